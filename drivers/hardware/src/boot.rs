@@ -1,0 +1,110 @@
+//! Where a machine boots from, and how.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What the firmware is told to boot from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BootDevice {
+    /// The network, by DHCP and TFTP.
+    Pxe,
+    /// The network, by DHCP and HTTP (UEFI 2.5 §23.7); spelled `uefihttp` by the Bare Metal API.
+    #[serde(rename = "uefihttp")]
+    Http,
+    /// The first disk.
+    Disk,
+    /// The CD drive, also a virtual one.
+    Cdrom,
+    /// The firmware's own setup.
+    Bios,
+}
+
+impl BootDevice {
+    /// Every device, in the order it is shown.
+    pub const ALL: [BootDevice; 5] =
+        [BootDevice::Pxe, BootDevice::Http, BootDevice::Disk, BootDevice::Cdrom, BootDevice::Bios];
+
+    /// The word of the Bare Metal API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BootDevice::Pxe => "pxe",
+            BootDevice::Http => "uefihttp",
+            BootDevice::Disk => "disk",
+            BootDevice::Cdrom => "cdrom",
+            BootDevice::Bios => "bios",
+        }
+    }
+}
+
+impl fmt::Display for BootDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for BootDevice {
+    type Err = UnknownBootDevice;
+
+    fn from_str(raw: &str) -> Result<Self, UnknownBootDevice> {
+        let found = BootDevice::ALL.into_iter().find(|device| device.as_str() == raw);
+        found.ok_or_else(|| UnknownBootDevice { raw: raw.chars().take(64).collect() })
+    }
+}
+
+/// The word names no boot device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{raw:?} is not a boot device")]
+pub struct UnknownBootDevice {
+    /// What was given.
+    pub raw: String,
+}
+
+/// How the firmware boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BootMode {
+    /// The PC BIOS, or UEFI's compatibility support module.
+    Bios,
+    /// UEFI.
+    Uefi,
+}
+
+impl BootMode {
+    /// The word of the Bare Metal API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BootMode::Bios => "bios",
+            BootMode::Uefi => "uefi",
+        }
+    }
+}
+
+impl fmt::Display for BootMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How long a boot override holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Persistence {
+    /// For the next boot only.
+    Once,
+    /// Until it is changed.
+    Continuous,
+}
+
+/// A boot order imposed by the BMC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BootOverride {
+    /// What to boot from.
+    pub device: BootDevice,
+    /// For how long.
+    pub persistence: Persistence,
+    /// In which mode; `None` leaves the firmware's setting alone.
+    pub mode: Option<BootMode>,
+}
