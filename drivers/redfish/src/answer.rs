@@ -1,0 +1,237 @@
+//! One answer of a BMC: read up to a bound, then judged.
+
+use std::time::Duration;
+
+use bmc::BmcError;
+use reqwest::header::{ETAG, HeaderName, LOCATION, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::Value;
+use url::Url;
+
+use crate::message::{self, Message};
+use crate::quirks;
+
+/// The largest body that is read. Collections of a full chassis stay below half of it.
+const LARGEST_BODY: usize = 1024 * 1024;
+
+/// The header that carries a session's token (DSP0266 §13.3.4).
+pub(crate) const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+
+/// What a BMC answered to one request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// What was asked: `GET /redfish/v1/Systems/1`.
+    pub(crate) request: String,
+    pub(crate) status: StatusCode,
+    pub(crate) etag: Option<String>,
+    pub(crate) location: Option<String>,
+    pub(crate) token: Option<reqwest::header::HeaderValue>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// How errors name a request: method and path, never the host or a query.
+pub(crate) fn name(method: &Method, url: &Url) -> String {
+    format!("{method} {}", url.path().chars().take(200).collect::<String>())
+}
+
+/// Why an answer could not be read to its end.
+pub(crate) enum Unread {
+    Broken(reqwest::Error),
+    TooLarge(BmcError),
+}
+
+impl Answer {
+    /// Reads `response` to its end, or to the bound.
+    pub(crate) async fn read(request: String, mut response: Response) -> Result<Self, Unread> {
+        let headers = response.headers();
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let mut answer = Answer {
+            status: response.status(),
+            etag: text(ETAG).filter(|tag| !tag.is_empty()).map(str::to_owned),
+            location: text(LOCATION).map(str::to_owned),
+            token: headers.get(X_AUTH_TOKEN).cloned(),
+            retry_after: text(RETRY_AFTER).and_then(seconds),
+            body: Vec::new(),
+            request,
+        };
+        while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+            if answer.body.len() + chunk.len() > LARGEST_BODY {
+                return Err(Unread::TooLarge(answer.malformed("it is larger than 1 MiB")));
+            }
+            answer.body.extend_from_slice(&chunk);
+        }
+        Ok(answer)
+    }
+
+    /// The answer itself if it is a success, the fitting error if not.
+    pub(crate) fn accepted(self, host: &str) -> Result<Self, BmcError> {
+        match self.status {
+            status if status.is_success() => Ok(self),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Err(BmcError::Unauthorized { host: host.to_owned() })
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                Err(BmcError::Busy { host: host.to_owned(), reason: self.told() })
+            }
+            _ => Err(self.refused()),
+        }
+    }
+
+    /// The answer as a refusal, in the BMC's words.
+    pub(crate) fn refused(&self) -> BmcError {
+        BmcError::Refused {
+            request: self.request.clone(),
+            answer: self.told(),
+            transient: self.is_transient(),
+        }
+    }
+
+    /// The answer as one that breaks the protocol.
+    pub(crate) fn malformed(&self, reason: impl Into<String>) -> BmcError {
+        BmcError::Malformed { request: self.request.clone(), reason: reason.into() }
+    }
+
+    /// The resource in the body.
+    pub(crate) fn document(&self) -> Result<Value, BmcError> {
+        let value: Value = serde_json::from_slice(&self.body)
+            .map_err(|source| self.malformed(format!("it is not JSON: {source}")))?;
+        match value {
+            Value::Object(_) => Ok(value),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Err(self.malformed("it is not a JSON object")),
+        }
+    }
+
+    /// What the BMC says about an error.
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        message::messages(&self.body)
+    }
+
+    /// Status and messages as one line.
+    fn told(&self) -> String {
+        let mut told = self.status.to_string();
+        let sentence = message::sentence(&self.messages());
+        if !sentence.is_empty() {
+            told = format!("{told}: {sentence}");
+        }
+        if self.status.is_redirection() {
+            told.push_str(" (redirects are not followed)");
+        }
+        if let Some(wait) = self.retry_after {
+            told = format!("{told} (asks to come back in {} s)", wait.as_secs());
+        }
+        told
+    }
+
+    /// Whether the same request may succeed later without anyone changing anything.
+    fn is_transient(&self) -> bool {
+        match self.status {
+            // Not implemented now is not implemented later.
+            StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => false,
+            StatusCode::REQUEST_TIMEOUT
+            | StatusCode::PRECONDITION_FAILED
+            | StatusCode::LOCKED
+            | StatusCode::TOO_EARLY => true,
+            status if status.is_server_error() => true,
+            _ => self.messages().iter().any(quirks::is_only_for_now),
+        }
+    }
+}
+
+/// `Retry-After` in seconds (RFC 9110 §10.2.3). The date form is not worth a clock we cannot
+/// trust to agree with the BMC's.
+fn seconds(raw: &str) -> Option<Duration> {
+    raw.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn answer(status: u16, body: &[u8]) -> Answer {
+        Answer {
+            request: "POST /redfish/v1/x".to_owned(),
+            status: StatusCode::from_u16(status).unwrap(),
+            etag: None,
+            location: None,
+            token: None,
+            retry_after: (status == 503).then_some(Duration::from_secs(30)),
+            body: body.to_vec(),
+        }
+    }
+
+    #[track_caller]
+    fn check(status: u16, body: &str, want: Expect) {
+        let error = answer(status, body.as_bytes()).accepted("bmc:443").unwrap_err();
+        want.assert_eq(&format!("{error} / transient: {}", error.is_transient()));
+    }
+
+    #[test]
+    fn every_status_has_its_error() {
+        check(401, "", expect!["the BMC at bmc:443 rejected our credentials / transient: false"]);
+        check(403, "", expect!["the BMC at bmc:443 rejected our credentials / transient: false"]);
+        check(
+            429,
+            "",
+            expect!["the BMC at bmc:443 is busy: 429 Too Many Requests / transient: true"],
+        );
+        check(
+            503,
+            "",
+            expect![
+                "the BMC at bmc:443 is busy: 503 Service Unavailable (asks to come back in 30 s) / transient: true"
+            ],
+        );
+        check(
+            307,
+            "",
+            expect![
+                "the BMC refused POST /redfish/v1/x: 307 Temporary Redirect (redirects are not followed) / transient: false"
+            ],
+        );
+        check(
+            400,
+            r#"{"error": {"@Message.ExtendedInfo": [{"MessageId": "Base.1.0.X", "Message": "No such drive."}]}}"#,
+            expect![
+                "the BMC refused POST /redfish/v1/x: 400 Bad Request: No such drive. / transient: false"
+            ],
+        );
+        check(
+            500,
+            "",
+            expect![
+                "the BMC refused POST /redfish/v1/x: 500 Internal Server Error / transient: true"
+            ],
+        );
+        check(
+            501,
+            "",
+            expect!["the BMC refused POST /redfish/v1/x: 501 Not Implemented / transient: false"],
+        );
+    }
+
+    #[test]
+    fn only_objects_are_documents() {
+        assert!(answer(200, b"{}").document().is_ok());
+        for body in ["", "[]", "null", "7", "<html/>", "{\"a\":"] {
+            assert!(answer(200, body.as_bytes()).document().is_err(), "{body}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(answer(200, deep.as_bytes()).document().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_panics(status in 100u16..600, body: Vec<u8>) {
+            let _ = answer(status, &body).document();
+            let _ = answer(status, &body).accepted("bmc");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! HTTP clients, one for each way of trusting.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bmc::BmcError;
+use reqwest::Client;
+use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use tracing::warn;
+use url::Url;
+
+use crate::origin::Origin;
+use crate::tls::{Pinned, Unverified};
+use crate::unanswered::unreachable;
+
+/// How long an unused connection is kept. BMCs have few sockets and are known to drop idle ones
+/// without a word (sushy stopped keeping them for that reason), yet a burst of requests should
+/// not pay for a handshake each.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The clients all BMCs share, made when first needed: reading the system's authorities takes
+/// longer than the rest of a daemon's start.
+pub(crate) struct Clients {
+    extra_authorities: Vec<CertificateDer<'static>>,
+    authorities: OnceLock<Client>,
+    unverified: OnceLock<Client>,
+}
+
+impl Clients {
+    pub(crate) fn new(extra_authorities: Vec<CertificateDer<'static>>) -> Self {
+        Clients { extra_authorities, authorities: OnceLock::new(), unverified: OnceLock::new() }
+    }
+
+    /// A client that accepts what the system's authorities or ours signed.
+    pub(crate) fn authorities(&self) -> Result<Client, reqwest::Error> {
+        made_once(&self.authorities, || {
+            let mut roots = RootCertStore::empty();
+            let system = rustls_native_certs::load_native_certs();
+            for error in &system.errors {
+                warn!("some of the system's certificate authorities are left out: {error}");
+            }
+            roots.add_parsable_certificates(system.certs);
+            roots.add_parsable_certificates(self.extra_authorities.iter().cloned());
+            client(config().with_root_certificates(roots).with_no_client_auth())
+        })
+    }
+
+    /// A client that accepts any certificate.
+    pub(crate) fn unverified(&self) -> Result<Client, reqwest::Error> {
+        made_once(&self.unverified, || client_verifying(Arc::new(Unverified::new())))
+    }
+}
+
+/// A client that accepts the one certificate with this SHA-256. It costs about 4 KiB.
+pub(crate) fn pinned(own: &OnceLock<Client>, pin: [u8; 32]) -> Result<Client, reqwest::Error> {
+    made_once(own, || client_verifying(Arc::new(Pinned::to(pin))))
+}
+
+/// The SHA-256 of the certificate a BMC serves, for an operator who wants to pin it.
+///
+/// Nothing is verified and nobody logs in: compare the answer with what the BMC's own page shows.
+pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32], BmcError> {
+    let origin = Origin::of(address);
+    if address.scheme() != "https" {
+        return Err(BmcError::Unsupported {
+            what: format!("show a certificate over {}", address.scheme()),
+        });
+    }
+    let verifier = Arc::new(Unverified::new());
+    let failed = |source: reqwest::Error| unreachable(&origin, timeout, source);
+    let client = client_verifying(verifier.clone()).map_err(failed)?;
+    // The handshake is all that is wanted; whatever HTTP answers is welcome.
+    let answered = client.get(origin.root()?).timeout(timeout).send().await;
+    verifier.seen().ok_or_else(|| match answered {
+        Err(source) => failed(source),
+        Ok(_) => BmcError::Untrusted {
+            host: origin.host(),
+            reason: "it shows no certificate".to_owned(),
+        },
+    })
+}
+
+fn made_once(
+    cell: &OnceLock<Client>,
+    make: impl FnOnce() -> Result<Client, reqwest::Error>,
+) -> Result<Client, reqwest::Error> {
+    if let Some(client) = cell.get() {
+        return Ok(client.clone());
+    }
+    let client = make()?;
+    Ok(cell.get_or_init(|| client).clone())
+}
+
+fn client_verifying(verifier: Arc<dyn ServerCertVerifier>) -> Result<Client, reqwest::Error> {
+    let config = config().dangerous().with_custom_certificate_verifier(verifier);
+    client(config.with_no_client_auth())
+}
+
+fn config() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring offers suites for TLS 1.2 and 1.3")
+}
+
+fn client(mut config: ClientConfig) -> Result<Client, reqwest::Error> {
+    // A ticket cache for ten thousand BMCs would cost more than their handshakes.
+    config.resumption = Resumption::disabled();
+    Client::builder()
+        .tls_backend_preconfigured(config)
+        .user_agent("bedplate")
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        // BMCs live on a network of their own; a proxy for the internet has no business there.
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .pool_max_idle_per_host(1)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .build()
+}

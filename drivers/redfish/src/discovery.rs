@@ -1,0 +1,209 @@
+//! Finding things: every address comes from a link, none is guessed.
+
+use std::sync::Arc;
+
+use bmc::BmcError;
+use reqwest::StatusCode;
+use serde_json::Value;
+use url::Url;
+
+use crate::document::Document;
+use crate::origin::Origin;
+use crate::quirks;
+use crate::service::{Resource, Service};
+
+/// More chassis or managers than this are not looked at for one machine.
+const MOST_RELATIVES: usize = 8;
+
+/// What was found so far. Forgotten when one of its addresses answers 404.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    pub(crate) root: Option<Arc<Root>>,
+    pub(crate) system: Option<Url>,
+    pub(crate) drive: Option<Url>,
+}
+
+/// The service root (DSP0268 `ServiceRoot`).
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(crate) systems: Option<Url>,
+    pub(crate) managers: Option<Url>,
+    pub(crate) chassis: Option<Url>,
+    pub(crate) update_service: Option<Url>,
+    pub(crate) session_service: Option<Url>,
+    pub(crate) sessions: Option<Url>,
+    /// The query that has a collection answer with its members in full.
+    pub(crate) expand: Option<&'static str>,
+}
+
+impl Root {
+    pub(crate) fn read(root: &Value, origin: &Origin) -> Self {
+        let follow = |link: Option<&str>| origin.follow(link?).ok();
+        Root {
+            systems: follow(root.link("Systems")),
+            managers: follow(root.link("Managers")),
+            chassis: follow(root.link("Chassis")),
+            update_service: follow(root.link("UpdateService")),
+            session_service: follow(root.link("SessionService")),
+            sessions: follow(root.at("Links").link("Sessions")),
+            expand: expand(root.at("ProtocolFeaturesSupported").at("ExpandQuery")),
+        }
+    }
+}
+
+/// DSP0266 §7.3.1: `.` expands what a resource contains, `*` also what it refers to.
+fn expand(supported: &Value) -> Option<&'static str> {
+    let has = |name| supported.truth(name) == Some(true);
+    match (has("NoLinks"), has("ExpandAll"), has("Levels")) {
+        (true, _, true) => Some("$expand=.($levels=1)"),
+        (true, _, false) => Some("$expand=."),
+        (false, true, true) => Some("$expand=*($levels=1)"),
+        (false, true, false) => Some("$expand=*"),
+        (false, false, _) => None,
+    }
+}
+
+impl Service {
+    /// The machine itself (DSP0268 `ComputerSystem`).
+    pub(crate) async fn system(&self) -> Result<Resource, BmcError> {
+        let url = self.system_url().await?;
+        self.get(&url).await
+    }
+
+    async fn system_url(&self) -> Result<Url, BmcError> {
+        let known = self.links().system.clone();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let url = match &self.target.system {
+            Some(path) => self.origin.follow(&format!("/{}", path.trim_start_matches('/')))?,
+            None => self.only_system().await?,
+        };
+        self.links().system = Some(url.clone());
+        Ok(url)
+    }
+
+    async fn only_system(&self) -> Result<Url, BmcError> {
+        let nothing = || BmcError::Unsupported { what: "show a computer system".to_owned() };
+        let systems = self.root().await?.systems.clone().ok_or_else(nothing)?;
+        let systems = self.get(&systems).await?;
+        let found: Vec<&str> =
+            systems.body.items("Members").iter().filter_map(Document::id).collect();
+        match found[..] {
+            [] => Err(nothing()),
+            [only] => self.origin.follow(only),
+            [first, second, ..] => Err(BmcError::Unsupported {
+                what: format!(
+                    "tell which of its {} systems is meant: name one, {first} or {second} …",
+                    found.len()
+                ),
+            }),
+        }
+    }
+
+    /// The BMCs that manage `system` (DSP0268 `Manager`).
+    pub(crate) async fn managers(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
+        let links = quirks::managers_of(system);
+        self.relatives(links, self.root().await?.managers.clone()).await
+    }
+
+    /// The boxes `system` is in (DSP0268 `Chassis`).
+    pub(crate) async fn chassis(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
+        let links = system.at("Links").items("Chassis");
+        self.relatives(links, self.root().await?.chassis.clone()).await
+    }
+
+    /// Where `links` lead; the members of `all` if there are none.
+    async fn relatives(&self, links: &[Value], all: Option<Url>) -> Result<Vec<Url>, BmcError> {
+        let follow = |links: &[Value]| -> Vec<Url> {
+            let ids = links.iter().take(MOST_RELATIVES).filter_map(Document::id);
+            ids.filter_map(|id| self.origin.follow(id).ok()).collect()
+        };
+        let direct = follow(links);
+        match all {
+            Some(all) if direct.is_empty() => {
+                let all = self.find(&all).await?;
+                Ok(all.map(|all| follow(all.body.items("Members"))).unwrap_or_default())
+            }
+            _ => Ok(direct),
+        }
+    }
+
+    /// Where the property `name` of `of` points, if it does and within this BMC.
+    pub(crate) fn link(&self, of: &Value, name: &str) -> Option<Url> {
+        self.origin.follow(of.link(name)?).ok()
+    }
+
+    /// Where the action `name` of `of` is called (DSP0266 §7.12).
+    pub(crate) fn action(&self, of: &Value, name: &str) -> Option<Url> {
+        self.origin.follow(of.at("Actions").at(name).at("target").as_str()?).ok()
+    }
+
+    /// The values the action `name` of `of` takes for `parameter`; `None` when the BMC does not
+    /// tell. They stand beside the action or, in newer services, in a resource of their own.
+    pub(crate) async fn allowed(
+        &self,
+        of: &Value,
+        name: &str,
+        parameter: &str,
+    ) -> Result<Option<Vec<String>>, BmcError> {
+        let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
+        let action = of.at("Actions").at(name);
+        if let Some(listed) = action.words(&format!("{parameter}@Redfish.AllowableValues")) {
+            return Ok(Some(owned(listed)));
+        }
+        let Some(info) = action.at("@Redfish.ActionInfo").as_str() else { return Ok(None) };
+        let info = match self.origin.follow(info) {
+            Ok(info) => self.find(&info).await?,
+            Err(_) => None,
+        };
+        let parameters = info.as_ref().map(|info| info.body.items("Parameters")).unwrap_or(&[]);
+        let described = parameters.iter().find(|p| p.word("Name") == parameter);
+        Ok(described.and_then(|p| p.words("AllowableValues")).map(owned))
+    }
+
+    /// The resource at `url`; nothing when the BMC links to it but cannot show it, as many do,
+    /// or will not show it to our account.
+    pub(crate) async fn find(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
+        let answer = self.fetch(url).await?;
+        if answer.status == StatusCode::FORBIDDEN {
+            return Ok(None);
+        }
+        match self.resource(url, answer) {
+            Ok(resource) => Ok(Some(resource)),
+            Err(BmcError::Refused { .. } | BmcError::Malformed { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(features: Value, want: Option<&str>) {
+        assert_eq!(expand(&features), want);
+    }
+
+    #[test]
+    fn the_cheapest_expansion_is_asked_for() {
+        check(json!({"NoLinks": true, "Levels": true}), Some("$expand=.($levels=1)"));
+        check(json!({"NoLinks": true}), Some("$expand=."));
+        check(json!({"ExpandAll": true, "NoLinks": false}), Some("$expand=*"));
+        check(json!({"Links": true, "Levels": true}), None);
+        check(json!(null), None);
+    }
+
+    #[test]
+    fn a_root_of_nonsense_has_no_links() {
+        let origin = Origin::of(&"http://bmc/".parse().unwrap());
+        let root = Root::read(
+            &json!({"Systems": 7, "Links": [], "Managers": {"@odata.id": "http://x/"}}),
+            &origin,
+        );
+        assert!(root.systems.is_none() && root.managers.is_none() && root.sessions.is_none());
+    }
+}

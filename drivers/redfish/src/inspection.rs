@@ -1,0 +1,64 @@
+//! What the BMC knows of the machine without booting it.
+//!
+//! Every part may be missing, and what is missing is left out. Only a BMC that does not answer,
+//! or refuses our login, is an error.
+
+mod disks;
+mod firmware;
+mod nics;
+mod processor;
+
+use async_trait::async_trait;
+use bmc::{BmcError, Inspection};
+use hardware::Inventory;
+use serde_json::Value;
+
+use crate::boot;
+use crate::document::Document;
+use crate::service::Service;
+
+#[async_trait]
+impl Inspection for Service {
+    async fn inventory(&self) -> Result<Inventory, BmcError> {
+        let system = self.system().await?.body;
+        Ok(Inventory {
+            manufacturer: system.text("Manufacturer"),
+            model: system.text("Model"),
+            serial_number: system.text("SerialNumber"),
+            system_uuid: system.text("UUID"),
+            processor: self.processor(&system).await?,
+            memory_mib: self.memory_mib(&system).await?,
+            nics: self.nics(&system).await?,
+            disks: self.disks(&system).await?,
+            firmware: self.firmware(&system).await?,
+            boot_mode: boot::mode(system.at("Boot")),
+        })
+    }
+}
+
+impl Service {
+    /// The summary, which some round down to nothing, or else the sum of the modules.
+    async fn memory_mib(&self, system: &Value) -> Result<Option<u64>, BmcError> {
+        let summary = system.at("MemorySummary").number("TotalSystemMemoryGiB");
+        if let Some(gib) = summary.filter(|gib| *gib > 0.0) {
+            return Ok(Some((gib * 1024.0).round() as u64));
+        }
+        let Some(modules) = self.link(system, "Memory") else { return Ok(None) };
+        let modules = self.members(&modules).await?;
+        let sizes = modules.iter().filter(|m| is_present(m)).filter_map(|m| m.count("CapacityMiB"));
+        Ok(Some(sizes.fold(0, u64::saturating_add)).filter(|mib| *mib > 0))
+    }
+
+    /// The members of the collection `of` links to as `name`, without empty slots.
+    async fn parts(&self, of: &Value, name: &str) -> Result<Vec<Value>, BmcError> {
+        let Some(url) = self.link(of, name) else { return Ok(Vec::new()) };
+        let mut parts = self.members(&url).await?;
+        parts.retain(is_present);
+        Ok(parts)
+    }
+}
+
+/// Whether a part is there: collections also list empty slots and sockets.
+pub(crate) fn is_present(part: &Value) -> bool {
+    part.at("Status").word("State") != "Absent"
+}

@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+
+mod connector;
+mod target;
+
+mod answer;
+mod clients;
+mod document;
+mod message;
+mod origin;
+mod service;
+mod session;
+mod task;
+mod tls;
+mod unanswered;
+
+mod collection;
+mod discovery;
+mod quirks;
+
+mod boot;
+mod event_log;
+mod identify;
+mod inspection;
+mod media;
+mod power;
+mod sensors;
+
+pub use clients::fingerprint;
+pub use connector::{Connector, ConnectorError};
+pub use target::{Auth, Target, Trust};

@@ -1,0 +1,114 @@
+//! Where a BMC lives, and the rule that its links never lead elsewhere.
+
+use bmc::BmcError;
+use url::Url;
+
+/// Longer links than this are not followed; real ones stay below a hundred bytes.
+const LONGEST_LINK: usize = 2048;
+
+/// Scheme, host and port of one BMC.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin(Url);
+
+impl Origin {
+    /// The origin of `address`, whatever path, query or user it carries.
+    pub(crate) fn of(address: &Url) -> Self {
+        let mut base = address.clone();
+        base.set_path("/");
+        base.set_query(None);
+        base.set_fragment(None);
+        // Both only fail for schemes without a host, which `follow` refuses.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        Origin(base)
+    }
+
+    /// Host and port, as errors name them.
+    pub(crate) fn host(&self) -> String {
+        let host = self.0.host_str().unwrap_or("?");
+        match self.0.port_or_known_default() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+
+    /// The service root, the one path that is well known (DSP0266 §6.3).
+    pub(crate) fn root(&self) -> Result<Url, BmcError> {
+        self.follow("/redfish/v1/")
+    }
+
+    /// Resolves a link the BMC gave, refusing those that leave its origin: a BMC must not be able
+    /// to have its password sent elsewhere.
+    pub(crate) fn follow(&self, link: &str) -> Result<Url, BmcError> {
+        if !matches!(self.0.scheme(), "http" | "https") {
+            return Err(BmcError::Unsupported {
+                what: format!("be reached over {}", self.0.scheme()),
+            });
+        }
+        let malformed = |reason: &str| BmcError::Malformed {
+            request: format!("GET {}", link.chars().take(200).collect::<String>()),
+            reason: reason.to_owned(),
+        };
+        if link.is_empty() || link.len() > LONGEST_LINK {
+            return Err(malformed("the link is empty or too long"));
+        }
+        let mut url = self.0.join(link).map_err(|_| malformed("the link is not a path"))?;
+        let bare = url.username().is_empty() && url.password().is_none();
+        if url.origin() != self.0.origin() || !bare {
+            return Err(malformed("the link leads away from the BMC"));
+        }
+        // `/redfish/v1/Chassis/1/Thermal#/Fans/0` points into a document (RFC 6901).
+        url.set_fragment(None);
+        Ok(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn origin() -> Origin {
+        Origin::of(&"https://user:secret@10.0.0.1:8443/some/path?q#f".parse().unwrap())
+    }
+
+    #[track_caller]
+    fn check(link: &str, want: Option<&str>) {
+        assert_eq!(origin().follow(link).ok().map(String::from).as_deref(), want);
+    }
+
+    #[test]
+    fn links_within_the_bmc_are_followed() {
+        check("/redfish/v1/Systems", Some("https://10.0.0.1:8443/redfish/v1/Systems"));
+        check("https://10.0.0.1:8443/a", Some("https://10.0.0.1:8443/a"));
+        check("/a#/Fans/0", Some("https://10.0.0.1:8443/a"));
+    }
+
+    #[test]
+    fn links_that_leave_the_bmc_are_refused() {
+        check("https://10.0.0.2:8443/a", None);
+        check("https://10.0.0.1/a", None);
+        check("http://10.0.0.1:8443/a", None);
+        check("//evil.example/a", None);
+        check("\\\\evil.example\\a", None);
+        check("https://u:p@10.0.0.1:8443/a", None);
+        check("javascript:alert(1)", None);
+        check("", None);
+    }
+
+    #[test]
+    fn only_http_is_spoken() {
+        let ftp = Origin::of(&"ftp://10.0.0.1/".parse().unwrap());
+        assert!(matches!(ftp.follow("/a"), Err(BmcError::Unsupported { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn no_link_leaves_the_origin(link: String) {
+            if let Ok(url) = origin().follow(&link) {
+                prop_assert_eq!(url.origin(), origin().0.origin());
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What single machines do differently, and where that is known from.
+//!
+//! Each function is named after the machine that needs it. Nothing is here that cannot be traced
+//! to someone who met it: mostly the field fixes of OpenStack's `sushy` and `ironic`, named by
+//! their release notes.
+
+use serde_json::{Value, json};
+
+use crate::document::Document;
+use crate::message::Message;
+
+/// Supermicro shows virtual media as a USB CD; `Cd` means a drive it does not have. Its
+/// ARS-111GL-NHR is the exception (sushy, `supermicro-vmedia-dev-workaround`).
+pub(crate) fn supermicro_boots_virtual_media_from_usb(system: &Value, listed: &[&str]) -> bool {
+    system.word("Manufacturer").eq_ignore_ascii_case("supermicro")
+        && !system.word("Model").eq_ignore_ascii_case("ars-111gl-nhr")
+        && listed.contains(&"UsbCd")
+}
+
+/// AMI's firmware, also under ASRock Rack's name, takes a boot override only with its mode, even
+/// if that does not change (ironic, `VENDORS_REQUIRING_FULL_BOOT_REQUEST`).
+pub(crate) fn ami_wants_the_boot_mode_too(system: &Value) -> bool {
+    let maker = system.word("Manufacturer").to_ascii_lowercase();
+    maker.starts_with("american megatrends international")
+        || ["ami", "asrockrack", "redfish_compatible"].contains(&maker.as_str())
+}
+
+/// Huawei's 1288H calls its managers `Managers` (sushy, `retry-on-missing-managedby`).
+pub(crate) fn managers_of(system: &Value) -> &[Value] {
+    match system.at("Links").items("ManagedBy") {
+        [] => system.at("Links").items("Managers"),
+        found => found,
+    }
+}
+
+/// Whether a refusal only says that the time is bad.
+///
+/// - HPE iLO, while the machine is in its power-on self-test: `UnableToModifyDuringSystemPOST`
+///   (ironic, `_is_during_post_error`), and shortly after a change of power:
+///   `InvalidOperationForSystemState` (sushy, `retry-ilo-not-ready-error`).
+/// - Dell iDRAC, after any job: `SYS518` (sushy, `check_retry_on_exception`).
+/// - Dell iDRAC10, shortly after switching off: `On` is an `ActionParameterValueConflict`
+///   (ironic, `_set_power_state`).
+pub(crate) fn is_only_for_now(message: &Message) -> bool {
+    matches!(
+        message.key.as_str(),
+        "UnableToModifyDuringSystemPOST"
+            | "InvalidOperationForSystemState"
+            | "SYS518"
+            | "ActionParameterValueConflict"
+    )
+}
+
+/// What to add to a refused `InsertMedia`, if the refusal says so; `body` is what was sent.
+///
+/// It begins with `Image` alone, since Supermicro X11 and X12 refuse `Inserted` and
+/// `WriteProtected` (sushy, `fix-insert-media-payload`), and grows by what is missed.
+pub(crate) fn missing_from_insert(refusal: &[Message], body: &Value) -> Option<Value> {
+    let missed = |parameter: &str| {
+        let about_absence = |message: &&Message| {
+            matches!(
+                message.key.as_str(),
+                "ActionParameterMissing" | "PropertyMissing" | "GeneralError"
+            )
+        };
+        body.get(parameter).is_none()
+            && refusal.iter().filter(about_absence).any(|m| m.text.contains(parameter))
+    };
+    if missed("TransferProtocolType") {
+        return nokia_wants_the_transfer_protocol(body);
+    }
+    if missed("TransferMethod") {
+        // Sushy, `handle_transfer_method`.
+        return Some(with(body, &[("TransferMethod", "Stream")]));
+    }
+    if missed("UserName") || missed("Password") {
+        return Some(nvidia_dgx_wants_credentials(body));
+    }
+    None
+}
+
+/// Nokia's servers ask for the protocol although the address names it (sushy,
+/// `retry-if-transferprototype-missing`).
+fn nokia_wants_the_transfer_protocol(body: &Value) -> Option<Value> {
+    let (scheme, _) = body.word("Image").split_once(':')?;
+    Some(with(body, &[("TransferProtocolType", &scheme.to_ascii_uppercase())]))
+}
+
+/// NVIDIA's DGX wants a user and a password even for images that need none (sushy,
+/// `insertmedia-credentials-detection`).
+fn nvidia_dgx_wants_credentials(body: &Value) -> Value {
+    with(body, &[("UserName", "none"), ("Password", "none")])
+}
+
+fn with(body: &Value, additions: &[(&str, &str)]) -> Value {
+    let mut body = body.clone();
+    for (name, value) in additions {
+        body[*name] = json!(value);
+    }
+    body
+}
+
+/// OpenBMC, as in Cisco's C845A M8, lists drives that only a browser can fill: they have no
+/// `InsertMedia` and refuse a PATCH (ironic, `cisco-c845a-vmedia-fix`).
+pub(crate) fn openbmc_drive_takes_no_address(drive: &Value) -> bool {
+    drive.at("Actions").get("#VirtualMedia.InsertMedia").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(key: &str, text: &str) -> Message {
+        Message { key: key.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn supermicro_has_a_usb_cd() {
+        let x12 = json!({"Manufacturer": "Supermicro", "Model": "SYS-120U-TNR"});
+        assert!(supermicro_boots_virtual_media_from_usb(&x12, &["Cd", "UsbCd"]));
+        assert!(!supermicro_boots_virtual_media_from_usb(&x12, &["Cd"]));
+        let arm = json!({"Manufacturer": "Supermicro", "Model": "ARS-111GL-NHR"});
+        assert!(!supermicro_boots_virtual_media_from_usb(&arm, &["Cd", "UsbCd"]));
+        let dell = json!({"Manufacturer": "Dell Inc.", "Model": "R750"});
+        assert!(!supermicro_boots_virtual_media_from_usb(&dell, &["Cd", "UsbCd"]));
+    }
+
+    #[test]
+    fn ami_is_known_by_its_names() {
+        for maker in ["AMI", "ASRockRack", "American Megatrends International, LLC."] {
+            assert!(ami_wants_the_boot_mode_too(&json!({"Manufacturer": maker})), "{maker}");
+        }
+        for maker in ["Miami Computers", "Dell Inc.", ""] {
+            assert!(!ami_wants_the_boot_mode_too(&json!({"Manufacturer": maker})), "{maker}");
+        }
+    }
+
+    #[test]
+    fn huawei_1288h_names_its_managers_differently() {
+        let managers = [json!({"@odata.id": "/redfish/v1/Managers/1"})];
+        assert_eq!(managers_of(&json!({"Links": {"Managers": managers}})), managers);
+        assert_eq!(managers_of(&json!({"Links": {"ManagedBy": managers}})), managers);
+        assert!(managers_of(&json!({})).is_empty());
+    }
+
+    #[test]
+    fn ilo_and_idrac_say_not_now() {
+        assert!(is_only_for_now(&message("UnableToModifyDuringSystemPOST", "")));
+        assert!(is_only_for_now(&message("SYS518", "")));
+        assert!(!is_only_for_now(&message("PropertyNotWritable", "")));
+    }
+
+    #[test]
+    fn openbmc_has_drives_for_browsers() {
+        let action = json!({"target": "/redfish/v1/x"});
+        let web = json!({"Actions": {"#VirtualMedia.EjectMedia": action}});
+        assert!(openbmc_drive_takes_no_address(&web));
+        let url = json!({"Actions": {"#VirtualMedia.InsertMedia": action}});
+        assert!(!openbmc_drive_takes_no_address(&url));
+    }
+
+    #[test]
+    fn insert_media_grows_by_what_is_missed() {
+        let body = json!({"Image": "https://10.0.0.1/a.iso"});
+        let nokia = message("ActionParameterMissing", "requires TransferProtocolType");
+        let body = missing_from_insert(std::slice::from_ref(&nokia), &body).unwrap();
+        assert_eq!(
+            body,
+            json!({"Image": "https://10.0.0.1/a.iso", "TransferProtocolType": "HTTPS"})
+        );
+        assert_eq!(missing_from_insert(&[nokia], &body), None);
+
+        let dgx = message("ActionParameterMissing", "requires the parameter UserName");
+        let body = missing_from_insert(&[dgx], &body).unwrap();
+        assert_eq!((&body["UserName"], &body["Password"]), (&json!("none"), &json!("none")));
+
+        let other = message("ResourceInUse", "TransferMethod");
+        assert_eq!(missing_from_insert(&[other], &body), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! Speaking to one BMC: one request at a time, logged in, bounded.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bmc::BmcError;
+use reqwest::header::{ACCEPT, HeaderName, IF_MATCH};
+use reqwest::{Client, Method, StatusCode};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tracing::debug;
+use url::Url;
+
+use crate::answer::{self, Answer, Unread, X_AUTH_TOKEN};
+use crate::clients::{self, Clients};
+use crate::discovery::{Links, Root};
+use crate::document::Document;
+use crate::origin::Origin;
+use crate::session::{Ledger, LoginOutcome, Session};
+use crate::target::{Auth, Target, Trust};
+use crate::unanswered::unreachable;
+
+/// The longest a BMC may make us wait with `Retry-After`; beyond that we knock again.
+const LONGEST_QUIET: Duration = Duration::from_secs(120);
+
+const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
+
+/// One BMC's Redfish service.
+pub(crate) struct Service {
+    pub(crate) origin: Origin,
+    pub(crate) target: Target,
+    clients: Arc<Clients>,
+    /// The client of a pinned BMC, which nobody can share.
+    pinned: OnceLock<Client>,
+    ledger: Ledger,
+    turn: tokio::sync::Mutex<Turn>,
+    links: Mutex<Links>,
+}
+
+/// Who may speak now, and as whom.
+#[derive(Debug, Default)]
+struct Turn {
+    login: Login,
+    quiet_until: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+enum Login {
+    #[default]
+    Out,
+    Basic,
+    Session(Session),
+}
+
+/// A request, before it is known who asks.
+struct Ask {
+    method: Method,
+    url: Url,
+    body: Option<Value>,
+    if_match: Option<String>,
+}
+
+/// A resource as it was read, with what is needed to change it.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    pub(crate) url: Url,
+    pub(crate) etag: Option<String>,
+    pub(crate) body: Value,
+}
+
+impl Service {
+    pub(crate) fn new(target: Target, clients: Arc<Clients>, ledger: Ledger) -> Self {
+        Service {
+            origin: Origin::of(&target.address),
+            target,
+            clients,
+            pinned: OnceLock::new(),
+            ledger,
+            turn: tokio::sync::Mutex::default(),
+            links: Mutex::default(),
+        }
+    }
+
+    /// Reads a resource.
+    pub(crate) async fn get(&self, url: &Url) -> Result<Resource, BmcError> {
+        let answer = self.fetch(url).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            // What was discovered earlier may have moved with a firmware update.
+            *self.links() = Links::default();
+        }
+        self.resource(url, answer)
+    }
+
+    /// The resource in `answer`, if that is a success.
+    pub(crate) fn resource(&self, url: &Url, answer: Answer) -> Result<Resource, BmcError> {
+        let answer = answer.accepted(&self.origin.host())?;
+        let body = answer.document()?;
+        // DSP0266 §6.5: services that send no header tell the tag in the body.
+        let etag = answer.etag.clone().or_else(|| body.text("@odata.etag"));
+        Ok(Resource { url: url.clone(), etag, body })
+    }
+
+    /// Asks for a resource, and takes whatever status comes.
+    pub(crate) async fn fetch(&self, url: &Url) -> Result<Answer, BmcError> {
+        self.send(Ask::get(url.clone())).await
+    }
+
+    /// Calls an action, and takes whatever status comes.
+    pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer, BmcError> {
+        let method = Method::POST;
+        self.send(Ask { method, url: url.clone(), body: Some(body), if_match: None }).await
+    }
+
+    /// Changes `resource`, unless it changed since it was read; then reads it again and tries
+    /// once more.
+    pub(crate) async fn patch(&self, resource: &Resource, body: Value) -> Result<(), BmcError> {
+        let mut answer = self.patch_if(&resource.url, resource.etag.clone(), body.clone()).await?;
+        if matches!(
+            answer.status,
+            StatusCode::PRECONDITION_FAILED | StatusCode::PRECONDITION_REQUIRED
+        ) {
+            // RFC 9110 §13.1.1: If-Match compares strongly, so a weak tag may never match.
+            let fresh = self.get(&resource.url).await?;
+            let strong = fresh.etag.map(|tag| tag.trim_start_matches("W/").to_owned());
+            answer = self.patch_if(&resource.url, strong, body).await?;
+        }
+        let answer = answer.accepted(&self.origin.host())?;
+        self.finish(answer).await
+    }
+
+    async fn patch_if(
+        &self,
+        url: &Url,
+        if_match: Option<String>,
+        body: Value,
+    ) -> Result<Answer, BmcError> {
+        let method = Method::PATCH;
+        self.send(Ask { method, url: url.clone(), body: Some(body), if_match }).await
+    }
+
+    /// What is known of where things are.
+    pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The service root.
+    pub(crate) async fn root(&self) -> Result<Arc<Root>, BmcError> {
+        let turn = self.turn.lock().await;
+        turn.may_speak(&self.origin)?;
+        self.read_root().await
+    }
+
+    /// Waits for our turn, logs in if need be, and asks.
+    async fn send(&self, ask: Ask) -> Result<Answer, BmcError> {
+        let mut turn = self.turn.lock().await;
+        turn.may_speak(&self.origin)?;
+        if matches!(turn.login, Login::Out) {
+            turn.login = self.log_in().await?;
+        }
+        let mut answer = self.exchange(&ask, &turn.login).await?;
+        if answer.status == StatusCode::UNAUTHORIZED
+            && let Login::Session(expired) = std::mem::take(&mut turn.login)
+        {
+            expired.forget();
+            turn.login = self.log_in().await?;
+            answer = self.exchange(&ask, &turn.login).await?;
+        }
+        let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        if let Some(wait) = answer.retry_after.filter(|_| busy.contains(&answer.status)) {
+            turn.quiet_until = Some(Instant::now() + wait.min(LONGEST_QUIET));
+        }
+        Ok(answer)
+    }
+
+    async fn log_in(&self) -> Result<Login, BmcError> {
+        let host = self.origin.host();
+        if self.target.auth == Auth::Basic {
+            return Ok(Login::Basic);
+        }
+        let answer = match self.find_sessions().await? {
+            Some(sessions) => Some(self.post_session(sessions).await?),
+            None => None,
+        };
+        let outcome = answer.as_ref().map_or(LoginOutcome::Unavailable, LoginOutcome::of);
+        match (outcome, self.target.auth) {
+            (LoginOutcome::Opened, _) => self.hold_session(answer),
+            (LoginOutcome::Rejected, _) => Err(BmcError::Unauthorized { host }),
+            (LoginOutcome::Full, Auth::Session) => {
+                Err(BmcError::Busy { host, reason: "every session slot is taken".to_owned() })
+            }
+            (LoginOutcome::Unavailable, Auth::Session) => {
+                Err(BmcError::Unsupported { what: "open a session".to_owned() })
+            }
+            (LoginOutcome::Full | LoginOutcome::Unavailable, Auth::Auto | Auth::Basic) => {
+                debug!("the BMC at {host} opens no session ({outcome:?}): using HTTP Basic");
+                Ok(Login::Basic)
+            }
+        }
+    }
+
+    /// DSP0266 §13.3.4: the root links to the sessions, so that nobody needs to log in to log in.
+    async fn find_sessions(&self) -> Result<Option<Url>, BmcError> {
+        let root = self.read_root().await?;
+        if let Some(sessions) = &root.sessions {
+            return Ok(Some(sessions.clone()));
+        }
+        let Some(service) = root.session_service.clone() else { return Ok(None) };
+        let answer = self.exchange(&Ask::get(service), &Login::Basic).await?;
+        if !answer.status.is_success() {
+            return Ok(None);
+        }
+        let service = answer.document()?;
+        service.link("Sessions").map(|link| self.origin.follow(link)).transpose()
+    }
+
+    async fn post_session(&self, url: Url) -> Result<Answer, BmcError> {
+        let account = json!({
+            "UserName": self.target.username,
+            "Password": self.target.password.expose_secret(),
+        });
+        let ask = Ask { method: Method::POST, url, body: Some(account), if_match: None };
+        self.exchange(&ask, &Login::Out).await
+    }
+
+    fn hold_session(&self, answer: Option<Answer>) -> Result<Login, BmcError> {
+        let opened = answer.and_then(|answer| Some((answer.token.clone()?, answer)));
+        let Some((token, answer)) = opened else { return Ok(Login::Basic) };
+        let body = answer.document().unwrap_or_default();
+        // Some tell the location with a name of theirs that is not the one we came by.
+        let told = [answer.location.as_deref(), body.id()];
+        let url = told.into_iter().flatten().find_map(|link| self.origin.follow(link).ok());
+        let client = self.client()?;
+        let timeout = self.target.timeout;
+        Ok(Login::Session(Session::open(&self.ledger, client, url, token, timeout)))
+    }
+
+    async fn read_root(&self) -> Result<Arc<Root>, BmcError> {
+        if let Some(root) = self.links().root.clone() {
+            return Ok(root);
+        }
+        // DSP0266 §13.3.1: the root needs no login; not every BMC has read that.
+        let ask = Ask::get(self.origin.root()?);
+        let mut answer = self.exchange(&ask, &Login::Out).await?;
+        if answer.status == StatusCode::UNAUTHORIZED {
+            answer = self.exchange(&ask, &Login::Basic).await?;
+        }
+        let answer = answer.accepted(&self.origin.host())?;
+        let root = Arc::new(Root::read(&answer.document()?, &self.origin));
+        self.links().root = Some(root.clone());
+        Ok(root)
+    }
+
+    /// One request and its answer.
+    async fn exchange(&self, ask: &Ask, login: &Login) -> Result<Answer, BmcError> {
+        let mut request = self
+            .client()?
+            .request(ask.method.clone(), ask.url.clone())
+            .timeout(self.target.timeout)
+            .header(ACCEPT, "application/json")
+            .header(ODATA_VERSION, "4.0");
+        if let Some(body) = &ask.body {
+            request = request.json(body);
+        }
+        if let Some(etag) = &ask.if_match {
+            request = request.header(IF_MATCH, etag);
+        }
+        request = match login {
+            Login::Out => request,
+            Login::Basic => {
+                let password = self.target.password.expose_secret();
+                request.basic_auth(&self.target.username, Some(password))
+            }
+            Login::Session(session) => request.header(X_AUTH_TOKEN, session.token.clone()),
+        };
+
+        let name = answer::name(&ask.method, &ask.url);
+        let failed = |source| unreachable(&self.origin, self.target.timeout, source);
+        let response = request.send().await.map_err(failed)?;
+        let answer = Answer::read(name, response).await.map_err(|unread| match unread {
+            Unread::Broken(source) => failed(source),
+            Unread::TooLarge(error) => error,
+        })?;
+        debug!("{} at {}: {}", answer.request, self.origin.host(), answer.status);
+        Ok(answer)
+    }
+
+    fn client(&self) -> Result<Client, BmcError> {
+        let client = match self.target.trust {
+            Trust::Authorities => self.clients.authorities(),
+            Trust::Pinned(pin) => clients::pinned(&self.pinned, pin),
+            Trust::Unverified => self.clients.unverified(),
+        };
+        client.map_err(|source| unreachable(&self.origin, self.target.timeout, source))
+    }
+}
+
+impl Turn {
+    fn may_speak(&self, origin: &Origin) -> Result<(), BmcError> {
+        let left = self.quiet_until.and_then(|at| at.checked_duration_since(Instant::now()));
+        match left.filter(|left| !left.is_zero()) {
+            None => Ok(()),
+            Some(left) => Err(BmcError::Busy {
+                host: origin.host(),
+                reason: format!("it asked to be left alone for another {} s", left.as_secs() + 1),
+            }),
+        }
+    }
+}
+
+impl Ask {
+    fn get(url: Url) -> Self {
+        Ask { method: Method::GET, url, body: None, if_match: None }
+    }
+}

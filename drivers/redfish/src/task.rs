@@ -1,0 +1,105 @@
+//! Waiting for what a BMC does in its own time (DSP0266 §12).
+
+use std::time::Duration;
+
+use bmc::BmcError;
+use reqwest::StatusCode;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use crate::answer::Answer;
+use crate::document::Document;
+use crate::message;
+use crate::service::Service;
+
+/// How often a task is looked at when the BMC does not say (it may, with `Retry-After`).
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Whatever a BMC says, no oftener and no more seldom than this.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A task may take this many times as long as one request.
+const TASK_TIMEOUTS: u32 = 4;
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskEnd {
+    /// It has ended well.
+    Done,
+    /// It goes on.
+    Running,
+}
+
+impl Service {
+    /// Waits until what `answer` accepted is done.
+    pub(crate) async fn finish(&self, answer: Answer) -> Result<(), BmcError> {
+        let limit = self.target.timeout * TASK_TIMEOUTS;
+        let request = answer.request.clone();
+        match self.watch(answer, limit).await? {
+            TaskEnd::Done => Ok(()),
+            TaskEnd::Running => Err(BmcError::Busy {
+                host: self.origin.host(),
+                reason: format!("its task for {request} still runs after {} s", limit.as_secs()),
+            }),
+        }
+    }
+
+    /// Watches the task that `answer` announces, if any, for as long as `limit`.
+    pub(crate) async fn watch(&self, answer: Answer, limit: Duration) -> Result<TaskEnd, BmcError> {
+        if answer.status != StatusCode::ACCEPTED {
+            return Ok(TaskEnd::Done);
+        }
+        // 202 without saying where to look: accepted is all there is to know.
+        let Some(monitor) = self.monitor(&answer) else { return Ok(TaskEnd::Done) };
+        let deadline = Instant::now() + limit;
+        let mut pause = pause(&answer);
+        loop {
+            if Instant::now() + pause > deadline {
+                return Ok(TaskEnd::Running);
+            }
+            sleep(pause).await;
+            let look = self.fetch(&monitor).await?;
+            // DSP0266 §12.2: a monitor is gone once its result was fetched or has expired.
+            if matches!(look.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+                return Ok(TaskEnd::Done);
+            }
+            pause = self::pause(&look);
+            let look = look.accepted(&self.origin.host())?;
+            if self.judge(&look)? == TaskEnd::Done {
+                return Ok(TaskEnd::Done);
+            }
+        }
+    }
+
+    /// Where the task can be watched: the header counts, else the task in the body.
+    fn monitor(&self, answer: &Answer) -> Option<Url> {
+        let body = answer.document().unwrap_or_default();
+        let told = [answer.location.as_deref(), body.at("TaskMonitor").as_str(), body.id()];
+        told.into_iter().flatten().find_map(|link| self.origin.follow(link).ok())
+    }
+
+    /// What a look at the monitor says. Some services show the Task there, with 200 even while
+    /// it runs.
+    fn judge(&self, look: &Answer) -> Result<TaskEnd, BmcError> {
+        let body = look.document().unwrap_or(Value::Null);
+        match (body.word("TaskState"), look.status) {
+            ("Exception" | "Killed" | "Cancelled" | "Interrupted", _) => Err(BmcError::Refused {
+                request: look.request.clone(),
+                answer: format!(
+                    "the task ended as {}: {}",
+                    body.word("TaskState"),
+                    message::sentence(&look.messages())
+                ),
+                transient: false,
+            }),
+            ("Completed", _) => Ok(TaskEnd::Done),
+            (_, StatusCode::ACCEPTED) => Ok(TaskEnd::Running),
+            ("", _) => Ok(TaskEnd::Done),
+            (_, _) => Ok(TaskEnd::Running),
+        }
+    }
+}
+
+fn pause(answer: &Answer) -> Duration {
+    answer.retry_after.unwrap_or(LOOK_EVERY).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}

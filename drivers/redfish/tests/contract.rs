@@ -1,0 +1,203 @@
+//! The same story against every real BMC whose address is given: an emulator, sushy-tools, or
+//! hardware. See the README for the form of `BEDPLATE_TEST_REDFISH`.
+//!
+//! It ends with the machine switched off, the drive empty and the disk as boot device.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+use std::future::Future;
+use std::time::Duration;
+
+use bmc::{Bmc, BmcError, IdentifyLight};
+use hardware::{BootDevice, BootOverride, MacAddress, Persistence, PowerChange, PowerState};
+use redfish::{Auth, Connector, Target, Trust};
+use tokio::time::{interval, timeout};
+use url::Url;
+
+/// How long a machine may take to reach a state.
+const STATE_TIMEOUT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// One BMC to try, as the environment names it.
+struct Candidate {
+    target: Target,
+    image: Option<Url>,
+    mac: Option<MacAddress>,
+}
+
+/// `address user password [media=url] [mac=address] [system=path]`, several separated by `;`.
+fn candidates() -> Vec<Candidate> {
+    let given = std::env::var("BEDPLATE_TEST_REDFISH").unwrap_or_default();
+    let lines: Vec<&str> =
+        given.split(';').map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() {
+        eprintln!("skipped: BEDPLATE_TEST_REDFISH names no BMC");
+    }
+    lines.into_iter().map(candidate).collect()
+}
+
+fn candidate(line: &str) -> Candidate {
+    let mut words = line.split_whitespace();
+    let mut next = |what: &str| words.next().unwrap_or_else(|| panic!("no {what} in {line:?}"));
+    let (address, user, password) = (next("address"), next("user"), next("password"));
+    let named = |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name));
+    Candidate {
+        target: Target {
+            address: address.parse().expect("an address"),
+            system: named("system=").map(str::to_owned),
+            username: user.to_owned(),
+            password: password.into(),
+            auth: Auth::Auto,
+            trust: Trust::Unverified,
+            timeout: Duration::from_secs(30),
+        },
+        image: named("media=").map(|url| url.parse().expect("an image's address")),
+        mac: named("mac=").map(|mac| mac.parse().expect("a MAC address")),
+    }
+}
+
+/// Runs `story` with every candidate.
+async fn with_each<F: Future<Output = ()>>(story: impl Fn(Bmc, Candidate) -> F) {
+    for candidate in candidates() {
+        let connector = Connector::new(b"").unwrap();
+        eprintln!("trying {}", candidate.target.address);
+        story(connector.bmc(candidate.target.clone()), candidate).await;
+        connector.close().await;
+    }
+}
+
+async fn reaches(bmc: &Bmc, wanted: PowerState) {
+    let reached = async {
+        let mut looks = interval(LOOK_EVERY);
+        while bmc.power.state().await.unwrap() != wanted {
+            looks.tick().await;
+        }
+    };
+    timeout(STATE_TIMEOUT, reached).await.unwrap_or_else(|_| panic!("never reaches {wanted}"));
+}
+
+/// Asks for `change` until the BMC is no longer busy with the last one.
+async fn asks(bmc: &Bmc, change: PowerChange) {
+    let accepted = async {
+        let mut tries = interval(LOOK_EVERY);
+        loop {
+            match bmc.power.request(change).await {
+                Ok(()) => break,
+                Err(error) if error.is_transient() => tries.tick().await,
+                Err(error) => panic!("{change:?}: {error}"),
+            };
+        }
+    };
+    timeout(STATE_TIMEOUT, accepted).await.unwrap_or_else(|_| panic!("never accepts {change:?}"));
+}
+
+/// What came of a call that a BMC may well not support.
+fn if_supported<T>(outcome: Result<T, BmcError>) -> Option<T> {
+    match outcome {
+        Ok(value) => Some(value),
+        Err(BmcError::Unsupported { what }) => {
+            eprintln!("cannot {what}");
+            None
+        }
+        Err(error) => panic!("{error}: {error:?}"),
+    }
+}
+
+/// One test, because its parts would disturb each other on the same machine.
+#[tokio::test]
+async fn every_given_bmc_honours_the_contract() {
+    with_each(async |bmc: Bmc, candidate| {
+        machine_is_known(&bmc, candidate.mac).await;
+        power_follows(&bmc).await;
+        boot_override_holds(&bmc).await;
+        if let Some(image) = &candidate.image {
+            media_goes_in_and_out(&bmc, image).await;
+        }
+        health_is_told(&bmc).await;
+        wrong_password_is_refused(candidate.target).await;
+    })
+    .await;
+}
+
+/// Poor BMCs know next to nothing, so only what is expected must be there.
+async fn machine_is_known(bmc: &Bmc, mac: Option<MacAddress>) {
+    let inventory = bmc.inspection.as_ref().unwrap().inventory().await.unwrap();
+    eprintln!("{inventory:#?}");
+    if let Some(mac) = mac {
+        assert!(inventory.nics.iter().any(|nic| nic.mac == mac), "{mac} is not listed");
+    }
+}
+
+async fn power_follows(bmc: &Bmc) {
+    asks(bmc, PowerChange::ForceOff).await;
+    reaches(bmc, PowerState::Off).await;
+    asks(bmc, PowerChange::ForceOff).await;
+    reaches(bmc, PowerState::Off).await;
+
+    asks(bmc, PowerChange::On).await;
+    reaches(bmc, PowerState::On).await;
+    asks(bmc, PowerChange::On).await;
+
+    asks(bmc, PowerChange::ForceRestart).await;
+    reaches(bmc, PowerState::On).await;
+
+    // Nothing may be there to listen, but asking must be possible.
+    if_supported(bmc.power.request(PowerChange::SoftOff).await);
+    asks(bmc, PowerChange::ForceOff).await;
+    reaches(bmc, PowerState::Off).await;
+
+    // What is off is switched on by a restart.
+    asks(bmc, PowerChange::ForceRestart).await;
+    reaches(bmc, PowerState::On).await;
+    asks(bmc, PowerChange::ForceOff).await;
+    reaches(bmc, PowerState::Off).await;
+}
+
+async fn boot_override_holds(bmc: &Bmc) {
+    let supported = bmc.boot.supported().await.unwrap();
+    eprintln!("boots from {supported:?}");
+    for device in [BootDevice::Pxe, BootDevice::Disk] {
+        assert!(supported.contains(&device), "cannot boot from {device}");
+        for persistence in [Persistence::Once, Persistence::Continuous] {
+            let mode = bmc.boot.get().await.unwrap().and_then(|now| now.mode);
+            let wanted = BootOverride { device, persistence, mode };
+            let Some(()) = if_supported(bmc.boot.set(wanted).await) else { continue };
+            let found = bmc.boot.get().await.unwrap().expect("an override");
+            assert_eq!(found.device, device);
+            // sushy-tools makes everything continuous.
+            if found.persistence != persistence {
+                eprintln!("{persistence:?} reads back {:?}", found.persistence);
+            }
+        }
+    }
+}
+
+async fn media_goes_in_and_out(bmc: &Bmc, image: &Url) {
+    let media = bmc.media.as_ref().unwrap();
+    let Some(()) = if_supported(media.eject().await) else { return };
+    media.insert(image).await.unwrap();
+    media.insert(image).await.unwrap();
+    let cdrom =
+        BootOverride { device: BootDevice::Cdrom, persistence: Persistence::Once, mode: None };
+    bmc.boot.set(cdrom).await.unwrap();
+    assert_eq!(bmc.boot.get().await.unwrap().map(|now| now.device), Some(BootDevice::Cdrom));
+    let disk = BootOverride { device: BootDevice::Disk, ..cdrom };
+    bmc.boot.set(disk).await.unwrap();
+    media.eject().await.unwrap();
+    media.eject().await.unwrap();
+}
+
+async fn health_is_told(bmc: &Bmc) {
+    let sensors = bmc.sensors.as_ref().unwrap();
+    eprintln!("{:?}", if_supported(sensors.readings().await));
+    eprintln!("{:?}", if_supported(sensors.event_log(5).await));
+    if_supported(sensors.identify(IdentifyLight::On).await);
+    if_supported(sensors.identify(IdentifyLight::Off).await);
+}
+
+async fn wrong_password_is_refused(target: Target) {
+    let wrong = Target { password: "not the password".into(), ..target };
+    let bmc = Connector::new(b"").unwrap().bmc(wrong);
+    let refused = bmc.power.state().await;
+    assert!(matches!(refused, Err(BmcError::Unauthorized { .. })), "{refused:?}");
+}

@@ -1,0 +1,139 @@
+//! Boot override over a real socket.
+
+use crate::fixture::{Asked, Fixture, empty, json, refusal, silent};
+use axum::response::IntoResponse;
+use bmc::BmcError;
+use expect_test::expect;
+use hardware::{BootDevice, BootMode, BootOverride, Persistence};
+use redfish::Auth;
+use serde_json::json;
+
+const DELL: &str = include_str!("trees/dell.json");
+const HPE: &str = include_str!("trees/hpe.json");
+const SUPERMICRO: &str = include_str!("trees/supermicro.json");
+const DELL_SYSTEM: &str = "/redfish/v1/Systems/System.Embedded.1";
+
+const PXE: BootOverride = BootOverride {
+    device: BootDevice::Pxe,
+    persistence: Persistence::Once,
+    mode: Some(BootMode::Uefi),
+};
+
+fn patched(asked: &Asked) -> Option<axum::response::Response> {
+    (asked.method == "PATCH").then(|| empty(200))
+}
+
+#[tokio::test]
+async fn an_override_is_patched_into_the_system() {
+    let fixture = Fixture::serve(DELL, |asked, _| patched(asked)).await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    expect![[r#"PATCH /redfish/v1/Systems/System.Embedded.1 {"Boot":{"BootSourceOverrideEnabled":"Once","BootSourceOverrideMode":"UEFI","BootSourceOverrideTarget":"Pxe"}}"#]].assert_eq(&fixture.changes());
+}
+
+#[tokio::test]
+async fn supermicro_boots_the_cd_it_has() {
+    let fixture = Fixture::serve(SUPERMICRO, |asked, _| patched(asked)).await;
+    let cdrom = BootOverride { device: BootDevice::Cdrom, mode: None, ..PXE };
+    fixture.bmc(Auth::Basic).boot.set(cdrom).await.unwrap();
+    expect![[r#"PATCH /redfish/v1/Systems/1 {"Boot":{"BootSourceOverrideEnabled":"Once","BootSourceOverrideTarget":"UsbCd"}}"#]].assert_eq(&fixture.changes());
+}
+
+#[tokio::test]
+async fn what_is_not_listed_is_unsupported() {
+    let fixture = Fixture::serve(SUPERMICRO, silent).await;
+    let http = BootOverride { device: BootDevice::Http, ..PXE };
+    let error = fixture.bmc(Auth::Basic).boot.set(http).await.unwrap_err();
+    assert_eq!(error.to_string(), "this BMC cannot boot from uefihttp");
+    let supported = fixture.bmc(Auth::Basic).boot.supported().await.unwrap();
+    assert_eq!(supported, [BootDevice::Pxe, BootDevice::Disk, BootDevice::Cdrom, BootDevice::Bios]);
+}
+
+#[tokio::test]
+async fn a_bmc_that_only_overrides_once_is_understood_without_a_list() {
+    let fixture = Fixture::serve(DELL, |asked, _| {
+        let value = "the value of BootSourceOverrideEnabled is not in the list";
+        (asked.method == "PATCH").then(|| refusal(400, "Base.1.8.PropertyValueNotInList", value))
+    })
+    .await;
+    let always = BootOverride { persistence: Persistence::Continuous, ..PXE };
+    let error = fixture.bmc(Auth::Basic).boot.set(always).await.unwrap_err();
+    assert_eq!(error.to_string(), "this BMC cannot boot from pxe for more than one boot");
+}
+
+#[tokio::test]
+async fn an_override_is_read_back() {
+    let fixture = Fixture::serve(HPE, silent).await;
+    let found = fixture.bmc(Auth::Basic).boot.get().await.unwrap();
+    assert_eq!(found, Some(BootOverride { device: BootDevice::Http, ..PXE }));
+    let fixture = Fixture::serve(DELL, silent).await;
+    assert_eq!(fixture.bmc(Auth::Basic).boot.get().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn settings_take_the_change_where_they_hold_the_override() {
+    let settings = |holds: bool| {
+        move |asked: &Asked, tree: &mut std::collections::BTreeMap<_, serde_json::Value>| {
+            let link = json!({"SettingsObject": {"@odata.id": format!("{DELL_SYSTEM}/Settings")}});
+            tree.get_mut(DELL_SYSTEM).unwrap()["@Redfish.Settings"] = link;
+            let boot =
+                json!({"BootSourceOverrideTarget": "Hdd", "BootSourceOverrideEnabled": "Once"});
+            let body = if holds { json!({"Boot": boot}) } else { json!({"Attributes": {}}) };
+            let known = asked.method == "GET" && asked.path.ends_with("/Settings");
+            if known { Some(json(200, body)) } else { patched(asked) }
+        }
+    };
+    let fixture = Fixture::serve(DELL, settings(true)).await;
+    let boot = fixture.bmc(Auth::Basic).boot;
+    boot.set(PXE).await.unwrap();
+    assert_eq!(fixture.count("PATCH", &format!("{DELL_SYSTEM}/Settings")), 1);
+    assert_eq!(boot.get().await.unwrap().map(|found| found.device), Some(BootDevice::Disk));
+
+    let fixture = Fixture::serve(DELL, settings(false)).await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 1);
+}
+
+/// A BMC whose system has the tag `"v1"` when first read, `second` after; it takes only `wanted`.
+async fn tagged(second: &'static str, wanted: &'static str) -> Fixture {
+    let mut reads = 0;
+    Fixture::serve(DELL, move |asked, tree| match (asked.method.as_str(), asked.path.as_str()) {
+        ("GET", DELL_SYSTEM) => {
+            reads += 1;
+            let tag = if reads == 1 { "\"v1\"" } else { second };
+            let body = tree[DELL_SYSTEM].clone();
+            Some(([("etag", tag)], json(200, body)).into_response())
+        }
+        ("PATCH", _) if asked.header("if-match") == Some(wanted) => Some(empty(204)),
+        ("PATCH", _) => Some(empty(412)),
+        _ => None,
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_change_names_the_version_it_read() {
+    let fixture = tagged("\"v1\"", "\"v1\"").await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 1);
+}
+
+#[tokio::test]
+async fn a_version_that_passed_is_read_again_once() {
+    let fixture = tagged("\"v2\"", "\"v2\"").await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 2);
+
+    let fixture = tagged("\"v2\"", "\"v3\"").await;
+    let error = fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap_err();
+    assert!(matches!(error, BmcError::Refused { transient: true, .. }), "{error:?}");
+    assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 2);
+}
+
+#[tokio::test]
+async fn a_weak_tag_is_sent_as_a_strong_one_the_second_time() {
+    let fixture = tagged("W/\"v1\"", "\"v1\"").await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    let fixture = tagged("W/\"v2\"", "\"v2\"").await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 2);
+}

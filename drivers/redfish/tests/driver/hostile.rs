@@ -1,0 +1,225 @@
+//! BMCs that lie, stall, flood and lead astray.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::fixture::{Fixture, PASSWORD, empty, json, refusal, silent};
+use axum::response::{IntoResponse, Response};
+use bmc::{Bmc, BmcError};
+use hardware::{PowerChange, PowerState};
+use redfish::{Auth, Connector, Target, Trust};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+const TREE: &str = include_str!("trees/dell.json");
+const SYSTEM: &str = "/redfish/v1/Systems/System.Embedded.1";
+
+/// The error of reading the power state when the system answers as `answer` does.
+async fn state_when(answer: impl Fn() -> Response + Send + 'static) -> BmcError {
+    let fixture = Fixture::serve(TREE, move |asked, _| (asked.path == SYSTEM).then(&answer)).await;
+    fixture.bmc(Auth::Basic).power.state().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn redirects_are_refused() {
+    let away =
+        || (axum::http::StatusCode::FOUND, [("location", "http://10.9.9.9/")]).into_response();
+    let error = state_when(away).await;
+    assert_eq!(
+        error.to_string(),
+        format!("the BMC refused GET {SYSTEM}: 302 Found (redirects are not followed)")
+    );
+}
+
+#[tokio::test]
+async fn endless_bodies_are_cut_off() {
+    let flood = || "x".repeat(2 << 20).into_response();
+    let error = state_when(flood).await;
+    assert_eq!(
+        error.to_string(),
+        format!("cannot read the BMC's answer to GET {SYSTEM}: it is larger than 1 MiB")
+    );
+}
+
+#[tokio::test]
+async fn nonsense_is_malformed() {
+    for body in ["", "<html>", "[1]", "{\"a\""] {
+        let error = state_when(move || body.into_response()).await;
+        assert!(matches!(error, BmcError::Malformed { .. }), "{body}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_is_null_may_come_later() {
+    let error = state_when(|| json(200, json!({"PowerState": null}))).await;
+    assert!(matches!(error, BmcError::Busy { .. }) && error.is_transient(), "{error:?}");
+}
+
+#[tokio::test]
+async fn links_that_lead_elsewhere_are_not_followed() {
+    let trap = Fixture::serve(TREE, silent).await;
+    let elsewhere = trap.address.join(SYSTEM).unwrap();
+    let fixture = Fixture::serve(TREE, move |asked, _| {
+        (asked.path == "/redfish/v1/Systems")
+            .then(|| json(200, json!({"Members": [{"@odata.id": elsewhere}]})))
+    })
+    .await;
+    let error = fixture.bmc(Auth::Basic).power.state().await.unwrap_err();
+    assert!(error.to_string().ends_with("the link leads away from the BMC"), "{error}");
+
+    let elsewhere = trap.address.join("/reset").unwrap();
+    let fixture = Fixture::serve(TREE, move |asked, tree| {
+        tree.get_mut(SYSTEM).unwrap()["Actions"]["#ComputerSystem.Reset"]["target"] =
+            json!(elsewhere);
+        (asked.method == "POST").then(|| empty(204))
+    })
+    .await;
+    let refused = fixture.bmc(Auth::Basic).power.request(PowerChange::ForceOff).await;
+    assert!(matches!(refused, Err(BmcError::Unsupported { .. })), "{refused:?}");
+    assert!(trap.asked().is_empty());
+    assert_eq!(fixture.changes(), "");
+}
+
+#[tokio::test]
+async fn who_asks_for_quiet_is_left_alone() {
+    let fixture = Fixture::serve(TREE, |asked, _| {
+        (asked.path == SYSTEM).then(|| {
+            (
+                [("retry-after", "30")],
+                refusal(503, "Base.1.8.ServiceTemporarilyUnavailable", "starting"),
+            )
+                .into_response()
+        })
+    })
+    .await;
+    let bmc = fixture.bmc(Auth::Basic);
+    let first = bmc.power.state().await.unwrap_err();
+    assert!(first.to_string().contains("starting (asks to come back in 30 s)"), "{first}");
+    let second = bmc.power.state().await.unwrap_err();
+    assert!(second.to_string().contains("left alone for another"), "{second}");
+    assert!(matches!(second, BmcError::Busy { .. }));
+    assert_eq!(fixture.count("GET", SYSTEM), 1);
+}
+
+#[tokio::test]
+async fn silence_is_unreachable_after_the_timeout() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let error = bmc_at(&address).power.state().await.unwrap_err();
+    let BmcError::Unreachable { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.to_string(), "no answer within 0.2 s");
+    assert!(error.is_transient());
+}
+
+#[tokio::test]
+async fn a_closed_port_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let error = bmc_at(&address).power.state().await.unwrap_err();
+    let BmcError::Unreachable { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut peer, _) = listener.accept().await.unwrap();
+        let _ = peer.read(&mut [0; 1024]).await;
+        let _ = peer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"Sys").await;
+    });
+    let error = bmc_at(&address).power.state().await.unwrap_err();
+    server.await.unwrap();
+    assert!(matches!(error, BmcError::Unreachable { .. }), "{error:?}");
+}
+
+fn bmc_at(address: &str) -> Bmc {
+    Connector::new(b"").unwrap().bmc(Target {
+        address: address.parse().unwrap(),
+        system: None,
+        username: "root".to_owned(),
+        password: PASSWORD.into(),
+        auth: Auth::Auto,
+        trust: Trust::Authorities,
+        timeout: Duration::from_millis(200),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_bmc_sees_one_request_at_a_time() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, peak) = (now.clone(), most.clone());
+    let app = axum::Router::new().fallback(move || {
+        let (now, most) = (counted.clone(), peak.clone());
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            json(200, json!({"PowerState": "On", "Systems": {"@odata.id": "/s"}}))
+        }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let bmc = Connector::new(b"").unwrap().bmc(Target {
+        address: address.parse().unwrap(),
+        system: Some("/s".to_owned()),
+        username: String::new(),
+        password: "".into(),
+        auth: Auth::Basic,
+        trust: Trust::Unverified,
+        timeout: Duration::from_secs(5),
+    });
+    let asking = (0..20).map(|_| {
+        let bmc = bmc.clone();
+        tokio::spawn(async move { bmc.power.state().await.unwrap() })
+    });
+    for asked in asking.collect::<Vec<_>>() {
+        assert_eq!(asked.await.unwrap(), PowerState::On);
+    }
+    server.abort();
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn several_systems_want_a_choice() {
+    let fixture = Fixture::serve(TREE, |asked, _| {
+        let two =
+            json!({"Members": [{"@odata.id": "/redfish/v1/Systems/1"}, {"@odata.id": SYSTEM}]});
+        (asked.path == "/redfish/v1/Systems").then(|| json(200, two))
+    })
+    .await;
+    let error = fixture.bmc(Auth::Basic).power.state().await.unwrap_err();
+    assert!(error.to_string().contains("which of its 2 systems is meant"), "{error}");
+
+    let named = Target { system: Some(SYSTEM.to_owned()), ..fixture.target(Auth::Basic) };
+    let bmc = Connector::new(b"").unwrap().bmc(named);
+    assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
+}
+
+#[tokio::test]
+async fn what_moved_is_found_again() {
+    const NEW: &str = "/redfish/v1/Systems/New";
+    let moved = Arc::new(AtomicBool::new(false));
+    let has_moved = moved.clone();
+    let fixture = Fixture::serve(TREE, move |asked, tree| {
+        let at = if has_moved.load(Ordering::SeqCst) { NEW } else { SYSTEM };
+        if at == NEW
+            && let Some(system) = tree.remove(SYSTEM)
+        {
+            tree.insert(NEW.to_owned(), system);
+        }
+        let listed = json!({"Members": [{"@odata.id": at}]});
+        (asked.path == "/redfish/v1/Systems").then(|| json(200, listed))
+    })
+    .await;
+    let bmc = fixture.bmc(Auth::Basic);
+    assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
+    moved.store(true, Ordering::SeqCst);
+    assert!(bmc.power.state().await.is_err());
+    assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
+}
