@@ -1,0 +1,44 @@
+//! IPMI commands: what is asked, and how the answer reads. Pure.
+
+pub(crate) mod boot_options;
+pub(crate) mod chassis;
+pub(crate) mod completion;
+pub(crate) mod device;
+pub(crate) mod event_log;
+pub(crate) mod event_text;
+pub(crate) mod fru;
+pub(crate) mod fru_areas;
+pub(crate) mod sensor_record;
+pub(crate) mod sensor_value;
+pub(crate) mod sensors;
+pub(crate) mod text;
+
+pub(crate) use completion::CompletionCode;
+
+use crate::wire::{Malformed, Reader};
+
+/// Network functions (IPMI 2.0 table 5-1).
+pub(crate) const CHASSIS: u8 = 0x00;
+pub(crate) const SENSOR: u8 = 0x04;
+pub(crate) const APPLICATION: u8 = 0x06;
+pub(crate) const STORAGE: u8 = 0x0a;
+
+/// A command, and how its answer reads.
+pub(crate) trait Command {
+    /// The specification's name of it.
+    const NAME: &'static str;
+    /// Network function and command code (IPMI 2.0 appendix G).
+    const CODE: (u8, u8);
+    type Answer;
+
+    /// The logical unit it is for: the BMC itself but for some sensors.
+    fn lun(&self) -> u8 {
+        0
+    }
+
+    /// Its request data.
+    fn data(&self) -> Vec<u8>;
+
+    /// Its answer, without the completion code, which said that all is well.
+    fn read(&self, answer: &mut Reader<'_>) -> Result<Self::Answer, Malformed>;
+}

@@ -1,0 +1,77 @@
+//! The chassis: power and the identify light (IPMI 2.0 §28).
+
+use hardware::PowerState;
+
+use crate::wire::{Malformed, Reader};
+
+use super::{CHASSIS, Command};
+
+/// Get Chassis Status (IPMI 2.0 §28.2): whether the power is on.
+pub(crate) struct GetChassisStatus;
+
+impl Command for GetChassisStatus {
+    const NAME: &'static str = "Get Chassis Status";
+    const CODE: (u8, u8) = (CHASSIS, 0x01);
+    type Answer = PowerState;
+
+    fn data(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn read(&self, answer: &mut Reader<'_>) -> Result<PowerState, Malformed> {
+        let [power, _last_event, _misc]: [u8; 3] = answer.array()?;
+        Ok(if power & 1 == 1 { PowerState::On } else { PowerState::Off })
+    }
+}
+
+/// Chassis Control (IPMI 2.0 §28.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChassisControl {
+    PowerDown = 0,
+    PowerUp = 1,
+    HardReset = 3,
+    /// By an emulated fatal over-temperature, as ACPI sees it.
+    SoftShutdown = 5,
+}
+
+impl Command for ChassisControl {
+    const NAME: &'static str = "Chassis Control";
+    const CODE: (u8, u8) = (CHASSIS, 0x02);
+    type Answer = ();
+
+    fn data(&self) -> Vec<u8> {
+        vec![*self as u8]
+    }
+
+    fn read(&self, _answer: &mut Reader<'_>) -> Result<(), Malformed> {
+        Ok(())
+    }
+}
+
+/// Chassis Identify (IPMI 2.0 §28.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChassisIdentify {
+    Off,
+    /// For as long as the interval's one byte can say.
+    ForSeconds(u8),
+    /// Until it is switched off; not every BMC knows that.
+    Indefinitely,
+}
+
+impl Command for ChassisIdentify {
+    const NAME: &'static str = "Chassis Identify";
+    const CODE: (u8, u8) = (CHASSIS, 0x04);
+    type Answer = ();
+
+    fn data(&self) -> Vec<u8> {
+        match self {
+            ChassisIdentify::Off => vec![0],
+            ChassisIdentify::ForSeconds(seconds) => vec![*seconds],
+            ChassisIdentify::Indefinitely => vec![0, 1],
+        }
+    }
+
+    fn read(&self, _answer: &mut Reader<'_>) -> Result<(), Malformed> {
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+
+mod target;
+
+mod client;
+mod connector;
+
+mod boot;
+mod inspection;
+mod power;
+mod quirks;
+mod sensors;
+
+mod commands;
+
+mod line;
+mod opening;
+
+#[cfg(test)]
+mod captured;
+mod establish;
+mod exchange;
+mod port;
+mod session;
+mod window;
+mod wire;
+
+pub use client::Client;
+pub use commands::device::DeviceId;
+pub use commands::event_log::LogInfo;
+pub use commands::fru_areas::{Board, Chassis, Fru, Product};
+pub use connector::{Connector, Pace};
+pub use target::{CipherSuite, Privilege, Target};

@@ -1,0 +1,206 @@
+//! The line to one BMC: at most one session, at most one command at a time.
+
+use std::io;
+use std::time::Duration;
+
+use bmc::BmcError;
+use secrecy::ExposeSecret;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+use tracing::debug;
+
+use crate::commands::CompletionCode;
+use crate::exchange::{Patience, Question, ask};
+use crate::opening;
+use crate::port::Port;
+use crate::session::{Answer, Session};
+use crate::target::{CipherSuite, Target};
+use crate::wire::message::Request;
+
+/// How long to leave a busy BMC alone, doubled each time up to a second.
+const BUSY_WAIT: Duration = Duration::from_millis(125);
+const LONGEST_BUSY_WAIT: Duration = Duration::from_secs(1);
+
+/// Application netfn and its commands for the session itself (IPMI 2.0 §22).
+const APPLICATION: u8 = 0x06;
+const GET_DEVICE_ID: u8 = 0x01;
+const CLOSE_SESSION: u8 = 0x3c;
+
+/// The line to one BMC.
+pub(crate) struct Line {
+    pub(crate) target: Target,
+    state: Mutex<State>,
+}
+
+/// What is known of a BMC between commands.
+pub(crate) struct State {
+    pub(crate) session: Option<Session>,
+    /// The cipher suite that worked last time.
+    pub(crate) suite: Option<CipherSuite>,
+    /// When somebody last had a command for the BMC.
+    used_at: Instant,
+    /// When the BMC last answered.
+    heard_at: Instant,
+}
+
+/// What the housekeeper does with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upkeep {
+    Nothing,
+    /// Tell the BMC that we are still there.
+    KeepAlive,
+    /// Nobody needs the session.
+    Close,
+    /// There is no session, and there was none for long.
+    Forget,
+}
+
+impl Line {
+    pub(crate) fn new(target: Target) -> Self {
+        let now = Instant::now();
+        let state = State { session: None, suite: None, used_at: now, heard_at: now };
+        Line { target, state: Mutex::new(state) }
+    }
+
+    /// The BMC's answer to `request`, whatever its completion code, save "busy".
+    pub(crate) async fn ask(&self, port: &Port, request: &Request<'_>) -> Result<Answer, BmcError> {
+        self.check_account()?;
+        let mut state = self.state.lock().await;
+        let deadline = Instant::now() + self.target.timeout;
+        state.used_at = Instant::now();
+        let mut wait = BUSY_WAIT;
+
+        loop {
+            let was_open = state.session.is_some();
+            if !was_open {
+                opening::open(port, &self.target, &mut state, deadline).await?;
+                state.heard_at = Instant::now();
+            }
+            // A BMC that restarted drops what comes in a session it forgot, without a word.
+            let patience =
+                if was_open { Patience::short(deadline) } else { Patience::until(deadline) };
+            match self.converse(port, &mut state, request, patience).await? {
+                Some(answer) if CompletionCode(answer.completion) == CompletionCode::BUSY => {
+                    if Instant::now() + wait >= deadline {
+                        let reason = "it says that its node is busy".to_owned();
+                        return Err(BmcError::Busy { host: self.host(), reason });
+                    }
+                    sleep(wait).await;
+                    wait = (wait * 2).min(LONGEST_BUSY_WAIT);
+                }
+                Some(answer) => return Ok(answer),
+                None if was_open && Instant::now() < deadline => {
+                    debug!(bmc = %self.target.address, "the BMC has forgotten our session");
+                }
+                None => return Err(unreachable(&self.target, "it did not answer a command")),
+            }
+        }
+    }
+
+    /// What to do with the line now; `Nothing` while a command is under way.
+    pub(crate) fn upkeep(&self, keep_alive_every: Duration, close_after: Duration) -> Upkeep {
+        let Ok(state) = self.state.try_lock() else { return Upkeep::Nothing };
+        let idle = state.used_at.elapsed() >= close_after;
+        match &state.session {
+            None if idle => Upkeep::Forget,
+            None => Upkeep::Nothing,
+            Some(_) if idle => Upkeep::Close,
+            Some(_) if state.heard_at.elapsed() >= keep_alive_every => Upkeep::KeepAlive,
+            Some(_) => Upkeep::Nothing,
+        }
+    }
+
+    /// Keeps the BMC from forgetting the session (IPMI 2.0 §6.12.15: after 60 s of silence).
+    pub(crate) async fn keep_alive(&self, port: &Port) {
+        let request = Request { netfn: APPLICATION, lun: 0, command: GET_DEVICE_ID, data: &[] };
+        let mut state = self.state.lock().await;
+        let patience = Patience::short(Instant::now() + self.target.timeout);
+        if let Ok(None) | Err(_) = self.converse(port, &mut state, &request, patience).await {
+            debug!(bmc = %self.target.address, "the BMC does not answer a keep-alive");
+        }
+    }
+
+    /// Ends the session, if there is one; the next command opens another.
+    pub(crate) async fn close(&self, port: &Port) {
+        let mut state = self.state.lock().await;
+        let Some(managed) = state.session.as_ref().map(|session| session.managed) else { return };
+        let data = managed.to_le_bytes();
+        let request = Request { netfn: APPLICATION, lun: 0, command: CLOSE_SESSION, data: &data };
+        let patience = Patience::short(Instant::now() + self.target.timeout);
+        if let Ok(None) | Err(_) = self.converse(port, &mut state, &request, patience).await {
+            debug!(bmc = %self.target.address, "the BMC did not confirm the end of the session");
+        }
+        state.session = None;
+    }
+
+    /// One command in the open session; without an answer the session is given up.
+    async fn converse(
+        &self,
+        port: &Port,
+        state: &mut State,
+        request: &Request<'_>,
+        patience: Patience,
+    ) -> Result<Option<Answer>, BmcError> {
+        let Some(session) = &mut state.session else { return Ok(None) };
+        let mut route = port.route(self.target.address, session.console);
+        let message = session.next_message();
+        let mut question = InSession { session, request, message };
+        let answer = ask(&mut route, &mut question, patience).await;
+
+        match &answer {
+            Ok(Some(_)) => state.heard_at = Instant::now(),
+            Ok(None) | Err(_) => state.session = None,
+        }
+        answer.map_err(|source| BmcError::Unreachable { host: self.host(), source })
+    }
+
+    fn check_account(&self) -> Result<(), BmcError> {
+        let long = |what: &str, limit: usize| {
+            let what =
+                format!("take a {what} of more than {limit} bytes: IPMI knows no longer ones");
+            Err(BmcError::Unsupported { what })
+        };
+        if self.target.username.len() > Target::LONGEST_USERNAME {
+            return long("user name", Target::LONGEST_USERNAME);
+        }
+        if self.target.password.expose_secret().len() > Target::LONGEST_PASSWORD {
+            return long("password", Target::LONGEST_PASSWORD);
+        }
+        Ok(())
+    }
+
+    fn host(&self) -> String {
+        self.target.address.to_string()
+    }
+}
+
+/// Silence where there should have been an answer.
+pub(crate) fn unreachable(target: &Target, why: &'static str) -> BmcError {
+    let source = io::Error::new(io::ErrorKind::TimedOut, why);
+    BmcError::Unreachable { host: target.address.to_string(), source }
+}
+
+/// A command in a session.
+pub(crate) struct InSession<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) message: u8,
+}
+
+impl Question for InSession<'_> {
+    type Answer = Answer;
+
+    fn datagram(&mut self) -> Vec<u8> {
+        self.session.seal(self.request, self.message, rand::random())
+    }
+
+    fn accept(&mut self, datagram: &[u8]) -> Option<Answer> {
+        match self.session.open(datagram, self.request, self.message) {
+            Ok(answer) => answer,
+            Err(reason) => {
+                debug!("dropped a packet: {reason}");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Opens a session over the network: presence, cipher suite, key exchange, privilege.
+
+use bmc::BmcError;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::commands::CompletionCode;
+use crate::establish::{Handshake, HandshakeError, Step, speaks_plus};
+use crate::exchange::{Patience, Question, ask};
+use crate::line::{InSession, State, unreachable};
+use crate::port::{Port, Route};
+use crate::session::Session;
+use crate::target::{CipherSuite, Target};
+use crate::wire::handshake::status;
+use crate::wire::message::{Request, Response};
+use crate::wire::packet;
+
+const APPLICATION: u8 = 0x06;
+const GET_CHANNEL_AUTHENTICATION_CAPABILITIES: u8 = 0x38;
+const SET_SESSION_PRIVILEGE_LEVEL: u8 = 0x3b;
+/// This channel, and tell what RMCP+ adds (IPMI 2.0 table 22-15).
+const THIS_CHANNEL_PLUS: u8 = 0x8e;
+/// How often a handshake starts over when the BMC lost track of it.
+const ATTEMPTS: usize = 3;
+
+/// Opens a session and leaves it in `state`.
+pub(crate) async fn open(
+    port: &Port,
+    target: &Target,
+    state: &mut State,
+    deadline: Instant,
+) -> Result<(), BmcError> {
+    // Asked before every handshake, as the specification has it (§13.14). It costs a packet, tells
+    // silence of a host from silence at a later step, and makes virtualbmc, which knows sessions by
+    // our address and port alone, forget the last one.
+    if !is_present(port, target, deadline).await? {
+        return Err(BmcError::Unsupported { what: "speak IPMI 2.0 over the network".to_owned() });
+    }
+
+    let candidates = candidates(target.cipher_suite, state.suite);
+    let (last, better) = candidates.split_last().unwrap_or((&CipherSuite::Seventeen, &[]));
+    for suite in better {
+        match attempt(port, target, *suite, deadline, Silence::MeansNo).await? {
+            Some(session) => {
+                (state.session, state.suite) = (Some(session), Some(*suite));
+                return Ok(());
+            }
+            None => debug!(bmc = %target.address, ?suite, "the BMC does not take the cipher suite"),
+        }
+    }
+    let session = attempt(port, target, *last, deadline, Silence::MeansSilence).await?;
+    state.suite = session.is_some().then_some(*last);
+    let refused = || BmcError::Unsupported {
+        what: match target.cipher_suite {
+            Some(CipherSuite::Three) => "talk with cipher suite 3".to_owned(),
+            Some(CipherSuite::Seventeen) => "talk with cipher suite 17".to_owned(),
+            None => "talk with cipher suite 17 or 3".to_owned(),
+        },
+    };
+    state.session = Some(session.ok_or_else(refused)?);
+    Ok(())
+}
+
+/// The suites to try, best first; what worked last time is tried first.
+fn candidates(wanted: Option<CipherSuite>, known: Option<CipherSuite>) -> Vec<CipherSuite> {
+    match (wanted, known) {
+        (Some(suite), _) => vec![suite],
+        (None, Some(CipherSuite::Three)) => vec![CipherSuite::Three],
+        (None, Some(CipherSuite::Seventeen) | None) => {
+            vec![CipherSuite::Seventeen, CipherSuite::Three]
+        }
+    }
+}
+
+/// What it means when a BMC says nothing to a request to open a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    /// It may not know the cipher suite.
+    MeansNo,
+    MeansSilence,
+}
+
+/// A session with this suite; `None` when the BMC does not take it.
+async fn attempt(
+    port: &Port,
+    target: &Target,
+    suite: CipherSuite,
+    deadline: Instant,
+    silence: Silence,
+) -> Result<Option<Session>, BmcError> {
+    for _ in 0..ATTEMPTS {
+        match exchange_keys(port, target, suite, deadline, silence).await? {
+            Outcome::Open(mut session) => {
+                set_privilege(port, target, &mut session, deadline).await?;
+                return Ok(Some(*session));
+            }
+            Outcome::SuiteRefused => return Ok(None),
+            Outcome::LostTrack(reason) => {
+                debug!(bmc = %target.address, "opening the session again: {reason}");
+            }
+        }
+    }
+    Err(unreachable(target, "it does not finish opening a session"))
+}
+
+/// How a handshake ended.
+enum Outcome {
+    Open(Box<Session>),
+    SuiteRefused,
+    /// A packet was lost or doubled in a way that only a new handshake repairs.
+    LostTrack(&'static str),
+}
+
+async fn exchange_keys(
+    port: &Port,
+    target: &Target,
+    suite: CipherSuite,
+    deadline: Instant,
+    silence: Silence,
+) -> Result<Outcome, BmcError> {
+    let console = rand::random::<u32>().max(1);
+    let mut route = port.route(target.address, console);
+    let mut handshake = Handshake::new(target, suite, console, rand::random());
+
+    loop {
+        let is_doubtful = silence == Silence::MeansNo && handshake.is_opening();
+        let patience = Patience::short(if is_doubtful { halfway(deadline) } else { deadline });
+        match ask(&mut route, &mut handshake, patience).await {
+            Ok(Some(Ok(Step::Established(session)))) => return Ok(Outcome::Open(session)),
+            Ok(Some(Ok(Step::Next | Step::Ignored))) => {}
+            Ok(Some(Err(error))) => {
+                farewell(&route, &handshake).await;
+                return failed(target, error);
+            }
+            Ok(None) if is_doubtful => return Ok(Outcome::SuiteRefused),
+            Ok(None) if Instant::now() >= deadline => {
+                return Err(unreachable(target, handshake.awaiting()));
+            }
+            Ok(None) => return Ok(Outcome::LostTrack(handshake.awaiting())),
+            Err(source) => {
+                return Err(BmcError::Unreachable { host: target.address.to_string(), source });
+            }
+        }
+    }
+}
+
+/// Leaves time to try another suite.
+fn halfway(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    now + deadline.saturating_duration_since(now) / 2
+}
+
+/// Frees the BMC's slot now rather than when it times out; nobody answers.
+async fn farewell(route: &Route<'_>, handshake: &Handshake<'_>) {
+    if let Some(datagram) = handshake.farewell()
+        && let Err(error) = route.send(&datagram).await
+    {
+        debug!("cannot tell the BMC that we give up: {error}");
+    }
+}
+
+fn failed(target: &Target, error: HandshakeError) -> Result<Outcome, BmcError> {
+    let host = target.address.to_string();
+    match error {
+        HandshakeError::SuiteRefused => Ok(Outcome::SuiteRefused),
+        HandshakeError::WrongPassword => Err(BmcError::Unauthorized { host }),
+        HandshakeError::OtherKey => Err(BmcError::Refused {
+            request: "a session".to_owned(),
+            answer: error.to_string(),
+            transient: false,
+        }),
+        HandshakeError::Malformed { step, reason } => {
+            Err(BmcError::Malformed { request: step.to_owned(), reason: reason.to_string() })
+        }
+        HandshakeError::Refused { step, status } => match status {
+            status::NO_RESOURCES | status::NO_RESOURCES_AT_ROLE => {
+                Err(BmcError::Busy { host, reason: error.to_string() })
+            }
+            status::INVALID_ROLE
+            | status::UNAUTHORIZED_ROLE
+            | status::UNAUTHORIZED_NAME
+            | status::INVALID_NAME_LENGTH => Err(BmcError::Unauthorized { host }),
+            // A doubled RAKP message made it draw other numbers, or it dropped the session.
+            status::INVALID_SESSION | status::INACTIVE_SESSION | status::INVALID_CHECK_VALUE => {
+                Ok(Outcome::LostTrack(status::describe(status)))
+            }
+            _ => {
+                let answer = format!("status {status:#04x}, {error}");
+                Err(BmcError::Refused { request: step.to_owned(), answer, transient: false })
+            }
+        },
+    }
+}
+
+impl Question for Handshake<'_> {
+    type Answer = Result<Step, HandshakeError>;
+
+    fn datagram(&mut self) -> Vec<u8> {
+        Handshake::datagram(self)
+    }
+
+    fn accept(&mut self, datagram: &[u8]) -> Option<Self::Answer> {
+        match self.receive(datagram) {
+            Ok(Step::Ignored) => None,
+            step => Some(step),
+        }
+    }
+}
+
+/// Whether something is there that speaks IPMI 2.0.
+async fn is_present(port: &Port, target: &Target, deadline: Instant) -> Result<bool, BmcError> {
+    let mut route = port.route(target.address, 0);
+    let mut question = Presence { level: target.privilege.level() };
+    match ask(&mut route, &mut question, Patience::until(deadline)).await {
+        Ok(Some(speaks_plus)) => Ok(speaks_plus),
+        Ok(None) => Err(unreachable(target, "nothing there answers IPMI")),
+        Err(source) => Err(BmcError::Unreachable { host: target.address.to_string(), source }),
+    }
+}
+
+/// Get Channel Authentication Capabilities, outside of any session.
+struct Presence {
+    level: u8,
+}
+
+impl Presence {
+    fn with_request<T>(&self, then: impl FnOnce(&Request<'_>) -> T) -> T {
+        let data = [THIS_CHANNEL_PLUS, self.level];
+        let command = GET_CHANNEL_AUTHENTICATION_CAPABILITIES;
+        then(&Request { netfn: APPLICATION, lun: 0, command, data: &data })
+    }
+}
+
+impl Question for Presence {
+    type Answer = bool;
+
+    fn datagram(&mut self) -> Vec<u8> {
+        self.with_request(|request| packet::sessionless(&request.encode(0)))
+    }
+
+    fn accept(&mut self, datagram: &[u8]) -> Option<bool> {
+        let response = Response::read(packet::read_sessionless(datagram).ok()?).ok()?;
+        if !self.with_request(|request| request.is_answered_by(&response, 0)) {
+            return None;
+        }
+        // A BMC that refuses the question may still know how to open a session.
+        Some(response.completion != 0 || speaks_plus(response.data).unwrap_or(true))
+    }
+}
+
+/// Raises the session from User, where every one starts (IPMI 2.0 §22.18).
+async fn set_privilege(
+    port: &Port,
+    target: &Target,
+    session: &mut Session,
+    deadline: Instant,
+) -> Result<(), BmcError> {
+    let data = [target.privilege.level()];
+    let command = SET_SESSION_PRIVILEGE_LEVEL;
+    let request = Request { netfn: APPLICATION, lun: 0, command, data: &data };
+    let mut route = port.route(target.address, session.console);
+    let message = session.next_message();
+    let mut question = InSession { session, request: &request, message };
+    let answer = ask(&mut route, &mut question, Patience::until(deadline)).await;
+    let host = target.address.to_string();
+    let answer = answer.map_err(|source| BmcError::Unreachable { host: host.clone(), source })?;
+    let answer = answer.ok_or_else(|| unreachable(target, "it did not raise our privilege"))?;
+    match CompletionCode(answer.completion) {
+        CompletionCode::OK => Ok(()),
+        // §22.18: 0x81 is above the account's or the channel's limit, 0x82 above what it may ask for.
+        CompletionCode(0x80..=0x82) => Err(BmcError::Unauthorized { host }),
+        code => Err(code.refusal("Set Session Privilege Level")),
+    }
+}

@@ -1,0 +1,60 @@
+//! Power by chassis commands.
+
+use async_trait::async_trait;
+use bmc::{BmcError, Power};
+use hardware::{PowerChange, PowerState};
+use tokio::time::sleep;
+use tracing::debug;
+
+use crate::client::Client;
+use crate::commands::chassis::{ChassisControl, GetChassisStatus};
+use crate::quirks;
+
+#[async_trait]
+impl Power for Client {
+    async fn state(&self) -> Result<PowerState, BmcError> {
+        self.run(&GetChassisStatus).await
+    }
+
+    async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
+        match change {
+            PowerChange::On => self.reach(ChassisControl::PowerUp, PowerState::On).await,
+            PowerChange::ForceOff => self.reach(ChassisControl::PowerDown, PowerState::Off).await,
+            PowerChange::SoftOff => self.reach(ChassisControl::SoftShutdown, PowerState::Off).await,
+            PowerChange::ForceRestart => self.restart().await,
+            // Chassis Control has no such request; whoever wants it asks for `SoftOff`, waits, and
+            // asks for `On`.
+            PowerChange::SoftRestart => Err(BmcError::Unsupported {
+                what: "restart the operating system softly".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Client {
+    /// Sends `control`, which a BMC may refuse when the machine is in the state it leads to.
+    async fn reach(&self, control: ChassisControl, wanted: PowerState) -> Result<(), BmcError> {
+        let Err(code) = self.call(&control).await? else { return Ok(()) };
+        if self.state().await? == wanted {
+            debug!("the BMC refused what was so already: {code}");
+            return Ok(());
+        }
+        Err(self.refusal(code, "Chassis Control"))
+    }
+
+    async fn restart(&self) -> Result<(), BmcError> {
+        if self.state().await? == PowerState::Off {
+            return self.reach(ChassisControl::PowerUp, PowerState::On).await;
+        }
+        let Err(code) = self.call(&ChassisControl::HardReset).await? else { return Ok(()) };
+        debug!("the BMC refused to reset, so the power goes off and on: {code}");
+        self.reach(ChassisControl::PowerDown, PowerState::Off).await?;
+        for wait in quirks::waits_for_power_off() {
+            if self.state().await? == PowerState::Off {
+                return self.reach(ChassisControl::PowerUp, PowerState::On).await;
+            }
+            sleep(wait).await;
+        }
+        Err(self.refusal(code, "Chassis Control"))
+    }
+}

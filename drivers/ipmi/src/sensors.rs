@@ -1,0 +1,208 @@
+//! Sensors, event log and identify light.
+
+use std::collections::VecDeque;
+
+use async_trait::async_trait;
+use bmc::{BmcError, IdentifyLight, LogEntry, Reading, ReadingHealth, Sensors};
+use tracing::debug;
+
+use crate::client::{Client, malformed};
+use crate::commands::chassis::ChassisIdentify;
+use crate::commands::event_log::{GetLogEntry, GetLogInfo, LogInfo};
+use crate::commands::sensor_record::{RecordHeader, SensorRecord};
+use crate::commands::sensors::{GetReading, GetRecord, RawReading, ReserveRepository};
+use crate::commands::{Command, CompletionCode};
+use crate::inspection::is_too_much;
+
+/// No BMC has as many; a repository that never ends is not followed further.
+const MOST_RECORDS: usize = 4096;
+/// How often a reservation that others cancel is taken anew.
+const RESERVATIONS: usize = 8;
+const CHUNK: u8 = 32;
+const SMALLEST_CHUNK: u8 = 4;
+/// The longest the identify light can be lit for without the option to light it until told otherwise.
+const LONGEST_LIGHT: u8 = 255;
+
+#[async_trait]
+impl Sensors for Client {
+    async fn readings(&self) -> Result<Vec<Reading>, BmcError> {
+        let mut readings = Vec::new();
+        for sensor in self.sensor_records().await? {
+            let command = GetReading { sensor: sensor.number, lun: sensor.lun };
+            let raw = match self.call(&command).await? {
+                Ok(raw) => raw,
+                Err(code) => {
+                    debug!(sensor.name, "the sensor has no reading: {code}");
+                    RawReading { value: None, status: 0 }
+                }
+            };
+            readings.push(reading(sensor, raw));
+        }
+        Ok(readings)
+    }
+
+    async fn event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
+        self.sel(limit).await
+    }
+
+    async fn identify(&self, light: IdentifyLight) -> Result<(), BmcError> {
+        let command = match light {
+            IdentifyLight::Off => ChassisIdentify::Off,
+            IdentifyLight::On => ChassisIdentify::Indefinitely,
+        };
+        match self.call(&command).await? {
+            Ok(()) => Ok(()),
+            Err(
+                CompletionCode::LENGTH_INVALID
+                | CompletionCode::LENGTH_EXCEEDED
+                | CompletionCode::INVALID_FIELD,
+            ) if light == IdentifyLight::On => {
+                self.run(&ChassisIdentify::ForSeconds(LONGEST_LIGHT)).await
+            }
+            Err(code) => Err(self.refusal(code, ChassisIdentify::NAME)),
+        }
+    }
+}
+
+impl Client {
+    /// How full the system event log is.
+    pub async fn sel_info(&self) -> Result<LogInfo, BmcError> {
+        self.run(&GetLogInfo).await
+    }
+
+    /// The newest `limit` entries of the system event log, oldest first.
+    pub async fn sel(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
+        let info = self.sel_info().await?;
+        let (mut newest, mut record) = (VecDeque::new(), GetLogEntry::FIRST);
+        for _ in 0..info.entries {
+            let (next, entry) = match self.call(&GetLogEntry { record }).await? {
+                Ok(answer) => answer,
+                // Somebody cleared the log meanwhile.
+                Err(CompletionCode::NOT_PRESENT) => break,
+                Err(code) => return Err(self.refusal(code, GetLogEntry::NAME)),
+            };
+            newest.push_back(entry);
+            if newest.len() > limit {
+                newest.pop_front();
+            }
+            if next == GetLogEntry::LAST || next == record {
+                break;
+            }
+            record = next;
+        }
+        Ok(newest.into())
+    }
+
+    /// The records of all sensors with readings, in the repository's order.
+    async fn sensor_records(&self) -> Result<Vec<SensorRecord>, BmcError> {
+        let mut walk = Walk { reservation: 0, reservations: 0, chunk: CHUNK };
+        self.reserve(&mut walk).await?;
+        let (mut sensors, mut record) = (Vec::new(), FIRST_RECORD);
+        for _ in 0..MOST_RECORDS {
+            let (next, sensor) = self.sensor_record(&mut walk, record).await?;
+            sensors.extend(sensor);
+            if next == LAST_RECORD || next == record {
+                break;
+            }
+            record = next;
+        }
+        Ok(sensors)
+    }
+
+    /// One record, if it is of a sensor, and which one is next.
+    async fn sensor_record(
+        &self,
+        walk: &mut Walk,
+        record: u16,
+    ) -> Result<(u16, Option<SensorRecord>), BmcError> {
+        let unreadable = |reason| malformed(GetRecord::NAME, reason);
+        let (next, start) = self.record_bytes(walk, record, 0, RecordHeader::LENGTH).await?;
+        if start.is_empty() {
+            return Ok((next, None));
+        }
+        let header = RecordHeader::read(&start).map_err(|reason| unreadable(reason.0))?;
+        if !header.is_of_a_sensor() {
+            return Ok((next, None));
+        }
+        let (_, body) =
+            self.record_bytes(walk, record, RecordHeader::LENGTH, header.length).await?;
+        match SensorRecord::read(header, &body) {
+            Ok(sensor) => Ok((next, sensor)),
+            Err(reason) => {
+                debug!(record, "left out a sensor record: {reason}");
+                Ok((next, None))
+            }
+        }
+    }
+
+    /// `length` bytes of a record from `offset` on, in steps the BMC can take.
+    async fn record_bytes(
+        &self,
+        walk: &mut Walk,
+        record: u16,
+        offset: u8,
+        length: u8,
+    ) -> Result<(u16, Vec<u8>), BmcError> {
+        let (mut next, mut bytes) = (LAST_RECORD, Vec::new());
+        // Offsets are a byte wide: what lies beyond cannot be asked for.
+        let length = length.min(u8::MAX - offset);
+        while bytes.len() < usize::from(length) {
+            let read = bytes.len() as u8;
+            let (offset, count) = (offset + read, walk.chunk.min(length - read));
+            let command = GetRecord { reservation: walk.reservation, record, offset, count };
+            match self.call(&command).await? {
+                Ok(part) => {
+                    next = part.next;
+                    bytes.extend(part.bytes);
+                }
+                // The repository is empty, or the record was taken out meanwhile.
+                Err(CompletionCode::NOT_PRESENT) => return Ok((LAST_RECORD, Vec::new())),
+                Err(CompletionCode::RESERVATION_CANCELLED) if walk.reservations < RESERVATIONS => {
+                    self.reserve(walk).await?;
+                }
+                Err(code) if is_too_much(code) && walk.chunk > SMALLEST_CHUNK => walk.chunk /= 2,
+                Err(code) => return Err(self.refusal(code, GetRecord::NAME)),
+            }
+        }
+        Ok((next, bytes))
+    }
+
+    async fn reserve(&self, walk: &mut Walk) -> Result<(), BmcError> {
+        walk.reservation = self.run(&ReserveRepository).await?;
+        walk.reservations += 1;
+        Ok(())
+    }
+}
+
+const FIRST_RECORD: u16 = 0x0000;
+/// What comes next after the last record.
+const LAST_RECORD: u16 = 0xffff;
+
+/// A walk through the repository.
+struct Walk {
+    reservation: u16,
+    reservations: usize,
+    /// How many bytes the BMC reads at once, as far as we know.
+    chunk: u8,
+}
+
+/// What a sensor says, in its unit.
+fn reading(sensor: SensorRecord, raw: RawReading) -> Reading {
+    let value = raw.value.zip(sensor.conversion).map(|(raw, conversion)| conversion.value(raw));
+    let health = match raw.value {
+        Some(_) if sensor.has_thresholds => health(raw.status),
+        Some(_) | None => ReadingHealth::Unknown,
+    };
+    let value = value.filter(|value| value.is_finite());
+    Reading { name: sensor.name, value, unit: sensor.unit, health }
+}
+
+/// From the comparison with thresholds (IPMI 2.0 table 35-15): lower bits 0 to 2 and upper bits 3
+/// to 5 are non-critical, critical and non-recoverable.
+fn health(status: u8) -> ReadingHealth {
+    match status {
+        status if status & 0b11_0110 != 0 => ReadingHealth::Critical,
+        status if status & 0b00_1001 != 0 => ReadingHealth::Warning,
+        _ => ReadingHealth::Ok,
+    }
+}

@@ -1,0 +1,99 @@
+//! An open session: seals what we send, opens what we receive (IPMI 2.0 §13.6).
+
+use crate::window::Window;
+use crate::wire::Malformed;
+use crate::wire::crypto::{Keys, same_code};
+use crate::wire::message::{Request, Response, SEQUENCE_MASK};
+use crate::wire::packet::{self, Head, payload};
+
+/// What both sides know of an open session.
+pub(crate) struct Session {
+    /// Our id of it: what the BMC's packets carry.
+    pub(crate) console: u32,
+    /// The BMC's id of it: what our packets carry.
+    pub(crate) managed: u32,
+    keys: Keys,
+    sent: u32,
+    received: Window,
+    message: u8,
+}
+
+/// What the BMC answered to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) completion: u8,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Session {
+    pub(crate) fn new(console: u32, managed: u32, keys: Keys) -> Self {
+        Session { console, managed, keys, sent: 0, received: Window::default(), message: 0 }
+    }
+
+    /// The sequence number for the next command.
+    pub(crate) fn next_message(&mut self) -> u8 {
+        self.message = (self.message + 1) & SEQUENCE_MASK;
+        self.message
+    }
+
+    /// A datagram with `request`. The same request sent again is a new packet of the session.
+    pub(crate) fn seal(&mut self, request: &Request<'_>, message: u8, vector: [u8; 16]) -> Vec<u8> {
+        // 0 is for packets outside of a session.
+        self.sent = self.sent.checked_add(1).unwrap_or(1);
+        let head = Head { payload_type: payload::IPMI, session: self.managed, sequence: self.sent };
+        let mut bytes =
+            packet::protected(&head, &self.keys.encrypt(vector, &request.encode(message)));
+        let code = self.keys.code(packet::covered(&bytes));
+        bytes.extend_from_slice(&code);
+        bytes
+    }
+
+    /// The answer to `request` in a datagram; `None` when it answers something else.
+    ///
+    /// Nothing of a packet is believed before its code is verified.
+    pub(crate) fn open(
+        &mut self,
+        datagram: &[u8],
+        request: &Request<'_>,
+        message: u8,
+    ) -> Result<Option<Answer>, Malformed> {
+        let (before, code) = self.keys.split(datagram)?;
+        let packet = packet::read_plus(before)?;
+        if !packet.is_protected || packet.payload_type != payload::IPMI {
+            return Err(Malformed("it is not a protected IPMI message"));
+        }
+        if packet.session != self.console {
+            return Err(Malformed("it is of another session"));
+        }
+        if !same_code(&self.keys.code(packet::covered(before)), code) {
+            return Err(Malformed("its authentication code is wrong"));
+        }
+        if !self.received.admit(packet.sequence) {
+            return Err(Malformed("its sequence number is old or was seen before"));
+        }
+
+        let plain = self.keys.decrypt(packet.payload)?;
+        let response = Response::read(&plain)?;
+        Ok(request
+            .is_answered_by(&response, message)
+            .then(|| Answer { completion: response.completion, data: response.data.to_vec() }))
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// The sequence number of the message in one of our own packets.
+    pub(crate) fn message_number_of(&self, datagram: &[u8]) -> u8 {
+        let packet = packet::read_plus(datagram).unwrap();
+        self.keys.decrypt(packet.payload).unwrap()[4] >> 2
+    }
+
+    /// A packet from the BMC's side with any plaintext, sealed with the right keys.
+    pub(crate) fn forge(&self, plain: &[u8]) -> Vec<u8> {
+        let head = Head { payload_type: payload::IPMI, session: self.console, sequence: 1 };
+        let mut bytes = packet::protected(&head, &self.keys.encrypt([0; 16], plain));
+        let code = self.keys.code(packet::covered(&bytes));
+        bytes.extend_from_slice(&code);
+        bytes
+    }
+}

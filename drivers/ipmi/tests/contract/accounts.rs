@@ -1,0 +1,83 @@
+//! Accounts that do not get in, or not far.
+
+use std::time::Duration;
+
+use bmc::BmcError;
+use ipmi::{CipherSuite, Connector, Privilege, Target};
+
+use crate::ipmi_sim::IpmiSim;
+
+async fn refusal(target: Target) -> BmcError {
+    let connector = Connector::bind().await.unwrap();
+    connector.client(target).device_id().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_unauthorized() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let target = Target { password: "guess".to_owned().into(), ..sim.endpoint().target() };
+    let error = refusal(target).await;
+    assert!(matches!(error, BmcError::Unauthorized { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_user_is_unauthorized() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let target = Target { username: "nobody".to_owned(), ..sim.endpoint().target() };
+    let error = refusal(target).await;
+    assert!(matches!(error, BmcError::Unauthorized { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn more_than_the_account_may_do_is_unauthorized() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let target = sim.endpoint().target();
+    let reader = Target { username: "reader".to_owned(), privilege: Privilege::User, ..target };
+    let connector = Connector::bind().await.unwrap();
+    let bmc = connector.bmc(reader);
+    assert!(bmc.power.state().await.is_ok());
+    let error = bmc.power.request(hardware::PowerChange::On).await.unwrap_err();
+    assert!(matches!(error, BmcError::Unauthorized { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_password_longer_than_ipmi_knows_is_refused_before_it_is_tried() {
+    let target = Target {
+        address: ([127, 0, 0, 1], 9).into(),
+        username: "admin".to_owned(),
+        password: "123456789012345678901".to_owned().into(),
+        cipher_suite: None,
+        privilege: Privilege::Operator,
+        timeout: Duration::from_secs(60),
+    };
+    let error = refusal(target).await.to_string();
+    let want = "this BMC cannot take a password of more than 20 bytes: IPMI knows no longer ones";
+    assert_eq!(error, want);
+}
+
+#[tokio::test]
+async fn the_weaker_suite_is_taken_only_where_it_is_allowed() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let either = Target { cipher_suite: None, ..sim.endpoint().target() };
+    let connector = Connector::bind().await.unwrap();
+    assert!(connector.client(either.clone()).device_id().await.is_ok());
+
+    // ipmi_sim does not say that it lacks a suite; it says nothing.
+    let timeout = Duration::from_secs(2);
+    let suite = Some(CipherSuite::Seventeen);
+    let error = refusal(Target { cipher_suite: suite, timeout, ..either }).await;
+    let BmcError::Unreachable { source, .. } = error else { panic!("{error:?}") };
+    let want = "it is there, but does not answer a request to open a session; it may not know the \
+        cipher suite";
+    assert_eq!(source.to_string(), want);
+}
+
+#[tokio::test]
+async fn nobody_there_is_unreachable_in_time() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let target = Target { timeout: Duration::from_millis(700), ..sim.endpoint().target() };
+    drop(sim);
+    let error = refusal(target).await;
+    assert!(matches!(error, BmcError::Unreachable { .. }), "{error:?}");
+    assert!(error.is_transient());
+}

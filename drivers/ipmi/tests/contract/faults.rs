@@ -1,0 +1,90 @@
+//! The client survives a bad network.
+
+use std::time::Duration;
+
+use hardware::{PowerChange, PowerState};
+use ipmi::{Connector, Target};
+
+use crate::ipmi_sim::IpmiSim;
+use crate::relay::{Fate, Relay, Way};
+
+/// Drives power through a network in which `fate` happens to datagrams.
+async fn survives(fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static) {
+    let Some(sim) = IpmiSim::start() else { return };
+    let relay = Relay::start(sim.endpoint().address, fate).await;
+    let timeout = Duration::from_secs(60);
+    let target = Target { address: relay.address, timeout, ..sim.endpoint().target() };
+    let connector = Connector::bind().await.unwrap();
+    let client = connector.client(target.clone());
+    let power = connector.bmc(target).power;
+
+    for (change, state) in
+        [(PowerChange::On, PowerState::On), (PowerChange::ForceOff, PowerState::Off)]
+    {
+        power.request(change).await.unwrap();
+        assert_eq!(power.state().await.unwrap(), state);
+        // A reply to another command would not read as a device id.
+        assert_eq!(client.device_id().await.unwrap().product, 0x0100);
+    }
+    assert!(relay.harmed() > 0, "the network was not bad at all");
+}
+
+#[tokio::test]
+async fn a_lost_question_is_asked_again() {
+    survives(|way, number| match (way, number % 5) {
+        (Way::ToBmc, 2) => Fate::Lose,
+        _ => Fate::Pass,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again() {
+    survives(|way, number| match (way, number % 6) {
+        (Way::ToClient, 4) => Fate::Lose,
+        _ => Fate::Pass,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_first_answer_of_every_step_may_be_lost() {
+    survives(|way, number| match (way, number % 2) {
+        (Way::ToClient, 0) if number < 12 => Fate::Lose,
+        _ => Fate::Pass,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn doubled_answers_do_not_shift_the_next_ones() {
+    survives(|way, _| if way == Way::ToClient { Fate::Double } else { Fate::Pass }).await;
+}
+
+#[tokio::test]
+async fn doubled_questions_are_answered_once_for_us() {
+    survives(|way, number| match (way, number) {
+        (Way::ToBmc, 5..) => Fate::Double,
+        _ => Fate::Pass,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn late_answers_are_not_taken_for_others() {
+    survives(|way, number| match (way, number % 7) {
+        (Way::ToClient, 6) => Fate::Late,
+        _ => Fate::Pass,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn changed_packets_are_dropped() {
+    survives(|way, number| match (way, number) {
+        // From the answer to Set Session Privilege Level on, packets are authenticated.
+        (Way::ToClient, 4..) => Fate::Change,
+        _ => Fate::Pass,
+    })
+    .await;
+}

@@ -1,0 +1,104 @@
+//! A bad network: a relay between client and BMC that loses, doubles, reorders and changes datagrams.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
+
+/// What happens to a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Pass,
+    Lose,
+    Double,
+    /// It comes after the next one of its direction.
+    Late,
+    /// A bit of its last byte is flipped, and it comes in the right form, too.
+    Change,
+}
+
+/// Which way a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToBmc,
+    ToClient,
+}
+
+/// A running relay; dropped, it is gone.
+pub(crate) struct Relay {
+    pub(crate) address: SocketAddr,
+    lost: Arc<AtomicUsize>,
+    _task: JoinSet<()>,
+}
+
+impl Relay {
+    /// A relay to `bmc`; `fate` is asked for the n-th datagram of each way, counted from 0.
+    pub(crate) async fn start(
+        bmc: SocketAddr,
+        fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static,
+    ) -> Relay {
+        let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        back.connect(bmc).await.unwrap();
+        let address = front.local_addr().unwrap();
+        let lost = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&lost);
+        let mut task = JoinSet::new();
+        task.spawn(async move { run(front, back, fate, counter).await });
+        Relay { address, lost, _task: task }
+    }
+
+    /// How many datagrams did not arrive as they were sent, once and in order.
+    pub(crate) fn harmed(&self) -> usize {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+async fn run(
+    front: UdpSocket,
+    back: UdpSocket,
+    fate: impl Fn(Way, usize) -> Fate,
+    harmed: Arc<AtomicUsize>,
+) {
+    let (mut client, mut held) = (None, [None, None]);
+    let mut counts = [0, 0];
+    let (mut question, mut answer) = ([0; 1024], [0; 1024]);
+    loop {
+        let (way, datagram) = tokio::select! {
+            Ok((length, peer)) = front.recv_from(&mut question) => {
+                client = Some(peer);
+                (Way::ToBmc, question[..length].to_vec())
+            }
+            Ok(length) = back.recv(&mut answer) => (Way::ToClient, answer[..length].to_vec()),
+        };
+        let at = way as usize;
+        let fate = fate(way, counts[at]);
+        counts[at] += 1;
+        harmed.fetch_add(usize::from(fate != Fate::Pass), Ordering::Relaxed);
+
+        let mut out = match fate {
+            Fate::Pass => vec![datagram],
+            Fate::Lose => vec![],
+            Fate::Double => vec![datagram.clone(), datagram],
+            Fate::Late => {
+                held[at] = Some(datagram);
+                continue;
+            }
+            Fate::Change => {
+                let mut changed = datagram.clone();
+                *changed.last_mut().unwrap() ^= 0x10;
+                vec![changed, datagram]
+            }
+        };
+        out.extend(held[at].take());
+        for datagram in out {
+            match (way, client) {
+                (Way::ToBmc, _) => drop(back.send(&datagram).await),
+                (Way::ToClient, Some(client)) => drop(front.send_to(&datagram, client).await),
+                (Way::ToClient, None) => {}
+            }
+        }
+    }
+}
