@@ -1,0 +1,55 @@
+//! What firmware runs on the machine that asks.
+
+use std::fmt;
+
+/// The client's system architecture (option 93, RFC 4578 §2.1, and IANA's registry of RFC 5970 §3.3).
+///
+/// The registry has a second number for each UEFI that boots from HTTP; here both are one, and
+/// [`ClientKind`](crate::ClientKind) tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Architecture {
+    /// A PC BIOS.
+    X86Bios,
+    /// 32-bit x86 UEFI.
+    X86Uefi,
+    /// 64-bit x86 UEFI.
+    X64Uefi,
+    /// 32-bit ARM UEFI.
+    Arm32Uefi,
+    /// 64-bit ARM UEFI.
+    Arm64Uefi,
+    /// 64-bit RISC-V UEFI.
+    Riscv64Uefi,
+    /// Anything else, by its number.
+    Other(u16),
+}
+
+impl Architecture {
+    /// The architecture with this number.
+    pub const fn from_code(code: u16) -> Self {
+        match code {
+            0 | 20 => Architecture::X86Bios,
+            6 | 15 => Architecture::X86Uefi,
+            // RFC 4578 says 7 is byte code and 9 is x64; its erratum 4625 swaps them, firmware sends either.
+            7 | 9 | 16 => Architecture::X64Uefi,
+            10 | 18 => Architecture::Arm32Uefi,
+            11 | 19 => Architecture::Arm64Uefi,
+            27 | 28 => Architecture::Riscv64Uefi,
+            other => Architecture::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Architecture::X86Bios => "x86 BIOS",
+            Architecture::X86Uefi => "x86 UEFI",
+            Architecture::X64Uefi => "x64 UEFI",
+            Architecture::Arm32Uefi => "ARM UEFI",
+            Architecture::Arm64Uefi => "ARM64 UEFI",
+            Architecture::Riscv64Uefi => "RISC-V UEFI",
+            Architecture::Other(code) => return write!(f, "architecture {code}"),
+        })
+    }
+}
