@@ -1,0 +1,7 @@
+#![doc = include_str!("../README.md")]
+
+mod packet;
+mod session;
+
+pub use packet::{DecodeError, ErrorCode, FileMode, Packet, Request, Setting};
+pub use session::{Limits, Session, SessionError, Step};
