@@ -1,0 +1,37 @@
+//! Which machine has which address, as far as DHCP has shown: TFTP knows only addresses.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, PoisonError};
+
+use hardware::MacAddress;
+
+/// More machines than one server boots; what is beyond is forgotten at random.
+const MOST: usize = 65_536;
+
+/// The machines by address.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses(Mutex<HashMap<Ipv4Addr, MacAddress>>);
+
+impl Addresses {
+    /// Notes that `mac` has, or is about to have, `address`.
+    pub(crate) fn note(&self, address: Ipv4Addr, mac: MacAddress) {
+        if address.is_unspecified() {
+            return;
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST
+            && !known.contains_key(&address)
+            && let Some(any) = known.keys().next().copied()
+        {
+            known.remove(&any);
+        }
+        known.insert(address, mac);
+    }
+
+    /// The machine at `address`.
+    pub(crate) fn find(&self, address: IpAddr) -> Option<MacAddress> {
+        let IpAddr::V4(address) = address.to_canonical() else { return None };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied()
+    }
+}

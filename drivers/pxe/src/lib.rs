@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod addresses;
+mod config;
+mod dhcp_service;
+mod directory;
+pub mod ipxe;
+mod loader;
+mod router_advertisements;
+mod running;
+mod socket;
+mod tftp_service;
+
+pub use config::{Config, DhcpConfig, Listen, RouterAdvertisementConfig, TftpConfig, TftpFiles};
+pub use dhcp::{Architecture, BootFile, Client, ClientKind, Decision, Lease, Mode, Subnet};
+pub use directory::{Directory, Sighting};
+pub use loader::Loader;
+pub use running::{Running, start};
+pub use socket::StartError;

@@ -1,0 +1,74 @@
+//! Starting the services, and holding them while they run.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::addresses::Addresses;
+use crate::dhcp_service::DhcpService;
+use crate::router_advertisements::Advertiser;
+use crate::socket::StartError;
+use crate::tftp_service::TftpService;
+use crate::{Config, Directory};
+
+/// Services that run until this is dropped or stopped.
+#[derive(Debug)]
+pub struct Running {
+    /// Where DHCP listens.
+    pub dhcp: Option<SocketAddr>,
+    /// Where ProxyDHCP answers clients that have an address; customarily port 4011.
+    pub proxy_dhcp: Option<SocketAddr>,
+    /// Where TFTP listens.
+    pub tftp: Option<SocketAddr>,
+    tasks: JoinSet<()>,
+    cancel: CancellationToken,
+}
+
+/// Opens every socket `config` asks for, then serves until the result is dropped.
+///
+/// Nothing is served if one socket cannot be opened.
+pub async fn start(config: Config, directory: Arc<dyn Directory>) -> Result<Running, StartError> {
+    let addresses = Arc::new(Addresses::default());
+    let dhcp = match config.dhcp {
+        Some(config) => Some(DhcpService::open(config, directory.clone(), addresses.clone())?),
+        None => None,
+    };
+    let tftp = match config.tftp {
+        Some(config) => Some(TftpService::open(config, directory, addresses)?),
+        None => None,
+    };
+    let advertiser = match config.router_advertisements {
+        Some(config) => Some(Advertiser::open(&config.interface)?),
+        None => None,
+    };
+
+    let local = |bound: io::Result<SocketAddr>| bound.ok();
+    let mut running = Running {
+        dhcp: dhcp.as_ref().and_then(|service| local(service.address())),
+        proxy_dhcp: dhcp.as_ref().and_then(|service| local(service.binding_address()?)),
+        tftp: tftp.as_ref().and_then(|service| local(service.address())),
+        tasks: JoinSet::new(),
+        cancel: CancellationToken::new(),
+    };
+    if let Some(service) = dhcp {
+        running.tasks.spawn(service.run(running.cancel.clone()));
+    }
+    if let Some(service) = tftp {
+        running.tasks.spawn(service.run(running.cancel.clone()));
+    }
+    if let Some(advertiser) = advertiser {
+        running.tasks.spawn(advertiser.run(running.cancel.clone()));
+    }
+    Ok(running)
+}
+
+impl Running {
+    /// Closes every socket and returns when that has happened; what is being answered is cut off.
+    pub async fn stop(mut self) {
+        self.cancel.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
