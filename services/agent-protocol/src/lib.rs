@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod boot;
+mod command;
+mod heartbeat;
+mod image;
+mod inventory;
+
+pub use boot::{KernelParameters, parameter};
+pub use command::{
+    Command, CommandError, CommandList, CommandRequest, CommandStatus, Progress, name, step,
+};
+pub use heartbeat::{AgentConfig, Heartbeat, LookupAnswer, LookupNode};
+pub use image::{ChecksumAlgorithm, DiskFormat, ImageInfo};
+pub use inventory::{
+    Boot, Configuration, Cpu, Disk, InspectionData, Interface, Inventory, Manager, Memory,
+    PciDevice, SystemFirmware, SystemVendor,
+};
