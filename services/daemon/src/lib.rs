@@ -1,0 +1,84 @@
+#![doc = include_str!("../README.md")]
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+/// The configuration file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is not what it should be.
+    #[error("{} is not a valid configuration: {}", path.display(), source.to_string().trim_end())]
+    Invalid {
+        /// Which file.
+        path: PathBuf,
+        /// Line, column and what is wrong.
+        source: Box<toml::de::Error>,
+    },
+}
+
+/// Reads a TOML file into a configuration. Parsing is checking: a loaded configuration is a valid one.
+pub fn load<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let invalid = |source| ConfigError::Invalid { path: path.to_owned(), source: Box::new(source) };
+    toml::from_str(&text).map_err(invalid)
+}
+
+/// How logs look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Sends logs to standard error. `RUST_LOG` chooses what is logged; `info` by default.
+pub fn log_to_stderr(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let colours = io::IsTerminal::is_terminal(&io::stderr());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(colours);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+}
+
+/// A token that is cancelled on SIGTERM or SIGINT.
+///
+/// # Errors
+///
+/// When the process may not listen for signals.
+pub fn stop_on_signal() -> io::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => info!("stopping on SIGTERM"),
+            _ = interrupt.recv() => info!("stopping on SIGINT"),
+        }
+        told.cancel();
+    });
+    Ok(stop)
+}
