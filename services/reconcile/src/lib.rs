@@ -1,0 +1,253 @@
+#![doc = include_str!("../README.md")]
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tokio_util::time::DelayQueue;
+use tokio_util::time::delay_queue;
+
+/// When a key's next turn is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requeue {
+    /// When it is woken.
+    OnChange,
+    /// At once, behind those already waiting.
+    Now,
+    /// After so long, or when it is woken.
+    After(Duration),
+}
+
+/// Wakes keys. Clones wake the same loop.
+#[derive(Clone)]
+pub struct Queue<K> {
+    woken: Arc<Woken<K>>,
+}
+
+struct Woken<K> {
+    keys: Mutex<HashSet<K>>,
+    notify: Notify,
+}
+
+impl<K: Eq + Hash> Default for Queue<K> {
+    fn default() -> Self {
+        Queue { woken: Arc::new(Woken { keys: Mutex::default(), notify: Notify::new() }) }
+    }
+}
+
+impl<K: Eq + Hash> Queue<K> {
+    /// A turn for `key`, soon.
+    pub fn wake(&self, key: K) {
+        let new = self.keys().insert(key);
+        if new {
+            self.woken.notify.notify_one();
+        }
+    }
+
+    fn drain(&self) -> HashSet<K> {
+        std::mem::take(&mut *self.keys())
+    }
+
+    fn keys(&self) -> std::sync::MutexGuard<'_, HashSet<K>> {
+        self.woken.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives turns until `stop` is cancelled, then lets those under way end.
+///
+/// # Errors
+///
+/// When a turn panicked.
+pub async fn run<K, F, T>(
+    queue: Queue<K>,
+    at_once: usize,
+    stop: CancellationToken,
+    turn: F,
+) -> Result<(), JoinError>
+where
+    K: Copy + Eq + Hash + Send + 'static,
+    F: Fn(K) -> T,
+    T: Future<Output = Requeue> + Send + 'static,
+{
+    let mut book =
+        Book { ready: VecDeque::new(), slots: HashMap::new(), timers: DelayQueue::new() };
+    let mut turns: JoinSet<(K, Requeue)> = JoinSet::new();
+
+    loop {
+        while turns.len() < at_once {
+            let Some(key) = book.next() else { break };
+            let turn = turn(key);
+            turns.spawn(async move { (key, turn.await) });
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = queue.woken.notify.notified() => {
+                for key in queue.drain() {
+                    book.wake(key);
+                }
+            }
+            Some(expired) = book.timers.next(), if !book.timers.is_empty() => {
+                let key = expired.into_inner();
+                book.slots.remove(&key);
+                book.wake(key);
+            }
+            Some(ended) = turns.join_next(), if !turns.is_empty() => {
+                let (key, requeue) = ended?;
+                book.end(key, requeue);
+            }
+        }
+    }
+    while let Some(ended) = turns.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+/// What is known of every key that is not at rest.
+struct Book<K> {
+    ready: VecDeque<K>,
+    slots: HashMap<K, Slot>,
+    timers: DelayQueue<K>,
+}
+
+enum Slot {
+    Ready,
+    Running { again: bool },
+    Sleeping(delay_queue::Key),
+}
+
+impl<K: Copy + Eq + Hash> Book<K> {
+    fn next(&mut self) -> Option<K> {
+        let key = self.ready.pop_front()?;
+        self.slots.insert(key, Slot::Running { again: false });
+        Some(key)
+    }
+
+    fn wake(&mut self, key: K) {
+        match self.slots.get_mut(&key) {
+            Some(Slot::Ready) => return,
+            Some(Slot::Running { again }) => {
+                *again = true;
+                return;
+            }
+            Some(Slot::Sleeping(timer)) => {
+                self.timers.remove(timer);
+            }
+            None => {}
+        }
+        self.slots.insert(key, Slot::Ready);
+        self.ready.push_back(key);
+    }
+
+    fn end(&mut self, key: K, requeue: Requeue) {
+        let again = matches!(self.slots.remove(&key), Some(Slot::Running { again: true }));
+        match requeue {
+            _ if again => self.wake(key),
+            Requeue::Now => self.wake(key),
+            Requeue::After(pause) => {
+                let timer = self.timers.insert(key, pause);
+                self.slots.insert(key, Slot::Sleeping(timer));
+            }
+            Requeue::OnChange => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_woken_often_gets_one_turn() {
+        let (told, mut turns) = mpsc::unbounded_channel();
+        let queue = Queue::default();
+        for _ in 0..10 {
+            queue.wake(7);
+        }
+        queue.wake(8);
+        let stop = CancellationToken::new();
+        let end = stop.clone();
+        let turn = move |key: u32| {
+            let told = told.clone();
+            async move {
+                told.send(key).unwrap();
+                Requeue::OnChange
+            }
+        };
+        let running = tokio::spawn(run(queue, 1, stop, turn));
+        let mut seen = [turns.recv().await.unwrap(), turns.recv().await.unwrap()];
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 8]);
+        end.cancel();
+        running.await.unwrap().unwrap();
+        assert_eq!(turns.recv().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_never_has_two_turns_at_once_and_misses_no_wake() {
+        let at_once = Arc::new(AtomicUsize::new(0));
+        let (told, mut turns) = mpsc::unbounded_channel();
+        let queue = Queue::default();
+        queue.wake(1);
+        let (stop, waker) = (CancellationToken::new(), queue.clone());
+        let turn = move |key: u32| {
+            let (at_once, told, waker) = (at_once.clone(), told.clone(), waker.clone());
+            async move {
+                assert_eq!(at_once.fetch_add(1, SeqCst), 0, "two turns at once");
+                waker.wake(key);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                at_once.fetch_sub(1, SeqCst);
+                told.send(()).unwrap();
+                Requeue::OnChange
+            }
+        };
+        let running = tokio::spawn(run(queue, 8, stop.clone(), turn));
+        for _ in 0..3 {
+            turns.recv().await.unwrap();
+        }
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleeping_key_wakes_by_itself_or_when_woken() {
+        let (told, mut turns) = mpsc::unbounded_channel();
+        let queue = Queue::default();
+        queue.wake(1);
+        let (stop, waker) = (CancellationToken::new(), queue.clone());
+        let turn = move |_: u32| {
+            let told = told.clone();
+            async move {
+                told.send(tokio::time::Instant::now()).unwrap();
+                Requeue::After(Duration::from_secs(60))
+            }
+        };
+        let _running = tokio::spawn(run(queue, 1, stop, turn));
+        let first = turns.recv().await.unwrap();
+        let second = turns.recv().await.unwrap();
+        assert!(second - first >= Duration::from_secs(60));
+        waker.wake(1);
+        let third = turns.recv().await.unwrap();
+        assert!(third - second < Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_the_loop() {
+        let queue = Queue::default();
+        queue.wake(1);
+        let turn = |key: u32| async move {
+            assert_ne!(key, 1);
+            Requeue::OnChange
+        };
+        assert!(run(queue, 1, CancellationToken::new(), turn).await.is_err());
+    }
+}
