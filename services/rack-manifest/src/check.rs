@@ -1,0 +1,194 @@
+//! What in a manifest cannot be, as far as the manifest alone tells.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use hardware::MacAddress;
+use url::Url;
+
+use crate::{Bmc, BmcKind, Machine, Manifest, Mistake};
+
+/// How ramdisks get onto machines.
+const BOOTS: [&str; 3] = ["ipxe", "http-ipxe", "redfish-virtual-media"];
+
+/// Every mistake in `manifest`, in the order of its lines.
+pub fn check(manifest: &Manifest) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    if !is_name(&manifest.rack) {
+        mistakes.push(mistake(0, "rack", format!("{:?} cannot be a name", shown(&manifest.rack))));
+    }
+    if manifest.machines.is_empty() {
+        mistakes.push(mistake(0, "machines", "there are none".to_owned()));
+    }
+    let mut taken = Taken::default();
+    for machine in &manifest.machines {
+        check_machine(machine, &mut taken, &mut mistakes);
+    }
+    mistakes.sort_by_key(|mistake| mistake.line);
+    mistakes
+}
+
+/// What machines further up have, and on which line.
+#[derive(Default)]
+struct Taken {
+    names: HashMap<String, u64>,
+    positions: HashMap<String, u64>,
+    macs: HashMap<String, u64>,
+    bmcs: HashMap<String, u64>,
+}
+
+fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistake>) {
+    let line = machine.line;
+    let mut note = |field: &str, problem: String| mistakes.push(mistake(line, field, problem));
+    if !is_name(&machine.name) {
+        note(
+            "name",
+            format!(
+                "{:?} cannot be a name: letters, digits, '-', '.', '_' and '~' can",
+                shown(&machine.name)
+            ),
+        );
+    }
+    if let Some(other) = claim(&mut taken.names, machine.name.clone(), line) {
+        note("name", format!("{:?} is the name of line {other} too", machine.name));
+    }
+    if let Some(other) = claim(&mut taken.positions, machine.position.to_string(), line) {
+        note("position", format!("{} is the position of line {other} too", machine.position));
+    }
+    if machine.macs.is_empty() && machine.bmc.kind == BmcKind::Ipmi {
+        note("mac", "is needed: IPMI does not tell it".to_owned());
+    }
+    for raw in &machine.macs {
+        match raw.parse::<MacAddress>() {
+            Ok(mac) if mac.is_multicast() => note("mac", format!("{mac} is a group address")),
+            Ok(mac) => {
+                if let Some(other) = claim(&mut taken.macs, mac.to_string(), line) {
+                    note("mac", format!("{mac} is on line {other} too"));
+                }
+            }
+            Err(error) => note("mac", error.to_string()),
+        }
+    }
+    if let Some(boot) = machine.boot.as_deref().filter(|boot| !BOOTS.contains(boot)) {
+        note("boot", format!("{:?} is not one of {}", shown(boot), BOOTS.join(", ")));
+    }
+    if machine.boot.as_deref() == Some("redfish-virtual-media")
+        && machine.bmc.kind != BmcKind::Redfish
+    {
+        note("boot", "redfish-virtual-media needs a Redfish BMC".to_owned());
+    }
+    check_bmc(&machine.bmc, &mut note);
+    let bmc = format!("{} {}", machine.bmc.address, machine.bmc.system.as_deref().unwrap_or(""));
+    if machine.bmc.kind != BmcKind::Fake
+        && let Some(other) = claim(&mut taken.bmcs, bmc, line)
+    {
+        note("bmc.address", format!("{} is the BMC of line {other} too", machine.bmc.address));
+    }
+}
+
+fn check_bmc(bmc: &Bmc, note: &mut impl FnMut(&str, String)) {
+    match bmc.kind {
+        BmcKind::Fake => return,
+        BmcKind::Redfish => {
+            let address = &bmc.address;
+            let spelled = if address.contains("://") {
+                address.clone()
+            } else {
+                format!("https://{address}")
+            };
+            let usable = Url::parse(&spelled)
+                .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+            if !usable {
+                note("bmc.address", format!("{:?} is not an http or https URL", shown(address)));
+            }
+        }
+        BmcKind::Ipmi => {
+            let usable =
+                bmc.address.parse::<IpAddr>().is_ok() || bmc.address.parse::<SocketAddr>().is_ok();
+            if !usable {
+                note("bmc.address", format!("{:?} is not an IP address", shown(&bmc.address)));
+            }
+        }
+    }
+    if bmc.user.is_none() {
+        note("bmc.user", "is needed".to_owned());
+    }
+    if bmc.password.is_none() {
+        note("bmc.password", "is needed: name a password_file or a password_env".to_owned());
+    }
+    if bmc.cipher_suite.is_some_and(|suite| !matches!(suite, 3 | 17)) {
+        note("bmc.cipher_suite", "must be 3 or 17: the others are not safe".to_owned());
+    }
+}
+
+/// The line that has `value` already, if one does.
+fn claim(taken: &mut HashMap<String, u64>, value: String, line: u64) -> Option<u64> {
+    match taken.entry(value) {
+        std::collections::hash_map::Entry::Occupied(entry) => Some(*entry.get()),
+        std::collections::hash_map::Entry::Vacant(entry) => {
+            entry.insert(line);
+            None
+        }
+    }
+}
+
+/// RFC 3986 §2.3 unreserved characters, as node names have it.
+fn is_name(raw: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    (1..=255).contains(&raw.len()) && raw.chars().all(legal)
+}
+
+fn shown(raw: &str) -> String {
+    raw.chars().take(64).collect()
+}
+
+fn mistake(line: u64, field: &str, problem: String) -> Mistake {
+    Mistake { line, field: field.to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{read_csv, read_yaml};
+
+    #[track_caller]
+    fn check_csv(rows: &str, want: Expect) {
+        let text = format!("name,position,mac,bmc_type,bmc_address,user,password_env\n{rows}");
+        let mistakes = check(&read_csv("r1", &text).unwrap());
+        want.assert_eq(&mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_line_and_field() {
+        check_csv(
+            "a,1,52:54:00:00:00:01,redfish,https://10.0.0.1,admin,PW\n\
+             a b,1,52:54:00:00:00:01,ipmi,bmc.example,admin,PW\n\
+             c,3,nonsense,redfish,ftp://x,,\n",
+            expect![[r#"
+                line 3: name: "a b" cannot be a name: letters, digits, '-', '.', '_' and '~' can
+                line 3: position: 1 is the position of line 2 too
+                line 3: mac: 52:54:00:00:00:01 is on line 2 too
+                line 3: bmc.address: "bmc.example" is not an IP address
+                line 4: mac: "nonsense" is not a MAC address
+                line 4: bmc.address: "ftp://x" is not an http or https URL
+                line 4: bmc.user: is needed
+                line 4: bmc.password: is needed: name a password_file or a password_env"#]],
+        );
+    }
+
+    #[test]
+    fn a_good_rack_has_no_mistakes() {
+        check_csv("a,1,52:54:00:00:00:01,redfish,10.0.0.1,admin,PW\n", expect![""]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = read_yaml(&text).map(|manifest| check(&manifest));
+            let _ = read_csv("r", &text).map(|manifest| check(&manifest));
+        }
+    }
+}
