@@ -1,0 +1,174 @@
+//! Reading bodies so that what is refused is named.
+
+use axum::extract::{FromRequest, OptionalFromRequest, Request};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+
+use crate::ApiError;
+
+/// A JSON body, read as `T`.
+///
+/// A body that is too large, not UTF-8, nested too deeply (128, `serde_json`'s own limit), or of the wrong shape is
+/// refused with the path of what is wrong. As `Option<Strict<T>>` a missing body is `None`.
+#[derive(Clone, Debug)]
+pub struct Strict<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Strict<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let body = read(request, state).await?;
+        if body.is_empty() {
+            return Err(ApiError::bad_request("body: it is empty, and JSON was expected"));
+        }
+        parse(&body).map(Strict)
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Strict<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
+        let body = read(request, state).await?;
+        if body.is_empty() { Ok(None) } else { parse(&body).map(|body| Some(Strict(body))) }
+    }
+}
+
+/// The body's bytes, up to the route's limit.
+///
+/// Anything that is not declared as JSON is refused: a browser sends a foreign page's form without asking us first,
+/// but not JSON.
+async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    let declared = request.headers().get(CONTENT_TYPE).cloned();
+    let body = Bytes::from_request(request, state).await?;
+    let json = declared.as_ref().and_then(|value| value.to_str().ok()).is_some_and(|value| {
+        let media_type = value.split(';').next().unwrap_or(value).trim();
+        media_type.eq_ignore_ascii_case("application/json")
+            || media_type.eq_ignore_ascii_case("application/json-patch+json")
+    });
+    if !body.is_empty() && !json {
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Content-Type: it must be application/json",
+        ));
+    }
+    Ok(body)
+}
+
+/// Reads `body`; again, slowly, to find what is wrong with it.
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    if let Ok(read) = serde_json::from_slice(body) {
+        return Ok(read);
+    }
+    if std::str::from_utf8(body).is_err() {
+        return Err(ApiError::bad_field("body", "it is not UTF-8"));
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let why = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Err(why) => why,
+        Ok(_) => match deserializer.end() {
+            Err(why) => return Err(ApiError::bad_field("body", short(&why.to_string()))),
+            Ok(()) => return Err(ApiError::bad_field("body", "it could not be read")),
+        },
+    };
+    let path = match why.path().to_string() {
+        path if path == "." || path == "?" => "body".to_owned(),
+        path => short(&path),
+    };
+    Err(ApiError::bad_field(&path, short(&why.into_inner().to_string())))
+}
+
+/// Not more of a hostile text than fits in a message.
+fn short(text: &str) -> String {
+    text.chars().take(256).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::DefaultBodyLimit;
+    use axum::routing::put;
+    use axum::{Router, response::Response};
+    use http::Request as HttpRequest;
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Cat {
+        #[expect(dead_code, reason = "only whether it can be read is looked at")]
+        name: String,
+        #[expect(dead_code, reason = "only whether it can be read is looked at")]
+        #[serde(default)]
+        friends: Vec<Cat>,
+    }
+
+    async fn put_cat(content_type: &str, body: Vec<u8>) -> Response {
+        let app = Router::new()
+            .route("/", put(|_: Strict<Cat>| async {}))
+            .layer(DefaultBodyLimit::max(1024));
+        let request = HttpRequest::put("/")
+            .header(CONTENT_TYPE, content_type)
+            .body(Body::from(body))
+            .unwrap();
+        app.oneshot(request).await.unwrap()
+    }
+
+    #[track_caller]
+    fn check(body: &str, want: &str) {
+        let why = parse::<Cat>(body.as_bytes()).expect_err("a refusal");
+        assert_eq!(why.message, want);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        check(
+            r#"{"name": "a", "friends": [{"name": 5}]}"#,
+            "friends[0].name: invalid type: integer `5`, expected a string at line 1 column 36",
+        );
+        check(
+            r#"{"nam": 1}"#,
+            "nam: unknown field `nam`, expected `name` or `friends` at line 1 column 6",
+        );
+        check("{}", "body: missing field `name` at line 1 column 2");
+        check("[", "body: EOF while parsing a list at line 1 column 1");
+        check(r#"{"name": "a"} x"#, "body: trailing characters at line 1 column 15");
+    }
+
+    #[test]
+    fn depth_is_bounded_and_its_place_is_named() {
+        let deep = r#"{"name":"","friends":["#.repeat(200);
+        let why = parse::<Cat>(deep.as_bytes()).unwrap_err();
+        assert!(why.message.starts_with("friends[0].friends[0]"), "{why}");
+        let deep = format!("{{\"extra\": {}", "[".repeat(100_000));
+        let why = parse::<serde_json::Map<String, serde_json::Value>>(deep.as_bytes()).unwrap_err();
+        assert!(why.message.starts_with("extra"), "{why}");
+        assert!(why.message.contains("recursion limit exceeded"), "{why}");
+        assert!(why.message.len() < 600, "{why}");
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_or_no_json_is_refused() {
+        let good = br#"{"name": "tom"}"#.to_vec();
+        assert_eq!(put_cat("application/json; charset=utf-8", good.clone()).await.status(), 200);
+        assert_eq!(put_cat("text/plain", good).await.status(), 415);
+        assert_eq!(put_cat("application/json", vec![b' '; 1025]).await.status(), 413);
+        assert_eq!(put_cat("application/json", Vec::new()).await.status(), 400);
+        assert_eq!(
+            put_cat("application/json", b"{\"name\": \"\xff\"}".to_vec()).await.status(),
+            400
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_panics(body: Vec<u8>) {
+            let _ = parse::<Cat>(&body);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What happens to every request before its handler, and to every answer after it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::{Router, response::IntoResponse};
+use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use tower_http::normalize_path::NormalizePath;
+use tracing::{Instrument, debug, debug_span, error};
+use uuid::Uuid;
+
+use crate::{ApiError, Dialect, Envelope, Forwarded, Scheme};
+
+/// How one API behaves, whatever it is asked.
+#[derive(Clone)]
+pub struct Manners {
+    /// How it speaks of versions.
+    pub dialect: Dialect,
+    /// How it words a refusal.
+    pub envelope: Envelope,
+    /// The realm it asks a password for.
+    pub realm: &'static str,
+    /// How its own listener is reached.
+    pub scheme: Scheme,
+    /// Whether a proxy before it is believed.
+    pub forwarded: Forwarded,
+}
+
+/// The id of one request, for logs and support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(Uuid);
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "req-{}", self.0)
+    }
+}
+
+/// Both spellings: clients read either.
+const REQUEST_ID_HEADERS: [HeaderName; 2] = [
+    HeaderName::from_static("openstack-request-id"),
+    HeaderName::from_static("x-openstack-request-id"),
+];
+
+/// Gives `router` manners. To be called last: what is added afterwards has none.
+pub fn apply(router: Router, manners: Manners) -> Router {
+    let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "there is no such path") };
+    let mismatch = || async {
+        ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "this path does not know that method")
+    };
+    let router = router
+        .fallback(unknown)
+        .method_not_allowed_fallback(mismatch)
+        .layer(from_fn_with_state(Arc::new(manners), behave));
+    // python-ironicclient asks for lists as `/v1/nodes/?…`; to OpenStack's own services a last slash means nothing.
+    Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
+}
+
+async fn behave(State(manners): State<Arc<Manners>>, mut request: Request, next: Next) -> Response {
+    let id = RequestId(Uuid::new_v4());
+    let span = debug_span!(
+        "request", request.id = %id, request.method = %request.method(), request.path = request.uri().path()
+    );
+    let negotiated = manners.dialect.negotiate(request.headers());
+    let mut answer = match &negotiated {
+        Ok(version) => {
+            let extensions = request.extensions_mut();
+            extensions.insert(*version);
+            extensions.insert(id);
+            extensions.insert((manners.scheme, manners.forwarded));
+            next.run(request).instrument(span.clone()).await
+        }
+        Err(why) => ApiError::from(why.clone()).into_response(),
+    };
+
+    let _entered = span.enter();
+    if let Some(refusal) = refusal(&mut answer) {
+        wrap(&mut answer, &refusal, &manners);
+    }
+    manners.dialect.announce(answer.headers_mut(), negotiated.ok());
+    if let Ok(value) = HeaderValue::try_from(id.to_string()) {
+        for header in REQUEST_ID_HEADERS {
+            answer.headers_mut().insert(header, value.clone());
+        }
+    }
+    debug!(answer.status = answer.status().as_u16(), "answered {}", answer.status());
+    answer
+}
+
+/// What the answer refuses, if it does: by one of ours, or by axum itself, which knows no envelope.
+fn refusal(answer: &mut Response) -> Option<ApiError> {
+    let ours = answer.extensions_mut().remove::<ApiError>();
+    let status = answer.status();
+    let refused = status.is_client_error() || status.is_server_error();
+    let reason = || ApiError::protocol(status, status.canonical_reason().unwrap_or("refused"));
+    ours.or_else(|| refused.then(reason))
+}
+
+/// Puts a refusal into the API's envelope.
+fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners) {
+    if refusal.status.is_server_error() {
+        error!("answering {}: {refusal}", refusal.status);
+    }
+    *answer.body_mut() = Body::from((manners.envelope)(refusal));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if refusal.status == StatusCode::UNAUTHORIZED
+        && let Ok(challenge) = HeaderValue::try_from(format!("Basic realm=\"{}\"", manners.realm))
+    {
+        headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+}

@@ -1,0 +1,110 @@
+//! Pages of a list, and the link to the next.
+
+use uuid::Uuid;
+
+use crate::{ApiError, Origin, Query};
+
+/// The longest page, and that of a client that asks for no limit.
+pub const MAX_LIMIT: u32 = 1000;
+
+/// Which part of a list is asked for. What it is sorted by is for the resource to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paging {
+    /// At most so many.
+    pub limit: u32,
+    /// Begin after this one.
+    pub marker: Option<Uuid>,
+    /// By what to sort.
+    pub sort_key: Option<String>,
+    /// In which direction.
+    pub direction: Direction,
+}
+
+/// In which direction a list is sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Least first.
+    #[default]
+    Ascending,
+    /// Greatest first.
+    Descending,
+}
+
+impl Paging {
+    /// Takes `limit`, `marker`, `sort_key` and `sort_dir` out of `query`.
+    pub fn take(query: &mut Query) -> Result<Self, ApiError> {
+        let limit = match query.take("limit") {
+            None => MAX_LIMIT,
+            Some(raw) => match raw.parse::<i64>() {
+                Ok(1..) => raw.parse::<u32>().unwrap_or(MAX_LIMIT).min(MAX_LIMIT),
+                Ok(_) => return Err(ApiError::bad_field("limit", "it must be positive")),
+                Err(_) => return Err(ApiError::bad_field("limit", "it must be an integer")),
+            },
+        };
+        let marker = match query.take("marker") {
+            None => None,
+            Some(raw) => Some(
+                Uuid::parse_str(&raw)
+                    .map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?,
+            ),
+        };
+        let direction = match query.take("sort_dir").as_deref() {
+            None | Some("asc") => Direction::Ascending,
+            Some("desc") => Direction::Descending,
+            Some(_) => return Err(ApiError::bad_field("sort_dir", "it must be asc or desc")),
+        };
+        Ok(Paging { limit, marker, sort_key: query.take("sort_key"), direction })
+    }
+}
+
+/// Where the page after `last` is: `query` with another marker.
+pub fn next_link(origin: &Origin, path: &str, query: &Query, limit: u32, last: Uuid) -> String {
+    let mut next = query.clone();
+    next.take("limit");
+    next.take("marker");
+    next.pairs.push(("limit".to_owned(), limit.to_string()));
+    next.pairs.push(("marker".to_owned(), last.to_string()));
+    format!("{origin}{path}{}", next.encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+    use crate::{Forwarded, Scheme};
+
+    #[track_caller]
+    fn check(raw: &str, want: Result<u32, &str>) {
+        let got = Paging::take(&mut Query::parse(raw).unwrap()).map(|paging| paging.limit);
+        assert_eq!(got.map_err(|why| why.message), want.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_page_is_never_longer_than_the_longest() {
+        check("", Ok(1000));
+        check("limit=7", Ok(7));
+        check("limit=99999999999", Ok(1000));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        check("limit=0", Err("limit: it must be positive"));
+        check("limit=-1", Err("limit: it must be positive"));
+        check("limit=x", Err("limit: it must be an integer"));
+        check("marker=x", Err("marker: it must be a UUID"));
+        check("sort_dir=up", Err("sort_dir: it must be asc or desc"));
+    }
+
+    #[test]
+    fn the_next_link_keeps_everything_but_the_marker() {
+        let query = Query::parse("fields=uuid,name&limit=2&marker=x&owner=a%20b").unwrap();
+        let origin =
+            Origin::new(&HeaderMap::new(), Some("api:6385"), Scheme::Http, Forwarded::Ignored)
+                .unwrap();
+        assert_eq!(
+            next_link(&origin, "/v1/nodes", &query, 2, Uuid::nil()),
+            "http://api:6385/v1/nodes?fields=uuid,name&owner=a%20b&limit=2&marker=00000000-0000-0000-0000-000000000000"
+        );
+    }
+}

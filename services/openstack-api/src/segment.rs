@@ -1,0 +1,26 @@
+//! Reading the variable parts of a path.
+
+use axum::extract::{FromRequestParts, Path};
+use http::StatusCode;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::ApiError;
+
+/// The variable parts of a path, as text or texts: [`Path`], but refusing in the API's envelope.
+#[derive(Clone, Debug)]
+pub struct Segment<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let unreadable = |_| {
+            ApiError::protocol(StatusCode::BAD_REQUEST, "the path is not percent-encoded UTF-8")
+        };
+        Path::from_request_parts(parts, state)
+            .await
+            .map(|Path(read)| Segment(read))
+            .map_err(unreadable)
+    }
+}

@@ -1,0 +1,58 @@
+//! The document that tells which versions there are: what clients read first.
+
+use serde::Serialize;
+
+use crate::{Dialect, Origin};
+
+/// One major version.
+#[derive(Debug, Serialize)]
+pub struct Version {
+    id: &'static str,
+    links: [Link; 1],
+    status: &'static str,
+    min_version: String,
+    version: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Link {
+    href: String,
+    rel: &'static str,
+}
+
+/// The body of `GET /`.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    name: &'static str,
+    description: &'static str,
+    default_version: Version,
+    versions: [Version; 1],
+}
+
+impl Version {
+    /// Version 1 of the API that speaks `dialect`.
+    pub fn one(dialect: &Dialect, origin: &Origin) -> Self {
+        Version {
+            id: "v1",
+            links: [Link { href: format!("{origin}/v1/"), rel: "self" }],
+            status: "CURRENT",
+            min_version: dialect.minimum.to_string(),
+            version: dialect.maximum.to_string(),
+        }
+    }
+}
+
+/// The body of `GET /`.
+pub fn document(
+    name: &'static str,
+    description: &'static str,
+    dialect: &Dialect,
+    origin: &Origin,
+) -> Document {
+    Document {
+        name,
+        description,
+        default_version: Version::one(dialect, origin),
+        versions: [Version::one(dialect, origin)],
+    }
+}
