@@ -1,0 +1,240 @@
+//! What an operator may change of a node, and when a node may be forgotten.
+
+use crate::{Interface, Node, State};
+
+/// Why a change was refused. The node is as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Frozen {
+    /// Work is under way that relies on the node as it is.
+    #[error(
+        "node \"{node}\" is locked: nothing of it can be changed while it is {state}; try again when its work is done"
+    )]
+    Busy {
+        /// Which node.
+        node: String,
+        /// Where it is.
+        state: State,
+    },
+    /// The field cannot change in this state.
+    #[error(
+        "{field}: it can not be changed on node \"{node}\" while it is in state \"{state}\": {instead}"
+    )]
+    State {
+        /// Which field.
+        field: String,
+        /// Which node.
+        node: String,
+        /// Where it is.
+        state: State,
+        /// What is possible.
+        instead: &'static str,
+    },
+    /// An instance uses the node, and another cannot.
+    #[error("instance_uuid: node \"{node}\" is used by instance {instance} already")]
+    InUse {
+        /// Which node.
+        node: String,
+        /// Who uses it.
+        instance: uuid::Uuid,
+    },
+    /// It is protected.
+    #[error("node \"{node}\" is protected: switch that off first")]
+    Protected {
+        /// Which node.
+        node: String,
+    },
+    /// It cannot be forgotten in this state.
+    #[error(
+        "node \"{node}\" can not be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
+    )]
+    Delete {
+        /// Which node.
+        node: String,
+        /// Where it is.
+        state: State,
+    },
+}
+
+/// Whether nothing is under way that relies on the node's machine and ports as they are.
+pub fn check_idle(node: &Node) -> Result<(), Frozen> {
+    let state = node.provision_state;
+    if state.is_busy() { Err(Frozen::Busy { node: node.label(), state }) } else { Ok(()) }
+}
+
+/// Whether an operator may turn `before` into `after`.
+pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
+    let node = || before.label();
+    let state = before.provision_state;
+    let frozen = |field: &str, instead| {
+        Err(Frozen::State { field: field.to_owned(), node: node(), state, instead })
+    };
+
+    let let_go = Node { instance_uuid: None, ..before.clone() };
+    if state.is_busy()
+        && !lets_changes_in(state)
+        && !(before.maintenance.is_some() && *after == let_go)
+    {
+        return Err(Frozen::Busy { node: node(), state });
+    }
+
+    let idle = matches!(
+        state,
+        State::Enroll
+            | State::Manageable
+            | State::Available
+            | State::InspectFailed
+            | State::AdoptFailed
+    );
+    let free = idle || (before.maintenance.is_some() && !state.is_busy());
+    let elsewhere = "bring it to enroll, manageable or available, or put it into maintenance";
+    if before.driver != after.driver && !free {
+        return frozen("driver", elsewhere);
+    }
+    let changed =
+        |interface: &Interface| before.interfaces.get(interface) != after.interfaces.get(interface);
+    if let Some(interface) = Interface::ALL.into_iter().find(changed)
+        && !free
+    {
+        return frozen(&format!("{}_interface", interface.as_str()), elsewhere);
+    }
+    if before.resource_class.is_some() && before.resource_class != after.resource_class && !free {
+        return frozen("resource_class", elsewhere);
+    }
+    if let (Some(instance), Some(other)) = (before.instance_uuid, after.instance_uuid)
+        && instance != other
+    {
+        return Err(Frozen::InUse { node: node(), instance });
+    }
+    if before.protected.is_none() && after.protected.is_some() && state != State::Active {
+        return frozen("protected", "only a node in state \"active\" can be protected");
+    }
+    if before.retired.is_none() && after.retired.is_some() && state == State::Available {
+        return frozen("retired", "take it back with \"manage\" first, so that nobody is given it");
+    }
+    Ok(())
+}
+
+/// Whether a change in this busy state harms nothing: neither the BMC's verification nor a machine that has yet to
+/// report relies on what an operator may change.
+const fn lets_changes_in(state: State) -> bool {
+    matches!(state, State::Verifying | State::InspectWait)
+}
+
+/// Whether `node` may be forgotten.
+pub fn check_delete(node: &Node) -> Result<(), Frozen> {
+    let state = node.provision_state;
+    let label = || node.label();
+    check_idle(node)?;
+    if node.protected.is_some() {
+        return Err(Frozen::Protected { node: label() });
+    }
+    if node.maintenance.is_some() {
+        return Ok(());
+    }
+    if let Some(instance) = node.instance_uuid {
+        return Err(Frozen::InUse { node: label(), instance });
+    }
+    match state {
+        State::Enroll | State::Manageable | State::Available | State::AdoptFailed => Ok(()),
+        State::Verifying
+        | State::Inspecting
+        | State::InspectWait
+        | State::InspectFailed
+        | State::Cleaning
+        | State::CleanWait
+        | State::CleanFailed
+        | State::Deploying
+        | State::DeployWait
+        | State::DeployFailed
+        | State::Active
+        | State::Deleting
+        | State::Error
+        | State::Adopting => Err(Frozen::Delete { node: label(), state }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Driver, Maintenance, NodeUuid};
+
+    fn node(state: State) -> Node {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = state;
+        node
+    }
+
+    #[track_caller]
+    fn check(before: &Node, change: impl FnOnce(&mut Node), want: Option<&str>) {
+        let mut after = before.clone();
+        change(&mut after);
+        let got = check_change(before, &after).err().map(|why| why.to_string());
+        assert_eq!(got.as_deref(), want);
+    }
+
+    #[test]
+    fn a_node_at_work_is_left_alone() {
+        for state in State::ALL.into_iter().filter(|state| state.is_busy()) {
+            let before = node(state);
+            let mut after = before.clone();
+            after.description = Some("x".to_owned());
+            assert_eq!(check_change(&before, &after).is_ok(), lets_changes_in(state), "{state}");
+            assert!(check_delete(&before).is_err(), "{state}");
+        }
+    }
+
+    #[test]
+    fn what_work_relies_on_changes_only_at_rest() {
+        check(&node(State::Enroll), |node| node.driver = Driver::Ipmi, None);
+        check(
+            &node(State::Active),
+            |node| node.driver = Driver::Ipmi,
+            Some(
+                "driver: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it is in state \
+                 \"active\": bring it to enroll, manageable or available, or put it into maintenance",
+            ),
+        );
+        let mut maintained = node(State::Active);
+        maintained.maintenance = Some(Maintenance { reason: None });
+        check(&maintained, |node| node.driver = Driver::Ipmi, None);
+        let boot = |node: &mut Node| {
+            node.interfaces.insert(Interface::Boot, "http-ipxe".to_owned());
+        };
+        check(&node(State::Manageable), boot, None);
+        let refused = "boot_interface: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it \
+                       is in state \"verifying\": bring it to enroll, manageable or available, or put it into maintenance";
+        check(&node(State::Verifying), boot, Some(refused));
+    }
+
+    #[test]
+    fn an_instance_is_not_replaced_by_another() {
+        let mut used = node(State::Active);
+        used.instance_uuid = Some(Uuid::nil());
+        let other = |node: &mut Node| node.instance_uuid = Some(Uuid::max());
+        check(
+            &used,
+            other,
+            Some(
+                "instance_uuid: node \"00000000-0000-0000-0000-000000000000\" is used by instance 00000000-0000-0000-0000-000000000000 already",
+            ),
+        );
+        check(&used, |node| node.instance_uuid = None, None);
+        assert!(check_delete(&used).is_err());
+    }
+
+    #[test]
+    fn only_a_node_nobody_needs_is_forgotten() {
+        let forgettable = |state: &State| check_delete(&node(*state)).is_ok();
+        let states: Vec<State> = State::ALL.into_iter().filter(forgettable).collect();
+        assert_eq!(
+            states,
+            [State::Enroll, State::Manageable, State::Available, State::AdoptFailed]
+        );
+        let mut protected = node(State::Available);
+        protected.protected = Some(String::new());
+        assert!(check_delete(&protected).is_err());
+    }
+}

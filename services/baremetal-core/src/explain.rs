@@ -1,0 +1,200 @@
+//! Why a node is where it is, and what to do next.
+
+use jiff::Timestamp;
+
+use crate::{Failure, Node, State, Work};
+
+/// Why a node is where it is, in sentences without a full stop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// Where it is, and why.
+    pub summary: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// What is being done now, if anything is.
+    pub task: Option<CurrentTask>,
+    /// Why its last work ended badly, if it did.
+    pub failure: Option<Failure>,
+    /// What to do next.
+    pub next: String,
+}
+
+/// What is being done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CurrentTask {
+    /// For people: `writing the image`.
+    pub what: &'static str,
+    /// Which task of the work it is, from 1.
+    pub number: usize,
+    /// How many tasks the work has.
+    pub of: usize,
+    /// When it began.
+    pub since: Timestamp,
+}
+
+/// Why `node` is where it is, and what to do next.
+pub fn explain(node: &Node) -> Explanation {
+    Explanation {
+        summary: summary(node),
+        since: node.provision_updated_at.unwrap_or(node.created_at),
+        task: node.work.as_ref().and_then(current_task),
+        failure: node.failure.clone(),
+        next: next(node),
+    }
+}
+
+fn current_task(work: &Work) -> Option<CurrentTask> {
+    let task = work.task()?;
+    Some(CurrentTask {
+        what: task.describe(),
+        number: work.cursor + 1,
+        of: work.tasks.len(),
+        since: work.task_started_at,
+    })
+}
+
+fn summary(node: &Node) -> String {
+    let state = node.provision_state;
+    let because = match (&node.failure, node.work.as_ref().and_then(Work::task)) {
+        (Some(failure), _) => failure.cause.clone(),
+        (None, Some(task)) => format!("we are {}", task.describe()),
+        (None, None) => meaning(state).to_owned(),
+    };
+    let target = match node.target_provision_state {
+        Some(target) if target != state => format!(" on its way to \"{target}\""),
+        Some(_) | None => String::new(),
+    };
+    let maintenance = match &node.maintenance {
+        Some(maintenance) => match &maintenance.reason {
+            Some(reason) => format!("; it is in maintenance: {reason}"),
+            None => "; it is in maintenance".to_owned(),
+        },
+        None => String::new(),
+    };
+    format!("the node is \"{state}\"{target}: {because}{maintenance}")
+}
+
+/// What a state means while nothing is under way and nothing went wrong.
+const fn meaning(state: State) -> &'static str {
+    match state {
+        State::Enroll => "nobody has seen yet that its BMC answers",
+        State::Manageable => "its BMC answers, and it is ours to inspect and to clean",
+        State::Available => "it is clean, and free to be deployed",
+        State::Active => "it is in use",
+        State::Verifying
+        | State::Inspecting
+        | State::InspectWait
+        | State::Cleaning
+        | State::CleanWait
+        | State::Deploying
+        | State::DeployWait
+        | State::Deleting
+        | State::Adopting => "its work is about to end",
+        State::InspectFailed => "its inspection ended badly",
+        State::CleanFailed => "its cleaning ended badly",
+        State::DeployFailed => "its deployment ended badly",
+        State::Error => "it could not be taken out of use",
+        State::AdoptFailed => "it could not be taken over",
+    }
+}
+
+fn next(node: &Node) -> String {
+    if let Some(failure) = &node.failure {
+        return failure.next_action.clone();
+    }
+    if node.maintenance.is_some() {
+        return "end its maintenance when the work on it is done".to_owned();
+    }
+    let next = match node.provision_state {
+        State::Enroll => "ask for \"manage\" to have its BMC tried",
+        State::Manageable => {
+            "ask for \"inspect\" to have its hardware looked at, or for \"provide\" to have it cleaned"
+        }
+        State::Available => "set instance_info and ask for \"active\" to have it installed",
+        State::Active => "nothing; ask for \"deleted\" when it is no longer needed",
+        State::InspectWait | State::CleanWait | State::DeployWait => {
+            "wait for its machine; ask for \"abort\" to stop waiting"
+        }
+        State::Verifying
+        | State::Inspecting
+        | State::Cleaning
+        | State::Deploying
+        | State::Deleting
+        | State::Adopting => "wait",
+        State::InspectFailed => "ask for \"inspect\" again, or for \"manage\" to take it back",
+        State::CleanFailed => "ask for \"manage\", then for \"provide\" again",
+        State::DeployFailed => "ask for \"active\" again, or for \"deleted\" to give it up",
+        State::Error => "ask for \"deleted\" again",
+        State::AdoptFailed => "ask for \"adopt\" again, or for \"manage\" to take it back",
+    };
+    next.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::{Driver, Maintenance, NodeUuid, Reason, Verb, WorkUuid, ask};
+
+    fn node(state: State) -> Node {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = state;
+        node
+    }
+
+    #[track_caller]
+    fn check(node: &Node, want: Expect) {
+        let told = explain(node);
+        want.assert_eq(&format!("{}. {}.", told.summary, told.next));
+    }
+
+    #[test]
+    fn a_node_at_rest_tells_what_can_be_asked() {
+        check(
+            &node(State::Enroll),
+            expect![[
+                r#"the node is "enroll": nobody has seen yet that its BMC answers. ask for "manage" to have its BMC tried."#
+            ]],
+        );
+    }
+
+    #[test]
+    fn a_busy_node_tells_what_is_being_done() {
+        let (busy, _) =
+            ask(&node(State::Manageable), Verb::Provide, WorkUuid::nil(), Timestamp::UNIX_EPOCH)
+                .expect("provide is legal");
+        check(
+            &busy,
+            expect![[
+                r#"the node is "cleaning" on its way to "available": we are switching the machine off. wait."#
+            ]],
+        );
+        let task = explain(&busy).task.expect("a task");
+        assert_eq!((task.number, task.of), (1, 8));
+    }
+
+    #[test]
+    fn a_failed_node_tells_the_cause_and_the_way_out() {
+        let mut failed = node(State::DeployFailed);
+        failed.failure = Some(Failure::new(Reason::StepFailed, "the disk is full"));
+        check(
+            &failed,
+            expect![[
+                r#"the node is "deploy failed": the disk is full. mend what the cause names; then ask for the same again."#
+            ]],
+        );
+    }
+
+    #[test]
+    fn maintenance_is_told() {
+        let mut resting = node(State::Available);
+        resting.maintenance = Some(Maintenance { reason: Some("new fan".to_owned()) });
+        check(
+            &resting,
+            expect![[
+                r#"the node is "available": it is clean, and free to be deployed; it is in maintenance: new fan. end its maintenance when the work on it is done."#
+            ]],
+        );
+    }
+}

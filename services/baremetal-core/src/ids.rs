@@ -1,0 +1,127 @@
+//! Ids and names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use kinds::*;
+
+#[expect(
+    missing_docs,
+    reason = "the macro takes no documentation: each is the id of what it is named after"
+)]
+mod kinds {
+    newtype_uuid_macros::impl_typed_uuid_kinds! {
+        kinds = {
+            Node = {},
+            Port = {},
+            Work = {},
+            History = {},
+        },
+    }
+}
+
+/// A node's logical name: RFC 3986 unreserved characters, so it fits in a URL wherever a UUID does,
+/// and never looks like a UUID.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NodeName(String);
+
+/// The text cannot be a node's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{raw:?} cannot be a name: it must have 1 to 255 characters of letters, digits, '-', '.', '_' and '~', \
+     and not be a UUID"
+)]
+pub struct InvalidName {
+    /// What was given, cut to a length fit for a message.
+    pub raw: String,
+}
+
+impl NodeName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for NodeName {
+    type Error = InvalidName;
+
+    fn try_from(raw: String) -> Result<Self, InvalidName> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+        if raw.is_empty()
+            || raw.len() > 255
+            || !raw.chars().all(legal)
+            || Uuid::parse_str(&raw).is_ok()
+        {
+            return Err(InvalidName { raw: raw.chars().take(64).collect() });
+        }
+        Ok(NodeName(raw))
+    }
+}
+
+impl FromStr for NodeName {
+    type Err = InvalidName;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidName> {
+        NodeName::try_from(raw.to_owned())
+    }
+}
+
+impl From<NodeName> for String {
+    fn from(name: NodeName) -> String {
+        name.0
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a caller points at a node: by its id or by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeIdent {
+    /// By id.
+    Id(NodeUuid),
+    /// By name.
+    Name(NodeName),
+}
+
+impl FromStr for NodeIdent {
+    type Err = InvalidName;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidName> {
+        match raw.parse::<NodeUuid>() {
+            Ok(id) => Ok(NodeIdent::Id(id)),
+            Err(_) => Ok(NodeIdent::Name(raw.parse()?)),
+        }
+    }
+}
+
+impl fmt::Display for NodeIdent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeIdent::Id(id) => id.fmt(f),
+            NodeIdent::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_in_a_url() {
+        assert!("rack1-u07.lab_a~2".parse::<NodeName>().is_ok());
+        for bad in ["", "a b", "a/b", "ü", "a%20", "7c9e6679-7425-40de-944b-e07fc1f90ae7"] {
+            assert!(bad.parse::<NodeName>().is_err(), "{bad:?} passed");
+        }
+        assert!("n".repeat(256).parse::<NodeName>().is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! What an inspection teaches a node.
+
+use agent_protocol::InspectionData;
+use hardware::{BootMode, Inventory, MacAddress};
+use serde_json::{Map, Value};
+
+use crate::Node;
+
+/// One GiB, in bytes.
+const GIB: u64 = 1 << 30;
+
+/// The node as its agent found it, and the addresses it may boot from.
+///
+/// The interface that booted is the port; where the agent does not say which one did, every interface with a link is.
+pub fn note_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddress>) {
+    let mut told = node.clone();
+    let inventory = &data.inventory;
+    set(&mut told.properties, "cpus", inventory.cpu.count.into());
+    set_text(&mut told.properties, "cpu_arch", &inventory.cpu.architecture);
+    let memory_mb = inventory.memory.physical_mb.unwrap_or(inventory.memory.total >> 20);
+    set(&mut told.properties, "memory_mb", memory_mb);
+    let root_disk = data.root_disk.as_ref().map_or(0, |disk| disk.size / GIB);
+    set(&mut told.properties, "local_gb", root_disk);
+    match &*inventory.boot.current_boot_mode {
+        "uefi" => note_boot_mode(&mut told, BootMode::Uefi),
+        "bios" => note_boot_mode(&mut told, BootMode::Bios),
+        _ => {}
+    }
+
+    let booted = data.boot_interface.as_deref().or(inventory.boot.pxe_interface.as_deref());
+    // pxelinux puts the ARP hardware type before the address.
+    let booted = booted.map(|raw| if raw.len() == 20 { raw.get(3..).unwrap_or(raw) } else { raw });
+    let booted: Option<MacAddress> = booted.and_then(|raw| raw.parse().ok());
+    let linked = inventory.interfaces.iter().filter(|interface| interface.has_carrier);
+    let linked = linked.filter_map(|interface| interface.mac_address.as_deref()?.parse().ok());
+    let ports = match booted {
+        Some(mac) => vec![mac],
+        None => linked.collect(),
+    };
+    (told, ports.into_iter().filter(|mac| !mac.is_multicast()).collect())
+}
+
+/// The node as its BMC tells it, and the addresses of its network interfaces.
+///
+/// A BMC knows nothing of what the network is like, so its addresses count only until the agent has been there.
+pub fn note_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<MacAddress>) {
+    let mut told = node.clone();
+    set(&mut told.properties, "cpus", inventory.processor.threads.unwrap_or(0).into());
+    set_text(
+        &mut told.properties,
+        "cpu_arch",
+        inventory.processor.architecture.as_deref().unwrap_or(""),
+    );
+    set(&mut told.properties, "memory_mb", inventory.memory_mib.unwrap_or(0));
+    let smallest = inventory.disks.iter().filter_map(|disk| disk.size_bytes).min();
+    set(&mut told.properties, "local_gb", smallest.unwrap_or(0) / GIB);
+    set_text(&mut told.properties, "vendor", inventory.manufacturer.as_deref().unwrap_or(""));
+    if let Some(mode) = inventory.boot_mode {
+        note_boot_mode(&mut told, mode);
+    }
+    (told, inventory.nics.iter().map(|nic| nic.mac).filter(|mac| !mac.is_multicast()).collect())
+}
+
+/// What is not known is not written over what is.
+fn set(properties: &mut Map<String, Value>, key: &str, value: u64) {
+    if value > 0 {
+        properties.insert(key.to_owned(), value.into());
+    }
+}
+
+fn set_text(properties: &mut Map<String, Value>, key: &str, value: &str) {
+    if !value.is_empty() {
+        properties.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Notes the boot mode where schedulers look for it: `properties.capabilities`, `boot_mode:uefi` among others.
+fn note_boot_mode(node: &mut Node, mode: BootMode) {
+    node.boot_mode = Some(mode);
+    let before = node.properties.get("capabilities").and_then(Value::as_str).unwrap_or("");
+    let others =
+        before.split(',').filter(|word| !word.is_empty() && !word.starts_with("boot_mode:"));
+    let all: Vec<String> = others.map(str::to_owned).chain([format!("boot_mode:{mode}")]).collect();
+    node.properties.insert("capabilities".to_owned(), all.join(",").into());
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Driver, NodeUuid};
+
+    fn node() -> Node {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
+        node.properties.insert("capabilities".to_owned(), "gpu:true,boot_mode:bios".into());
+        node.properties.insert("memory_mb".to_owned(), 512.into());
+        node
+    }
+
+    #[test]
+    fn an_inventory_fills_in_the_properties_and_names_the_port_that_booted() {
+        let data = serde_json::from_value(json!({
+            "inventory": {
+                "interfaces": [
+                    {"name": "eth0", "mac_address": "52:54:00:00:00:01", "has_carrier": true},
+                    {"name": "eth1", "mac_address": "52:54:00:00:00:02", "has_carrier": true}],
+                "cpu": {"count": 4, "architecture": "x86_64"},
+                "memory": {"total": 1_000_000_000, "physical_mb": 1024},
+                "boot": {"current_boot_mode": "uefi"}},
+            "root_disk": {"name": "/dev/vda", "size": 4_294_967_296_u64},
+            "boot_interface": "01-52-54-00-00-00-02",
+        }))
+        .unwrap();
+        let (told, ports) = note_inventory(&node(), &data);
+        let want = json!({
+            "cpus": 4, "cpu_arch": "x86_64", "memory_mb": 1024, "local_gb": 4,
+            "capabilities": "gpu:true,boot_mode:uefi",
+        });
+        assert_eq!(Value::Object(told.properties), want);
+        assert_eq!(ports, ["52:54:00:00:00:02".parse().unwrap()]);
+    }
+
+    #[test]
+    fn what_a_bmc_leaves_out_is_left_as_it_was() {
+        let (told, ports) = note_bmc_inventory(&node(), &Inventory::default());
+        assert_eq!(told, node());
+        assert!(ports.is_empty());
+    }
+}

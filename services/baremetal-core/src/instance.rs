@@ -1,0 +1,299 @@
+//! What is to be installed on a node, read out of `instance_info`.
+
+use agent_protocol::{ChecksumAlgorithm, DiskFormat};
+use serde_json::{Map, Value};
+
+use crate::{BootInterface, Node, Port, Refusal};
+
+/// An image, and how it is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    /// Where to get it: `http` or `https`.
+    pub url: String,
+    /// How it is checked.
+    pub algorithm: ChecksumAlgorithm,
+    /// The checksum of the bytes as they are served: lower-case hexadecimal of the algorithm's length.
+    pub value: String,
+    /// What it is once decompressed.
+    pub format: DiskFormat,
+    /// PEM of an authority that signs the image server's certificate, beside the usual ones.
+    pub ca: Option<String>,
+    /// What the machine is told at its first boot.
+    pub config_drive: Option<ConfigDrive>,
+}
+
+/// What a machine is told at its first boot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigDrive {
+    /// A file system image: base64, gzip'd or not.
+    Encoded(String),
+    /// What to build one of: `meta_data`, `user_data`, `network_data`, `vendor_data`.
+    Parts(Map<String, Value>),
+}
+
+/// Whether everything is there that installing `node` needs. A node without a machine needs nothing.
+pub fn check_deploy(node: &Node) -> Result<(), Refusal> {
+    match node.boot_interface() {
+        BootInterface::Fake => Ok(()),
+        BootInterface::Ipxe | BootInterface::HttpIpxe | BootInterface::VirtualMedia => {
+            image(node).map(|_| ())
+        }
+    }
+}
+
+/// Whether the ramdisk can find its way onto `node`'s machine, which has these `ports`.
+pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), Refusal> {
+    match node.boot_interface() {
+        BootInterface::Fake | BootInterface::VirtualMedia => Ok(()),
+        BootInterface::Ipxe | BootInterface::HttpIpxe
+            if ports.iter().any(|port| port.pxe_enabled) =>
+        {
+            Ok(())
+        }
+        BootInterface::Ipxe | BootInterface::HttpIpxe => {
+            let problem =
+                "there is no port with pxe_enabled: network boot would not know the machine";
+            Err(Refusal::Field { field: "ports".to_owned(), problem: problem.to_owned() })
+        }
+    }
+}
+
+/// The image that `node` is to be installed with, or which field keeps it from being one.
+pub fn image(node: &Node) -> Result<Image, Refusal> {
+    let url = image_url(node)?;
+    let (algorithm, value) = checksum(node)?;
+    let format = match text(node, "image_disk_format")? {
+        Some("raw") => DiskFormat::Raw,
+        Some("qcow2") => DiskFormat::Qcow2,
+        Some(other) => {
+            let other: String = other.chars().take(32).collect();
+            return Err(refuse("image_disk_format", format!("{other:?} is neither raw nor qcow2")));
+        }
+        None => match url.split(['?', '#']).next() {
+            Some(path) if path.ends_with(".qcow2") => DiskFormat::Qcow2,
+            Some(_) | None => DiskFormat::Raw,
+        },
+    };
+    let ca = text(node, "image_ca")?.map(str::to_owned);
+    if ca.as_ref().is_some_and(|pem| !pem.contains("-----BEGIN CERTIFICATE-----")) {
+        return Err(refuse("image_ca", "it is not a certificate in PEM".to_owned()));
+    }
+    let url = url.to_owned();
+    Ok(Image { url, algorithm, value, format, ca, config_drive: config_drive(node)? })
+}
+
+fn image_url(node: &Node) -> Result<&str, Refusal> {
+    let field = "image_source";
+    let url = text(node, field)?.ok_or_else(|| {
+        refuse(field, "it is missing: set it to the http or https URL of a whole-disk image".into())
+    })?;
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let Some(rest) = rest else {
+        return Err(refuse(field, "it must be an http or https URL".to_owned()));
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or("");
+    if host.is_empty() || host.starts_with(':') {
+        return Err(refuse(field, "the URL names no host".to_owned()));
+    }
+    if !url.bytes().all(|byte| byte.is_ascii_graphic()) || url.len() > 2048 {
+        return Err(refuse(
+            field,
+            "a URL has up to 2048 visible ASCII characters and no blanks".to_owned(),
+        ));
+    }
+    Ok(url)
+}
+
+/// `image_os_hash_algo` and `image_os_hash_value`, or `image_checksum`, whose length tells the algorithm.
+fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), Refusal> {
+    let algorithm = match text(node, "image_os_hash_algo")? {
+        None => None,
+        Some("sha256") => Some(ChecksumAlgorithm::Sha256),
+        Some("sha512") => Some(ChecksumAlgorithm::Sha512),
+        Some(other) => {
+            let other: String = other.chars().take(32).collect();
+            let problem = format!("{other:?} is neither sha256 nor sha512");
+            return Err(refuse("image_os_hash_algo", problem));
+        }
+    };
+    let given = match text(node, "image_os_hash_value")? {
+        Some(value) => Some(("image_os_hash_value", value)),
+        None => text(node, "image_checksum")?.map(|value| ("image_checksum", value)),
+    };
+    let Some((field, value)) = given else {
+        let problem = "it is missing: an image is not installed unless its checksum is known";
+        return Err(refuse("image_os_hash_value", problem.to_owned()));
+    };
+    if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(refuse(field, "it is not hexadecimal".to_owned()));
+    }
+    let by_length = match value.len() {
+        64 => ChecksumAlgorithm::Sha256,
+        128 => ChecksumAlgorithm::Sha512,
+        other => {
+            let problem = format!("it has {other} digits: sha256 has 64 and sha512 has 128");
+            return Err(refuse(field, problem));
+        }
+    };
+    if algorithm.is_some_and(|named| named != by_length) {
+        return Err(refuse(field, "its length is not that of image_os_hash_algo".to_owned()));
+    }
+    Ok((by_length, value.to_ascii_lowercase()))
+}
+
+fn config_drive(node: &Node) -> Result<Option<ConfigDrive>, Refusal> {
+    match node.instance_info.get("configdrive") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => parse_config_drive(value).map(Some),
+    }
+}
+
+/// A config drive as clients send it: base64 text, or an object of its parts.
+pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
+    let field = "configdrive";
+    match value {
+        Value::String(text) if text.starts_with("http://") || text.starts_with("https://") => {
+            Err(refuse(field, "it must be sent itself, not a URL of it".to_owned()))
+        }
+        Value::String(text) => {
+            let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(&byte);
+            if text.is_empty() || !text.bytes().all(base64) {
+                return Err(refuse(field, "it is not base64".to_owned()));
+            }
+            Ok(ConfigDrive::Encoded(text.clone()))
+        }
+        Value::Object(parts) => {
+            let known = ["meta_data", "user_data", "network_data", "vendor_data"];
+            match parts.keys().find(|key| !known.contains(&key.as_str())) {
+                None => Ok(ConfigDrive::Parts(parts.clone())),
+                Some(key) => {
+                    let key: String = key.chars().take(32).collect();
+                    Err(refuse(field, format!("it has no part named {key:?}")))
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            Err(refuse(field, "it must be base64 text or an object".to_owned()))
+        }
+    }
+}
+
+/// A text of `instance_info`; the empty text counts as none.
+fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, Refusal> {
+    match node.instance_info.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(refuse(key, "it must be text".to_owned())),
+    }
+}
+
+fn refuse(key: &str, problem: String) -> Refusal {
+    Refusal::Field { field: format!("instance_info.{key}"), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Driver, NodeUuid};
+
+    fn node(info: Value) -> Node {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.instance_info = info.as_object().expect("an object").clone();
+        node
+    }
+
+    #[track_caller]
+    fn check(info: Value, want: &str) {
+        let got = image(&node(info)).expect_err("a refusal");
+        assert_eq!(got.to_string(), want);
+    }
+
+    #[test]
+    fn an_image_needs_a_url_and_a_checksum() {
+        let sum = "A".repeat(64);
+        let read = image(&node(json!({
+            "image_source": "https://images/debian.qcow2?x=1", "image_os_hash_algo": "sha256", "image_os_hash_value": sum,
+        })))
+        .expect("an image");
+        assert_eq!(read.format, DiskFormat::Qcow2);
+        assert_eq!(read.algorithm, ChecksumAlgorithm::Sha256);
+        assert_eq!(read.value, "a".repeat(64));
+
+        let read = image(&node(
+            json!({"image_source": "http://images/debian.raw.zst", "image_checksum": "b".repeat(128)}),
+        ))
+        .expect("an image");
+        assert_eq!((read.format, read.algorithm), (DiskFormat::Raw, ChecksumAlgorithm::Sha512));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let url = "http://images/x";
+        check(
+            json!({}),
+            "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image",
+        );
+        for bad in ["file:///etc/shadow", "ftp://h/x", "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"] {
+            check(
+                json!({"image_source": bad}),
+                "instance_info.image_source: it must be an http or https URL",
+            );
+        }
+        check(
+            json!({"image_source": "http:///x"}),
+            "instance_info.image_source: the URL names no host",
+        );
+        check(
+            json!({"image_source": "http://h/x\ny"}),
+            "instance_info.image_source: a URL has up to 2048 visible ASCII characters and no blanks",
+        );
+        check(json!({"image_source": 5}), "instance_info.image_source: it must be text");
+        check(
+            json!({"image_source": url}),
+            "instance_info.image_os_hash_value: it is missing: an image is not installed unless its checksum is known",
+        );
+        check(
+            json!({"image_source": url, "image_checksum": "0".repeat(32)}),
+            "instance_info.image_checksum: it has 32 digits: sha256 has 64 and sha512 has 128",
+        );
+        check(
+            json!({"image_source": url, "image_os_hash_algo": "md5"}),
+            "instance_info.image_os_hash_algo: \"md5\" is neither sha256 nor sha512",
+        );
+        check(
+            json!({"image_source": url, "image_os_hash_algo": "sha512", "image_os_hash_value": "0".repeat(64)}),
+            "instance_info.image_os_hash_value: its length is not that of image_os_hash_algo",
+        );
+        let good =
+            |more: Value| json!({"image_source": url, "image_checksum": "0".repeat(64), "x": more});
+        let mut info = good(json!(1));
+        info["image_disk_format"] = json!("vmdk");
+        check(info, "instance_info.image_disk_format: \"vmdk\" is neither raw nor qcow2");
+        let mut info = good(json!(1));
+        info["configdrive"] = json!("http://h/drive");
+        check(info, "instance_info.configdrive: it must be sent itself, not a URL of it");
+        let mut info = good(json!(1));
+        info["configdrive"] = json!({"meta": {}});
+        check(info, "instance_info.configdrive: it has no part named \"meta\"");
+    }
+
+    #[test]
+    fn a_node_without_a_machine_needs_no_image() {
+        let mut fake = node(json!({}));
+        fake.driver = Driver::FakeHardware;
+        assert_eq!(check_deploy(&fake), Ok(()));
+        assert!(check_deploy(&node(json!({}))).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(source: String, sum: String, drive: String) {
+            let info = json!({"image_source": source, "image_checksum": sum, "configdrive": drive});
+            let _ = image(&node(info));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+#![doc = include_str!("../README.md")]
+
+mod boot;
+mod change;
+mod driver;
+mod explain;
+mod failure;
+mod ids;
+mod inspection;
+mod instance;
+mod node;
+mod plan;
+mod port;
+mod query;
+mod rack;
+mod record;
+mod request;
+mod state;
+mod traits;
+mod work;
+
+pub use boot::Boot;
+pub use change::{Frozen, check_change, check_delete, check_idle};
+pub use driver::{BootInterface, Driver, InspectInterface, Interface, UnknownDriver};
+pub use explain::{CurrentTask, Explanation, explain};
+pub use failure::{Failure, Problem, Reason};
+pub use ids::{
+    HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName, NodeUuid, PortKind, PortUuid,
+    WorkKind, WorkUuid,
+};
+pub use inspection::{note_bmc_inventory, note_inventory};
+pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
+pub use node::{Maintenance, Node, Place, PowerRequest};
+pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
+pub use port::Port;
+pub use query::{NodeFilter, NodeSort, Page, PortFilter, PortSort};
+pub use rack::{Rack, RackGoal, Reach, Way, plan_rack, way};
+pub use record::{Discovery, HistoryEntry, Inspected, Severity};
+pub use request::{Refusal, Verb, ask, ask_power, finish, give_up, start_next_task};
+pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
+pub use traits::{InvalidTrait, Trait};
+pub use work::{AgentCommand, Task, Work};

@@ -1,0 +1,320 @@
+//! What is planned in every situation.
+
+use expect_test::{Expect, expect};
+use hardware::PowerState;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    Driver, Event, NodeUuid, State, Verb, WorkUuid, ask, finish, give_up, start_next_task,
+};
+
+const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn timeouts() -> Timeouts {
+    Timeouts {
+        bmc: Duration::from_secs(60),
+        power: Duration::from_secs(60),
+        ask_again: Duration::from_secs(15),
+        boot: Duration::from_secs(600),
+        command: Duration::from_secs(3600),
+        silence: Duration::from_secs(120),
+        poll_every: Duration::from_secs(1),
+    }
+}
+
+fn seen() -> Observed {
+    Observed {
+        power: PowerSeen::NotAsked,
+        agent: AgentSeen::Absent,
+        inventory: false,
+        watching_since: T0,
+    }
+}
+
+/// A node with this task at hand since `T0`.
+fn at(task: Task, intent: Option<usize>) -> Node {
+    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    node.provision_state = if task.is_waiting() { State::DeployWait } else { State::Deploying };
+    node.work = Some(Work { intent, ..Work::new(WorkUuid::nil(), vec![task], T0) });
+    node
+}
+
+#[track_caller]
+fn check(node: &Node, seen: Observed, after_secs: i64, want: Expect) {
+    let now = T0 + Duration::from_secs(after_secs as u64);
+    let step = match plan(node, &seen, &timeouts(), now) {
+        Step::GiveUp(failure) => format!("GiveUp({:?}: {})", failure.reason, failure.cause),
+        Step::Wait { until } => format!("Wait({} s)", until.duration_since(now).as_secs()),
+        step @ (Step::Rest
+        | Step::Act(_)
+        | Step::NextTask
+        | Step::Finish
+        | Step::PowerStepDone
+        | Step::PowerGivenUp(_)) => format!("{step:?}"),
+    };
+    want.assert_eq(&step);
+}
+
+fn problem(transient: bool) -> Problem {
+    Problem { reason: Reason::BmcUnreachable, cause: "cannot reach the BMC".to_owned(), transient }
+}
+
+#[test]
+fn a_node_without_work_rests() {
+    check(&Node::new(NodeUuid::nil(), Driver::Ipmi, T0), seen(), 0, expect!["Rest"]);
+}
+
+#[test]
+fn a_machine_that_is_on_is_switched_off_once_and_then_looked_at() {
+    let node = at(Task::Power(PowerState::Off), None);
+    let on = || Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
+    check(&node, on(), 0, expect!["Act(RequestPower(ForceOff))"]);
+
+    let mut asked = node.clone();
+    asked.work.as_mut().unwrap().asked_at = Some(T0);
+    check(&asked, on(), 5, expect!["Wait(1 s)"]);
+    check(&asked, on(), 16, expect!["Act(RequestPower(ForceOff))"]);
+    check(
+        &asked,
+        on(),
+        61,
+        expect![[
+            r#"GiveUp(PowerStuck: the BMC accepted "power off", but the machine was not so within 60 s)"#
+        ]],
+    );
+    check(
+        &node,
+        Observed { power: PowerSeen::Is(PowerState::Off), ..seen() },
+        0,
+        expect!["NextTask"],
+    );
+}
+
+#[test]
+fn a_bmc_that_may_come_back_is_borne_with_until_it_is_late() {
+    let node = at(Task::TryBmc, None);
+    let silent = |transient| Observed { power: PowerSeen::Failed(problem(transient)), ..seen() };
+    check(&node, silent(true), 59, expect!["Wait(1 s)"]);
+    check(&node, silent(true), 61, expect!["GiveUp(BmcUnreachable: cannot reach the BMC)"]);
+    check(&node, silent(false), 0, expect!["GiveUp(BmcUnreachable: cannot reach the BMC)"]);
+}
+
+#[test]
+fn what_happened_while_nobody_looked_is_not_held_against_the_machine() {
+    let node = at(Task::AwaitAgent, None);
+    check(
+        &node,
+        seen(),
+        601,
+        expect!["GiveUp(NoCallback: the machine was switched on 600 s ago and never called back)"],
+    );
+    check(
+        &node,
+        Observed { watching_since: T0 + Duration::from_secs(600), ..seen() },
+        601,
+        expect!["Wait(1 s)"],
+    );
+}
+
+#[test]
+fn a_command_is_given_once_even_when_we_are_interrupted() {
+    let task = || Task::Agent(AgentCommand::WriteImage);
+    let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
+    // Nothing was recorded: it was never given.
+    check(
+        &at(task(), None),
+        told(vec![CommandSeen::Succeeded]),
+        0,
+        expect!["Act(Command(WriteImage))"],
+    );
+    // The intent was recorded, and the command did not arrive.
+    check(
+        &at(task(), Some(1)),
+        told(vec![CommandSeen::Succeeded]),
+        0,
+        expect!["Act(Command(WriteImage))"],
+    );
+    // It did arrive.
+    check(
+        &at(task(), Some(1)),
+        told(vec![CommandSeen::Succeeded, CommandSeen::Running(None)]),
+        0,
+        expect!["Wait(1 s)"],
+    );
+    check(
+        &at(task(), Some(1)),
+        told(vec![CommandSeen::Succeeded, CommandSeen::Succeeded]),
+        0,
+        expect!["NextTask"],
+    );
+    check(
+        &at(task(), Some(0)),
+        told(vec![CommandSeen::Failed("the checksum is wrong".to_owned())]),
+        0,
+        expect!["GiveUp(StepFailed: writing the image failed: the checksum is wrong)"],
+    );
+}
+
+#[test]
+fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
+    let task = || Task::Agent(AgentCommand::WriteImage);
+    let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
+    check(
+        &at(task(), Some(2)),
+        told(vec![]),
+        0,
+        expect!["GiveUp(AgentLost: the agent restarted while writing the image)"],
+    );
+    check(
+        &at(task(), Some(0)),
+        seen(),
+        0,
+        expect!["GiveUp(AgentLost: the machine restarted while writing the image)"],
+    );
+    let silent =
+        || Observed { agent: AgentSeen::Silent { since: T0, problem: problem(true) }, ..seen() };
+    check(&at(task(), Some(0)), silent(), 119, expect!["Wait(1 s)"]);
+    check(
+        &at(task(), Some(0)),
+        silent(),
+        121,
+        expect![
+            "GiveUp(AgentLost: the agent fell silent 121 s ago while writing the image: cannot reach the BMC)"
+        ],
+    );
+}
+
+#[test]
+fn a_restart_is_off_and_then_on() {
+    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    node.power_request =
+        Some(crate::PowerRequest::new(PowerChange::ForceRestart, T0 + Duration::from_secs(60)));
+    let is = |power| Observed { power: PowerSeen::Is(power), ..seen() };
+    assert_eq!(node.target_power_state(), Some(PowerState::On));
+    check(&node, is(PowerState::On), 0, expect!["Act(RequestPower(ForceOff))"]);
+    check(&node, is(PowerState::Off), 0, expect!["PowerStepDone"]);
+    node.power_request.as_mut().unwrap().remaining.pop();
+    check(&node, is(PowerState::Off), 0, expect!["Act(RequestPower(On))"]);
+}
+
+/// A machine that does whatever it is asked, and an agent likewise.
+fn obliging(
+    node: &Node,
+    commands: &mut Vec<CommandSeen>,
+    step: &Step,
+    power: &mut PowerState,
+) -> Node {
+    match step {
+        Step::Act(Action::RequestPower(change)) => {
+            *power = change.leads_to();
+            node.clone()
+        }
+        Step::Act(Action::Command(_)) => {
+            let mut told = node.clone();
+            told.work.as_mut().unwrap().intent = Some(commands.len());
+            commands.push(CommandSeen::Succeeded);
+            told
+        }
+        Step::Act(Action::ReadInventory | Action::BootRamdisk | Action::BootDisk)
+        | Step::NextTask => start_next_task(node, T0).unwrap().0,
+        Step::Finish => finish(node, WorkUuid::nil(), T0).unwrap().0,
+        Step::Rest
+        | Step::Wait { .. }
+        | Step::GiveUp(_)
+        | Step::PowerStepDone
+        | Step::PowerGivenUp(_) => {
+            panic!("{} planned {step:?}", node.provision_state)
+        }
+    }
+}
+
+/// Asks `verb` of the node and lets an obliging machine do all of it.
+fn live(node: &Node, verb: Verb) -> Node {
+    let (mut node, _) = ask(node, verb, WorkUuid::nil(), T0).unwrap();
+    let (mut commands, mut power) = (Vec::new(), PowerState::On);
+    for _ in 0..100 {
+        let seen = Observed {
+            power: PowerSeen::Is(power),
+            agent: AgentSeen::Commands(commands.clone()),
+            inventory: true,
+            watching_since: T0,
+        };
+        let step = plan(&node, &seen, &timeouts(), T0);
+        if step == Step::Rest {
+            return node;
+        }
+        node = obliging(&node, &mut commands, &step, &mut power);
+        assert_eq!(node.work.is_some(), node.provision_state.is_busy(), "{}", node.provision_state);
+    }
+    panic!("{} never ends", node.provision_state);
+}
+
+#[test]
+fn a_node_lives_its_whole_life() {
+    for driver in Driver::ALL {
+        let node = Node::new(NodeUuid::nil(), driver, T0);
+        let node = live(&node, Verb::Manage);
+        assert_eq!(node.provision_state, State::Manageable);
+        let node = live(&node, Verb::Inspect);
+        assert_eq!(node.provision_state, State::Manageable);
+        let node = live(&node, Verb::Clean(AgentCommand::EraseDisks));
+        assert_eq!(node.provision_state, State::Manageable);
+        let node = live(&node, Verb::Provide);
+        assert_eq!(node.provision_state, State::Available);
+        let node = live(&node, Verb::Deploy);
+        assert_eq!(node.provision_state, State::Active);
+        let node = live(&node, Verb::Rebuild);
+        assert_eq!(node.provision_state, State::Active);
+        let node = live(&node, Verb::Undeploy);
+        assert_eq!(node.provision_state, State::Available);
+    }
+}
+
+#[test]
+fn a_failure_leads_to_the_failed_state_and_the_same_verb_goes_on_from_there() {
+    let node =
+        live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
+    let (deploying, _) = ask(&node, Verb::Deploy, WorkUuid::nil(), T0).unwrap();
+    let failure = Failure::new(Reason::StepFailed, "the checksum is wrong");
+    let (failed, entry) = give_up(&deploying, failure.clone(), T0).unwrap();
+    assert_eq!((failed.provision_state, &failed.failure), (State::DeployFailed, &Some(failure)));
+    assert_eq!(failed.target_provision_state, Some(State::Active));
+    assert!(entry.event.starts_with("the checksum is wrong. To go on: "), "{}", entry.event);
+    let again = live(&failed, Verb::Deploy);
+    assert_eq!((again.provision_state, again.failure), (State::Active, None));
+}
+
+proptest! {
+    /// Whatever is seen, in whatever state of any work, the plan is legal: its events are in the table.
+    #[test]
+    fn every_plan_is_legal(
+        verb in prop::sample::select(vec![Verb::Inspect, Verb::Provide, Verb::Clean(AgentCommand::EraseMetadata)]),
+        cursor in 0_usize..12,
+        intent in prop::option::of(0_usize..4),
+        commands in 0_usize..4,
+        power: bool,
+        inventory: bool,
+        late in 0_u64..10_000,
+    ) {
+        let node = live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage);
+        let (mut node, _) = ask(&node, verb, WorkUuid::nil(), T0).unwrap();
+        for _ in 0..cursor.min(node.work.as_ref().unwrap().tasks.len()) {
+            node = start_next_task(&node, T0).unwrap().0;
+        }
+        node.work.as_mut().unwrap().intent = intent;
+        let seen = Observed {
+            power: PowerSeen::Is(if power { PowerState::On } else { PowerState::Off }),
+            agent: AgentSeen::Commands(vec![CommandSeen::Succeeded; commands]),
+            inventory,
+            watching_since: T0,
+        };
+        match plan(&node, &seen, &timeouts(), T0 + Duration::from_secs(late)) {
+            Step::NextTask => prop_assert!(start_next_task(&node, T0).is_ok()),
+            Step::Finish => prop_assert!(finish(&node, WorkUuid::nil(), T0).is_ok()),
+            Step::GiveUp(_) => prop_assert!(node.provision_state.on(Event::Fail).is_ok()),
+            Step::Act(_) | Step::Wait { .. } => {}
+            step @ (Step::Rest | Step::PowerStepDone | Step::PowerGivenUp(_)) => prop_assert!(false, "{step:?}"),
+        }
+    }
+}

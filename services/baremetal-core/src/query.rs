@@ -1,0 +1,110 @@
+//! What lists can be asked for.
+
+use hardware::MacAddress;
+use uuid::Uuid;
+
+use crate::{Driver, NodeUuid, State};
+
+/// Which nodes. Every field that is set must fit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFilter {
+    /// By the instance that uses it.
+    pub instance_uuid: Option<Uuid>,
+    /// Whether an instance uses it.
+    pub associated: Option<bool>,
+    /// Whether it is in maintenance.
+    pub maintenance: Option<bool>,
+    /// By provision state.
+    pub provision_state: Option<State>,
+    /// By driver.
+    pub driver: Option<Driver>,
+    /// By resource class.
+    pub resource_class: Option<String>,
+    /// By conductor group.
+    pub conductor_group: Option<String>,
+    /// By owner.
+    pub owner: Option<String>,
+    /// By lessee.
+    pub lessee: Option<String>,
+    /// By owner or lessee.
+    pub project: Option<String>,
+    /// By any of these shards.
+    pub shard: Vec<String>,
+    /// Whether it has a shard.
+    pub sharded: Option<bool>,
+    /// Whether it is retired.
+    pub retired: Option<bool>,
+    /// By a part of its description.
+    pub description_contains: Option<String>,
+    /// By its parent. `None` lists only nodes without one, unless `include_children`.
+    pub parent_node: Option<NodeUuid>,
+    /// Whether to list nodes that have a parent too.
+    pub include_children: bool,
+    /// By instance name.
+    pub instance_name: Option<String>,
+    /// By chassis.
+    pub chassis: Option<Uuid>,
+    /// By rack; in the order of their positions when no other order is asked for.
+    pub rack: Option<String>,
+    /// Whether work or a change of power is under way.
+    pub busy: Option<bool>,
+}
+
+/// Which ports. Every field that is set must fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortFilter {
+    /// By node.
+    pub node: Option<NodeUuid>,
+    /// By any of these addresses; empty does not filter.
+    pub addresses: Vec<MacAddress>,
+    /// By port group.
+    pub portgroup: Option<Uuid>,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<Sort> {
+    /// At most so many.
+    pub limit: u32,
+    /// Begin after this one.
+    pub marker: Option<Uuid>,
+    /// By what; ties are broken by id, so that pages never overlap.
+    pub sort: Sort,
+    /// Greatest first.
+    pub descending: bool,
+}
+
+/// By what nodes can be sorted. Where it is unset, a node counts as less than where it is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the node's field of the same name")]
+pub enum NodeSort {
+    /// In the order of creation.
+    #[default]
+    CreatedAt,
+    Id,
+    Name,
+    ProvisionState,
+    PowerState,
+    Driver,
+    ResourceClass,
+    UpdatedAt,
+    ProvisionUpdatedAt,
+    InstanceUuid,
+    Maintenance,
+    Owner,
+    Lessee,
+    ConductorGroup,
+    Position,
+}
+
+/// By what ports can be sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the port's field of the same name")]
+pub enum PortSort {
+    /// In the order of creation.
+    #[default]
+    CreatedAt,
+    Id,
+    Address,
+    UpdatedAt,
+}

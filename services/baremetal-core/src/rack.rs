@@ -1,0 +1,193 @@
+//! A rack that is to be brought up: which of its machines to begin with what.
+
+use std::num::NonZeroU32;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{InspectInterface, Node, NodeUuid, State, Verb};
+
+/// A rack: machines that are brought up together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rack {
+    /// Free text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What its machines are to become.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<RackGoal>,
+}
+
+/// What the machines of a rack are to become.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RackGoal {
+    /// How far.
+    pub reach: Reach,
+    /// What is installed: an `instance_info` without anything that is one machine's own.
+    #[serde(default)]
+    pub instance_info: Map<String, Value>,
+    /// How many machines may be under way at once.
+    pub limit: NonZeroU32,
+    /// When it was asked for. Failures since then are left for an operator; older ones are tried again.
+    pub asked_at: Timestamp,
+}
+
+/// How far the machines of a rack are to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// Inspected.
+    Inspected,
+    /// Clean, and free to be deployed.
+    Available,
+    /// Installed.
+    Installed,
+}
+
+/// Where a machine is on its way to its rack's goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It is there.
+    There,
+    /// Its work is under way.
+    UnderWay,
+    /// This is to be asked of it.
+    Next(Verb),
+    /// It failed since the goal was set: an operator has to look.
+    Stuck,
+    /// An operator works on it, or it is in use for something else.
+    LeftAlone,
+}
+
+/// What to ask of which machine now, in the order of their positions; as many as the limit leaves room for.
+pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, Verb)> {
+    let under_way = nodes.iter().filter(|node| way(goal, node) == Way::UnderWay).count();
+    let room = (goal.limit.get() as usize).saturating_sub(under_way);
+    let mut waiting: Vec<(bool, u32, NodeUuid, Verb)> = Vec::new();
+    for node in nodes {
+        if let Way::Next(verb) = way(goal, node) {
+            let begun = node.provision_state != State::Enroll;
+            let position = node.place.as_ref().map_or(u32::MAX, |place| place.position);
+            // A machine that has begun goes on before another begins.
+            waiting.push((!begun, position, node.id, verb));
+        }
+    }
+    waiting.sort_by_key(|(fresh, position, id, _)| (*fresh, *position, *id));
+    waiting.into_iter().take(room).map(|(_, _, id, verb)| (id, verb)).collect()
+}
+
+/// Where `node` is on its way.
+pub fn way(goal: &RackGoal, node: &Node) -> Way {
+    if node.provision_state.is_busy() {
+        return Way::UnderWay;
+    }
+    if node.maintenance.is_some() || node.retired.is_some() {
+        return Way::LeftAlone;
+    }
+    let failed_since =
+        node.failure.is_some() && node.provision_updated_at.is_some_and(|at| at >= goal.asked_at);
+    if failed_since {
+        return Way::Stuck;
+    }
+    let inspected =
+        node.inspection_finished_at.is_some() || node.inspect_interface() == InspectInterface::None;
+    match node.provision_state {
+        State::Enroll => Way::Next(Verb::Manage),
+        State::InspectFailed => Way::Next(Verb::Inspect),
+        State::Manageable if !inspected => Way::Next(Verb::Inspect),
+        State::Manageable if goal.reach == Reach::Inspected => Way::There,
+        State::Manageable => Way::Next(Verb::Provide),
+        State::CleanFailed => Way::Next(Verb::Manage),
+        State::Available if goal.reach == Reach::Installed => Way::Next(Verb::Deploy),
+        State::Available => Way::There,
+        State::DeployFailed if goal.reach == Reach::Installed => Way::Next(Verb::Deploy),
+        State::Active if goal.reach == Reach::Installed && is_installed(goal, node) => Way::There,
+        State::Active | State::DeployFailed | State::Error | State::AdoptFailed => Way::LeftAlone,
+        State::Verifying
+        | State::Inspecting
+        | State::InspectWait
+        | State::Cleaning
+        | State::CleanWait
+        | State::Deploying
+        | State::DeployWait
+        | State::Deleting
+        | State::Adopting => Way::UnderWay,
+    }
+}
+
+/// Whether the machine was installed with what the goal says.
+fn is_installed(goal: &RackGoal, node: &Node) -> bool {
+    goal.instance_info.iter().all(|(key, value)| node.instance_info.get(key) == Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::{Driver, Failure, Place, Reason};
+
+    const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn goal(reach: Reach, limit: u32) -> RackGoal {
+        let instance_info = Map::from_iter([("image_source".to_owned(), "http://x/image".into())]);
+        RackGoal { reach, instance_info, limit: NonZeroU32::new(limit).unwrap(), asked_at: T0 }
+    }
+
+    fn node(position: u32, state: State) -> Node {
+        let id = NodeUuid::from_bytes([position as u8; 16]);
+        let place = Some(Place { rack: "r1".to_owned(), position, group: None, role: None });
+        Node { provision_state: state, place, ..Node::new(id, Driver::Redfish, T0) }
+    }
+
+    #[track_caller]
+    fn check(goal: &RackGoal, nodes: &[Node], want: Expect) {
+        let plan = plan_rack(goal, nodes);
+        let plan = plan.iter().map(|(id, verb)| format!("{}:{}", id.as_bytes()[0], verb.as_str()));
+        want.assert_eq(&plan.collect::<Vec<_>>().join(" "));
+    }
+
+    #[test]
+    fn machines_begin_in_the_order_of_the_rack_under_the_limit() {
+        let nodes = [node(3, State::Enroll), node(1, State::Enroll), node(2, State::Enroll)];
+        check(&goal(Reach::Installed, 2), &nodes, expect!["1:manage 2:manage"]);
+        let nodes = [node(3, State::Enroll), node(1, State::Verifying), node(2, State::Enroll)];
+        check(&goal(Reach::Installed, 2), &nodes, expect!["2:manage"]);
+    }
+
+    #[test]
+    fn a_machine_that_has_begun_goes_on_before_another_begins() {
+        let nodes = [node(1, State::Enroll), node(2, State::Manageable)];
+        check(&goal(Reach::Installed, 1), &nodes, expect!["2:inspect"]);
+    }
+
+    #[test]
+    fn a_machine_goes_all_the_way_and_no_further() {
+        let mut inspected = node(1, State::Manageable);
+        inspected.inspection_finished_at = Some(T0);
+        check(&goal(Reach::Inspected, 9), &[inspected.clone()], expect![""]);
+        check(&goal(Reach::Available, 9), &[inspected], expect!["1:provide"]);
+        check(&goal(Reach::Available, 9), &[node(1, State::Available)], expect![""]);
+        check(&goal(Reach::Installed, 9), &[node(1, State::Available)], expect!["1:active"]);
+    }
+
+    #[test]
+    fn what_failed_since_is_left_for_an_operator_and_what_failed_before_is_tried_again() {
+        let mut failed = node(1, State::DeployFailed);
+        failed.failure = Some(Failure::new(Reason::StepFailed, "no"));
+        failed.provision_updated_at = Some(T0);
+        assert_eq!(way(&goal(Reach::Installed, 9), &failed), Way::Stuck);
+        let later =
+            RackGoal { asked_at: Timestamp::from_second(1).unwrap(), ..goal(Reach::Installed, 9) };
+        assert_eq!(way(&later, &failed), Way::Next(Verb::Deploy));
+    }
+
+    #[test]
+    fn a_machine_in_use_for_something_else_is_left_alone() {
+        let mut active = node(1, State::Active);
+        assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::LeftAlone);
+        active.instance_info.insert("image_source".to_owned(), "http://x/image".into());
+        assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::There);
+    }
+}
