@@ -1,0 +1,169 @@
+//! The store as the rest of the program sees it.
+
+mod machine;
+mod record;
+
+use baremetal_core::{
+    HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
+};
+use hardware::PowerState;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::StoreError;
+use crate::database::Database;
+use crate::table::{history, node, port, rack};
+use crate::writer::Extent::{AnyDecides, FirstDecides, OneStatement};
+
+/// All that must not be lost. Clones share one database.
+///
+/// What a write's future has answered is committed. A future that is dropped may have written or not.
+#[derive(Clone)]
+pub struct Store {
+    database: Database,
+}
+
+impl Store {
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
+    /// to date.
+    ///
+    /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
+    /// it; once that is gone, every write is refused as `Closing`.
+    pub async fn open(url: &str) -> Result<Store, StoreError> {
+        Ok(Store { database: Database::open(url).await? })
+    }
+
+    /// Adds a node.
+    pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
+        let node = node.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { node::insert(c, &node).await }))
+            .await
+    }
+
+    /// The node of this id or name.
+    pub async fn find_node(&self, ident: &NodeIdent) -> Result<Option<Node>, StoreError> {
+        let ident = ident.clone();
+        self.database.read(|c| Box::pin(async move { node::find(c, &ident).await })).await
+    }
+
+    /// One page of the nodes that fit `filter`.
+    pub async fn list_nodes(
+        &self,
+        filter: &NodeFilter,
+        page: &Page<NodeSort>,
+    ) -> Result<Vec<Node>, StoreError> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database.read(|c| Box::pin(async move { node::list(c, &filter, &page).await })).await
+    }
+
+    /// How many nodes there are.
+    pub async fn count_nodes(&self) -> Result<u64, StoreError> {
+        self.database.read(|c| Box::pin(node::count(c))).await
+    }
+
+    /// Writes the whole node, if its version is still the one that was read, and these lines of its history. The
+    /// answer carries the new version.
+    pub async fn update_node(
+        &self,
+        node: &Node,
+        history: &[HistoryEntry],
+    ) -> Result<Node, StoreError> {
+        let extent = if history.is_empty() { OneStatement } else { FirstDecides };
+        let (node, lines) = (node.clone(), history.to_vec());
+        self.database
+            .write(extent, |c| {
+                Box::pin(async move {
+                    let written = node::update(c, &node).await?;
+                    history::append(c, node.id, &lines).await?;
+                    Ok(written)
+                })
+            })
+            .await
+    }
+
+    /// Deletes a node, if its version is still the one that was read, with all that belongs to it.
+    pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
+        let node = node.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { node::delete(c, &node).await }))
+            .await
+    }
+
+    /// Notes the power states that were seen, where they differ from those known; the answer is how many did.
+    pub async fn record_power(
+        &self,
+        seen: &[(NodeUuid, PowerState)],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let those = |wanted| {
+            let fitting = seen.iter().filter(move |(_, state)| *state == wanted);
+            fitting.map(|(id, _)| *id).collect::<Vec<_>>()
+        };
+        let (on, off) = (those(PowerState::On), those(PowerState::Off));
+        self.database
+            .write(FirstDecides, move |c| {
+                Box::pin(async move {
+                    c.write_alone().await?;
+                    let on = node::record_power(c, &on, PowerState::On, now).await?;
+                    let off = node::record_power(c, &off, PowerState::Off, now).await?;
+                    Ok(on + off)
+                })
+            })
+            .await
+    }
+
+    /// The nodes that have work or a change of power under way, for a conductor that starts.
+    pub async fn busy_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
+        self.database.read(|c| Box::pin(node::busy(c))).await
+    }
+
+    /// The next `limit` nodes by id whose power is looked at from time to time: neither in `enroll` nor with work or a
+    /// change of power under way.
+    pub async fn sweep_page(
+        &self,
+        after: Option<NodeUuid>,
+        limit: u32,
+    ) -> Result<Vec<Node>, StoreError> {
+        self.database.read(move |c| Box::pin(node::sweep_page(c, after, limit))).await
+    }
+
+    /// Writes a rack's document (`None`: it is new; else the version that was read) and all that comes of it, or
+    /// nothing.
+    pub async fn enroll(
+        &self,
+        rack: (&str, &Value, Option<i64>),
+        new_nodes: &[Node],
+        changed_nodes: &[Node],
+        new_ports: &[Port],
+        removed_ports: &[PortUuid],
+    ) -> Result<(), StoreError> {
+        let (name, document, version) = (rack.0.to_owned(), rack.1.clone(), rack.2);
+        let (new_nodes, changed_nodes) = (new_nodes.to_vec(), changed_nodes.to_vec());
+        let (new_ports, removed_ports) = (new_ports.to_vec(), removed_ports.to_vec());
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    c.write_alone().await?;
+                    match version {
+                        None => rack::insert(c, &name, &document).await?,
+                        Some(version) => rack::update(c, &name, &document, version).await?,
+                    }
+                    for id in removed_ports {
+                        port::remove(c, id).await?;
+                    }
+                    for node in &changed_nodes {
+                        node::update(c, node).await?;
+                    }
+                    for node in &new_nodes {
+                        node::insert(c, node).await?;
+                    }
+                    for port in &new_ports {
+                        port::insert(c, port).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,115 @@
+//! What belongs to one node: its ports, its boot, its inventory, its history.
+
+use baremetal_core::{
+    Boot, HistoryEntry, HistoryUuid, Inspected, NodeUuid, Page, Port, PortFilter, PortSort,
+    PortUuid,
+};
+use hardware::MacAddress;
+
+use crate::table::{boot, history, inspection, port};
+use crate::writer::Extent::OneStatement;
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Adds a port to a node.
+    pub async fn insert_port(&self, port: &Port) -> Result<(), StoreError> {
+        let port = port.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { port::insert(c, &port).await }))
+            .await
+    }
+
+    /// The port of this id.
+    pub async fn find_port(&self, id: PortUuid) -> Result<Option<Port>, StoreError> {
+        self.database.read(move |c| Box::pin(port::find(c, id))).await
+    }
+
+    /// The port with this address.
+    pub async fn find_port_by_address(
+        &self,
+        address: MacAddress,
+    ) -> Result<Option<Port>, StoreError> {
+        self.database.read(move |c| Box::pin(port::find_by_address(c, address))).await
+    }
+
+    /// One page of the ports that fit `filter`.
+    pub async fn list_ports(
+        &self,
+        filter: &PortFilter,
+        page: &Page<PortSort>,
+    ) -> Result<Vec<Port>, StoreError> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database.read(|c| Box::pin(async move { port::list(c, &filter, &page).await })).await
+    }
+
+    /// All ports of a node, by address.
+    pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>, StoreError> {
+        self.database.read(move |c| Box::pin(port::of(c, node))).await
+    }
+
+    /// Writes the whole port, if its version is still the one that was read. The answer carries the new version.
+    pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
+        let port = port.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { port::update(c, &port).await }))
+            .await
+    }
+
+    /// Deletes a port, if its version is still the one that was read.
+    pub async fn delete_port(&self, port: &Port) -> Result<(), StoreError> {
+        let port = port.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { port::delete(c, &port).await }))
+            .await
+    }
+
+    /// The newest boot of the node's machine into the ramdisk.
+    pub async fn find_boot(&self, node: NodeUuid) -> Result<Option<Boot>, StoreError> {
+        self.database.read(move |c| Box::pin(boot::find(c, node))).await
+    }
+
+    /// Writes a boot in place of the one there was.
+    pub async fn save_boot(&self, boot: &Boot) -> Result<(), StoreError> {
+        let boot = boot.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { boot::save(c, &boot).await }))
+            .await
+    }
+
+    /// Forgets the node's boot, if it had one.
+    pub async fn delete_boot(&self, node: NodeUuid) -> Result<(), StoreError> {
+        self.database.write(OneStatement, move |c| Box::pin(boot::delete(c, node))).await
+    }
+
+    /// Writes what an inspection found in place of what there was.
+    pub async fn save_inspected(&self, found: &Inspected) -> Result<(), StoreError> {
+        let found = found.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { inspection::save(c, &found).await }))
+            .await
+    }
+
+    /// What the node's last inspection found.
+    pub async fn find_inspected(&self, node: NodeUuid) -> Result<Option<Inspected>, StoreError> {
+        self.database.read(move |c| Box::pin(inspection::find(c, node))).await
+    }
+
+    /// The node's history after `marker`, the oldest line first. The newest 300 lines are kept.
+    pub async fn history(
+        &self,
+        node: NodeUuid,
+        limit: u32,
+        marker: Option<HistoryUuid>,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.database.read(move |c| Box::pin(history::list(c, node, limit, marker))).await
+    }
+
+    /// One line of the node's history.
+    pub async fn find_history(
+        &self,
+        node: NodeUuid,
+        entry: HistoryUuid,
+    ) -> Result<Option<HistoryEntry>, StoreError> {
+        self.database.read(move |c| Box::pin(history::find(c, node, entry))).await
+    }
+}

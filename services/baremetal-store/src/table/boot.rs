@@ -1,0 +1,57 @@
+//! The table `boots`.
+
+use baremetal_core::{Boot, NodeUuid};
+
+use crate::StoreError;
+use crate::connection::{Connection, values};
+use crate::table::is_orphan;
+
+const TABLE: &str = "boots";
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    node: NodeUuid,
+) -> Result<Option<Boot>, StoreError> {
+    const FIND: &str = "SELECT node, work, nonce, script_at, inventory_at, callback_url, certificate, agent_version, \
+         seen_at FROM boots WHERE node = $1";
+    let Some(row) = connection.row(FIND, values![node]).await? else { return Ok(None) };
+    Ok(Some(Boot {
+        node: row.parse(TABLE, 0)?,
+        work: row.parse(TABLE, 1)?,
+        nonce: row.text(2)?.to_owned(),
+        script_at: row.optional_time(TABLE, 3)?,
+        inventory_at: row.optional_time(TABLE, 4)?,
+        callback_url: row.optional_text(5)?.map(str::to_owned),
+        certificate: row.optional_text(6)?.map(str::to_owned),
+        agent_version: row.optional_text(7)?.map(str::to_owned),
+        seen_at: row.optional_time(TABLE, 8)?,
+    }))
+}
+
+/// Writes the whole row, whether or not there was one.
+pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(), StoreError> {
+    const SAVE: &str = "INSERT INTO boots (node, work, nonce, script_at, inventory_at, callback_url, certificate, \
+         agent_version, seen_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+         ON CONFLICT (node) DO UPDATE SET work = $2, nonce = $3, script_at = $4, inventory_at = $5, \
+         callback_url = $6, certificate = $7, agent_version = $8, seen_at = $9";
+    let values = values![
+        boot.node,
+        boot.work,
+        boot.nonce.as_str(),
+        boot.script_at,
+        boot.inventory_at,
+        boot.callback_url.as_deref(),
+        boot.certificate.as_deref(),
+        boot.agent_version.as_deref(),
+        boot.seen_at,
+    ];
+    match connection.execute(SAVE, values).await {
+        Err(error) if is_orphan(&error) => Err(StoreError::NoNode(boot.node)),
+        written => Ok(written.map(drop)?),
+    }
+}
+
+pub(crate) async fn delete(connection: &mut Connection, node: NodeUuid) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM boots WHERE node = $1", values![node]).await?;
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! The table `conductors`: who looks after nodes, and when each was last heard of.
+
+use jiff::Timestamp;
+
+use crate::StoreError;
+use crate::connection::{Connection, values};
+
+pub(crate) async fn touch(
+    connection: &mut Connection,
+    hostname: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const TOUCH: &str = "INSERT INTO conductors (hostname, seen_at) VALUES ($1, $2) \
+         ON CONFLICT (hostname) DO UPDATE SET seen_at = $2";
+    connection.execute(TOUCH, values![hostname, now]).await?;
+    Ok(())
+}
+
+/// All, by hostname.
+pub(crate) async fn list(
+    connection: &mut Connection,
+) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    const LIST: &str = "SELECT hostname, seen_at FROM conductors ORDER BY hostname";
+    let rows = connection.rows(LIST, values![]).await?;
+    rows.iter().map(|row| Ok((row.text(0)?.to_owned(), row.time("conductors", 1)?))).collect()
+}

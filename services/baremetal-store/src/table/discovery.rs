@@ -1,0 +1,66 @@
+//! The table `discoveries`: machines that nobody enrolled.
+
+use baremetal_core::Discovery;
+use hardware::MacAddress;
+use jiff::Timestamp;
+
+use crate::StoreError;
+use crate::connection::{Connection, Row, values};
+
+const TABLE: &str = "discoveries";
+
+/// So many are remembered: anyone on the network can make up addresses.
+const KEPT: i64 = 1024;
+
+/// Notes that `mac` has asked.
+pub(crate) async fn touch(
+    connection: &mut Connection,
+    mac: MacAddress,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const TOUCH: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ($1, $2, $2) \
+         ON CONFLICT (mac) DO UPDATE SET last_seen_at = $2";
+    connection.execute(TOUCH, values![mac, now]).await?;
+    forget_oldest(connection).await
+}
+
+/// Writes the whole row, whether or not there was one.
+pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Result<(), StoreError> {
+    const SAVE: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (mac) DO UPDATE SET first_seen_at = $2, last_seen_at = $3, data = $4";
+    let data = found.data.as_ref().map(ToString::to_string);
+    let values = values![found.mac, found.first_seen_at, found.last_seen_at, data];
+    connection.execute(SAVE, values).await?;
+    forget_oldest(connection).await
+}
+
+async fn forget_oldest(connection: &mut Connection) -> Result<(), StoreError> {
+    const FORGET: &str = "DELETE FROM discoveries WHERE mac IN \
+         (SELECT mac FROM discoveries ORDER BY last_seen_at DESC, mac LIMIT $1 OFFSET $1)";
+    connection.execute(FORGET, values![KEPT]).await?;
+    Ok(())
+}
+
+/// All, the first seen first.
+pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Discovery>, StoreError> {
+    const LIST: &str = "SELECT mac, first_seen_at, last_seen_at, data FROM discoveries ORDER BY first_seen_at, mac";
+    connection.rows(LIST, values![]).await?.iter().map(read).collect()
+}
+
+pub(crate) async fn delete(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM discoveries WHERE mac = $1", values![mac]).await?;
+    Ok(())
+}
+
+fn read(row: &Row) -> Result<Discovery, StoreError> {
+    let data = match row.optional_text(3)? {
+        None => None,
+        Some(_) => Some(row.json(TABLE, 3)?),
+    };
+    Ok(Discovery {
+        mac: row.parse(TABLE, 0)?,
+        first_seen_at: row.time(TABLE, 1)?,
+        last_seen_at: row.time(TABLE, 2)?,
+        data,
+    })
+}

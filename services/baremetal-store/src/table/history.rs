@@ -1,0 +1,89 @@
+//! The table `history`: the last lines of each node's.
+
+use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
+use newtype_uuid::GenericUuid;
+
+use crate::StoreError;
+use crate::connection::{Connection, Row, values};
+
+const TABLE: &str = "history";
+
+/// So many lines are kept of each node.
+pub(crate) const KEPT: i64 = 300;
+
+/// Adds lines to the history of `node`, which is there, and drops its oldest. Each line gets an id.
+pub(crate) async fn append(
+    connection: &mut Connection,
+    node: NodeUuid,
+    entries: &[HistoryEntry],
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO history (id, node, at, severity, state_from, state_to, event) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    const TRIM: &str = "DELETE FROM history WHERE node = $1 AND seq <= \
+         (SELECT seq FROM history WHERE node = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
+    if entries.is_empty() {
+        return Ok(());
+    }
+    for entry in entries {
+        let values = values![
+            HistoryUuid::new_v4(),
+            node,
+            entry.at,
+            entry.severity.as_str(),
+            entry.from.as_str(),
+            entry.to.as_str(),
+            entry.event.as_str(),
+        ];
+        connection.execute(INSERT, values).await?;
+    }
+    connection.execute(TRIM, values![node, KEPT]).await?;
+    Ok(())
+}
+
+/// The history of `node` after `marker`, the oldest line first.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    node: NodeUuid,
+    limit: u32,
+    marker: Option<HistoryUuid>,
+) -> Result<Vec<HistoryEntry>, StoreError> {
+    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event FROM history \
+         WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    const MARKER: &str = "SELECT seq FROM history WHERE node = $1 AND id = $2";
+    let after = match marker {
+        None => i64::MIN,
+        Some(marker) => connection
+            .row(MARKER, values![node, marker])
+            .await?
+            .ok_or(StoreError::NoMarker(marker.into_untyped_uuid()))?
+            .int(0)?,
+    };
+    connection.rows(LIST, values![node, after, limit]).await?.iter().map(read).collect()
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    node: NodeUuid,
+    entry: HistoryUuid,
+) -> Result<Option<HistoryEntry>, StoreError> {
+    const FIND: &str = "SELECT id, node, at, severity, state_from, state_to, event FROM history \
+         WHERE node = $1 AND id = $2";
+    connection.row(FIND, values![node, entry]).await?.as_ref().map(read).transpose()
+}
+
+fn read(row: &Row) -> Result<HistoryEntry, StoreError> {
+    let word = row.text(3)?;
+    let severity = [Severity::Info, Severity::Error]
+        .into_iter()
+        .find(|severity| severity.as_str() == word)
+        .ok_or_else(|| StoreError::corrupt(TABLE, word, "its severity is not one of ours"))?;
+    Ok(HistoryEntry {
+        id: Some(row.parse(TABLE, 0)?),
+        node: row.parse(TABLE, 1)?,
+        at: row.time(TABLE, 2)?,
+        severity,
+        from: row.text(4)?.to_owned(),
+        to: row.text(5)?.to_owned(),
+        event: row.text(6)?.to_owned(),
+    })
+}

@@ -1,0 +1,35 @@
+//! The table `inspections`: what the last inspection of each node found.
+
+use baremetal_core::{Inspected, NodeUuid};
+
+use crate::StoreError;
+use crate::connection::{Connection, values};
+use crate::table::is_orphan;
+
+const TABLE: &str = "inspections";
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    node: NodeUuid,
+) -> Result<Option<Inspected>, StoreError> {
+    const FIND: &str = "SELECT node, at, inventory, plugin_data FROM inspections WHERE node = $1";
+    let Some(row) = connection.row(FIND, values![node]).await? else { return Ok(None) };
+    Ok(Some(Inspected {
+        node: row.parse(TABLE, 0)?,
+        at: row.time(TABLE, 1)?,
+        inventory: row.json(TABLE, 2)?,
+        plugin_data: row.json(TABLE, 3)?,
+    }))
+}
+
+/// Writes the whole row, whether or not there was one.
+pub(crate) async fn save(connection: &mut Connection, found: &Inspected) -> Result<(), StoreError> {
+    const SAVE: &str = "INSERT INTO inspections (node, at, inventory, plugin_data) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (node) DO UPDATE SET at = $2, inventory = $3, plugin_data = $4";
+    let values =
+        values![found.node, found.at, found.inventory.to_string(), found.plugin_data.to_string(),];
+    match connection.execute(SAVE, values).await {
+        Err(error) if is_orphan(&error) => Err(StoreError::NoNode(found.node)),
+        written => Ok(written.map(drop)?),
+    }
+}

@@ -1,0 +1,187 @@
+//! The table `nodes`.
+
+mod document;
+mod list;
+
+use baremetal_core::{Node, NodeIdent, NodeUuid, State};
+use hardware::PowerState;
+use jiff::Timestamp;
+use sqlx::AssertSqlSafe;
+
+pub(crate) use list::list;
+
+use crate::StoreError;
+use crate::connection::{Connection, Row, Value, values};
+use crate::query::Query;
+use crate::table::{changed_one, clash};
+use document::Document;
+
+/// What `read` reads.
+const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM nodes";
+
+const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
+    instance_name, driver, provision_state, provision_updated_at, resource_class, conductor_group, owner, lessee, \
+    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, document) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
+    $23, $24, $25)";
+
+const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, updated_at = $4, power_state = $5, \
+    name = $6, instance_uuid = $7, instance_name = $8, driver = $9, provision_state = $10, \
+    provision_updated_at = $11, resource_class = $12, conductor_group = $13, owner = $14, lessee = $15, shard = $16, \
+    parent_node = $17, chassis = $18, description = $19, rack = $20, position = $21, maintenance = $22, \
+    retired = $23, busy = $24, document = $25 WHERE id = $1 AND version = $2";
+
+/// So many ids fit in one statement.
+const IDS_AT_ONCE: usize = 500;
+
+pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
+    let written = connection.execute(INSERT, columns(node)?).await;
+    written.map(drop).map_err(|error| taken(node, error))
+}
+
+pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
+    let written = connection.execute(UPDATE, columns(node)?).await;
+    changed_one(written.map_err(|error| taken(node, error))?)?;
+    Ok(Node { version: node.version + 1, ..node.clone() })
+}
+
+/// Deletes a node and, by their foreign keys, all that belongs to it.
+pub(crate) async fn delete(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM nodes WHERE id = $1 AND version = $2";
+    changed_one(connection.execute(DELETE, values![node.id, node.version]).await?)
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    ident: &NodeIdent,
+) -> Result<Option<Node>, StoreError> {
+    const BY_ID: &str =
+        "SELECT id, version, updated_at, power_state, document FROM nodes WHERE id = $1";
+    const BY_NAME: &str =
+        "SELECT id, version, updated_at, power_state, document FROM nodes WHERE name = $1";
+    let row = match ident {
+        NodeIdent::Id(id) => connection.row(BY_ID, values![*id]).await?,
+        NodeIdent::Name(name) => connection.row(BY_NAME, values![name.as_str()]).await?,
+    };
+    row.as_ref().map(read).transpose()
+}
+
+pub(crate) async fn count(connection: &mut Connection) -> Result<u64, StoreError> {
+    let row = connection.row("SELECT count(*) FROM nodes", values![]).await?;
+    let count = row.map_or(Ok(0), |row| row.int(0))?;
+    Ok(count.unsigned_abs())
+}
+
+/// Sets the power state of those of `ids` that have another; the answer is how many.
+pub(crate) async fn record_power(
+    connection: &mut Connection,
+    ids: &[NodeUuid],
+    power: PowerState,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let mut changed = 0;
+    for ids in ids.chunks(IDS_AT_ONCE) {
+        let places: Vec<String> = (3..).take(ids.len()).map(|n| format!("${n}")).collect();
+        let sql = format!(
+            "UPDATE nodes SET power_state = $1, updated_at = $2, version = version + 1 \
+             WHERE (power_state IS NULL OR power_state <> $1) AND id IN ({})",
+            places.join(", ")
+        );
+        let mut values = values![power.as_str(), now];
+        values.extend(ids.iter().map(|id| Value::from(*id)));
+        changed += connection.execute(AssertSqlSafe(sql), values).await?;
+    }
+    Ok(changed as usize)
+}
+
+/// The nodes with work or a change of power under way.
+pub(crate) async fn busy(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
+    const BUSY: &str = "SELECT id FROM nodes WHERE busy = 1 ORDER BY id";
+    connection.rows(BUSY, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
+}
+
+/// The nodes whose power is looked at from time to time: nothing is under way and someone has seen their BMC.
+pub(crate) async fn sweep_page(
+    connection: &mut Connection,
+    after: Option<NodeUuid>,
+    limit: u32,
+) -> Result<Vec<Node>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and("busy = 0");
+    query.and_value("provision_state <> ?", State::Enroll.as_str());
+    query.and_if_set("id > ?", after);
+    let (sql, values) = query.first_by_id(limit);
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// The values of `INSERT` and `UPDATE`.
+fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(&Document::of(node))
+        .map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))?;
+    let place = node.place.as_ref();
+    Ok(values![
+        node.id,
+        node.version,
+        node.created_at,
+        node.updated_at,
+        node.power_state.map(|power| power.as_str()),
+        node.name.as_ref().map(|name| name.as_str()),
+        node.instance_uuid,
+        node.instance_name.as_deref(),
+        node.driver.as_str(),
+        node.provision_state.as_str(),
+        node.provision_updated_at,
+        node.resource_class.as_deref(),
+        node.conductor_group.as_str(),
+        node.owner.as_deref(),
+        node.lessee.as_deref(),
+        node.shard.as_deref(),
+        node.parent_node,
+        node.chassis,
+        node.description.as_deref(),
+        place.map(|place| place.rack.as_str()),
+        place.map(|place| place.position),
+        node.maintenance.is_some(),
+        node.retired.is_some(),
+        node.work.is_some() || node.power_request.is_some(),
+        document,
+    ])
+}
+
+/// The node in a row of `SELECT`.
+fn read(row: &Row) -> Result<Node, StoreError> {
+    let document: Document<'static> = row.json("nodes", 4)?;
+    let power_state = match row.optional_text(3)? {
+        None => None,
+        Some(word) => Some(
+            [PowerState::On, PowerState::Off]
+                .into_iter()
+                .find(|state| state.as_str() == word)
+                .ok_or_else(|| {
+                    StoreError::corrupt("nodes", word, "its power state is not one of ours")
+                })?,
+        ),
+    };
+    Ok(Node {
+        version: row.int(1)?,
+        updated_at: row.optional_time("nodes", 2)?,
+        power_state,
+        ..document.into_node(row.parse("nodes", 0)?)
+    })
+}
+
+/// Which of the node's values another node has.
+fn taken(node: &Node, error: sqlx::Error) -> StoreError {
+    match clash(&error).as_deref() {
+        Some("name") => StoreError::Duplicate {
+            field: "name",
+            value: node.name.as_ref().map(ToString::to_string).unwrap_or_default(),
+        },
+        Some("instance_uuid") => StoreError::Duplicate {
+            field: "instance_uuid",
+            value: node.instance_uuid.map(|id| id.to_string()).unwrap_or_default(),
+        },
+        Some(_) => StoreError::Duplicate { field: "uuid", value: node.id.to_string() },
+        None => error.into(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Which nodes, and in which order.
+
+use baremetal_core::{Node, NodeFilter, NodeSort, Page};
+
+use super::{SELECT, read};
+use crate::StoreError;
+use crate::connection::{Connection, Value};
+use crate::query::{Key, Query};
+use crate::table::after;
+
+/// One page of the nodes that fit `filter`.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    filter: &NodeFilter,
+    page: &Page<NodeSort>,
+) -> Result<Vec<Node>, StoreError> {
+    let key = key(page.sort);
+    let after = after(connection, "nodes", &key, page.marker).await?;
+    let mut query = Query::new(SELECT);
+    narrow(&mut query, filter);
+    query.page(&key, after, page.descending, page.limit);
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// Adds the conditions of `filter`.
+fn narrow(query: &mut Query, filter: &NodeFilter) {
+    let NodeFilter {
+        instance_uuid,
+        associated,
+        maintenance,
+        provision_state,
+        driver,
+        resource_class,
+        conductor_group,
+        owner,
+        lessee,
+        project,
+        shard,
+        sharded,
+        retired,
+        description_contains,
+        parent_node,
+        include_children,
+        instance_name,
+        chassis,
+        rack,
+        busy,
+    } = filter;
+    query.and_if_set("instance_uuid = ?", *instance_uuid);
+    and_if_known(query, "instance_uuid", *associated);
+    query.and_if_set("maintenance = ?", *maintenance);
+    query.and_if_set("provision_state = ?", provision_state.map(|state| state.as_str()));
+    query.and_if_set("driver = ?", driver.map(|driver| driver.as_str()));
+    query.and_if_set("resource_class = ?", resource_class.as_deref());
+    query.and_if_set("conductor_group = ?", conductor_group.as_deref());
+    query.and_if_set("owner = ?", owner.as_deref());
+    query.and_if_set("lessee = ?", lessee.as_deref());
+    query.and_if_set("(owner = ? OR lessee = ?)", project.as_deref());
+    if !shard.is_empty() {
+        query.and_any("shard", shard.iter().map(|shard| Value::from(shard.as_str())));
+    }
+    and_if_known(query, "shard", *sharded);
+    query.and_if_set("retired = ?", *retired);
+    query.and_if_set(
+        r"lower(description) LIKE lower(?) ESCAPE '\'",
+        description_contains.as_deref().map(containing),
+    );
+    query.and_if_set("parent_node = ?", *parent_node);
+    if parent_node.is_none() && !include_children {
+        query.and("parent_node IS NULL");
+    }
+    query.and_if_set("instance_name = ?", instance_name.as_deref());
+    query.and_if_set("chassis = ?", *chassis);
+    query.and_if_set("rack = ?", rack.as_deref());
+    query.and_if_set("busy = ?", *busy);
+}
+
+/// Adds whether `column` is set, where that was asked.
+fn and_if_known(query: &mut Query, column: &str, known: Option<bool>) {
+    match known {
+        Some(true) => query.and(&format!("{column} IS NOT NULL")),
+        Some(false) => query.and(&format!("{column} IS NULL")),
+        None => {}
+    }
+}
+
+/// The pattern of LIKE for text with `part` in it.
+fn containing(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in part.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
+}
+
+/// What is sorted by. Unset is less than anything: no time is earlier than the one put in its place.
+fn key(sort: NodeSort) -> Key {
+    let text = |sql| Key { sql, is_number: false };
+    let number = |sql| Key { sql, is_number: true };
+    match sort {
+        NodeSort::CreatedAt => number("created_at"),
+        NodeSort::Id => text("id"),
+        NodeSort::Name => text("coalesce(name, '')"),
+        NodeSort::ProvisionState => text("provision_state"),
+        NodeSort::PowerState => text("coalesce(power_state, '')"),
+        NodeSort::Driver => text("driver"),
+        NodeSort::ResourceClass => text("coalesce(resource_class, '')"),
+        NodeSort::UpdatedAt => number("coalesce(updated_at, -400000000000000000)"),
+        NodeSort::ProvisionUpdatedAt => {
+            number("coalesce(provision_updated_at, -400000000000000000)")
+        }
+        NodeSort::InstanceUuid => text("coalesce(instance_uuid, '')"),
+        NodeSort::Maintenance => number("maintenance"),
+        NodeSort::Owner => text("coalesce(owner, '')"),
+        NodeSort::Lessee => text("coalesce(lessee, '')"),
+        NodeSort::ConductorGroup => text("conductor_group"),
+        NodeSort::Position => number("coalesce(position, -1)"),
+    }
+}

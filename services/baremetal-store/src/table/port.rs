@@ -1,0 +1,187 @@
+//! The table `ports`.
+
+use std::borrow::Cow;
+
+use baremetal_core::{NodeUuid, Page, Port, PortFilter, PortSort, PortUuid};
+use hardware::MacAddress;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::connection::{Connection, Row, Value, values};
+use crate::query::{Key, Query};
+use crate::table::{after, changed_one, clash, is_orphan};
+
+/// What `read` reads.
+const SELECT: &str = "SELECT id, version, updated_at, node, address, document FROM ports";
+
+/// All of a port that has no column of its own.
+#[derive(Serialize, Deserialize)]
+struct Document<'a> {
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Cow<'a, str>>,
+    pxe_enabled: bool,
+    local_link_connection: Cow<'a, Map<String, serde_json::Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    physical_network: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    portgroup: Option<Uuid>,
+    is_smartnic: bool,
+    extra: Cow<'a, Map<String, serde_json::Value>>,
+}
+
+pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO ports (id, version, created_at, updated_at, node, address, portgroup, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let written = connection.execute(INSERT, columns(port)?).await;
+    written.map(drop).map_err(|error| refused(port, error))
+}
+
+pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port, StoreError> {
+    const UPDATE: &str = "UPDATE ports SET version = $2 + 1, created_at = $3, updated_at = $4, node = $5, \
+         address = $6, portgroup = $7, document = $8 WHERE id = $1 AND version = $2";
+    let written = connection.execute(UPDATE, columns(port)?).await;
+    changed_one(written.map_err(|error| refused(port, error))?)?;
+    Ok(Port { version: port.version + 1, ..port.clone() })
+}
+
+pub(crate) async fn delete(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM ports WHERE id = $1 AND version = $2";
+    changed_one(connection.execute(DELETE, values![port.id, port.version]).await?)
+}
+
+/// Deletes a port, whatever its version; one that is not there is well too.
+pub(crate) async fn remove(connection: &mut Connection, port: PortUuid) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM ports WHERE id = $1", values![port]).await?;
+    Ok(())
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    port: PortUuid,
+) -> Result<Option<Port>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("id = ?", port);
+    Ok(all(connection, query).await?.pop())
+}
+
+pub(crate) async fn find_by_address(
+    connection: &mut Connection,
+    address: MacAddress,
+) -> Result<Option<Port>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("address = ?", address);
+    Ok(all(connection, query).await?.pop())
+}
+
+/// The ports of `node`, by address.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    node: NodeUuid,
+) -> Result<Vec<Port>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("node = ?", node);
+    let mut ports = all(connection, query).await?;
+    ports.sort_by_key(|port| port.address);
+    Ok(ports)
+}
+
+/// One page of the ports that fit `filter`.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    filter: &PortFilter,
+    page: &Page<PortSort>,
+) -> Result<Vec<Port>, StoreError> {
+    let key = match page.sort {
+        PortSort::CreatedAt => Key { sql: "created_at", is_number: true },
+        PortSort::Id => Key { sql: "id", is_number: false },
+        PortSort::Address => Key { sql: "address", is_number: false },
+        PortSort::UpdatedAt => {
+            Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
+        }
+    };
+    let after = after(connection, "ports", &key, page.marker).await?;
+    let PortFilter { node, addresses, portgroup } = filter;
+    let mut query = Query::new(SELECT);
+    query.and_if_set("node = ?", *node);
+    if !addresses.is_empty() {
+        query.and_any("address", addresses.iter().map(|address| Value::from(*address)));
+    }
+    query.and_if_set("portgroup = ?", *portgroup);
+    query.page(&key, after, page.descending, page.limit);
+    all(connection, query).await
+}
+
+async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>, StoreError> {
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// The values of `INSERT` and `UPDATE`.
+fn columns(port: &Port) -> Result<Vec<Value>, StoreError> {
+    let text = |text: &'_ Option<String>| text.clone().map(Cow::Owned);
+    let document = Document {
+        created_at: port.created_at,
+        name: text(&port.name),
+        description: text(&port.description),
+        pxe_enabled: port.pxe_enabled,
+        local_link_connection: Cow::Borrowed(&port.local_link_connection),
+        physical_network: text(&port.physical_network),
+        portgroup: port.portgroup,
+        is_smartnic: port.is_smartnic,
+        extra: Cow::Borrowed(&port.extra),
+    };
+    let document = serde_json::to_string(&document)
+        .map_err(|error| StoreError::corrupt("ports", &port.id.to_string(), error))?;
+    Ok(values![
+        port.id,
+        port.version,
+        port.created_at,
+        port.updated_at,
+        port.node,
+        port.address,
+        port.portgroup,
+        document,
+    ])
+}
+
+/// The port in a row of `SELECT`.
+fn read(row: &Row) -> Result<Port, StoreError> {
+    let document: Document<'static> = row.json("ports", 5)?;
+    let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+    Ok(Port {
+        id: row.parse("ports", 0)?,
+        version: row.int(1)?,
+        created_at: document.created_at,
+        updated_at: row.optional_time("ports", 2)?,
+        node: row.parse("ports", 3)?,
+        address: row.parse("ports", 4)?,
+        name: text(document.name),
+        description: text(document.description),
+        pxe_enabled: document.pxe_enabled,
+        local_link_connection: document.local_link_connection.into_owned(),
+        physical_network: text(document.physical_network),
+        portgroup: document.portgroup,
+        is_smartnic: document.is_smartnic,
+        extra: document.extra.into_owned(),
+    })
+}
+
+/// Why the port cannot be written.
+fn refused(port: &Port, error: sqlx::Error) -> StoreError {
+    if is_orphan(&error) {
+        return StoreError::NoNode(port.node);
+    }
+    match clash(&error).as_deref() {
+        Some("address") => {
+            StoreError::Duplicate { field: "address", value: port.address.to_string() }
+        }
+        Some(_) => StoreError::Duplicate { field: "uuid", value: port.id.to_string() },
+        None => error.into(),
+    }
+}

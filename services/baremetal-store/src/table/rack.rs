@@ -1,0 +1,59 @@
+//! The table `racks`: a document for each, of which nothing is known here.
+
+use serde_json::Value;
+
+use crate::StoreError;
+use crate::connection::{Connection, Row, values};
+use crate::table::{changed_one, clash};
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    name: &str,
+    document: &Value,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO racks (name, version, document) VALUES ($1, 1, $2)";
+    match connection.execute(INSERT, values![name, document.to_string()]).await {
+        Err(error) if clash(&error).is_some() => {
+            Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
+        }
+        written => Ok(written.map(drop)?),
+    }
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    name: &str,
+    document: &Value,
+    version: i64,
+) -> Result<(), StoreError> {
+    const UPDATE: &str =
+        "UPDATE racks SET version = $2 + 1, document = $3 WHERE name = $1 AND version = $2";
+    changed_one(connection.execute(UPDATE, values![name, version, document.to_string()]).await?)
+}
+
+pub(crate) async fn delete(connection: &mut Connection, name: &str) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM racks WHERE name = $1", values![name]).await?;
+    Ok(())
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<(Value, i64)>, StoreError> {
+    const FIND: &str = "SELECT name, version, document FROM racks WHERE name = $1";
+    let row = connection.row(FIND, values![name]).await?;
+    let rack = row.as_ref().map(read).transpose()?;
+    Ok(rack.map(|(_, document, version)| (document, version)))
+}
+
+/// All, by name.
+pub(crate) async fn list(
+    connection: &mut Connection,
+) -> Result<Vec<(String, Value, i64)>, StoreError> {
+    const LIST: &str = "SELECT name, version, document FROM racks ORDER BY name";
+    connection.rows(LIST, values![]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<(String, Value, i64), StoreError> {
+    Ok((row.text(0)?.to_owned(), row.json("racks", 2)?, row.int(1)?))
+}

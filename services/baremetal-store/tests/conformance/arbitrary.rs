@@ -1,0 +1,217 @@
+//! Nodes and ports of every shape.
+
+use baremetal_core::{
+    AgentCommand, Driver, Failure, Interface, Maintenance, Node, NodeName, NodeUuid, Place, Port,
+    PortUuid, PowerRequest, Reason, State, Task, Work, WorkUuid,
+};
+use hardware::{BootMode, MacAddress, PowerChange, PowerState};
+use jiff::Timestamp;
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// Text of any characters, NUL and quotes among them.
+pub(crate) fn text() -> impl Strategy<Value = String> {
+    vec(any::<char>(), 0..12).prop_map(String::from_iter)
+}
+
+/// Any moment, to the microsecond.
+fn moment() -> impl Strategy<Value = Timestamp> {
+    let (first, last) = (Timestamp::MIN.as_microsecond(), Timestamp::MAX.as_microsecond());
+    (first..=last).prop_map(|micros| Timestamp::from_microsecond(micros).unwrap())
+}
+
+fn uuid() -> impl Strategy<Value = Uuid> {
+    any::<[u8; 16]>().prop_map(|bytes| uuid::Builder::from_random_bytes(bytes).into_uuid())
+}
+
+fn node_id() -> impl Strategy<Value = NodeUuid> {
+    uuid().prop_map(|id| id.to_string().parse().unwrap())
+}
+
+fn work_id() -> impl Strategy<Value = WorkUuid> {
+    uuid().prop_map(|id| id.to_string().parse().unwrap())
+}
+
+pub(crate) fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        // Fractions that have few digits: reading others may move their last bit.
+        any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            btree_map(text(), inner, 0..4).prop_map(|map| Value::Object(Map::from_iter(map))),
+        ]
+    })
+}
+
+fn map() -> impl Strategy<Value = Map<String, Value>> {
+    btree_map(text(), json(), 0..4).prop_map(Map::from_iter)
+}
+
+fn state() -> impl Strategy<Value = State> {
+    select(&State::ALL[..])
+}
+
+fn power() -> impl Strategy<Value = PowerState> {
+    select(vec![PowerState::On, PowerState::Off])
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    let task = prop_oneof![
+        select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
+        select(vec![Task::AwaitInventory, Task::AwaitAgent]),
+        select(vec![
+            Task::Agent(AgentCommand::EraseMetadata),
+            Task::Agent(AgentCommand::WriteImage),
+        ]),
+        power().prop_map(Task::Power),
+    ];
+    let begun = (work_id(), vec(task, 0..6), moment(), moment());
+    let so_far = (0..6usize, option::of(0..9usize), option::of(moment()), any::<bool>());
+    (begun, so_far).prop_map(|((id, tasks, started_at, task_started_at), so_far)| {
+        let (cursor, intent, asked_at, by_hand) = so_far;
+        Work { id, tasks, cursor, started_at, task_started_at, intent, asked_at, by_hand }
+    })
+}
+
+fn power_request() -> impl Strategy<Value = PowerRequest> {
+    let changes = vec![
+        PowerChange::On,
+        PowerChange::ForceOff,
+        PowerChange::SoftOff,
+        PowerChange::SoftRestart,
+    ];
+    (vec(select(changes), 0..3), option::of(moment()), moment())
+        .prop_map(|(remaining, asked_at, deadline)| PowerRequest { remaining, asked_at, deadline })
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    (select(vec![Reason::BmcUnreachable, Reason::StepFailed, Reason::Aborted]), text())
+        .prop_map(|(reason, cause)| Failure::new(reason, cause))
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    (text(), any::<u32>(), option::of(text()), option::of(text()))
+        .prop_map(|(rack, position, group, role)| Place { rack, position, group, role })
+}
+
+/// Any node, of version 1.
+pub(crate) fn node() -> impl Strategy<Value = Node> {
+    let name = option::of("[A-Za-z0-9._~-]{1,30}".prop_map(|raw| NodeName::try_from(raw).unwrap()));
+    let interfaces = btree_map(select(&Interface::ALL[..]), text(), 0..4);
+    let written = (node_id(), moment(), option::of(moment()), select(&Driver::ALL[..]));
+    let documents = (map(), interfaces, map(), map(), map(), btree_set(text(), 0..3));
+    let said = (name, option::of(text()), option::of(text()), text(), option::of(text()));
+    let tenants = (option::of(text()), option::of(text()), option::of(text()));
+    let relations = (option::of(uuid()), option::of(node_id()), option::of(uuid()));
+    let guards = (
+        option::of(any::<bool>()),
+        option::of(text()),
+        option::of(text()),
+        any::<bool>(),
+        option::of(option::of(text()).prop_map(|reason| Maintenance { reason })),
+        option::of(place()),
+    );
+    let life = (state(), option::of(state()), option::of(moment()), option::of(power()));
+    let doing = (
+        option::of(power_request()),
+        option::of(work()),
+        option::of(failure()),
+        option::of(select(vec![BootMode::Bios, BootMode::Uefi])),
+        option::of(moment()),
+        option::of(moment()),
+    );
+    (written, documents, said, tenants, relations, guards, life, doing).prop_map(
+        |(written, documents, said, tenants, relations, guards, life, doing)| {
+            let (id, created_at, updated_at, driver) = written;
+            let (driver_info, interfaces, properties, extra, instance_info, traits) = documents;
+            let (name, description, resource_class, conductor_group, shard) = said;
+            let (owner, lessee, instance_name) = tenants;
+            let (instance_uuid, parent_node, chassis) = relations;
+            let (automated_clean, protected, retired, disable_power_off, maintenance, place) =
+                guards;
+            let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
+            let (power_request, work, failure, boot_mode, begun, finished) = doing;
+            Node {
+                id,
+                version: 1,
+                created_at,
+                updated_at,
+                name,
+                description,
+                driver,
+                driver_info,
+                interfaces,
+                properties,
+                extra,
+                instance_info,
+                instance_uuid,
+                instance_name,
+                resource_class,
+                traits,
+                conductor_group,
+                owner,
+                lessee,
+                shard,
+                parent_node,
+                chassis,
+                automated_clean,
+                protected,
+                retired,
+                disable_power_off,
+                maintenance,
+                place,
+                provision_state,
+                target_provision_state,
+                provision_updated_at,
+                power_state,
+                power_request,
+                work,
+                failure,
+                boot_mode,
+                inspection_started_at: begun,
+                inspection_finished_at: finished,
+            }
+        },
+    )
+}
+
+/// Any port of `node`, of version 1.
+pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
+    let written = (uuid(), moment(), option::of(moment()), any::<[u8; 6]>());
+    let said = (option::of(text()), option::of(text()), option::of(text()), option::of(uuid()));
+    (written, said, map(), map(), any::<bool>(), any::<bool>()).prop_map(
+        move |(written, said, local_link_connection, extra, pxe_enabled, is_smartnic)| {
+            let (id, created_at, updated_at, octets) = written;
+            let (name, description, physical_network, portgroup) = said;
+            let id: PortUuid = id.to_string().parse().unwrap();
+            let address = MacAddress::new(octets);
+            Port {
+                id,
+                version: 1,
+                created_at,
+                updated_at,
+                node,
+                address,
+                name,
+                description,
+                pxe_enabled,
+                local_link_connection,
+                physical_network,
+                portgroup,
+                is_smartnic,
+                extra,
+            }
+        },
+    )
+}

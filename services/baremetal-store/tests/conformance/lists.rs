@@ -1,0 +1,283 @@
+//! Lists: each filter and each order, against the same done by hand.
+
+use baremetal_core::{
+    Driver, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Place, Port, PortFilter,
+    PortSort, PowerRequest, State,
+};
+use baremetal_store::{Store, StoreError};
+use hardware::{MacAddress, PowerChange, PowerState};
+use uuid::Uuid;
+
+use crate::machine::port;
+use crate::scratch::{at, bare_node, named, on_both};
+
+on_both! {
+    every_filter_lists_what_fits_and_nothing_else
+    every_order_is_kept_over_pages
+    a_marker_that_is_gone_is_told
+    text_in_a_filter_is_only_text
+    ports_are_listed_by_node_and_address
+}
+
+const PROJECT: &str = "p1";
+
+/// Nodes that differ in every field a filter or an order looks at, and tie in many.
+fn varied() -> Vec<Node> {
+    let one_of = |n: usize, words: &[&str]| words.get(n % (words.len() + 1)).map(|w| w.to_string());
+    (0..48)
+        .map(|n| Node {
+            name: (n % 3 != 0).then(|| format!("n{}", 97 * n % 48).parse().unwrap()),
+            created_at: at(n as i64 / 4),
+            updated_at: (n % 5 != 0).then(|| at(n as i64 % 7)),
+            description: one_of(n, &["left of the DOOR", "100%_sure\\"]),
+            driver: Driver::ALL[n % 3],
+            instance_uuid: (n % 4 == 0).then(|| Uuid::from_u128(n as u128 * 7919)),
+            instance_name: one_of(n, &["web", "db", "mail"]),
+            resource_class: one_of(n, &["large", "small"]),
+            conductor_group: one_of(n, &["east"]).unwrap_or_default(),
+            owner: one_of(n, &[PROJECT, "p2", ""]),
+            lessee: one_of(n + 1, &[PROJECT, "p3"]),
+            shard: one_of(n, &["s1", "s2", "s3"]),
+            parent_node: (n % 11 == 0).then(parent),
+            chassis: (n % 6 == 0).then(chassis),
+            retired: one_of(n, &["old"]),
+            maintenance: (n % 7 == 0).then_some(baremetal_core::Maintenance { reason: None }),
+            place: (n % 2 == 0).then(|| place(n)),
+            provision_state: State::ALL[n % 5],
+            provision_updated_at: (n % 9 != 0).then(|| at(-(n as i64))),
+            power_state: [None, Some(PowerState::On), Some(PowerState::Off)][n % 3],
+            power_request: (n % 10 == 0).then(|| PowerRequest::new(PowerChange::On, at(9))),
+            ..bare_node()
+        })
+        .collect()
+}
+
+fn parent() -> NodeUuid {
+    Uuid::from_u128(1).to_string().parse().unwrap()
+}
+
+fn chassis() -> Uuid {
+    Uuid::from_u128(2)
+}
+
+fn place(n: usize) -> Place {
+    Place { rack: format!("r{}", n % 3), position: n as u32 / 6, group: None, role: None }
+}
+
+async fn every_filter_lists_what_fits_and_nothing_else(store: Store) {
+    let nodes = varied();
+    for node in &nodes {
+        store.insert_node(node).await.unwrap();
+    }
+    let check = async |filter: NodeFilter, fits: fn(&Node) -> bool| {
+        let page = Page { limit: 1000, marker: None, sort: NodeSort::Id, descending: false };
+        let listed = store.list_nodes(&filter, &page).await.unwrap();
+        let mut want: Vec<Node> = nodes.iter().filter(|node| fits(node)).cloned().collect();
+        want.sort_by_key(|node| node.id);
+        assert!(!want.is_empty() && want.len() < nodes.len(), "{filter:?} tells nothing apart");
+        assert_eq!(listed, want, "{filter:?}");
+    };
+    let all = || NodeFilter { include_children: true, ..NodeFilter::default() };
+
+    check(NodeFilter::default(), |n| n.parent_node.is_none()).await;
+    check(NodeFilter { parent_node: Some(parent()), ..all() }, |n| n.parent_node.is_some()).await;
+    check(NodeFilter { instance_uuid: nodes[4].instance_uuid, ..all() }, |n| {
+        n.instance_uuid == Some(Uuid::from_u128(4 * 7919))
+    })
+    .await;
+    check(NodeFilter { associated: Some(true), ..all() }, |n| n.instance_uuid.is_some()).await;
+    check(NodeFilter { associated: Some(false), ..all() }, |n| n.instance_uuid.is_none()).await;
+    check(NodeFilter { maintenance: Some(true), ..all() }, |n| n.maintenance.is_some()).await;
+    check(NodeFilter { maintenance: Some(false), ..all() }, |n| n.maintenance.is_none()).await;
+    check(NodeFilter { provision_state: Some(State::Manageable), ..all() }, |n| {
+        n.provision_state == State::Manageable
+    })
+    .await;
+    check(NodeFilter { driver: Some(Driver::Ipmi), ..all() }, |n| n.driver == Driver::Ipmi).await;
+    check(NodeFilter { resource_class: Some("large".into()), ..all() }, |n| {
+        n.resource_class.as_deref() == Some("large")
+    })
+    .await;
+    check(NodeFilter { conductor_group: Some(String::new()), ..all() }, |n| {
+        n.conductor_group.is_empty()
+    })
+    .await;
+    check(NodeFilter { owner: Some("p2".into()), ..all() }, |n| n.owner.as_deref() == Some("p2"))
+        .await;
+    check(NodeFilter { lessee: Some("p3".into()), ..all() }, |n| n.lessee.as_deref() == Some("p3"))
+        .await;
+    check(NodeFilter { project: Some(PROJECT.into()), ..all() }, |n| {
+        n.owner.as_deref() == Some(PROJECT) || n.lessee.as_deref() == Some(PROJECT)
+    })
+    .await;
+    // A project without a name owns what says so, not what nobody owns.
+    check(NodeFilter { project: Some(String::new()), ..all() }, |n| n.owner.as_deref() == Some(""))
+        .await;
+    check(NodeFilter { shard: vec!["s1".into(), "s3".into()], ..all() }, |n| {
+        matches!(n.shard.as_deref(), Some("s1" | "s3"))
+    })
+    .await;
+    check(NodeFilter { sharded: Some(true), ..all() }, |n| n.shard.is_some()).await;
+    check(NodeFilter { retired: Some(true), ..all() }, |n| n.retired.is_some()).await;
+    check(NodeFilter { description_contains: Some("door".into()), ..all() }, |n| {
+        n.description.as_deref() == Some("left of the DOOR")
+    })
+    .await;
+    check(NodeFilter { instance_name: Some("db".into()), ..all() }, |n| {
+        n.instance_name.as_deref() == Some("db")
+    })
+    .await;
+    check(NodeFilter { chassis: Some(chassis()), ..all() }, |n| n.chassis.is_some()).await;
+    check(NodeFilter { rack: Some("r1".into()), ..all() }, |n| {
+        n.place.as_ref().is_some_and(|place| place.rack == "r1")
+    })
+    .await;
+    check(NodeFilter { busy: Some(true), ..all() }, |n| n.power_request.is_some()).await;
+    let two = NodeFilter { rack: Some("r1".into()), associated: Some(true), ..all() };
+    check(two, |n| {
+        n.instance_uuid.is_some() && n.place.as_ref().is_some_and(|place| place.rack == "r1")
+    })
+    .await;
+}
+
+/// What `sort` looks at, so that it compares as it should: unset first.
+fn sorted_by(node: &Node, sort: NodeSort) -> (Option<i64>, Option<String>) {
+    let text = |text: Option<String>| (None, Some(text.unwrap_or_default()));
+    let time = |time: Option<jiff::Timestamp>| (time.map(|time| time.as_microsecond()), None);
+    match sort {
+        NodeSort::CreatedAt => time(Some(node.created_at)),
+        NodeSort::Id => text(Some(node.id.to_string())),
+        NodeSort::Name => text(node.name.as_ref().map(ToString::to_string)),
+        NodeSort::ProvisionState => text(Some(node.provision_state.to_string())),
+        NodeSort::PowerState => text(node.power_state.map(|state| state.to_string())),
+        NodeSort::Driver => text(Some(node.driver.to_string())),
+        NodeSort::ResourceClass => text(node.resource_class.clone()),
+        NodeSort::UpdatedAt => time(node.updated_at),
+        NodeSort::ProvisionUpdatedAt => time(node.provision_updated_at),
+        NodeSort::InstanceUuid => text(node.instance_uuid.map(|id| id.to_string())),
+        NodeSort::Maintenance => (Some(i64::from(node.maintenance.is_some())), None),
+        NodeSort::Owner => text(node.owner.clone()),
+        NodeSort::Lessee => text(node.lessee.clone()),
+        NodeSort::ConductorGroup => text(Some(node.conductor_group.clone())),
+        NodeSort::Position => (node.place.as_ref().map(|place| place.position.into()), None),
+    }
+}
+
+async fn every_order_is_kept_over_pages(store: Store) {
+    let nodes = varied();
+    for node in &nodes {
+        store.insert_node(node).await.unwrap();
+    }
+    let filter = NodeFilter { include_children: true, ..NodeFilter::default() };
+    for sort in [
+        NodeSort::CreatedAt,
+        NodeSort::Id,
+        NodeSort::Name,
+        NodeSort::ProvisionState,
+        NodeSort::PowerState,
+        NodeSort::Driver,
+        NodeSort::ResourceClass,
+        NodeSort::UpdatedAt,
+        NodeSort::ProvisionUpdatedAt,
+        NodeSort::InstanceUuid,
+        NodeSort::Maintenance,
+        NodeSort::Owner,
+        NodeSort::Lessee,
+        NodeSort::ConductorGroup,
+        NodeSort::Position,
+    ] {
+        for descending in [false, true] {
+            let mut want = nodes.clone();
+            want.sort_by_key(|node| (sorted_by(node, sort), node.id.to_string()));
+            if descending {
+                want.reverse();
+            }
+            let mut page = Page { limit: 7, marker: None, sort, descending };
+            let mut listed = Vec::new();
+            loop {
+                let nodes = store.list_nodes(&filter, &page).await.unwrap();
+                let Some(last) = nodes.last() else { break };
+                page.marker = Some(last.id.to_string().parse().unwrap());
+                listed.extend(nodes);
+            }
+            let ids = |nodes: &[Node]| nodes.iter().map(|node| node.id).collect::<Vec<_>>();
+            assert_eq!(ids(&listed), ids(&want), "by {sort:?}, descending: {descending}");
+        }
+    }
+}
+
+async fn a_marker_that_is_gone_is_told(store: Store) {
+    let gone = Uuid::new_v4();
+    let page = Page { limit: 10, marker: Some(gone), sort: NodeSort::default(), descending: false };
+    let listed = store.list_nodes(&NodeFilter::default(), &page).await;
+    assert!(matches!(listed, Err(StoreError::NoMarker(marker)) if marker == gone));
+}
+
+async fn text_in_a_filter_is_only_text(store: Store) {
+    let node = Node { description: Some("100%_sure\\'; DROP".into()), ..named("n1") };
+    store.insert_node(&node).await.unwrap();
+    store
+        .insert_node(&Node { description: Some("100 percent sure".into()), ..bare_node() })
+        .await
+        .unwrap();
+    let page = Page { limit: 10, marker: None, sort: NodeSort::default(), descending: false };
+    let having = async |part: &str| {
+        let filter =
+            NodeFilter { description_contains: Some(part.into()), ..NodeFilter::default() };
+        store.list_nodes(&filter, &page).await.unwrap().len()
+    };
+    assert_eq!(having("%_").await, 1);
+    assert_eq!(having("e\\'; drop").await, 1);
+    assert_eq!(having("_sure").await, 1);
+    assert_eq!(having("SURE").await, 2);
+    assert_eq!(having("\0").await, 0);
+    let injected = NodeFilter { owner: Some("' OR 1=1 --".into()), ..NodeFilter::default() };
+    assert_eq!(store.list_nodes(&injected, &page).await.unwrap(), []);
+    assert!(store.find_node(&NodeIdent::Id(node.id)).await.unwrap().is_some());
+}
+
+async fn ports_are_listed_by_node_and_address(store: Store) {
+    let (one, two) = (named("one"), named("two"));
+    store.insert_node(&one).await.unwrap();
+    store.insert_node(&two).await.unwrap();
+    let ports: Vec<Port> = (0..10)
+        .map(|n| Port {
+            created_at: at(i64::from(n) / 3),
+            updated_at: (n % 2 == 0).then(|| at(0)),
+            portgroup: (n % 4 == 0).then(chassis),
+            ..port(if n < 6 { &one } else { &two }, 100 - n)
+        })
+        .collect();
+    for port in &ports {
+        store.insert_port(port).await.unwrap();
+    }
+    let list = async |filter: PortFilter, sort: PortSort, descending: bool| {
+        let mut page = Page { limit: 3, marker: None, sort, descending };
+        let mut listed = Vec::new();
+        loop {
+            let ports = store.list_ports(&filter, &page).await.unwrap();
+            let Some(last) = ports.last() else { return listed };
+            page.marker = Some(last.id.to_string().parse().unwrap());
+            listed.extend(ports.iter().map(|port| port.address));
+        }
+    };
+    let addresses = |ports: &[Port]| ports.iter().map(|port| port.address).collect::<Vec<_>>();
+    let everything = PortFilter::default();
+
+    let mut want = ports.clone();
+    want.sort_by_key(|port| port.address);
+    assert_eq!(list(everything.clone(), PortSort::Address, false).await, addresses(&want));
+    want.sort_by_key(|port| (port.created_at, port.id.to_string()));
+    assert_eq!(list(everything.clone(), PortSort::CreatedAt, false).await, addresses(&want));
+    want.sort_by_key(|port| (port.updated_at, port.id.to_string()));
+    want.reverse();
+    assert_eq!(list(everything.clone(), PortSort::UpdatedAt, true).await, addresses(&want));
+
+    let of_two = PortFilter { node: Some(two.id), ..everything.clone() };
+    assert_eq!(list(of_two, PortSort::Address, true).await, addresses(&ports[6..]));
+    let some = vec![ports[1].address, ports[8].address, MacAddress::new([9; 6])];
+    let some = PortFilter { addresses: some, ..everything.clone() };
+    assert_eq!(list(some, PortSort::Address, true).await, [ports[1].address, ports[8].address]);
+    let grouped = PortFilter { portgroup: Some(chassis()), ..everything };
+    assert_eq!(list(grouped, PortSort::Address, false).await.len(), 3);
+}

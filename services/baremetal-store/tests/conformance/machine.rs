@@ -1,0 +1,227 @@
+//! What belongs to one node: ports, its boot, its inventory, its history.
+
+use baremetal_core::{
+    Boot, HistoryEntry, HistoryUuid, Inspected, Node, NodeIdent, Port, PortUuid, WorkUuid,
+};
+use baremetal_store::{Store, StoreError};
+use hardware::MacAddress;
+use serde_json::{Map, json};
+
+use crate::scratch::{at, bare_node, named, on_both};
+
+on_both! {
+    a_port_is_written_found_changed_and_deleted
+    no_two_ports_share_an_address
+    nothing_belongs_to_a_node_that_is_not_there
+    a_boot_is_written_whole
+    an_inventory_replaces_the_one_before
+    history_is_read_from_its_oldest_line
+    history_keeps_its_newest_300_lines
+    a_deleted_node_takes_all_that_is_its_own_with_it
+}
+
+/// A port of `node` whose address ends with `n`.
+pub(crate) fn port(node: &Node, n: u8) -> Port {
+    Port {
+        id: PortUuid::new_v4(),
+        version: 1,
+        created_at: at(0),
+        updated_at: None,
+        node: node.id,
+        address: MacAddress::new([0x52, 0x54, 0, 0, 0, n]),
+        name: None,
+        description: None,
+        pxe_enabled: true,
+        local_link_connection: Map::new(),
+        physical_network: None,
+        portgroup: None,
+        is_smartnic: false,
+        extra: Map::new(),
+    }
+}
+
+fn boot(node: &Node) -> Boot {
+    Boot {
+        node: node.id,
+        work: WorkUuid::new_v4(),
+        nonce: "nonce".into(),
+        script_at: Some(at(1)),
+        inventory_at: None,
+        callback_url: None,
+        certificate: None,
+        agent_version: None,
+        seen_at: None,
+    }
+}
+
+fn inspected(node: &Node) -> Inspected {
+    Inspected {
+        node: node.id,
+        at: at(3),
+        inventory: json!({ "cpu": { "count": 4 } }),
+        plugin_data: json!({ "dmi": "\u{0}ü" }),
+    }
+}
+
+fn line(node: &Node, event: &str) -> HistoryEntry {
+    HistoryEntry::changed(node, node, event.into(), at(5))
+}
+
+async fn a_port_is_written_found_changed_and_deleted(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let (first, second) = (port(&node, 2), port(&node, 1));
+    store.insert_port(&first).await.unwrap();
+    store.insert_port(&second).await.unwrap();
+    assert_eq!(store.ports_of(node.id).await.unwrap(), [second.clone(), first.clone()]);
+    assert_eq!(store.find_port(first.id).await.unwrap(), Some(first.clone()));
+    assert_eq!(store.find_port_by_address(second.address).await.unwrap(), Some(second.clone()));
+
+    let change = Port { pxe_enabled: false, updated_at: Some(at(1)), ..first.clone() };
+    let changed = store.update_port(&change).await.unwrap();
+    assert_eq!(changed, Port { version: 2, ..change });
+    assert_eq!(store.find_port(first.id).await.unwrap(), Some(changed.clone()));
+    assert!(matches!(store.update_port(&first).await, Err(StoreError::Stale)));
+    assert!(matches!(store.delete_port(&first).await, Err(StoreError::Stale)));
+
+    store.delete_port(&changed).await.unwrap();
+    assert_eq!(store.ports_of(node.id).await.unwrap(), [second]);
+}
+
+async fn no_two_ports_share_an_address(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let (first, second) = (port(&node, 1), port(&node, 2));
+    store.insert_port(&first).await.unwrap();
+    store.insert_port(&second).await.unwrap();
+    let check = |refused: Result<(), StoreError>, want: &str, of: String| match refused {
+        Err(StoreError::Duplicate { field, value }) => {
+            assert_eq!((field, value), (want, of));
+        }
+        other => panic!("{other:?}"),
+    };
+    let twin = Port { address: first.address, ..port(&node, 3) };
+    check(store.insert_port(&twin).await, "address", "52:54:00:00:00:01".into());
+    let twin = Port { id: first.id, ..port(&node, 4) };
+    check(store.insert_port(&twin).await, "uuid", first.id.to_string());
+    let twin = Port { address: first.address, ..second };
+    check(store.update_port(&twin).await.map(drop), "address", first.address.to_string());
+}
+
+async fn nothing_belongs_to_a_node_that_is_not_there(store: Store) {
+    let node = bare_node();
+    let check = |refused: Result<(), StoreError>| {
+        assert!(matches!(refused, Err(StoreError::NoNode(id)) if id == node.id), "{refused:?}");
+    };
+    check(store.insert_port(&port(&node, 1)).await);
+    check(store.save_boot(&boot(&node)).await);
+    check(store.save_inspected(&inspected(&node)).await);
+    assert!(matches!(store.update_node(&node, &[]).await, Err(StoreError::Stale)));
+}
+
+async fn a_boot_is_written_whole(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    assert_eq!(store.find_boot(node.id).await.unwrap(), None);
+    let first = boot(&node);
+    store.save_boot(&first).await.unwrap();
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(first.clone()));
+
+    let full = Boot {
+        work: WorkUuid::new_v4(),
+        nonce: "another".into(),
+        script_at: Some(at(2)),
+        inventory_at: Some(at(3)),
+        callback_url: Some("https://10.0.0.9:9999".into()),
+        certificate: Some("-----BEGIN CERTIFICATE-----".into()),
+        agent_version: Some("11.0".into()),
+        seen_at: Some(at(4)),
+        ..first.clone()
+    };
+    store.save_boot(&full).await.unwrap();
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(full));
+    store.save_boot(&first).await.unwrap();
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(first));
+    store.delete_boot(node.id).await.unwrap();
+    assert_eq!(store.find_boot(node.id).await.unwrap(), None);
+}
+
+async fn an_inventory_replaces_the_one_before(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    assert_eq!(store.find_inspected(node.id).await.unwrap(), None);
+    let first = inspected(&node);
+    store.save_inspected(&first).await.unwrap();
+    assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(first.clone()));
+    let second = Inspected { at: at(9), inventory: json!([]), plugin_data: json!(null), ..first };
+    store.save_inspected(&second).await.unwrap();
+    assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(second));
+}
+
+async fn history_is_read_from_its_oldest_line(store: Store) {
+    let (node, other) = (bare_node(), bare_node());
+    store.insert_node(&node).await.unwrap();
+    store.insert_node(&other).await.unwrap();
+    let failed = HistoryEntry::failed(&node, &node, "it broke".into(), at(6));
+    let written = store.update_node(&node, &[line(&node, "a"), line(&node, "b")]).await.unwrap();
+    store.update_node(&other, &[line(&other, "elsewhere")]).await.unwrap();
+    store.update_node(&written, std::slice::from_ref(&failed)).await.unwrap();
+
+    let lines = store.history(node.id, 10, None).await.unwrap();
+    let events: Vec<&str> = lines.iter().map(|line| line.event.as_str()).collect();
+    assert_eq!(events, ["a", "b", "it broke"]);
+    assert_eq!(lines[2], HistoryEntry { id: lines[2].id, ..failed });
+
+    let id = |n: usize| lines[n].id.unwrap();
+    assert_eq!(store.history(node.id, 1, Some(id(0))).await.unwrap(), lines[1..2]);
+    assert_eq!(store.find_history(node.id, id(1)).await.unwrap().as_ref(), Some(&lines[1]));
+    assert_eq!(store.find_history(other.id, id(1)).await.unwrap(), None);
+    let gone = store.history(node.id, 10, Some(HistoryUuid::new_v4())).await;
+    assert!(matches!(gone, Err(StoreError::NoMarker(_))));
+    let foreign = store.history(other.id, 10, Some(id(1))).await;
+    assert!(matches!(foreign, Err(StoreError::NoMarker(_))));
+}
+
+async fn history_keeps_its_newest_300_lines(store: Store) {
+    let (mut node, other) = (bare_node(), bare_node());
+    store.insert_node(&node).await.unwrap();
+    store.insert_node(&other).await.unwrap();
+    store.update_node(&other, &[line(&other, "kept")]).await.unwrap();
+    for hundred in 0..4 {
+        let lines: Vec<_> =
+            (0..100).map(|n| line(&node, &format!("{}", 100 * hundred + n))).collect();
+        node = store.update_node(&node, &lines).await.unwrap();
+    }
+    let lines = store.history(node.id, 1000, None).await.unwrap();
+    let events: Vec<&str> = lines.iter().map(|line| line.event.as_str()).collect();
+    assert_eq!((events.len(), events[0], events[299]), (300, "100", "399"));
+    assert_eq!(store.history(other.id, 10, None).await.unwrap().len(), 1);
+}
+
+async fn a_deleted_node_takes_all_that_is_its_own_with_it(store: Store) {
+    let (node, other) = (named("one"), named("two"));
+    for (n, node) in [(1, &node), (2, &other)] {
+        store.insert_node(node).await.unwrap();
+        store.insert_port(&port(node, n)).await.unwrap();
+        store.save_boot(&boot(node)).await.unwrap();
+        store.save_inspected(&inspected(node)).await.unwrap();
+        store.update_node(node, &[line(node, "here")]).await.unwrap();
+    }
+    store.delete_node(&Node { version: 2, ..node.clone() }).await.unwrap();
+
+    let left = async |node: &Node| {
+        let id = node.id;
+        (
+            store.find_node(&NodeIdent::Id(id)).await.unwrap().is_some(),
+            store.ports_of(id).await.unwrap().len(),
+            store.find_boot(id).await.unwrap().is_some(),
+            store.find_inspected(id).await.unwrap().is_some(),
+            store.history(id, 10, None).await.unwrap().len(),
+        )
+    };
+    assert_eq!(left(&node).await, (false, 0, false, false, 0));
+    assert_eq!(left(&other).await, (true, 1, true, true, 1));
+    // Its name and its port's address are free again.
+    store.insert_node(&Node { name: node.name.clone(), ..bare_node() }).await.unwrap();
+    store.insert_port(&port(&other, 1)).await.unwrap();
+}

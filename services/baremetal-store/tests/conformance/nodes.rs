@@ -1,0 +1,143 @@
+//! Nodes one at a time: written, found, changed, deleted.
+
+use baremetal_core::{
+    HistoryEntry, Node, NodeIdent, NodeUuid, PowerRequest, State, Work, WorkUuid,
+};
+use baremetal_store::{Store, StoreError};
+use hardware::{PowerChange, PowerState};
+use uuid::Uuid;
+
+use crate::scratch::{at, bare_node, named, on_both};
+
+on_both! {
+    a_node_is_found_by_id_and_by_name
+    an_update_of_what_another_has_written_is_refused
+    what_is_taken_is_named
+    power_is_written_where_it_differs
+    busy_nodes_have_work_or_a_power_request
+    the_sweep_looks_at_nodes_that_rest
+}
+
+async fn a_node_is_found_by_id_and_by_name(store: Store) {
+    let node = named("r1u7");
+    store.insert_node(&node).await.unwrap();
+    store.insert_node(&bare_node()).await.unwrap();
+
+    let name = NodeIdent::Name("r1u7".parse().unwrap());
+    assert_eq!(store.find_node(&NodeIdent::Id(node.id)).await.unwrap(), Some(node.clone()));
+    assert_eq!(store.find_node(&name).await.unwrap(), Some(node));
+    assert_eq!(store.find_node(&NodeIdent::Id(bare_node().id)).await.unwrap(), None);
+    assert_eq!(store.count_nodes().await.unwrap(), 2);
+}
+
+async fn an_update_of_what_another_has_written_is_refused(store: Store) {
+    let read = named("r1u7");
+    store.insert_node(&read).await.unwrap();
+
+    let change = Node { owner: Some("one".into()), updated_at: Some(at(1)), ..read.clone() };
+    let line = HistoryEntry::changed(&read, &change, "renamed".into(), at(1));
+    let written = store.update_node(&change, std::slice::from_ref(&line)).await.unwrap();
+    assert_eq!(written, Node { version: 2, ..change });
+
+    let late = Node { owner: Some("two".into()), ..read.clone() };
+    assert!(matches!(store.update_node(&late, &[line]).await, Err(StoreError::Stale)));
+    assert!(matches!(store.delete_node(&read).await, Err(StoreError::Stale)));
+    assert_eq!(store.find_node(&NodeIdent::Id(read.id)).await.unwrap(), Some(written.clone()));
+    assert_eq!(store.history(read.id, 10, None).await.unwrap().len(), 1);
+
+    store.delete_node(&written).await.unwrap();
+    assert_eq!(store.count_nodes().await.unwrap(), 0);
+    assert_eq!(store.history(read.id, 10, None).await.unwrap(), []);
+}
+
+async fn what_is_taken_is_named(store: Store) {
+    let instance = Uuid::new_v4();
+    let first = Node { instance_uuid: Some(instance), ..named("r1u7") };
+    let second = named("r1u8");
+    store.insert_node(&first).await.unwrap();
+    store.insert_node(&second).await.unwrap();
+    let check = |refused: Result<(), StoreError>, want: &str, of: String| match refused {
+        Err(StoreError::Duplicate { field, value }) => assert_eq!((field, value), (want, of)),
+        other => panic!("{other:?}"),
+    };
+    check(store.insert_node(&named("r1u7")).await, "name", "r1u7".into());
+    let twin = Node { id: first.id, ..bare_node() };
+    check(store.insert_node(&twin).await, "uuid", first.id.to_string());
+    let twin = Node { instance_uuid: Some(instance), ..bare_node() };
+    check(store.insert_node(&twin).await, "instance_uuid", instance.to_string());
+
+    let renamed = Node { name: first.name.clone(), ..second.clone() };
+    let line = HistoryEntry::changed(&second, &renamed, "renamed".into(), at(1));
+    check(store.update_node(&renamed, &[line]).await.map(drop), "name", "r1u7".into());
+    assert_eq!(store.find_node(&NodeIdent::Id(second.id)).await.unwrap(), Some(second.clone()));
+    assert_eq!(store.history(second.id, 10, None).await.unwrap(), []);
+    assert_eq!(store.count_nodes().await.unwrap(), 2);
+}
+
+async fn power_is_written_where_it_differs(store: Store) {
+    let unknown = bare_node();
+    let on = Node { power_state: Some(PowerState::On), ..bare_node() };
+    let off = Node { power_state: Some(PowerState::Off), ..bare_node() };
+    for node in [&unknown, &on, &off] {
+        store.insert_node(node).await.unwrap();
+    }
+    let gone = (NodeUuid::new_v4(), PowerState::On);
+    let seen =
+        [(unknown.id, PowerState::Off), (on.id, PowerState::On), (off.id, PowerState::On), gone];
+    assert_eq!(store.record_power(&seen, at(9)).await.unwrap(), 2);
+    assert_eq!(store.record_power(&seen, at(10)).await.unwrap(), 0);
+    assert_eq!(store.record_power(&[], at(11)).await.unwrap(), 0);
+
+    let find = async |node: &Node| store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    let changed = |node: &Node, power| Node {
+        power_state: Some(power),
+        version: 2,
+        updated_at: Some(at(9)),
+        ..node.clone()
+    };
+    assert_eq!(find(&on).await, on);
+    assert_eq!(find(&unknown).await, changed(&unknown, PowerState::Off));
+    assert_eq!(find(&off).await, changed(&off, PowerState::On));
+    // Whoever read the node before must read it again.
+    assert!(matches!(store.update_node(&off, &[]).await, Err(StoreError::Stale)));
+}
+
+async fn busy_nodes_have_work_or_a_power_request(store: Store) {
+    let working = Node {
+        provision_state: State::Verifying,
+        work: Some(Work::new(WorkUuid::new_v4(), Vec::new(), at(0))),
+        ..bare_node()
+    };
+    let switching =
+        Node { power_request: Some(PowerRequest::new(PowerChange::On, at(60))), ..bare_node() };
+    for node in [&working, &switching, &bare_node()] {
+        store.insert_node(node).await.unwrap();
+    }
+    let mut want = [working.id, switching.id];
+    want.sort();
+    assert_eq!(store.busy_nodes().await.unwrap(), want);
+
+    let done = Node { provision_state: State::Manageable, work: None, ..working };
+    store.update_node(&done, &[]).await.unwrap();
+    assert_eq!(store.busy_nodes().await.unwrap(), [switching.id]);
+}
+
+async fn the_sweep_looks_at_nodes_that_rest(store: Store) {
+    let manageable = || Node { provision_state: State::Manageable, ..bare_node() };
+    let mut resting: Vec<Node> = (0..5).map(|_| manageable()).collect();
+    resting.sort_by_key(|node| node.id);
+    let working = Node {
+        provision_state: State::Cleaning,
+        work: Some(Work::new(WorkUuid::new_v4(), Vec::new(), at(0))),
+        ..bare_node()
+    };
+    let switching =
+        Node { power_request: Some(PowerRequest::new(PowerChange::On, at(60))), ..manageable() };
+    for node in resting.iter().chain([&working, &switching, &bare_node()]) {
+        store.insert_node(node).await.unwrap();
+    }
+    assert_eq!(store.sweep_page(None, 2).await.unwrap(), resting[..2]);
+    assert_eq!(store.sweep_page(Some(resting[1].id), 2).await.unwrap(), resting[2..4]);
+    assert_eq!(store.sweep_page(Some(resting[3].id), 2).await.unwrap(), resting[4..]);
+    assert_eq!(store.sweep_page(Some(resting[4].id), 2).await.unwrap(), []);
+}

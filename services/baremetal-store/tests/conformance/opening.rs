@@ -1,0 +1,133 @@
+//! Opening a database: the first time, again, and when it cannot be.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use baremetal_core::NodeIdent;
+use baremetal_store::{Store, StoreError};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+
+use crate::scratch::{Scratch, named};
+
+#[tokio::test]
+async fn a_new_file_is_for_its_owner_alone() {
+    let scratch = Scratch::sqlite();
+    let store = scratch.open().await;
+    store.insert_node(&named("n1")).await.unwrap();
+    let path = PathBuf::from(scratch.url.trim_start_matches("sqlite://"));
+    let mut files = 0;
+    for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+        files += 1;
+    }
+    assert!(files >= 2, "the file and its journal");
+}
+
+#[tokio::test]
+async fn a_database_in_memory_is_a_store_too() {
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    let node = named("n1");
+    store.insert_node(&node).await.unwrap();
+    let again = store.clone().find_node(&NodeIdent::Id(node.id)).await.unwrap();
+    assert_eq!(again, Some(node.clone()));
+    assert!(matches!(store.insert_node(&node).await, Err(StoreError::Duplicate { .. })));
+    assert_eq!(Store::open("sqlite::memory:").await.unwrap().count_nodes().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_when_opened_again_on_sqlite() {
+    reopen(Scratch::sqlite()).await;
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_when_opened_again_on_postgres() {
+    let Some(scratch) = Scratch::postgres().await else { return };
+    reopen(scratch).await;
+}
+
+async fn reopen(scratch: Scratch) {
+    let node = named("n1");
+    scratch.open().await.insert_node(&node).await.unwrap();
+    let again = scratch.open().await;
+    assert_eq!(again.find_node(&NodeIdent::Id(node.id)).await.unwrap(), Some(node));
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_on_sqlite() {
+    let scratch = Scratch::sqlite();
+    scratch.open().await;
+    let mut connection = SqliteConnection::connect(&scratch.url).await.unwrap();
+    sqlx::query(FROM_THE_FUTURE).execute(&mut connection).await.unwrap();
+    refuses_the_future(&scratch).await;
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_on_postgres() {
+    let Some(scratch) = Scratch::postgres().await else { return };
+    scratch.open().await;
+    let mut connection = PgConnection::connect(&scratch.url).await.unwrap();
+    sqlx::query(FROM_THE_FUTURE).execute(&mut connection).await.unwrap();
+    refuses_the_future(&scratch).await;
+}
+
+const FROM_THE_FUTURE: &str = "INSERT INTO schema_version (version) VALUES (999)";
+
+async fn refuses_the_future(scratch: &Scratch) {
+    let refused = Store::open(&scratch.url).await.err().unwrap();
+    assert!(matches!(refused, StoreError::NewerSchema { found: 999, known: 1.. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn sixteen_may_open_a_new_database_at_once() {
+    let mut scratches = vec![Scratch::sqlite()];
+    scratches.extend(Scratch::postgres().await);
+    for scratch in scratches {
+        let opened = (0..16).map(|_| {
+            let url = scratch.url.clone();
+            tokio::spawn(async move { Store::open(&url).await.unwrap() })
+        });
+        for store in opened.collect::<Vec<_>>() {
+            assert_eq!(store.await.unwrap().count_nodes().await.unwrap(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_told() {
+    let open = async |url: &str| Store::open(url).await.err().unwrap();
+    for bad in ["", "mysql://root@localhost/db", "/var/lib/db", "postgres://host:port/db"] {
+        assert!(matches!(open(bad).await, StoreError::BadUrl), "{bad:?}");
+    }
+    let missing = open("sqlite:///nonexistent/folder/file.db").await;
+    assert!(matches!(missing, StoreError::CannotCreate { .. }), "{missing:?}");
+    // Port 1 is nobody's.
+    let silent = open("postgres://user:secret@127.0.0.1:1/db").await;
+    assert!(matches!(silent, StoreError::Unavailable { .. }), "{silent:?}");
+    assert!(!format!("{silent:?} {silent}").contains("secret"));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_left_alone() {
+    let scratch = Scratch::sqlite();
+    let path = scratch.url.trim_start_matches("sqlite://");
+    let text = "not a database, but long enough to be mistaken for one. ".repeat(100);
+    std::fs::write(path, &text).unwrap();
+    let refused = Store::open(&scratch.url).await.err().unwrap();
+    assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_named() {
+    let scratch = Scratch::sqlite();
+    let store = scratch.open().await;
+    let node = named("n1");
+    store.insert_node(&node).await.unwrap();
+    let mut connection = SqliteConnection::connect(&scratch.url).await.unwrap();
+    let spoil = AssertSqlSafe("UPDATE nodes SET document = '{}'".to_owned());
+    sqlx::query(spoil).execute(&mut connection).await.unwrap();
+    let refused = store.find_node(&NodeIdent::Id(node.id)).await.unwrap_err();
+    let StoreError::Corrupt { table, id, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!((table, id), ("nodes", node.id.to_string()));
+}

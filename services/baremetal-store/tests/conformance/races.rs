@@ -1,0 +1,155 @@
+//! Sixteen at once: nothing is lost, nothing is given twice.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use baremetal_core::{HistoryEntry, Node, NodeIdent};
+use baremetal_store::{Store, StoreError};
+use hardware::{MacAddress, PowerState};
+use serde_json::json;
+
+use crate::scratch::{at, bare_node, named, on_both};
+
+on_both! {
+    stale_updates_lose_nothing
+    a_name_is_given_once
+    an_address_is_leased_once
+    one_machine_gets_one_address
+    a_rack_is_enrolled_once
+    the_sweep_and_an_enrolment_do_not_block_each_other
+}
+
+const TASKS: usize = 16;
+
+/// Runs `act` so many times at once.
+async fn at_once<T, D>(store: &Store, act: impl Fn(Store, usize) -> D) -> Vec<T>
+where
+    D: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    let tasks: Vec<_> = (0..TASKS).map(|n| tokio::spawn(act(store.clone(), n))).collect();
+    let mut outcomes = Vec::new();
+    for task in tasks {
+        outcomes.push(task.await.unwrap());
+    }
+    outcomes
+}
+
+async fn stale_updates_lose_nothing(store: Store) {
+    const EACH: usize = 10;
+    let node = bare_node();
+    let ident = NodeIdent::Id(node.id);
+    store.insert_node(&node).await.unwrap();
+    at_once(&store, |store, n| {
+        let ident = ident.clone();
+        async move {
+            for time in 0..EACH {
+                loop {
+                    let mut node = store.find_node(&ident).await.unwrap().unwrap();
+                    let line = HistoryEntry::changed(&node, &node, format!("{n}.{time}"), at(0));
+                    let count = node.extra.get("count").and_then(|count| count.as_u64());
+                    node.extra.insert("count".into(), json!(count.unwrap_or(0) + 1));
+                    match store.update_node(&node, &[line]).await {
+                        Ok(_) => break,
+                        Err(StoreError::Stale) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            }
+        }
+    })
+    .await;
+
+    let node = store.find_node(&ident).await.unwrap().unwrap();
+    assert_eq!(node.extra["count"], json!(TASKS * EACH));
+    assert_eq!(node.version, (TASKS * EACH) as i64 + 1);
+    let lines = store.history(node.id, 1000, None).await.unwrap();
+    let events: BTreeSet<String> = lines.iter().map(|line| line.event.clone()).collect();
+    assert_eq!((lines.len(), events.len()), (TASKS * EACH, TASKS * EACH));
+}
+
+async fn a_name_is_given_once(store: Store) {
+    let outcomes = at_once(&store, |store, n| async move {
+        let twin = store.insert_node(&named("twin")).await;
+        // Others of the same moment are not harmed by those that are refused.
+        store.insert_node(&named(&format!("own-{n}"))).await.unwrap();
+        twin
+    })
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    for refused in outcomes.into_iter().filter_map(Result::err) {
+        assert!(matches!(refused, StoreError::Duplicate { field: "name", .. }), "{refused:?}");
+    }
+    assert_eq!(store.count_nodes().await.unwrap(), TASKS as u64 + 1);
+}
+
+async fn an_address_is_leased_once(store: Store) {
+    const EACH: usize = 5;
+    let first = Ipv4Addr::new(10, 0, 0, 1);
+    let last = Ipv4Addr::new(10, 0, 0, (TASKS * EACH) as u8);
+    let leased = at_once(&store, |store, n| async move {
+        let mut leased = Vec::new();
+        for time in 0..EACH {
+            let mac = MacAddress::new([2, 0, 0, 0, n as u8, time as u8]);
+            leased.push(store.lease(mac, first, last, &[]).await.unwrap().unwrap());
+        }
+        leased
+    })
+    .await;
+    let unique: BTreeSet<Ipv4Addr> = leased.into_iter().flatten().collect();
+    assert_eq!(unique.len(), TASKS * EACH);
+    let late = store.lease(MacAddress::new([4; 6]), first, last, &[]).await.unwrap();
+    assert_eq!(late, None);
+}
+
+async fn one_machine_gets_one_address(store: Store) {
+    let (first, last) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 99));
+    let leased = at_once(&store, |store, _| async move {
+        store.lease(MacAddress::new([2; 6]), first, last, &[]).await.unwrap()
+    })
+    .await;
+    assert_eq!(leased, [Some(first); TASKS]);
+}
+
+async fn a_rack_is_enrolled_once(store: Store) {
+    let outcomes = at_once(&store, |store, _| async move {
+        let nodes: Vec<Node> = (0..20).map(|n| named(&format!("r1u{n}"))).collect();
+        store.enroll(("r1", &json!({}), None), &nodes, &[], &[], &[]).await
+    })
+    .await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    for refused in outcomes.into_iter().filter_map(Result::err) {
+        assert!(matches!(refused, StoreError::Duplicate { .. }), "{refused:?}");
+    }
+    assert_eq!(store.count_nodes().await.unwrap(), 20);
+}
+
+async fn the_sweep_and_an_enrolment_do_not_block_each_other(store: Store) {
+    let nodes: Vec<Node> = (0..50).map(|_| bare_node()).collect();
+    for node in &nodes {
+        store.insert_node(node).await.unwrap();
+    }
+    let document = json!({});
+    store.insert_rack("r1", &document).await.unwrap();
+    at_once(&store, |store, n| {
+        // Each goes through the nodes in another order.
+        let mut nodes = nodes.clone();
+        nodes.rotate_left(3 * n);
+        async move {
+            if n % 2 == 0 {
+                let power = if n % 4 == 0 { PowerState::On } else { PowerState::Off };
+                let seen: Vec<_> = nodes.iter().map(|node| (node.id, power)).collect();
+                store.record_power(&seen, at(n as i64)).await.unwrap();
+            } else {
+                let rack = ("r1", &json!({}), Some(1));
+                let outcome = store.enroll(rack, &[], &nodes, &[], &[]).await;
+                assert!(matches!(outcome, Ok(()) | Err(StoreError::Stale)), "{outcome:?}");
+            }
+        }
+    })
+    .await;
+    for node in &nodes {
+        let read = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+        assert!(read.power_state.is_some() || read.version == 2, "{read:?}");
+    }
+}

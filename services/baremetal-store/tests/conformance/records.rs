@@ -1,0 +1,121 @@
+//! What belongs to no node: leases, machines nobody enrolled, conductors, racks.
+
+use std::net::Ipv4Addr;
+
+use baremetal_core::Discovery;
+use baremetal_store::{Store, StoreError};
+use hardware::MacAddress;
+use serde_json::json;
+
+use crate::scratch::{at, on_both};
+
+on_both! {
+    a_lease_is_the_lowest_free_address_and_stays
+    a_lease_that_no_longer_fits_is_replaced
+    a_discovery_is_noted_once_and_told_apart
+    discoveries_are_bounded
+    conductors_are_listed_with_when_they_were_alive
+    a_rack_is_written_found_changed_and_deleted
+}
+
+fn mac(n: u16) -> MacAddress {
+    let [high, low] = n.to_be_bytes();
+    MacAddress::new([0x52, 0x54, 0, 0, high, low])
+}
+
+fn address(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+async fn a_lease_is_the_lowest_free_address_and_stays(store: Store) {
+    let lease =
+        async |n| store.lease(mac(n), address(10), address(13), &[address(11)]).await.unwrap();
+    assert_eq!(store.find_lease(mac(1)).await.unwrap(), None);
+    assert_eq!(lease(1).await, Some(address(10)));
+    assert_eq!(lease(2).await, Some(address(12)));
+    assert_eq!(lease(3).await, Some(address(13)));
+    assert_eq!(lease(4).await, None);
+    assert_eq!(lease(2).await, Some(address(12)));
+    assert_eq!(store.find_lease(mac(2)).await.unwrap(), Some(address(12)));
+    assert_eq!(store.find_lease(mac(4)).await.unwrap(), None);
+}
+
+async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
+    let lease = async |first, taken: &[Ipv4Addr]| {
+        store.lease(mac(1), address(first), address(200), taken).await.unwrap()
+    };
+    assert_eq!(lease(10, &[]).await, Some(address(10)));
+    assert_eq!(lease(100, &[]).await, Some(address(100)));
+    assert_eq!(lease(100, &[address(100)]).await, Some(address(101)));
+    // What was given up is free for others.
+    assert_eq!(
+        store.lease(mac(2), address(10), address(200), &[]).await.unwrap(),
+        Some(address(10))
+    );
+    let backwards = store.lease(mac(3), address(20), address(10), &[]).await.unwrap();
+    assert_eq!(backwards, None);
+}
+
+async fn a_discovery_is_noted_once_and_told_apart(store: Store) {
+    store.touch_discovery(mac(2), at(1)).await.unwrap();
+    store.touch_discovery(mac(1), at(2)).await.unwrap();
+    store.touch_discovery(mac(2), at(3)).await.unwrap();
+    let noted = |n, first, last| Discovery {
+        mac: mac(n),
+        first_seen_at: at(first),
+        last_seen_at: at(last),
+        data: None,
+    };
+    assert_eq!(store.list_discoveries().await.unwrap(), [noted(2, 1, 3), noted(1, 2, 2)]);
+
+    let found = Discovery { data: Some(json!({ "cpu": 4 })), ..noted(1, 2, 4) };
+    store.save_discovery(&found).await.unwrap();
+    store.touch_discovery(mac(1), at(5)).await.unwrap();
+    store.delete_discovery(mac(2)).await.unwrap();
+    let want = Discovery { last_seen_at: at(5), ..found };
+    assert_eq!(store.list_discoveries().await.unwrap(), [want]);
+}
+
+async fn discoveries_are_bounded(store: Store) {
+    let touches = (0..1030).map(|n| {
+        let store = store.clone();
+        tokio::spawn(async move { store.touch_discovery(mac(n), at(n.into())).await.unwrap() })
+    });
+    for touch in touches.collect::<Vec<_>>() {
+        touch.await.unwrap();
+    }
+    store.touch_discovery(mac(4), at(9000)).await.unwrap();
+    let known = store.list_discoveries().await.unwrap();
+    let is_known = |n| known.iter().any(|found| found.mac == mac(n));
+    assert_eq!(known.len(), 1024);
+    assert!(is_known(1029) && is_known(4), "the last that asked are known");
+}
+
+async fn conductors_are_listed_with_when_they_were_alive(store: Store) {
+    store.touch_conductor("b.example", at(1)).await.unwrap();
+    store.touch_conductor("a.example", at(2)).await.unwrap();
+    store.touch_conductor("b.example", at(3)).await.unwrap();
+    let want = [("a.example".to_owned(), at(2)), ("b.example".to_owned(), at(3))];
+    assert_eq!(store.list_conductors().await.unwrap(), want);
+}
+
+async fn a_rack_is_written_found_changed_and_deleted(store: Store) {
+    let (first, second) = (json!({ "machines": [1] }), json!({ "machines": [1, 2] }));
+    assert_eq!(store.find_rack("r1").await.unwrap(), None);
+    store.insert_rack("r1", &first).await.unwrap();
+    store.insert_rack("r0", &second).await.unwrap();
+    let again = store.insert_rack("r1", &second).await;
+    assert!(
+        matches!(&again, Err(StoreError::Duplicate { field: "name", value }) if value == "r1"),
+        "{again:?}"
+    );
+    assert_eq!(store.find_rack("r1").await.unwrap(), Some((first.clone(), 1)));
+
+    store.update_rack("r1", &second, 1).await.unwrap();
+    assert!(matches!(store.update_rack("r1", &first, 1).await, Err(StoreError::Stale)));
+    assert!(matches!(store.update_rack("r9", &first, 1).await, Err(StoreError::Stale)));
+    let want = [("r0".to_owned(), second.clone(), 1), ("r1".to_owned(), second, 2)];
+    assert_eq!(store.list_racks().await.unwrap(), want);
+    store.delete_rack("r1").await.unwrap();
+    assert_eq!(store.find_rack("r1").await.unwrap(), None);
+}

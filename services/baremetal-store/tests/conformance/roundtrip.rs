@@ -1,0 +1,55 @@
+//! What is written is read back, whatever it is.
+
+use baremetal_core::NodeIdent;
+use baremetal_store::Store;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+
+use crate::arbitrary;
+use crate::scratch::{bare_node, on_both};
+
+on_both! {
+    any_node_is_read_back_as_it_was_written
+    any_port_is_read_back_as_it_was_written
+}
+
+/// Tries `check` with many values.
+fn for_any<S: Strategy>(values: S, check: impl AsyncFn(S::Value)) {
+    // A failure is told with the value that was shrunk to; there is no file to keep it in.
+    let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
+    let tried = TestRunner::new(config).run(&values, |value| {
+        block_in_place(|| Handle::current().block_on(check(value)));
+        Ok(())
+    });
+    if let Err(error) = tried {
+        panic!("{error}");
+    }
+}
+
+async fn any_node_is_read_back_as_it_was_written(store: Store) {
+    for_any((arbitrary::node(), arbitrary::node()), async |(first, second)| {
+        let ident = NodeIdent::Id(first.id);
+        store.insert_node(&first).await.unwrap();
+        let read = store.find_node(&ident).await.unwrap().unwrap();
+        assert_eq!(read, first);
+
+        let changed = baremetal_core::Node { id: first.id, version: read.version, ..second };
+        let written = store.update_node(&changed, &[]).await.unwrap();
+        assert_eq!(written, baremetal_core::Node { version: 2, ..changed });
+        assert_eq!(store.find_node(&ident).await.unwrap(), Some(written.clone()));
+        store.delete_node(&written).await.unwrap();
+    });
+}
+
+async fn any_port_is_read_back_as_it_was_written(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    for_any(arbitrary::port(node.id), async |port| {
+        store.insert_port(&port).await.unwrap();
+        assert_eq!(store.find_port(port.id).await.unwrap(), Some(port.clone()));
+        assert_eq!(store.find_port_by_address(port.address).await.unwrap(), Some(port.clone()));
+        store.delete_port(&port).await.unwrap();
+    });
+}
