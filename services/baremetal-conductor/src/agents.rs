@@ -1,0 +1,166 @@
+//! Calls to the agents on the machines.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_protocol::{Command, CommandList, CommandRequest, CommandStatus, Progress};
+use baremetal_core::{Boot, CommandSeen, NodeUuid, Problem, Reason};
+use reqwest::{Certificate, Client};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::problem::chain;
+
+/// The most an agent may answer. A machine is a stranger.
+const LONGEST_ANSWER: usize = 4 << 20;
+
+/// Clients for agents, one each: every agent has a certificate of its own.
+#[derive(Default)]
+pub(crate) struct Agents {
+    clients: Mutex<HashMap<NodeUuid, (String, Client)>>,
+}
+
+/// An agent did not do as asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentError {
+    #[error("the agent never said where it listens")]
+    NoCallback,
+    #[error("cannot call the agent at {url}")]
+    Unreachable { url: String, source: reqwest::Error },
+    #[error("the agent at {url} answered {status}: {answer}")]
+    Refused { url: String, status: u16, answer: String },
+    #[error("cannot read the answer of the agent at {url}: {reason}")]
+    Malformed { url: String, reason: String },
+}
+
+impl AgentError {
+    pub(crate) fn problem(&self) -> Problem {
+        let transient = match self {
+            AgentError::Unreachable { .. } => true,
+            // Busy, or starting.
+            AgentError::Refused { status, .. } => *status == 409 || *status >= 500,
+            AgentError::NoCallback | AgentError::Malformed { .. } => false,
+        };
+        Problem { reason: Reason::AgentLost, cause: chain(self), transient }
+    }
+}
+
+impl Agents {
+    /// The commands the agent was given since it started, oldest first.
+    pub(crate) async fn commands(
+        &self,
+        boot: &Boot,
+        token: &str,
+    ) -> Result<Vec<Command>, AgentError> {
+        let (client, url) = self.client(boot)?;
+        let request = client.get(format!("{url}/v1/commands/?agent_token={token}"));
+        let list: CommandList = answer(request, &url).await?;
+        Ok(list.commands)
+    }
+
+    /// Gives the agent a command, and does not wait for its end.
+    pub(crate) async fn give(
+        &self,
+        boot: &Boot,
+        token: &str,
+        name: &str,
+        params: Map<String, Value>,
+    ) -> Result<Command, AgentError> {
+        let (client, url) = self.client(boot)?;
+        let body = CommandRequest { name: name.to_owned(), params };
+        let request = client.post(format!("{url}/v1/commands/?wait=false&agent_token={token}"));
+        answer(request.json(&body), &url).await
+    }
+
+    /// The agent is of no more use.
+    pub(crate) fn forget(&self, node: NodeUuid) {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(&node);
+    }
+
+    fn client(&self, boot: &Boot) -> Result<(Client, String), AgentError> {
+        let (Some(url), Some(pem)) = (&boot.callback_url, &boot.certificate) else {
+            return Err(AgentError::NoCallback);
+        };
+        let url = url.trim_end_matches('/').to_owned();
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, client)) = clients.get(&boot.node)
+            && known == pem
+        {
+            return Ok((client.clone(), url));
+        }
+        let client =
+            pinned(pem).map_err(|source| AgentError::Unreachable { url: url.clone(), source })?;
+        clients.insert(boot.node, (pem.clone(), client.clone()));
+        Ok((client, url))
+    }
+}
+
+/// A client that trusts this certificate and nothing else.
+fn pinned(pem: &str) -> Result<Client, reqwest::Error> {
+    Client::builder()
+        .tls_certs_only([Certificate::from_pem(pem.as_bytes())?])
+        .https_only(true)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(30))
+        .pool_max_idle_per_host(1)
+        .build()
+}
+
+/// Sends a request and reads no more of the answer than an agent may say.
+async fn answer<T: DeserializeOwned>(
+    request: reqwest::RequestBuilder,
+    url: &str,
+) -> Result<T, AgentError> {
+    // The query carries the agent's token: it must not end up in a message.
+    let unreachable = |source: reqwest::Error| AgentError::Unreachable {
+        url: url.to_owned(),
+        source: source.without_url(),
+    };
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if body.len() + chunk.len() > LONGEST_ANSWER {
+            return Err(AgentError::Malformed {
+                url: url.to_owned(),
+                reason: "it is too long".to_owned(),
+            });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    if !status.is_success() {
+        let answer =
+            String::from_utf8_lossy(&body).chars().filter(|c| !c.is_control()).take(300).collect();
+        return Err(AgentError::Refused { url: url.to_owned(), status: status.as_u16(), answer });
+    }
+    let malformed = |error: serde_json::Error| AgentError::Malformed {
+        url: url.to_owned(),
+        reason: error.to_string(),
+    };
+    serde_json::from_slice(&body).map_err(malformed)
+}
+
+/// What a plan needs to know of a command.
+pub(crate) fn seen(command: &Command) -> CommandSeen {
+    match command.command_status {
+        CommandStatus::Running => CommandSeen::Running(command.command_progress),
+        CommandStatus::Succeeded => CommandSeen::Succeeded,
+        CommandStatus::Failed | CommandStatus::CleanVersionMismatch => {
+            let why = command.command_error.as_ref().map(|error| {
+                if error.details.is_empty() { error.message.clone() } else { error.details.clone() }
+            });
+            let why = why.unwrap_or_else(|| "the agent does not say why".to_owned());
+            CommandSeen::Failed(why.chars().filter(|c| !c.is_control()).take(2000).collect())
+        }
+    }
+}
+
+/// How far the running one of these commands is.
+pub(crate) fn progress(commands: &[Command]) -> Option<Progress> {
+    let running =
+        commands.iter().rev().find(|command| command.command_status == CommandStatus::Running);
+    running.and_then(|command| command.command_progress)
+}

@@ -1,0 +1,247 @@
+//! From a node's `driver_info` to its BMC, kept while the node says the same.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baremetal_core::{Driver, Node, NodeUuid, Problem, Reason};
+use bmc::Bmc;
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::gate::{Gate, gated};
+use crate::{BmcSettings, fake};
+
+/// Port of IPMI's RMCP (IANA).
+const RMCP_PORT: u16 = 623;
+
+/// The BMCs of all nodes.
+pub(crate) struct Bmcs {
+    settings: BmcSettings,
+    redfish: redfish::Connector,
+    ipmi: ipmi::Connector,
+    known: Mutex<HashMap<NodeUuid, Known>>,
+}
+
+struct Known {
+    /// Of what the BMC was made from.
+    fingerprint: u64,
+    bmc: Bmc,
+}
+
+/// A key of `driver_info` is missing or wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("driver_info/{key}: {problem}")]
+pub(crate) struct InvalidDriverInfo {
+    key: &'static str,
+    problem: String,
+}
+
+impl From<InvalidDriverInfo> for Problem {
+    fn from(invalid: InvalidDriverInfo) -> Problem {
+        Problem { reason: Reason::BadRequest, cause: invalid.to_string(), transient: false }
+    }
+}
+
+impl Bmcs {
+    pub(crate) fn new(
+        settings: BmcSettings,
+        redfish: redfish::Connector,
+        ipmi: ipmi::Connector,
+    ) -> Self {
+        Bmcs { settings, redfish, ipmi, known: Mutex::default() }
+    }
+
+    /// The node's BMC. Opens no connection.
+    pub(crate) fn of(&self, node: &Node) -> Result<Bmc, InvalidDriverInfo> {
+        let fingerprint = fingerprint(node);
+        let known = |known: &Known| (known.fingerprint == fingerprint).then(|| known.bmc.clone());
+        let found = self.book().get(&node.id).and_then(known);
+        if let Some(bmc) = found {
+            return Ok(bmc);
+        }
+        let bmc = match node.driver {
+            Driver::FakeHardware => fake::bmc(node.power_state),
+            Driver::Redfish => {
+                self.slowed(self.redfish.bmc(self.redfish_target(&node.driver_info)?))
+            }
+            Driver::Ipmi => self.slowed(self.ipmi.bmc(self.ipmi_target(&node.driver_info)?)),
+        };
+        self.book().insert(node.id, Known { fingerprint, bmc: bmc.clone() });
+        Ok(bmc)
+    }
+
+    /// Logs out of every BMC: their sessions are few.
+    pub(crate) async fn close(&self) {
+        self.redfish.close().await;
+        self.ipmi.close().await;
+    }
+
+    /// The node is gone.
+    pub(crate) fn forget(&self, node: NodeUuid) {
+        self.book().remove(&node);
+    }
+
+    /// What of `driver_info` is wrong.
+    pub(crate) fn check(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
+        match node.driver {
+            Driver::FakeHardware => Ok(()),
+            Driver::Redfish => self.redfish_target(&node.driver_info).map(drop),
+            Driver::Ipmi => self.ipmi_target(&node.driver_info).map(drop),
+        }
+    }
+
+    fn slowed(&self, bmc: Bmc) -> Bmc {
+        gated(bmc, Arc::new(Gate::new(&self.settings)))
+    }
+
+    fn redfish_target(
+        &self,
+        info: &Map<String, Value>,
+    ) -> Result<redfish::Target, InvalidDriverInfo> {
+        let raw = text(info, "redfish_address")?.ok_or_else(|| missing("redfish_address"))?;
+        let spelled = if raw.contains("://") { raw.to_owned() } else { format!("https://{raw}") };
+        let wrong = |problem: &str| InvalidDriverInfo {
+            key: "redfish_address",
+            problem: problem.to_owned(),
+        };
+        let address = Url::parse(&spelled).map_err(|_| wrong("is not a URL"))?;
+        if !matches!(address.scheme(), "http" | "https") || address.host().is_none() {
+            return Err(wrong("must be an http or https URL with a host"));
+        }
+        Ok(redfish::Target {
+            address,
+            system: text(info, "redfish_system_id")?.map(str::to_owned),
+            username: text(info, "redfish_username")?.unwrap_or_default().to_owned(),
+            password: SecretString::from(text(info, "redfish_password")?.unwrap_or_default()),
+            auth: match text(info, "redfish_auth_type")? {
+                None | Some("auto") => redfish::Auth::Auto,
+                Some("session") => redfish::Auth::Session,
+                Some("basic") => redfish::Auth::Basic,
+                Some(_) => {
+                    return Err(invalid("redfish_auth_type", "must be auto, session or basic"));
+                }
+            },
+            trust: self.trust(info.get("redfish_verify_ca"))?,
+            timeout: self.settings.request_timeout,
+        })
+    }
+
+    fn trust(&self, verify: Option<&Value>) -> Result<redfish::Trust, InvalidDriverInfo> {
+        let pinned = |text: &str| {
+            let bytes = hex::decode(text.strip_prefix("sha256:")?.replace(':', "")).ok()?;
+            <[u8; 32]>::try_from(bytes).ok()
+        };
+        match verify {
+            None | Some(Value::Null | Value::Bool(true)) => Ok(redfish::Trust::Authorities),
+            Some(Value::String(word)) if word.eq_ignore_ascii_case("true") => {
+                Ok(redfish::Trust::Authorities)
+            }
+            Some(no)
+                if *no == Value::Bool(false)
+                    || no.as_str().is_some_and(|word| word.eq_ignore_ascii_case("false")) =>
+            {
+                if self.settings.allow_unverified {
+                    return Ok(redfish::Trust::Unverified);
+                }
+                let problem = "false is not allowed: this service verifies BMCs' certificates; pin this one with \
+                               sha256:HEX, or set bmc.allow_unverified in the service's configuration";
+                Err(invalid("redfish_verify_ca", problem))
+            }
+            Some(Value::String(word)) => match pinned(word) {
+                Some(fingerprint) => Ok(redfish::Trust::Pinned(fingerprint)),
+                None => Err(invalid(
+                    "redfish_verify_ca",
+                    "must be true, false or sha256: and 64 hexadecimal digits",
+                )),
+            },
+            Some(_) => Err(invalid(
+                "redfish_verify_ca",
+                "must be true, false or sha256: and 64 hexadecimal digits",
+            )),
+        }
+    }
+
+    fn ipmi_target(&self, info: &Map<String, Value>) -> Result<ipmi::Target, InvalidDriverInfo> {
+        let raw = text(info, "ipmi_address")?.ok_or_else(|| missing("ipmi_address"))?;
+        let address: IpAddr =
+            raw.parse().map_err(|_| invalid("ipmi_address", "must be an IP address"))?;
+        let port = match number(info, "ipmi_port")? {
+            None => RMCP_PORT,
+            Some(port) => {
+                u16::try_from(port).map_err(|_| invalid("ipmi_port", "must be from 1 to 65535"))?
+            }
+        };
+        Ok(ipmi::Target {
+            address: SocketAddr::new(address, port),
+            username: text(info, "ipmi_username")?.unwrap_or_default().to_owned(),
+            password: SecretString::from(text(info, "ipmi_password")?.unwrap_or_default()),
+            cipher_suite: match number(info, "ipmi_cipher_suite")? {
+                None => None,
+                Some(3) => Some(ipmi::CipherSuite::Three),
+                Some(17) => Some(ipmi::CipherSuite::Seventeen),
+                Some(_) => {
+                    return Err(invalid(
+                        "ipmi_cipher_suite",
+                        "must be 3 or 17: the others are not safe",
+                    ));
+                }
+            },
+            privilege: match text(info, "ipmi_priv_level")? {
+                None | Some("ADMINISTRATOR") => ipmi::Privilege::Administrator,
+                Some("OPERATOR") => ipmi::Privilege::Operator,
+                Some("USER") => ipmi::Privilege::User,
+                Some(_) => {
+                    return Err(invalid(
+                        "ipmi_priv_level",
+                        "must be USER, OPERATOR or ADMINISTRATOR",
+                    ));
+                }
+            },
+            timeout: self.settings.request_timeout,
+        })
+    }
+
+    fn book(&self) -> std::sync::MutexGuard<'_, HashMap<NodeUuid, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fingerprint(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    node.driver.hash(&mut hasher);
+    node.driver_info.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn missing(key: &'static str) -> InvalidDriverInfo {
+    invalid(key, "is needed")
+}
+
+fn invalid(key: &'static str, problem: &str) -> InvalidDriverInfo {
+    InvalidDriverInfo { key, problem: problem.to_owned() }
+}
+
+fn text<'a>(
+    info: &'a Map<String, Value>,
+    key: &'static str,
+) -> Result<Option<&'a str>, InvalidDriverInfo> {
+    match info.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(invalid(key, "must be text")),
+    }
+}
+
+/// Numbers arrive as text too: `--driver-info ipmi_port=623`.
+fn number(info: &Map<String, Value>, key: &'static str) -> Result<Option<u64>, InvalidDriverInfo> {
+    let number = match info.get(key) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => number.as_u64(),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(_) => None,
+    };
+    number.map(Some).ok_or_else(|| invalid(key, "must be a number"))
+}

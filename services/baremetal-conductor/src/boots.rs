@@ -1,0 +1,464 @@
+//! Boots of the ramdisk: the script a machine is handed, the token its agent speaks with, what the agent reports.
+//!
+//! A MAC or an IP address is never identity. A boot script is handed out only for a capability that the DHCP answer to
+//! that machine carried; each script has a token of its own; heartbeats and inventories count only with it.
+
+use std::net::IpAddr;
+
+use agent_protocol::{AgentConfig, InspectionData, LookupAnswer, LookupNode, parameter};
+use baremetal_core::{
+    Boot, Inspected, Node, NodeIdent, NodeUuid, Port, Problem, Reason, State, Work, WorkUuid,
+};
+use baremetal_store::StoreError;
+use hardware::MacAddress;
+use jiff::Timestamp;
+use pxe::ipxe;
+use serde_json::{Map, Value};
+use tracing::{info, warn};
+use url::{Host, Url};
+
+use crate::handle::{Conductor, World};
+use crate::secrets::{Purpose, nonce};
+use crate::sightings::Side;
+
+/// An agent's report that it is there.
+pub use agent_protocol::Heartbeat;
+
+/// Why a machine did not get what it asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// Nothing of ours is known by that name, or its time has passed.
+    #[error("{what} not found")]
+    NotFound {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The capability or the token is wrong.
+    #[error("the token is not valid for this boot")]
+    Forbidden,
+    /// What was sent is not what it should be.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The store does not answer.
+    #[error("the store does not answer")]
+    Store(#[from] StoreError),
+}
+
+impl World {
+    /// Where a machine that boots by iPXE finds its script.
+    pub(crate) fn script_url(&self, node: &Node, work: &Work, mac: MacAddress) -> Option<Url> {
+        let (node, work, mac) = (node.id.to_string(), work.id.to_string(), mac.to_string());
+        let capability = self.key.derive(Purpose::BootScript, &[&node, &work, &mac]);
+        self.provisioning(&format!("boot/{node}/{work}/{mac}/{capability}/boot.ipxe"))
+    }
+
+    /// Where an unknown machine that may be discovered finds its script.
+    pub(crate) fn discovery_url(&self, mac: MacAddress) -> Option<Url> {
+        let mac = mac.to_string();
+        let capability = self.key.derive(Purpose::Discovery, &[&mac]);
+        self.provisioning(&format!("discover/{mac}/{capability}/boot.ipxe"))
+    }
+
+    /// A URL on the provisioning listener.
+    pub(crate) fn provisioning(&self, path: &str) -> Option<Url> {
+        self.settings.provisioning_url.as_ref().and_then(|base| base.join(path).ok())
+    }
+
+    /// Where the BMC finds the virtual CD of the work at hand; makes the boot it belongs to, once.
+    pub(crate) async fn medium(&self, node: &Node) -> Result<Result<Url, Problem>, StoreError> {
+        let boot = match self.boot_of_work(node).await? {
+            Some(boot) => boot,
+            None => {
+                let Some(work) = &node.work else { return Ok(Err(no_address())) };
+                let boot = new_boot(node.id, work.id);
+                self.store.save_boot(&boot).await?;
+                boot
+            }
+        };
+        let (node, work) = (boot.node.to_string(), boot.work.to_string());
+        let capability = self.key.derive(Purpose::BootMedium, &[&node, &work, &boot.nonce]);
+        let url = self.provisioning(&format!("media/{node}/{work}/{capability}/boot.iso"));
+        Ok(url.ok_or_else(no_address))
+    }
+
+    /// The kernel parameters of this boot.
+    async fn parameters(
+        &self,
+        node: &Node,
+        boot: &Boot,
+        port: Option<(MacAddress, Option<String>)>,
+    ) -> Vec<(String, Option<String>)> {
+        let set = |key: &str, value: String| (key.to_owned(), Some(value));
+        let mut parameters = self.settings.kernel_parameters.clone();
+        if let Some(base) = &self.settings.provisioning_url {
+            parameters
+                .push(set(parameter::API_URL, base.as_str().trim_end_matches('/').to_owned()));
+        }
+        parameters.push(set(parameter::AGENT_TOKEN, self.agent_token(boot)));
+        if node.work.as_ref().is_some_and(Work::inspects) {
+            let (id, work) = (boot.node.to_string(), boot.work.to_string());
+            let capability = self.key.derive(Purpose::Inventory, &[&id, &work, &boot.nonce]);
+            let url = self.provisioning(&format!(
+                "v1/continue_inspection?node_uuid={id}&capability={capability}"
+            ));
+            parameters
+                .extend(url.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
+        }
+        if let Some((mac, address)) = port {
+            parameters.push(set(
+                parameter::BOOT_INTERFACE,
+                format!("01-{}", mac.to_string().replace(':', "-")),
+            ));
+            parameters.extend(address.map(|address| set(parameter::STATIC_ADDRESS, address)));
+        }
+        parameters
+    }
+
+    /// The node, if it has this work at hand and that still waits for its machine to boot.
+    async fn awaited(&self, id: NodeUuid, work: WorkUuid) -> Result<Node, BootError> {
+        let what = "a boot that is waited for";
+        let node =
+            self.store.find_node(&NodeIdent::Id(id)).await?.ok_or(BootError::NotFound { what })?;
+        let awaited =
+            node.work.as_ref().is_some_and(|at_hand| at_hand.id == work && at_hand.awaits_boot());
+        if awaited { Ok(node) } else { Err(BootError::NotFound { what }) }
+    }
+
+    /// The address a machine without DHCP gives itself.
+    async fn static_address(&self, port: &Port) -> Option<String> {
+        let leases = self.settings.leases.as_ref()?;
+        let leased =
+            self.store.lease(port.address, leases.first, leases.last, &leases.reserved).await;
+        let address = leased.ok().flatten()?;
+        let router = leases.router.map_or(String::new(), |router| format!(",{router}"));
+        Some(format!("{address}/{}{router}", leases.prefix))
+    }
+}
+
+impl Conductor {
+    /// The iPXE script for the machine that asked with this capability. Every script has a token of its own.
+    pub async fn boot_script(
+        &self,
+        id: NodeUuid,
+        work: WorkUuid,
+        mac: MacAddress,
+        capability: &str,
+    ) -> Result<String, BootError> {
+        let world = &self.world;
+        let parts = [&*id.to_string(), &*work.to_string(), &*mac.to_string()];
+        if !world.key.verify(Purpose::BootScript, &parts, capability) {
+            return Err(BootError::Forbidden);
+        }
+        let node = world.awaited(id, work).await?;
+        let boot = Boot { script_at: Some(Timestamp::now()), ..new_boot(id, work) };
+        world.store.save_boot(&boot).await?;
+        world.sightings.note(id, Side::Http, "fetched its boot script");
+        info!(node.id = %id, "node {id} fetched its boot script");
+        let parameters = world.parameters(&node, &boot, Some((mac, None))).await;
+        self.ramdisk_script(&parameters)
+    }
+
+    /// The iPXE script of a machine nobody enrolled: it takes its inventory, and that is all.
+    pub async fn discovery_script(
+        &self,
+        mac: MacAddress,
+        capability: &str,
+    ) -> Result<String, BootError> {
+        let world = &self.world;
+        if world.settings.unknown_machines != crate::UnknownMachines::Discover {
+            return Err(BootError::NotFound { what: "a discovery" });
+        }
+        if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
+            return Err(BootError::Forbidden);
+        }
+        let mut parameters = world.settings.kernel_parameters.clone();
+        let back = world.provisioning(&format!("discover/{mac}/{capability}/inventory"));
+        let back =
+            back.map(|url| (parameter::INSPECTION_CALLBACK_URL.to_owned(), Some(url.to_string())));
+        parameters.extend(back);
+        let booted = format!("01-{}", mac.to_string().replace(':', "-"));
+        parameters.push((parameter::BOOT_INTERFACE.to_owned(), Some(booted)));
+        self.ramdisk_script(&parameters)
+    }
+
+    fn ramdisk_script(&self, parameters: &[(String, Option<String>)]) -> Result<String, BootError> {
+        let world = &self.world;
+        let (Some(kernel), Some(ramdisk)) =
+            (world.provisioning("ramdisk/kernel"), world.provisioning("ramdisk/ramdisk"))
+        else {
+            return Err(BootError::NotFound { what: "a provisioning address" });
+        };
+        let invalid = |problem: String| BootError::Invalid { field: "kernel_parameters", problem };
+        let arguments = parameters.iter().map(|(key, value)| match value {
+            Some(value) => ipxe::Argument::new(key, value),
+            None => ipxe::Argument::flag(key),
+        });
+        let arguments =
+            arguments.collect::<Result<Vec<_>, _>>().map_err(|error| invalid(error.to_string()))?;
+        let script = ipxe::Script::boot(&ipxe::Kernel { kernel, initrd: ramdisk, arguments });
+        Ok(script.map_err(|error| invalid(error.to_string()))?.to_string())
+    }
+
+    /// The kernel parameters of the virtual CD that was asked for with this capability.
+    pub async fn medium_parameters(
+        &self,
+        id: NodeUuid,
+        work: WorkUuid,
+        capability: &str,
+    ) -> Result<Vec<(String, Option<String>)>, BootError> {
+        let world = &self.world;
+        let boot = world.store.find_boot(id).await?.filter(|boot| boot.work == work);
+        let boot = boot.ok_or(BootError::NotFound { what: "a boot that is waited for" })?;
+        let parts = [&*id.to_string(), &*work.to_string(), &*boot.nonce];
+        if !world.key.verify(Purpose::BootMedium, &parts, capability) {
+            return Err(BootError::Forbidden);
+        }
+        let node = world.awaited(id, work).await?;
+        let port = world.store.ports_of(id).await?.into_iter().find(|port| port.pxe_enabled);
+        let port = match port {
+            Some(port) => Some((port.address, world.static_address(&port).await)),
+            None => None,
+        };
+        world.sightings.note(id, Side::Http, "its BMC fetched the boot medium");
+        Ok(world.parameters(&node, &boot, port).await)
+    }
+
+    /// The machine fetched one of the files everyone gets.
+    pub fn fetched(&self, mac: Option<MacAddress>, file: &str) {
+        if let Some(mac) = mac {
+            self.world.sightings.note_address(mac, Side::Http, format!("fetched {file}"));
+        }
+    }
+
+    /// Which node an agent runs on. Tells nothing that an agent could not do without, and no secret.
+    pub async fn lookup(
+        &self,
+        addresses: &[MacAddress],
+        node: Option<NodeUuid>,
+    ) -> Result<LookupAnswer, BootError> {
+        let world = &self.world;
+        let none =
+            BootError::NotFound { what: "a node with these addresses that waits for an agent" };
+        let id = match node {
+            Some(id) => id,
+            None => {
+                let filter = baremetal_core::PortFilter {
+                    addresses: addresses.to_vec(),
+                    ..Default::default()
+                };
+                let page = baremetal_core::Page {
+                    limit: 100,
+                    marker: None,
+                    sort: baremetal_core::PortSort::Id,
+                    descending: false,
+                };
+                let ports = world.store.list_ports(&filter, &page).await?;
+                let Some(first) = ports.first() else { return Err(none) };
+                if ports.iter().any(|port| port.node != first.node) {
+                    return Err(BootError::Invalid {
+                        field: "addresses",
+                        problem: "belong to several nodes".to_owned(),
+                    });
+                }
+                first.node
+            }
+        };
+        let Some(node) = world.store.find_node(&NodeIdent::Id(id)).await? else { return Err(none) };
+        if !node.work.as_ref().is_some_and(Work::boots_ramdisk) {
+            return Err(none);
+        }
+        let hints = node.properties.get("root_device").cloned();
+        let properties = hints
+            .map(|hints| Map::from_iter([("root_device".to_owned(), hints)]))
+            .unwrap_or_default();
+        Ok(LookupAnswer {
+            node: LookupNode {
+                uuid: id.to_string(),
+                properties,
+                instance_info: Map::new(),
+                driver_internal_info: Map::new(),
+                links: Vec::new(),
+            },
+            config: AgentConfig {
+                heartbeat_timeout: world.settings.heartbeat_timeout.as_secs(),
+                agent_token: Some("******".to_owned()),
+                agent_token_required: true,
+            },
+        })
+    }
+
+    /// An agent says that it is there, from `peer`.
+    pub async fn heartbeat(
+        &self,
+        id: NodeUuid,
+        beat: &Heartbeat,
+        peer: IpAddr,
+    ) -> Result<(), BootError> {
+        let world = &self.world;
+        let boot = world
+            .store
+            .find_boot(id)
+            .await?
+            .ok_or(BootError::NotFound { what: "a boot of this node" })?;
+        let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
+        let shown = beat.agent_token.as_deref().unwrap_or("");
+        if !world.key.verify(Purpose::AgentToken, &parts, shown) {
+            warn!(node.id = %id, "an agent at {peer} spoke for node {id} with a wrong token");
+            return Err(BootError::Forbidden);
+        }
+        check_callback(&beat.callback_url, peer)?;
+        let certificate = beat.agent_verify_ca.as_deref().unwrap_or("");
+        if certificate.is_empty() || certificate.len() > 16 << 10 {
+            let problem = "is needed: the agent's certificate, PEM".to_owned();
+            return Err(BootError::Invalid { field: "agent_verify_ca", problem });
+        }
+        let first = boot.callback_url.is_none();
+        if !first && boot.callback_url.as_deref() != Some(&*beat.callback_url) {
+            let problem = "must not change within a boot".to_owned();
+            return Err(BootError::Invalid { field: "callback_url", problem });
+        }
+        world.sightings.note(id, Side::Agent, format!("heartbeat from {peer}"));
+        let reported = Boot {
+            callback_url: Some(beat.callback_url.clone()),
+            certificate: Some(certificate.to_owned()),
+            agent_version: beat.agent_version.clone(),
+            seen_at: Some(Timestamp::now()),
+            ..boot
+        };
+        world.store.save_boot(&reported).await?;
+        if first {
+            info!(node.id = %id, "the agent of node {id} reports from {peer}");
+        }
+        self.wake(id);
+        Ok(())
+    }
+
+    /// An agent hands in its inventory.
+    pub async fn inspected(
+        &self,
+        id: NodeUuid,
+        capability: &str,
+        body: Map<String, Value>,
+    ) -> Result<(), BootError> {
+        let world = &self.world;
+        let none = || BootError::NotFound { what: "a node that waits for an inventory" };
+        let boot = world.store.find_boot(id).await?.ok_or_else(none)?;
+        let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
+        if !world.key.verify(Purpose::Inventory, &parts, capability) {
+            return Err(BootError::Forbidden);
+        }
+        let node = world.store.find_node(&NodeIdent::Id(id)).await?.ok_or_else(none)?;
+        if node.provision_state != State::InspectWait
+            || node.work.as_ref().is_none_or(|work| work.id != boot.work)
+        {
+            return Err(none());
+        }
+        let (inventory, plugin_data) = split(body)?;
+        let now = Timestamp::now();
+        world
+            .store
+            .save_inspected(&Inspected { node: id, at: now, inventory, plugin_data })
+            .await?;
+        world
+            .store
+            .save_boot(&Boot { inventory_at: Some(now), seen_at: Some(now), ..boot })
+            .await?;
+        world.sightings.note(id, Side::Agent, "sent its inventory");
+        self.wake(id);
+        Ok(())
+    }
+
+    /// A machine nobody enrolled hands in its inventory.
+    pub async fn discovered(
+        &self,
+        mac: MacAddress,
+        capability: &str,
+        body: Map<String, Value>,
+    ) -> Result<(), BootError> {
+        let world = &self.world;
+        if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
+            return Err(BootError::Forbidden);
+        }
+        let (inventory, plugin_data) = split(body)?;
+        let now = Timestamp::now();
+        let data = Some(serde_json::json!({"inventory": inventory, "plugin_data": plugin_data}));
+        let found = baremetal_core::Discovery { mac, first_seen_at: now, last_seen_at: now, data };
+        world.store.save_discovery(&found).await?;
+        info!(%mac, "an unknown machine with port {mac} sent its inventory");
+        Ok(())
+    }
+}
+
+fn new_boot(node: NodeUuid, work: WorkUuid) -> Boot {
+    Boot {
+        node,
+        work,
+        nonce: nonce(),
+        script_at: None,
+        inventory_at: None,
+        callback_url: None,
+        certificate: None,
+        agent_version: None,
+        seen_at: None,
+    }
+}
+
+fn no_address() -> Problem {
+    let cause =
+        "the service's configuration names no address on the provisioning network".to_owned();
+    Problem { reason: Reason::BadRequest, cause, transient: false }
+}
+
+/// An agent listens where it speaks from: anything else would make us call strangers.
+fn check_callback(raw: &str, peer: IpAddr) -> Result<(), BootError> {
+    let invalid =
+        |problem: &str| BootError::Invalid { field: "callback_url", problem: problem.to_owned() };
+    let url = Url::parse(raw).map_err(|_| invalid("is not a URL"))?;
+    if url.scheme() != "https" {
+        return Err(invalid("must be https"));
+    }
+    let host = match url.host() {
+        Some(Host::Ipv4(address)) => IpAddr::from(address),
+        Some(Host::Ipv6(address)) => IpAddr::from(address),
+        Some(Host::Domain(_)) | None => return Err(invalid("must name an address")),
+    };
+    if host.to_canonical() != peer.to_canonical() {
+        return Err(invalid("must be at the address the agent speaks from"));
+    }
+    Ok(())
+}
+
+/// The two parts in which an inventory is kept, after seeing that it is one.
+fn split(mut body: Map<String, Value>) -> Result<(Value, Value), BootError> {
+    let inventory = body.get("inventory").cloned().unwrap_or(Value::Null);
+    let whole = Value::Object(body.clone());
+    serde_json::from_value::<InspectionData>(whole)
+        .map_err(|error| BootError::Invalid { field: "inventory", problem: error.to_string() })?;
+    body.remove("inventory");
+    Ok((inventory, Value::Object(body)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(callback: &str, want: bool) {
+        assert_eq!(check_callback(callback, [10, 0, 0, 7].into()).is_ok(), want, "{callback}");
+    }
+
+    #[test]
+    fn an_agent_is_called_back_only_where_it_speaks_from() {
+        check("https://10.0.0.7:9999", true);
+        check("https://10.0.0.8:9999", false);
+        check("http://10.0.0.7:9999", false);
+        check("https://metadata.internal:9999", false);
+        check("https://[::ffff:10.0.0.7]:9999", true);
+        check("file:///etc/passwd", false);
+    }
+}

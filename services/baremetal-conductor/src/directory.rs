@@ -1,0 +1,137 @@
+//! What a machine that asks by DHCP is answered.
+
+use async_trait::async_trait;
+use baremetal_core::{BootInterface, Node, NodeIdent, Port, Work};
+use baremetal_store::StoreError;
+use hardware::MacAddress;
+use jiff::Timestamp;
+use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Sighting};
+use tracing::{error, info};
+use url::Url;
+
+use crate::UnknownMachines;
+use crate::handle::Conductor;
+use crate::problem::chain;
+use crate::sightings::Side;
+
+#[async_trait]
+impl Directory for Conductor {
+    async fn decide(&self, client: &Client) -> Decision {
+        match self.answer(client).await {
+            Ok(decision) => decision,
+            Err(error) => {
+                error!(error = chain(&error), "cannot answer the DHCP client {}", client.mac);
+                Decision::Ignore { reason: "the store does not answer".to_owned() }
+            }
+        }
+    }
+
+    fn saw(&self, client: MacAddress, sighting: Sighting) {
+        let (side, what) = match sighting {
+            Sighting::DhcpDiscover => (Side::Dhcp, "looks for a DHCP server".to_owned()),
+            Sighting::DhcpOffered { address, boot_file } => {
+                let address =
+                    address.map_or("no address".to_owned(), |address| address.to_string());
+                let boot_file = boot_file.unwrap_or_else(|| "nothing to boot".to_owned());
+                (
+                    Side::Dhcp,
+                    format!("was offered {address} and {}", without_capability(&boot_file)),
+                )
+            }
+            Sighting::DhcpRefused { reason } => (Side::Dhcp, format!("was refused: {reason}")),
+            Sighting::DhcpAcked { address } => (Side::Dhcp, format!("has the address {address}")),
+            Sighting::DhcpDeclined { .. } => {
+                (Side::Dhcp, "found its address in use by another".to_owned())
+            }
+            Sighting::TftpRead { file } => (Side::Tftp, format!("began to load {file}")),
+            Sighting::TftpDone { file, bytes } => {
+                (Side::Tftp, format!("loaded {file}, {bytes} bytes"))
+            }
+            Sighting::TftpFailed { file, reason } => {
+                (Side::Tftp, format!("did not get {file}: {reason}"))
+            }
+        };
+        self.world.sightings.note_address(client, side, what);
+    }
+}
+
+impl Conductor {
+    async fn answer(&self, client: &Client) -> Result<Decision, StoreError> {
+        let world = &self.world;
+        let Some(port) = world.store.find_port_by_address(client.mac).await? else {
+            return self.answer_stranger(client).await;
+        };
+        let Some(node) = world.store.find_node(&NodeIdent::Id(port.node)).await? else {
+            return Ok(Decision::Ignore { reason: "its node is gone".to_owned() });
+        };
+        world.sightings.owns(node.id, client.mac);
+        let lease = self.lease(&port, &node).await?;
+        let boot = work_to_boot(&node, &port).and_then(|work| {
+            let script = || world.script_url(&node, work, client.mac);
+            self.boot_file(client, script)
+        });
+        Ok(Decision::Answer { lease, boot })
+    }
+
+    /// A machine nobody enrolled is noted, and never installed.
+    async fn answer_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
+        let world = &self.world;
+        if client.kind == ClientKind::Other {
+            return Ok(Decision::Ignore { reason: "its address is no port's".to_owned() });
+        }
+        world.store.touch_discovery(client.mac, Timestamp::now()).await?;
+        match world.settings.unknown_machines {
+            UnknownMachines::Refuse => {
+                info!(mac = %client.mac, "an unknown machine with port {} asks for a boot and is refused", client.mac);
+                Ok(Decision::Ignore {
+                    reason: "its address is no port's, and unknown machines are refused".to_owned(),
+                })
+            }
+            UnknownMachines::Discover => {
+                let lease = self.leased(client.mac, None).await?;
+                let boot = self.boot_file(client, || world.discovery_url(client.mac));
+                Ok(Decision::Answer { lease, boot })
+            }
+        }
+    }
+
+    /// The boot file for a client: its script once it is iPXE, iPXE before.
+    fn boot_file(&self, client: &Client, script: impl FnOnce() -> Option<Url>) -> Option<BootFile> {
+        if client.kind == ClientKind::Ipxe {
+            return script().map(|url| BootFile::Http { url });
+        }
+        Loader::boot_file(client, &self.world.provisioning("ipxe/")?)
+    }
+
+    async fn lease(&self, port: &Port, node: &Node) -> Result<Option<Lease>, StoreError> {
+        self.leased(port.address, node.name.as_ref().map(ToString::to_string)).await
+    }
+
+    async fn leased(
+        &self,
+        mac: MacAddress,
+        hostname: Option<String>,
+    ) -> Result<Option<Lease>, StoreError> {
+        let Some(leases) = &self.world.settings.leases else { return Ok(None) };
+        let address =
+            self.world.store.lease(mac, leases.first, leases.last, &leases.reserved).await?;
+        if address.is_none() {
+            error!(%mac, "no address is left between {} and {}", leases.first, leases.last);
+        }
+        Ok(address.map(|address| Lease { address, hostname }))
+    }
+}
+
+/// The work for which the node's machine is to boot the ramdisk from this port, if there is any.
+fn work_to_boot<'a>(node: &'a Node, port: &Port) -> Option<&'a Work> {
+    let by_network = match node.boot_interface() {
+        BootInterface::Ipxe | BootInterface::HttpIpxe => port.pxe_enabled,
+        BootInterface::VirtualMedia | BootInterface::Fake => false,
+    };
+    node.work.as_ref().filter(|work| by_network && work.awaits_boot())
+}
+
+/// A script's URL holds a capability, which belongs into no explanation.
+fn without_capability(boot_file: &str) -> &str {
+    if boot_file.ends_with(".ipxe") { "its boot script" } else { boot_file }
+}

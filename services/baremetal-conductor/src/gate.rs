@@ -1,0 +1,210 @@
+//! One BMC's gate: a token bucket, and a rest after errors. BMCs are slow little computers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bmc::{
+    Bmc, BmcError, Boot, IdentifyLight, Inspection, LogEntry, Power, Reading, Sensors, VirtualMedia,
+};
+use hardware::{BootDevice, BootOverride, Inventory, PowerChange, PowerState};
+use tokio::time::{Instant, sleep_until};
+use url::Url;
+
+use crate::BmcSettings;
+
+/// The longest rest after errors.
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// Lets requests through at the pace a BMC can bear.
+pub(crate) struct Gate {
+    every: Duration,
+    slack: Duration,
+    pace: Mutex<Pace>,
+}
+
+struct Pace {
+    /// When the bucket will be full again: the virtual scheduling form of a token bucket.
+    full_at: Instant,
+    /// No request before this, after errors.
+    rest_until: Instant,
+    /// Errors in a row.
+    errors: u32,
+}
+
+impl Gate {
+    pub(crate) fn new(settings: &BmcSettings) -> Self {
+        let every = Duration::from_secs(1) / settings.requests_per_second.max(1);
+        let now = Instant::now();
+        let pace = Mutex::new(Pace { full_at: now, rest_until: now, errors: 0 });
+        Gate { every, slack: every * settings.burst.max(1), pace }
+    }
+
+    /// Waits for the request's turn.
+    async fn pass(&self) {
+        let due = {
+            let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            pace.full_at = pace.full_at.max(now) + self.every;
+            let earliest = pace.full_at.checked_sub(self.slack).unwrap_or(now);
+            earliest.max(pace.rest_until)
+        };
+        sleep_until(due).await;
+    }
+
+    /// Learns from an answer.
+    fn learn<T>(&self, answer: &Result<T, BmcError>) {
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        if answer.as_ref().is_err_and(BmcError::is_transient) {
+            let rest = Duration::from_millis(250) * 2_u32.pow(pace.errors.min(7));
+            pace.errors += 1;
+            pace.rest_until = Instant::now() + rest.min(LONGEST_REST);
+        } else {
+            pace.errors = 0;
+        }
+    }
+}
+
+/// `bmc`, with every request through `gate`.
+pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
+    let through = |gate: &Arc<Gate>| gate.clone();
+    Bmc {
+        power: Arc::new(Gated { inner: bmc.power, gate: through(&gate) }),
+        boot: Arc::new(Gated { inner: bmc.boot, gate: through(&gate) }),
+        media: bmc
+            .media
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn VirtualMedia>),
+        inspection: bmc
+            .inspection
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Inspection>),
+        sensors: bmc
+            .sensors
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Sensors>),
+    }
+}
+
+struct Gated<T: ?Sized> {
+    inner: Arc<T>,
+    gate: Arc<Gate>,
+}
+
+impl<T: ?Sized> Gated<T> {
+    async fn through<A>(
+        &self,
+        request: impl Future<Output = Result<A, BmcError>>,
+    ) -> Result<A, BmcError> {
+        self.gate.pass().await;
+        let answer = request.await;
+        self.gate.learn(&answer);
+        answer
+    }
+}
+
+#[async_trait]
+impl Power for Gated<dyn Power> {
+    async fn state(&self) -> Result<PowerState, BmcError> {
+        self.through(self.inner.state()).await
+    }
+
+    async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
+        self.through(self.inner.request(change)).await
+    }
+}
+
+#[async_trait]
+impl Boot for Gated<dyn Boot> {
+    async fn get(&self) -> Result<Option<BootOverride>, BmcError> {
+        self.through(self.inner.get()).await
+    }
+
+    async fn set(&self, wanted: BootOverride) -> Result<(), BmcError> {
+        self.through(self.inner.set(wanted)).await
+    }
+
+    async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
+        self.through(self.inner.supported()).await
+    }
+}
+
+#[async_trait]
+impl VirtualMedia for Gated<dyn VirtualMedia> {
+    async fn insert(&self, url: &Url) -> Result<(), BmcError> {
+        self.through(self.inner.insert(url)).await
+    }
+
+    async fn eject(&self) -> Result<(), BmcError> {
+        self.through(self.inner.eject()).await
+    }
+}
+
+#[async_trait]
+impl Inspection for Gated<dyn Inspection> {
+    async fn inventory(&self) -> Result<Inventory, BmcError> {
+        self.through(self.inner.inventory()).await
+    }
+}
+
+#[async_trait]
+impl Sensors for Gated<dyn Sensors> {
+    async fn readings(&self) -> Result<Vec<Reading>, BmcError> {
+        self.through(self.inner.readings()).await
+    }
+
+    async fn event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
+        self.through(self.inner.event_log(limit)).await
+    }
+
+    async fn identify(&self, light: IdentifyLight) -> Result<(), BmcError> {
+        self.through(self.inner.identify(light)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(requests_per_second: u32, burst: u32) -> Gate {
+        Gate::new(&BmcSettings {
+            request_timeout: Duration::from_secs(1),
+            requests_per_second,
+            burst,
+            allow_unverified: false,
+            authorities: Vec::new(),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_passes_at_once_and_the_rest_at_the_pace() {
+        let gate = gate(10, 5);
+        let begun = Instant::now();
+        for _ in 0..5 {
+            gate.pass().await;
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        for _ in 0..10 {
+            gate.pass().await;
+        }
+        assert_eq!(begun.elapsed().as_millis() / 100, 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn errors_in_a_row_make_longer_rests() {
+        let gate = gate(1000, 100);
+        let busy = || {
+            Err::<(), _>(BmcError::Busy { host: "bmc".to_owned(), reason: "slow down".to_owned() })
+        };
+        let mut rests = Vec::new();
+        for _ in 0..3 {
+            gate.learn(&busy());
+            let begun = Instant::now();
+            gate.pass().await;
+            rests.push(begun.elapsed().as_millis());
+        }
+        assert_eq!(rests, [250, 500, 1000]);
+        gate.learn(&Ok(()));
+        gate.learn(&busy());
+        let begun = Instant::now();
+        gate.pass().await;
+        assert_eq!(begun.elapsed().as_millis(), 250);
+    }
+}

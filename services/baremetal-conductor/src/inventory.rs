@@ -1,0 +1,151 @@
+//! Keeping what an inspection found.
+
+use agent_protocol::InspectionData;
+use baremetal_core::{Failure, Node, Port, PortUuid, Reason, note_bmc_inventory, note_inventory};
+use baremetal_store::StoreError;
+use hardware::{Inventory, MacAddress};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::{info, warn};
+
+use crate::handle::World;
+use crate::turn::TurnError;
+
+impl World {
+    /// The node as its agent's inventory, which has arrived, tells it. New ports are kept at once: doing so twice is harmless.
+    pub(crate) async fn take_inventory(
+        &self,
+        node: &Node,
+    ) -> Result<Result<Node, Failure>, TurnError> {
+        let lost = || Failure::new(Reason::StepFailed, "the inventory cannot be read");
+        let Some(found) = self.store.find_inspected(node.id).await? else { return Ok(Err(lost())) };
+        let mut whole = found.plugin_data.as_object().cloned().unwrap_or_default();
+        whole.insert("inventory".to_owned(), found.inventory);
+        let Ok(data) = serde_json::from_value::<InspectionData>(Value::Object(whole)) else {
+            return Ok(Err(lost()));
+        };
+        if let Some(error) = data.error.as_deref().filter(|error| !error.is_empty()) {
+            let error: String = error.chars().filter(|c| !c.is_control()).take(1000).collect();
+            return Ok(Err(Failure::new(
+                Reason::StepFailed,
+                format!("the agent could not inspect: {error}"),
+            )));
+        }
+        let (told, macs) = note_inventory(node, &data);
+        self.add_ports(node, &macs).await?;
+        Ok(Ok(told))
+    }
+
+    /// The node as its BMC tells it. A machine without ports gets those the BMC knows, to boot from.
+    pub(crate) async fn take_bmc_inventory(
+        &self,
+        node: &Node,
+        inventory: &Inventory,
+    ) -> Result<Node, TurnError> {
+        let (told, macs) = note_bmc_inventory(node, inventory);
+        if self.store.ports_of(node.id).await?.is_empty() {
+            self.add_ports(node, &macs).await?;
+        }
+        let whole = serde_json::json!({ "bmc": inventory });
+        info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "the BMC told its inventory");
+        if node.inspect_interface() == baremetal_core::InspectInterface::Redfish {
+            let now = Timestamp::now();
+            let found = baremetal_core::Inspected {
+                node: node.id,
+                at: now,
+                inventory: agent_inventory(inventory),
+                plugin_data: whole,
+            };
+            self.store.save_inspected(&found).await?;
+        }
+        Ok(told)
+    }
+
+    /// Adds the ports that are not there yet. An address that is another node's is left alone.
+    async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), TurnError> {
+        for mac in macs {
+            match self.store.insert_port(&port(node, *mac)).await {
+                Ok(()) => info!(node.id = %node.id, %mac, "node {} has a port {mac}", node.id),
+                Err(StoreError::Duplicate { .. }) => {
+                    let owner = self.store.find_port_by_address(*mac).await?.map(|port| port.node);
+                    if owner.is_some_and(|owner| owner != node.id) {
+                        warn!(node.id = %node.id, %mac, "node {} has a port {mac} that is another node's", node.id);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn port(node: &Node, address: MacAddress) -> Port {
+    Port {
+        id: PortUuid::new_v4(),
+        version: 1,
+        created_at: Timestamp::now(),
+        updated_at: None,
+        node: node.id,
+        address,
+        name: None,
+        description: None,
+        pxe_enabled: true,
+        local_link_connection: Map::new(),
+        physical_network: None,
+        portgroup: None,
+        is_smartnic: false,
+        extra: Map::new(),
+    }
+}
+
+/// What a BMC tells, in the form of an agent's inventory: the form the API shows.
+fn agent_inventory(inventory: &Inventory) -> Value {
+    let found = agent_protocol::Inventory {
+        interfaces: inventory.nics.iter().map(interface).collect(),
+        cpu: agent_protocol::Cpu {
+            model_name: inventory.processor.model.clone().unwrap_or_default(),
+            count: inventory.processor.threads.unwrap_or(0),
+            architecture: inventory.processor.architecture.clone().unwrap_or_default(),
+            socket_count: inventory.processor.sockets,
+            ..Default::default()
+        },
+        disks: inventory.disks.iter().map(disk).collect(),
+        memory: agent_protocol::Memory {
+            total: inventory.memory_mib.unwrap_or(0) << 20,
+            physical_mb: inventory.memory_mib,
+        },
+        system_vendor: agent_protocol::SystemVendor {
+            product_name: inventory.model.clone().unwrap_or_default(),
+            serial_number: inventory.serial_number.clone().unwrap_or_default(),
+            manufacturer: inventory.manufacturer.clone().unwrap_or_default(),
+            ..Default::default()
+        },
+        boot: agent_protocol::Boot {
+            current_boot_mode: inventory.boot_mode.map(|mode| mode.to_string()).unwrap_or_default(),
+            pxe_interface: None,
+        },
+        ..Default::default()
+    };
+    serde_json::to_value(found).unwrap_or(Value::Null)
+}
+
+fn interface(nic: &hardware::Nic) -> agent_protocol::Interface {
+    agent_protocol::Interface {
+        name: nic.name.clone(),
+        mac_address: Some(nic.mac.to_string()),
+        has_carrier: nic.link_up.unwrap_or(false),
+        speed_mbps: nic.speed_mbps,
+        ..Default::default()
+    }
+}
+
+fn disk(disk: &hardware::Disk) -> agent_protocol::Disk {
+    agent_protocol::Disk {
+        name: disk.name.clone(),
+        model: disk.model.clone(),
+        size: disk.size_bytes.unwrap_or(0),
+        rotational: disk.rotational.unwrap_or(false),
+        serial: disk.serial_number.clone(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+
+mod agents;
+mod bmcs;
+mod boots;
+mod config_drive;
+mod directory;
+mod fake;
+mod gate;
+mod handle;
+mod inventory;
+mod observe;
+mod perform;
+mod problem;
+mod racks;
+mod secrets;
+mod settings;
+mod sightings;
+mod sweep;
+mod turn;
+
+pub use boots::{BootError, Heartbeat};
+pub use handle::{Conductor, RunError, StartError};
+pub use secrets::ServiceKey;
+pub use settings::{BmcSettings, Leases, Settings, SweepSettings, UnknownMachines};
+pub use sightings::{LastSeen, Sighting};

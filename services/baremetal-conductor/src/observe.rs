@@ -1,0 +1,98 @@
+//! Looking at a node's machine: only at what the task at hand needs.
+
+use baremetal_core::{AgentSeen, Boot, Node, Observed, PowerSeen, Task, Work};
+use baremetal_store::StoreError;
+use tracing::debug;
+
+use crate::agents;
+use crate::handle::World;
+use crate::problem;
+use crate::secrets::Purpose;
+use crate::sightings::Side;
+
+impl World {
+    /// What can be seen of the node's machine now.
+    pub(crate) async fn observe(&self, node: &Node) -> Result<Observed, StoreError> {
+        let mut seen = Observed {
+            power: PowerSeen::NotAsked,
+            agent: AgentSeen::Absent,
+            inventory: false,
+            watching_since: self.watching_since,
+        };
+        let task = node.work.as_ref().and_then(Work::task);
+        match task {
+            Some(Task::TryBmc | Task::Power(_)) => seen.power = self.look_at_power(node).await,
+            Some(Task::AwaitInventory) => {
+                seen.inventory =
+                    self.boot_of_work(node).await?.is_some_and(|boot| boot.inventory_at.is_some());
+            }
+            Some(Task::AwaitAgent) => {
+                let reported =
+                    self.boot_of_work(node).await?.is_some_and(|boot| boot.callback_url.is_some());
+                seen.agent = if reported { AgentSeen::Present } else { AgentSeen::Absent };
+            }
+            Some(Task::Agent(_)) => seen.agent = self.look_at_agent(node).await?,
+            Some(Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk) => {}
+            None if node.power_request.is_some() => seen.power = self.look_at_power(node).await,
+            None => {}
+        }
+        Ok(seen)
+    }
+
+    /// The newest boot of the node's machine, if it is part of the work at hand.
+    pub(crate) async fn boot_of_work(&self, node: &Node) -> Result<Option<Boot>, StoreError> {
+        let Some(work) = &node.work else { return Ok(None) };
+        let boot = self.store.find_boot(node.id).await?;
+        Ok(boot.filter(|boot| boot.work == work.id))
+    }
+
+    /// The token of the agent that this boot brings up.
+    pub(crate) fn agent_token(&self, boot: &Boot) -> String {
+        let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
+        self.key.derive(Purpose::AgentToken, &parts)
+    }
+
+    async fn look_at_power(&self, node: &Node) -> PowerSeen {
+        let bmc = match self.bmcs.of(node) {
+            Ok(bmc) => bmc,
+            Err(invalid) => return PowerSeen::Failed(invalid.into()),
+        };
+        match bmc.power.state().await {
+            Ok(state) => {
+                self.sightings.note(node.id, Side::Bmc, state.as_str());
+                PowerSeen::Is(state)
+            }
+            Err(error) => {
+                let problem = problem::of_bmc(&error);
+                debug!(problem = %problem.cause, "the BMC does not tell the power state");
+                self.sightings.note(node.id, Side::Bmc, &*problem.cause);
+                PowerSeen::Failed(problem)
+            }
+        }
+    }
+
+    async fn look_at_agent(&self, node: &Node) -> Result<AgentSeen, StoreError> {
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(AgentSeen::Absent) };
+        if boot.callback_url.is_none() {
+            return Ok(AgentSeen::Absent);
+        }
+        match self.agents.commands(&boot, &self.agent_token(&boot)).await {
+            Ok(commands) => {
+                self.set_progress(node.id, agents::progress(&commands));
+                let running = commands.last().map_or("idle", |command| &*command.command_name);
+                self.sightings.note(
+                    node.id,
+                    Side::Agent,
+                    format!("answered; last command: {running}"),
+                );
+                Ok(AgentSeen::Commands(commands.iter().map(agents::seen).collect()))
+            }
+            Err(error) => {
+                let since = self.sightings.of(node.id).agent.map(|seen| seen.at).or(boot.seen_at);
+                let since = since.unwrap_or(self.watching_since);
+                debug!(problem = %error, "the agent does not answer");
+                Ok(AgentSeen::Silent { since, problem: error.problem() })
+            }
+        }
+    }
+}

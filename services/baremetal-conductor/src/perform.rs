@@ -1,0 +1,249 @@
+//! Acting on a machine. Everything here may be done twice.
+
+use agent_protocol::{ImageInfo, name, step};
+use baremetal_core::{
+    Action, AgentCommand, AgentSeen, BootInterface, Driver, Node, Observed, Problem, Reason, image,
+};
+use bmc::{Bmc, BmcError};
+use hardware::{BootDevice, BootMode, BootOverride, Persistence, PowerChange};
+use jiff::Timestamp;
+use reconcile::Requeue;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use crate::config_drive;
+use crate::handle::World;
+use crate::problem;
+use crate::sightings::Side;
+use crate::turn::TurnError;
+
+/// What came of an action: when to look again, or a difficulty.
+type Performed = Result<Result<Requeue, Problem>, TurnError>;
+
+impl World {
+    /// Does `action`, and records what has to be recorded before and after it.
+    pub(crate) async fn perform(&self, node: &Node, action: Action, seen: &Observed) -> Performed {
+        let bmc = match self.bmcs.of(node) {
+            Ok(bmc) => bmc,
+            Err(invalid) => return Ok(Err(invalid.into())),
+        };
+        match action {
+            Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
+            Action::ReadInventory => self.read_inventory(node, &bmc).await,
+            Action::BootRamdisk => self.boot_ramdisk(node, &bmc).await,
+            Action::BootDisk => self.boot_disk(node, &bmc).await,
+            Action::Command(command) => self.command(node, command, seen).await,
+        }
+    }
+
+    async fn request_power(&self, node: &Node, bmc: &Bmc, change: PowerChange) -> Performed {
+        let now = Timestamp::now();
+        let mut asked = node.clone();
+        match (&mut asked.work, &mut asked.power_request) {
+            (Some(work), _) => work.asked_at = Some(now),
+            (None, Some(request)) => request.asked_at = Some(now),
+            (None, None) => {}
+        }
+        self.record(node, asked, &[]).await?;
+        match bmc.power.request(change).await {
+            Ok(()) => {
+                self.sightings.note(
+                    node.id,
+                    Side::Bmc,
+                    format!("accepted {}", Action::RequestPower(change).name()),
+                );
+                // Most machines have done it by now; the next look tells.
+                Ok(Ok(Requeue::Now))
+            }
+            Err(error) => Ok(Err(self.note_bmc(node, &error))),
+        }
+    }
+
+    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Performed {
+        let Some(inspection) = &bmc.inspection else { return self.next_task(node).await.map(Ok) };
+        // Every answer in time, and hundreds of them: the whole has a limit of its own.
+        let inventory = match timeout(self.settings.timeouts.bmc, inspection.inventory()).await {
+            Ok(Ok(inventory)) => inventory,
+            Ok(Err(error)) => return Ok(Err(self.note_bmc(node, &error))),
+            Err(_) => {
+                let cause = "the BMC takes too long to tell its inventory".to_owned();
+                return Ok(Err(Problem { reason: Reason::BmcUnreachable, cause, transient: true }));
+            }
+        };
+        let told = self.take_bmc_inventory(node, &inventory).await?;
+        self.next_task(&told).await.map(Ok)
+    }
+
+    async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Performed {
+        let device = match node.boot_interface() {
+            BootInterface::Ipxe => BootDevice::Pxe,
+            BootInterface::HttpIpxe => BootDevice::Http,
+            BootInterface::VirtualMedia => BootDevice::Cdrom,
+            BootInterface::Fake => return self.next_task(node).await.map(Ok),
+        };
+        if node.boot_interface() == BootInterface::VirtualMedia {
+            let Some(media) = &bmc.media else { return Ok(Err(cannot("take a virtual CD"))) };
+            let url = match self.medium(node).await? {
+                Ok(url) => url,
+                Err(problem) => return Ok(Err(problem)),
+            };
+            if let Err(error) = media.insert(&url).await {
+                return Ok(Err(self.note_bmc(node, &error)));
+            }
+        }
+        let wanted = BootOverride { device, persistence: Persistence::Once, mode: boot_mode(node) };
+        if let Err(error) = bmc.boot.set(wanted).await {
+            return Ok(Err(self.note_bmc(node, &error)));
+        }
+        self.sightings.note(node.id, Side::Bmc, format!("accepted {device} as the next boot"));
+        self.next_task(node).await.map(Ok)
+    }
+
+    async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Performed {
+        if node.boot_interface() == BootInterface::VirtualMedia
+            && let Some(media) = &bmc.media
+            && let Err(error) = media.eject().await
+        {
+            return Ok(Err(self.note_bmc(node, &error)));
+        }
+        let set = async |persistence| {
+            let wanted =
+                BootOverride { device: BootDevice::Disk, persistence, mode: boot_mode(node) };
+            bmc.boot.set(wanted).await
+        };
+        let answer = match set(Persistence::Continuous).await {
+            // Some BMCs know overrides for the next boot only; their firmware's own order begins with the disk.
+            Err(BmcError::Unsupported { .. }) => set(Persistence::Once).await,
+            answered => answered,
+        };
+        if let Err(error) = answer {
+            return Ok(Err(self.note_bmc(node, &error)));
+        }
+        self.next_task(node).await.map(Ok)
+    }
+
+    async fn command(&self, node: &Node, command: AgentCommand, seen: &Observed) -> Performed {
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(Ok(Requeue::Now)) };
+        let AgentSeen::Commands(given) = &seen.agent else { return Ok(Ok(Requeue::Now)) };
+        let (name, params) = match self.request_of(node, command).await? {
+            Ok(request) => request,
+            Err(problem) => return Ok(Err(problem)),
+        };
+
+        // The intent first: should we be interrupted, the agent's list tells whether the command arrived.
+        let mut intended = node.clone();
+        if let Some(work) = &mut intended.work {
+            work.intent = Some(given.len());
+        }
+        self.record(node, intended, &[]).await?;
+
+        match self.agents.give(&boot, &self.agent_token(&boot), name, params).await {
+            Ok(_) => Ok(Ok(Requeue::After(self.settings.timeouts.poll_every))),
+            Err(error) => Ok(Err(error.problem())),
+        }
+    }
+
+    /// A command as the agent's protocol has it.
+    async fn request_of(
+        &self,
+        node: &Node,
+        command: AgentCommand,
+    ) -> Result<Result<(&'static str, Map<String, Value>), Problem>, TurnError> {
+        let ports = self.store.ports_of(node.id).await?;
+        let ports: Vec<Value> =
+            ports.iter().map(|port| json!({"uuid": port.id, "address": port.address})).collect();
+        let known = json!({
+            "uuid": node.id,
+            "properties": node.properties,
+            "instance_info": {},
+            "driver_internal_info": {},
+        });
+        let request = match command {
+            AgentCommand::EraseMetadata => clean_step(step::ERASE_DEVICES_METADATA, known, ports),
+            AgentCommand::EraseDisks => clean_step(step::ERASE_DEVICES, known, ports),
+            AgentCommand::WriteImage => {
+                let image = match image(node) {
+                    Ok(image) => image,
+                    Err(refusal) => {
+                        let cause = refusal.to_string();
+                        return Ok(Err(Problem {
+                            reason: Reason::BadRequest,
+                            cause,
+                            transient: false,
+                        }));
+                    }
+                };
+                let info = ImageInfo {
+                    id: image.url.clone(),
+                    urls: vec![image.url],
+                    disk_format: image.format,
+                    os_hash_algo: image.algorithm,
+                    os_hash_value: image.value,
+                    node_uuid: node.id.to_string(),
+                    image_type: "whole-disk".to_owned(),
+                    image_ca: image.ca,
+                };
+                let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
+                let drive = match drive {
+                    Ok(drive) => drive,
+                    Err(error) => {
+                        let cause = format!("instance_info/configdrive: {error}");
+                        return Ok(Err(Problem {
+                            reason: Reason::BadRequest,
+                            cause,
+                            transient: false,
+                        }));
+                    }
+                };
+                let args = json!({"image_info": info, "configdrive": drive});
+                let step = json!({"interface": "deploy", "step": step::WRITE_IMAGE, "args": args});
+                (
+                    name::EXECUTE_DEPLOY_STEP,
+                    json!({"step": step, "node": known, "ports": ports, "deploy_version": null}),
+                )
+            }
+            AgentCommand::SetNextBoot => {
+                let mode = node.boot_mode.map(BootMode::as_str);
+                (name::INSTALL_BOOTLOADER, json!({"root_uuid": null, "target_boot_mode": mode}))
+            }
+            AgentCommand::Sync => (name::SYNC, json!({})),
+        };
+        let (name, Value::Object(params)) = request else { return Ok(Ok((request.0, Map::new()))) };
+        Ok(Ok((name, params)))
+    }
+
+    /// Remembers what the BMC said, for explanations.
+    fn note_bmc(&self, node: &Node, error: &BmcError) -> Problem {
+        let problem = problem::of_bmc(error);
+        self.sightings.note(node.id, Side::Bmc, &*problem.cause);
+        problem
+    }
+}
+
+/// One step of a cleaning, as the agent's protocol has it.
+fn clean_step(step: &str, node: Value, ports: Vec<Value>) -> (&'static str, Value) {
+    let step = json!({"interface": "deploy", "step": step, "args": {}});
+    (
+        name::EXECUTE_CLEAN_STEP,
+        json!({"step": step, "node": node, "ports": ports, "clean_version": null}),
+    )
+}
+
+fn cannot(what: &str) -> Problem {
+    Problem {
+        reason: Reason::BmcFailed,
+        cause: format!("this BMC cannot {what}"),
+        transient: false,
+    }
+}
+
+/// The boot mode a BMC has to be told beside the device.
+///
+/// IPMI's boot options say in the same breath whether the boot is by UEFI (IPMI 2.0 §28.13): without it a UEFI machine
+/// is told to boot by BIOS. Redfish leaves the mode as it is when it is not named.
+fn boot_mode(node: &Node) -> Option<BootMode> {
+    match node.driver {
+        Driver::Ipmi => node.boot_mode,
+        Driver::Redfish | Driver::FakeHardware => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! Bringing racks up: asks of their machines what comes next, under each rack's limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use baremetal_core::{
+    Node, NodeFilter, NodeSort, Page, Rack, RackGoal, Verb, WorkUuid, ask, check_deploy, plan_rack,
+};
+use baremetal_store::StoreError;
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use tokio::time::{interval, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::handle::{RunError, World};
+use crate::problem::chain;
+
+/// How often racks are looked at when nothing happens.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How long changes are gathered before racks are looked at.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// How many nodes are read at a time.
+const PAGE: u32 = 1000;
+
+/// Brings racks up until `stop` is cancelled.
+pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+    let mut due = interval(LOOK_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = world.rack_changed.notified() => sleep(GATHER).await,
+            _ = due.tick() => {}
+        }
+        if let Err(error) = look(&world).await {
+            warn!(error = chain(&error), "racks cannot be brought up now");
+        }
+    }
+}
+
+async fn look(world: &World) -> Result<(), StoreError> {
+    for (name, document, _) in world.store.list_racks().await? {
+        let Ok(Rack { goal: Some(goal), .. }) = serde_json::from_value::<Rack>(document) else {
+            continue;
+        };
+        let nodes = world.nodes_of_rack(&name).await?;
+        for (id, verb) in plan_rack(&goal, &nodes) {
+            let Some(node) = nodes.iter().find(|node| node.id == id) else { continue };
+            match begin(world, &goal, node, verb).await {
+                // Someone else was faster: the next look sees what is there then.
+                Ok(()) | Err(StoreError::Stale) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn begin(world: &World, goal: &RackGoal, node: &Node, verb: Verb) -> Result<(), StoreError> {
+    let now = Timestamp::now();
+    let mut node = node.clone();
+    if verb == Verb::Deploy {
+        for (key, value) in &goal.instance_info {
+            node.instance_info.insert(key.clone(), value.clone());
+        }
+    }
+    let allowed = if verb == Verb::Deploy { check_deploy(&node) } else { Ok(()) };
+    match allowed.and_then(|()| ask(&node, verb, WorkUuid::new_v4(), now)) {
+        Ok((mut asked, entry)) => {
+            asked.updated_at = Some(now);
+            world.store.update_node(&asked, &[entry]).await?;
+            info!(node.id = %node.id, "bringing up node {}: {}", node.label(), verb.as_str());
+            world.queue.wake(node.id);
+        }
+        Err(refusal) => {
+            warn!(node.id = %node.id, %refusal, "node {} cannot be brought up", node.label())
+        }
+    }
+    Ok(())
+}
+
+impl World {
+    /// The machines of a rack, in the order of their positions.
+    pub(crate) async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
+        let filter = NodeFilter {
+            rack: Some(name.to_owned()),
+            include_children: true,
+            ..NodeFilter::default()
+        };
+        let mut nodes: Vec<Node> = Vec::new();
+        loop {
+            let marker = nodes.last().map(|node| node.id.into_untyped_uuid());
+            let page = Page { limit: PAGE, marker, sort: NodeSort::Position, descending: false };
+            let more = self.store.list_nodes(&filter, &page).await?;
+            let last = more.len() < PAGE as usize;
+            nodes.extend(more);
+            if last {
+                return Ok(nodes);
+            }
+        }
+    }
+}

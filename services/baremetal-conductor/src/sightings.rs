@@ -1,0 +1,121 @@
+//! What was last seen of each machine: kept in memory, for explanations only.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use baremetal_core::NodeUuid;
+use hardware::MacAddress;
+use jiff::Timestamp;
+
+/// Something seen of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// When.
+    pub at: Timestamp,
+    /// What was seen.
+    pub what: String,
+}
+
+/// What was last seen of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastSeen {
+    /// Of its BMC.
+    pub bmc: Option<Sighting>,
+    /// Of its DHCP client.
+    pub dhcp: Option<Sighting>,
+    /// Of its TFTP client.
+    pub tftp: Option<Sighting>,
+    /// Of its HTTP client: boot scripts, kernels, media.
+    pub http: Option<Sighting>,
+    /// Of its agent.
+    pub agent: Option<Sighting>,
+}
+
+/// Which side of a machine was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Bmc,
+    Dhcp,
+    Tftp,
+    Http,
+    Agent,
+}
+
+/// What was last seen of every machine of ours.
+#[derive(Default)]
+pub(crate) struct Sightings {
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    nodes: HashMap<NodeUuid, LastSeen>,
+    /// Which node an address belongs to, as the last boot of it showed.
+    owners: HashMap<MacAddress, NodeUuid>,
+}
+
+impl Sightings {
+    pub(crate) fn of(&self, node: NodeUuid) -> LastSeen {
+        self.book().nodes.get(&node).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn note(&self, node: NodeUuid, side: Side, what: impl Into<String>) {
+        let sighting = Sighting { at: Timestamp::now(), what: what.into() };
+        let mut book = self.book();
+        let seen = book.nodes.entry(node).or_default();
+        match side {
+            Side::Bmc => seen.bmc = Some(sighting),
+            Side::Dhcp => seen.dhcp = Some(sighting),
+            Side::Tftp => seen.tftp = Some(sighting),
+            Side::Http => seen.http = Some(sighting),
+            Side::Agent => seen.agent = Some(sighting),
+        }
+    }
+
+    /// The address belongs to the node.
+    pub(crate) fn owns(&self, node: NodeUuid, mac: MacAddress) {
+        self.book().owners.insert(mac, node);
+    }
+
+    /// Notes what an address was seen doing; nothing where nobody owns it.
+    pub(crate) fn note_address(&self, mac: MacAddress, side: Side, what: impl Into<String>) {
+        let owner = self.book().owners.get(&mac).copied();
+        if let Some(node) = owner {
+            self.note(node, side, what);
+        }
+    }
+
+    /// The node is gone.
+    pub(crate) fn forget(&self, node: NodeUuid) {
+        let mut book = self.book();
+        book.nodes.remove(&node);
+        book.owners.retain(|_, owner| *owner != node);
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LastSeen {
+    /// One line for a failure that needs to say how far the machine came.
+    pub(crate) fn boot_trail(&self) -> String {
+        let sides = [
+            ("DHCP", &self.dhcp),
+            ("TFTP", &self.tftp),
+            ("HTTP", &self.http),
+            ("agent", &self.agent),
+        ];
+        let seen: Vec<String> = sides
+            .into_iter()
+            .filter_map(|(side, sighting)| {
+                sighting.as_ref().map(|it| format!("{side}: {}", it.what))
+            })
+            .collect();
+        if seen.is_empty() {
+            "nothing was seen of it on the network".to_owned()
+        } else {
+            format!("last seen of it: {}", seen.join("; "))
+        }
+    }
+}

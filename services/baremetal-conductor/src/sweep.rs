@@ -1,0 +1,130 @@
+//! Refreshing the power states of machines at rest, and saying that this conductor is alive.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baremetal_core::{Node, NodeUuid};
+use baremetal_store::StoreError;
+use hardware::PowerState;
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::handle::{RunError, World};
+use crate::problem::{self, chain};
+use crate::sightings::Side;
+
+/// How many nodes are read at a time.
+const PAGE: u32 = 500;
+
+/// How often a conductor says that it is alive.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
+
+/// Sweeps until `stop` is cancelled.
+pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+    let every = world.settings.sweep.every;
+    let mut due = interval_at(Instant::now() + every, every);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = due.tick() => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            swept = sweep(&world) => match swept {
+                Ok((seen, changed)) => debug!(seen, changed, "saw the power of {seen} machines; {changed} had changed"),
+                Err(error) => warn!(error = chain(&error), "the power states cannot be refreshed"),
+            }
+        }
+    }
+}
+
+/// One sweep: how many machines told their power, and how many had changed.
+///
+/// A BMC that does not answer holds up one of so many places, and nobody else.
+async fn sweep(world: &Arc<World>) -> Result<(usize, usize), StoreError> {
+    let mut swept = Swept { looks: JoinSet::new(), told: Vec::new(), seen: 0, changed: 0 };
+    let mut after = None;
+    loop {
+        let page = world.store.sweep_page(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        for node in page {
+            while swept.looks.len() >= world.settings.sweep.at_once {
+                swept.join(world).await?;
+            }
+            swept.looks.spawn(look(world.clone(), node));
+        }
+    }
+    while !swept.looks.is_empty() {
+        swept.join(world).await?;
+    }
+    swept.record(world).await?;
+    Ok((swept.seen, swept.changed))
+}
+
+/// A sweep under way.
+struct Swept {
+    looks: JoinSet<Option<(NodeUuid, PowerState)>>,
+    /// Not recorded yet.
+    told: Vec<(NodeUuid, PowerState)>,
+    seen: usize,
+    changed: usize,
+}
+
+impl Swept {
+    /// Waits for the next answer.
+    async fn join(&mut self, world: &World) -> Result<(), StoreError> {
+        match self.looks.join_next().await {
+            Some(Ok(told)) => self.told.extend(told),
+            // A panic ends the process, here as everywhere.
+            Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
+            None => {}
+        }
+        if self.told.len() >= PAGE as usize { self.record(world).await } else { Ok(()) }
+    }
+
+    async fn record(&mut self, world: &World) -> Result<(), StoreError> {
+        self.seen += self.told.len();
+        self.changed += world.store.record_power(&self.told, Timestamp::now()).await?;
+        self.told.clear();
+        Ok(())
+    }
+}
+
+async fn look(world: Arc<World>, node: Node) -> Option<(NodeUuid, PowerState)> {
+    let bmc = world.bmcs.of(&node).ok()?;
+    match bmc.power.state().await {
+        Ok(power) => {
+            world.sightings.note(node.id, Side::Bmc, power.as_str());
+            if node.power_state.is_some_and(|known| known != power) {
+                info!(node.id = %node.id, "node {} is now {power}, and nobody here asked for that", node.id);
+            }
+            Some((node.id, power))
+        }
+        Err(error) => {
+            world.sightings.note(node.id, Side::Bmc, problem::of_bmc(&error).cause);
+            None
+        }
+    }
+}
+
+/// Says that this conductor is alive until `stop` is cancelled.
+pub(crate) async fn announce(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+    let mut due = interval(ANNOUNCE_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = due.tick() => {}
+        }
+        if let Err(error) =
+            world.store.touch_conductor(&world.settings.hostname, Timestamp::now()).await
+        {
+            warn!(error = chain(&error), "cannot say that this conductor is alive");
+        }
+    }
+}

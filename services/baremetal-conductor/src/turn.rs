@@ -1,0 +1,173 @@
+//! One turn for one node: observe, plan, then act or record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use baremetal_core::{
+    Failure, HistoryEntry, IllegalEvent, Node, NodeIdent, NodeUuid, Observed, PowerSeen, Problem,
+    Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, start_next_task,
+};
+use baremetal_store::StoreError;
+use jiff::Timestamp;
+use reconcile::Requeue;
+use tracing::{debug, error, info, instrument, warn};
+
+use crate::handle::World;
+use crate::problem::chain;
+
+/// How long a node rests when the store does not answer.
+const STORE_REST: Duration = Duration::from_secs(1);
+
+/// A turn came to nothing. The next turn is the retry.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TurnError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+}
+
+/// One turn for one node. The only writer of `provision_state` once work has begun.
+#[instrument(skip_all, fields(node.id = %id))]
+pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
+    match world.turn(id).await {
+        Ok(requeue) => requeue,
+        // Someone else wrote first: look again at what is there now.
+        Err(TurnError::Store(StoreError::Stale)) => Requeue::Now,
+        Err(error) => {
+            error!(error = chain(&error), "a turn for node {id} came to nothing");
+            Requeue::After(STORE_REST)
+        }
+    }
+}
+
+impl World {
+    async fn turn(&self, id: NodeUuid) -> Result<Requeue, TurnError> {
+        let Some(node) = self.store.find_node(&NodeIdent::Id(id)).await? else {
+            self.forget(id);
+            return Ok(Requeue::OnChange);
+        };
+        let seen = self.observe(&node).await?;
+        let now = Timestamp::now();
+
+        match plan(&node, &seen, &self.settings.timeouts, now) {
+            Step::Rest => Ok(Requeue::OnChange),
+            Step::Wait { until } => Ok(Requeue::After(until.duration_since(now).unsigned_abs())),
+            Step::Act(action) => {
+                info!(action.name = action.name(), "performing {} on node {id}", action.name());
+                match self.perform(&node, action, &seen).await? {
+                    Ok(requeue) => Ok(requeue),
+                    Err(problem) => self.bear(&node, problem).await,
+                }
+            }
+            Step::NextTask => self.next_task(&with_power(node, &seen)).await,
+            Step::Finish => {
+                let (done, entry) = finish(&node, WorkUuid::new_v4(), now)?;
+                self.record(&node, done, &[entry]).await
+            }
+            Step::GiveUp(failure) => self.fail(&node, failure).await,
+            Step::PowerStepDone => self.power_step_done(&node).await,
+            Step::PowerGivenUp(failure) => {
+                warn!(cause = failure.cause, "the power of node {id} cannot be changed");
+                let entry = HistoryEntry::failed(&node, &node, failure.to_string(), now);
+                let given_up = Node { power_request: None, failure: Some(failure), ..node.clone() };
+                self.record(&node, given_up, &[entry]).await
+            }
+        }
+    }
+
+    /// Begins the next task; where there is none, the work is done in the same breath.
+    pub(crate) async fn next_task(&self, node: &Node) -> Result<Requeue, TurnError> {
+        let node = match node.work.as_ref().and_then(Work::task) {
+            Some(Task::AwaitInventory) => match self.take_inventory(node).await? {
+                Ok(inspected) => inspected,
+                Err(failure) => return self.fail(node, failure).await,
+            },
+            Some(_) | None => node.clone(),
+        };
+        self.set_progress(node.id, None);
+        let now = Timestamp::now();
+        let (next, entry) = start_next_task(&node, now)?;
+        let mut history: Vec<HistoryEntry> = entry.into_iter().collect();
+        if next.work.as_ref().is_some_and(|work| work.task().is_some()) {
+            return self.record(&node, next, &history).await;
+        }
+        let (done, entry) = finish(&next, WorkUuid::new_v4(), now)?;
+        history.push(entry);
+        self.record(&node, done, &history).await
+    }
+
+    /// A problem in an action: borne while it may pass and is not late, else the end of the work.
+    async fn bear(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
+        let began = node.work.as_ref().map_or(self.watching_since, |work| work.task_started_at);
+        let began = began.max(self.watching_since);
+        let late =
+            Timestamp::now().duration_since(began).unsigned_abs() > self.settings.timeouts.bmc;
+        if problem.transient && !late {
+            debug!(problem = problem.cause, "will try again");
+            return Ok(Requeue::After(self.settings.timeouts.poll_every));
+        }
+        if node.work.is_none() {
+            let entry = HistoryEntry::failed(node, node, problem.cause.clone(), Timestamp::now());
+            let given_up =
+                Node { power_request: None, failure: Some(problem.into()), ..node.clone() };
+            return self.record(node, given_up, &[entry]).await;
+        }
+        self.fail(node, problem.into()).await
+    }
+
+    /// Gives the work up. The machine stays as it is.
+    async fn fail(&self, node: &Node, mut failure: Failure) -> Result<Requeue, TurnError> {
+        if failure.reason == Reason::NoCallback {
+            failure.cause += &format!(" ({})", self.sightings.of(node.id).boot_trail());
+        }
+        warn!(cause = failure.cause, "giving up the work on node {}", node.id);
+        self.set_progress(node.id, None);
+        let (failed, entry) = give_up(node, failure, Timestamp::now())?;
+        self.record(node, failed, &[entry]).await
+    }
+
+    async fn power_step_done(&self, node: &Node) -> Result<Requeue, TurnError> {
+        let mut done = node.clone();
+        if let Some(mut request) = done.power_request.take() {
+            let reached = request.remaining.pop();
+            done.power_state = reached.map(|change| change.leads_to()).or(done.power_state);
+            request.asked_at = None;
+            done.power_request = (!request.remaining.is_empty()).then_some(request);
+        }
+        self.record(node, done, &[]).await
+    }
+
+    /// Writes the node down, with its history.
+    pub(crate) async fn record(
+        &self,
+        before: &Node,
+        mut after: Node,
+        history: &[HistoryEntry],
+    ) -> Result<Requeue, TurnError> {
+        after.updated_at = Some(Timestamp::now());
+        self.store.update_node(&after, history).await?;
+        if before.provision_state != after.provision_state {
+            info!(
+                state.from = %before.provision_state, state.to = %after.provision_state,
+                "node {} is now {}", after.id, after.provision_state
+            );
+        }
+        if after.work.is_none() && before.work.is_some() {
+            self.agents.forget(after.id);
+            if after.place.is_some() {
+                self.rack_changed.notify_one();
+            }
+        }
+        let more = after.work.is_some() || after.power_request.is_some();
+        Ok(if more { Requeue::Now } else { Requeue::OnChange })
+    }
+}
+
+/// The node with the power its machine was seen to have.
+fn with_power(node: Node, seen: &Observed) -> Node {
+    match seen.power {
+        PowerSeen::Is(power) => Node { power_state: Some(power), ..node },
+        PowerSeen::NotAsked | PowerSeen::Failed(_) => node,
+    }
+}
