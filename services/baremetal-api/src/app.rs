@@ -1,0 +1,93 @@
+//! What every handler works with.
+
+use std::future::Future;
+use std::time::Duration;
+
+use axum::extract::FromRef;
+use baremetal_conductor::Conductor;
+use baremetal_core::{HistoryEntry, Node, NodeIdent};
+use baremetal_store::{Store, StoreError};
+use jiff::Timestamp;
+use openstack_api::{ApiError, Auth, Forwarded, Microversion, Scheme};
+
+use crate::error::Error;
+use crate::microversion;
+
+/// What every handler works with.
+#[derive(Clone)]
+pub struct App {
+    /// Where nodes are.
+    pub store: Store,
+    /// Who looks after them.
+    pub conductor: Conductor,
+    /// What time it is.
+    pub clock: fn() -> Timestamp,
+    /// How callers prove who they are.
+    pub auth: Auth,
+    /// What an operator configured.
+    pub settings: Settings,
+}
+
+/// What an operator configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How the listener is reached.
+    pub scheme: Scheme,
+    /// Whether a proxy before it is believed.
+    pub forwarded: Forwarded,
+    /// How long a change of power may take when the client does not say.
+    pub power_timeout: Duration,
+}
+
+/// How often a change is tried again because someone else was faster.
+const ATTEMPTS: usize = 8;
+
+impl App {
+    /// The node that `ident` points at.
+    pub(crate) async fn node(&self, asked: Microversion, ident: &str) -> Result<Node, Error> {
+        let shown = || ident.chars().take(64).collect::<String>();
+        let parsed: NodeIdent = ident.parse().map_err(|_| {
+            ApiError::bad_request(format!("{:?} is neither a UUID nor a name of a node", shown()))
+        })?;
+        let missing = || ApiError::not_found(format!("Node {} could not be found.", shown()));
+        if matches!(parsed, NodeIdent::Name(_)) && !asked.has(microversion::NODE_NAME) {
+            return Err(missing().into());
+        }
+        Ok(self.store.find_node(&parsed).await?.ok_or_else(missing)?)
+    }
+
+    /// Reads a node, has `decide` change it, writes it; all over again when someone else wrote it meanwhile.
+    pub(crate) async fn change(
+        &self,
+        asked: Microversion,
+        ident: &str,
+        decide: impl Fn(&Node) -> Result<(Node, Option<HistoryEntry>), Error>,
+    ) -> Result<Node, Error> {
+        again(|| async {
+            let (mut changed, entry) = decide(&self.node(asked, ident).await?)?;
+            changed.updated_at = Some((self.clock)());
+            Ok(self.store.update_node(&changed, entry.as_slice()).await?)
+        })
+        .await
+    }
+}
+
+/// Does `attempt` until nobody else was faster.
+pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 1..ATTEMPTS {
+        match attempt().await {
+            Err(Error::Store(StoreError::Stale)) => {}
+            done => return done,
+        }
+    }
+    attempt().await
+}
+
+impl FromRef<App> for Auth {
+    fn from_ref(app: &App) -> Auth {
+        app.auth.clone()
+    }
+}

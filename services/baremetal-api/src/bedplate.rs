@@ -1,0 +1,19 @@
+//! `/bedplate/v1`: what Ironic does not have.
+
+mod discoveries;
+mod explain;
+mod machine;
+mod rack;
+
+use openstack_api::Routes;
+
+use crate::app::App;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("bedplate")
+        .merge(explain::routes())
+        .merge(machine::routes())
+        .merge(discoveries::routes())
+        .merge(rack::routes())
+}

@@ -1,0 +1,58 @@
+//! `/bedplate/v1/discoveries`: machines that asked for a boot and that nobody enrolled.
+
+use axum::extract::State;
+use axum::response::Response;
+use hardware::MacAddress;
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::node::json;
+use crate::time::Time;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let list = Handle::get("List machines that nobody enrolled", list);
+    let forget = Handle::delete("Forget a machine that nobody enrolled", forget);
+    Routes::new("bedplate")
+        .at("/bedplate/v1/discoveries", [list])
+        .at("/bedplate/v1/discoveries/{mac}", [forget.answers(StatusCode::NO_CONTENT)])
+}
+
+#[derive(Serialize)]
+struct Shown {
+    mac: MacAddress,
+    first_seen_at: Time,
+    last_seen_at: Time,
+    data: Option<Value>,
+}
+
+/// `GET /bedplate/v1/discoveries`.
+async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        discoveries: Vec<Shown>,
+    }
+    let found = app.store.list_discoveries().await?.into_iter();
+    let discoveries = found.map(|found| Shown {
+        mac: found.mac,
+        first_seen_at: Time(found.first_seen_at),
+        last_seen_at: Time(found.last_seen_at),
+        data: found.data,
+    });
+    Ok(json(StatusCode::OK, &Body { discoveries: discoveries.collect() }))
+}
+
+/// `DELETE /bedplate/v1/discoveries/{mac}`.
+async fn forget(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(mac): Segment<String>,
+) -> Result<StatusCode, Error> {
+    let mac = mac.parse().map_err(|why| ApiError::bad_field("mac", why))?;
+    app.store.delete_discovery(mac).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,111 @@
+//! `/bedplate/v1/nodes/{node}/explain`: why a node is where it is, and what to do next.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_conductor::{LastSeen, Sighting};
+use baremetal_core::{CurrentTask, Failure, NodeUuid, Place, explain};
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Routes, Segment};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::json;
+use crate::time::Time;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let show = Handle::get("Explain why a node is where it is, and what to do next", show);
+    Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    uuid: NodeUuid,
+    name: Option<&'a str>,
+    place: Option<&'a Place>,
+    provision_state: &'static str,
+    target_provision_state: Option<&'static str>,
+    power_state: Option<hardware::PowerState>,
+    since: Time,
+    summary: String,
+    task: Option<Task>,
+    failure: Option<&'a Failure>,
+    last_seen: Seen,
+    next: String,
+}
+
+#[derive(Serialize)]
+struct Task {
+    what: &'static str,
+    number: usize,
+    of: usize,
+    since: Time,
+    progress: Option<agent_protocol::Progress>,
+}
+
+#[derive(Serialize)]
+struct Seen {
+    bmc: Option<Sight>,
+    dhcp: Option<Sight>,
+    tftp: Option<Sight>,
+    http: Option<Sight>,
+    agent: Option<Sight>,
+}
+
+#[derive(Serialize)]
+struct Sight {
+    at: Time,
+    what: String,
+}
+
+impl From<Sighting> for Sight {
+    fn from(Sighting { at, what }: Sighting) -> Self {
+        Sight { at: Time(at), what }
+    }
+}
+
+impl From<LastSeen> for Seen {
+    fn from(seen: LastSeen) -> Self {
+        Seen {
+            bmc: seen.bmc.map(Sight::from),
+            dhcp: seen.dhcp.map(Sight::from),
+            tftp: seen.tftp.map(Sight::from),
+            http: seen.http.map(Sight::from),
+            agent: seen.agent.map(Sight::from),
+        }
+    }
+}
+
+/// `GET /bedplate/v1/nodes/{node}/explain`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let told = explain(&node);
+    let task = |CurrentTask { what, number, of, since }| Task {
+        what,
+        number,
+        of,
+        since: Time(since),
+        progress: app.conductor.progress(node.id),
+    };
+    let body = Body {
+        uuid: node.id,
+        name: node.name.as_ref().map(|name| name.as_str()),
+        place: node.place.as_ref(),
+        provision_state: node.provision_state.as_str(),
+        target_provision_state: node.target_provision_state.map(|state| state.as_str()),
+        power_state: node.power_state,
+        since: Time(told.since),
+        summary: told.summary,
+        task: told.task.map(task),
+        failure: told.failure.as_ref(),
+        last_seen: app.conductor.last_seen(node.id).into(),
+        next: told.next,
+    };
+    Ok(json(StatusCode::OK, &body))
+}

@@ -1,0 +1,86 @@
+//! `/bedplate/v1/nodes/{node}/…`: what only the machine's BMC knows.
+
+use axum::extract::State;
+use axum::response::Response;
+use bmc::{IdentifyLight, LogEntry, Reading};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Strict};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::json;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let identify = Handle::put("Switch the light that finds a machine", identify);
+    Routes::new("bedplate")
+        .at("/bedplate/v1/nodes/{node}/sensors", [Handle::get("Read a machine's sensors", sensors)])
+        .at(
+            "/bedplate/v1/nodes/{node}/event-log",
+            [Handle::get("Read the newest entries of a machine's event log", event_log)],
+        )
+        .at(
+            "/bedplate/v1/nodes/{node}/identify",
+            [identify.reads(Light::schema()).answers(StatusCode::NO_CONTENT)],
+        )
+}
+
+/// `GET /bedplate/v1/nodes/{node}/sensors`.
+async fn sensors(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        sensors: Vec<Reading>,
+    }
+    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let sensors = app.conductor.sensors(&node).await?;
+    Ok(json(StatusCode::OK, &Body { sensors }))
+}
+
+/// `GET /bedplate/v1/nodes/{node}/event-log?limit=`.
+async fn event_log(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        event_log: Vec<LogEntry>,
+    }
+    let limit = match query.take("limit").map(|raw| raw.parse::<usize>()) {
+        None => 100,
+        Some(Ok(limit @ 1..=1000)) => limit,
+        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
+    };
+    query.finish()?;
+    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let event_log = app.conductor.event_log(&node, limit).await?;
+    Ok(json(StatusCode::OK, &Body { event_log }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Light {
+    /// Whether it is to be lit.
+    on: bool,
+}
+
+/// `PUT /bedplate/v1/nodes/{node}/identify`.
+async fn identify(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(light): Strict<Light>,
+) -> Result<StatusCode, Error> {
+    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let wanted = if light.on { IdentifyLight::On } else { IdentifyLight::Off };
+    app.conductor.identify(&node, wanted).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

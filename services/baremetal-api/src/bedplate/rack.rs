@@ -1,0 +1,176 @@
+//! `/bedplate/v1/racks`: machines that are enrolled and brought up together.
+
+mod enrolment;
+mod show;
+
+use std::num::NonZeroU32;
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{Node, Rack, RackGoal, Reach, check_deploy, way};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Strict};
+use rack_manifest::RackRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::app::{App, again};
+use crate::error::Error;
+use crate::node::json;
+
+use enrolment::Enrolment;
+use show::{RackView, Summary};
+
+/// How many machines are under way at once when nobody says otherwise.
+const DEFAULT_LIMIT: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let list = Handle::get("List racks", list);
+    let enroll = Handle::post("Enroll a rack: all of its machines or none", enroll);
+    let show = Handle::get("Show a rack, and how far its machines are", show_rack);
+    let delete = Handle::delete("Forget a rack that has no machines", delete);
+    let up = Handle::put("Bring a rack's machines up", up);
+    let pause = Handle::delete("Begin nothing more with a rack's machines", pause);
+    Routes::new("bedplate")
+        .at("/bedplate/v1/racks", [list, enroll])
+        .at("/bedplate/v1/racks/{rack}", [show, delete.answers(StatusCode::NO_CONTENT)])
+        .at(
+            "/bedplate/v1/racks/{rack}/up",
+            [up.answers(StatusCode::ACCEPTED), pause.answers(StatusCode::NO_CONTENT)],
+        )
+}
+
+/// `GET /bedplate/v1/racks`.
+async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        racks: Vec<Summary>,
+    }
+    let racks = app.store.list_racks().await?.into_iter();
+    let racks = racks.map(|(name, document, _)| Summary::new(name, &read(document)));
+    Ok(json(StatusCode::OK, &Body { racks: racks.collect() }))
+}
+
+/// `GET /bedplate/v1/racks/{rack}`.
+async fn show_rack(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+) -> Result<Response, Error> {
+    let (rack, _) = find(&app, &name).await?;
+    let nodes = app.conductor.nodes_of_rack(&name).await?;
+    let progress = |node: &Node| app.conductor.progress(node.id);
+    Ok(json(StatusCode::OK, &RackView::new(&name, &rack, &nodes, progress)))
+}
+
+/// `POST /bedplate/v1/racks`: the same rack twice changes nothing.
+async fn enroll(
+    _caller: Caller,
+    State(app): State<App>,
+    Strict(asked): Strict<RackRequest>,
+) -> Result<Response, Error> {
+    let done = again(|| async {
+        let enrolment = Enrolment::plan(&app, &asked).await?;
+        enrolment.record(&app, &asked).await?;
+        Ok(enrolment)
+    })
+    .await?;
+    for node in done.nodes() {
+        app.conductor.wake(node);
+    }
+    Ok(json(StatusCode::OK, &done.told(&asked.name)))
+}
+
+/// `DELETE /bedplate/v1/racks/{rack}`.
+async fn delete(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Error> {
+    find(&app, &name).await?;
+    if !app.conductor.nodes_of_rack(&name).await?.is_empty() {
+        let problem = format!("rack {name} still has machines: delete their nodes first");
+        return Err(ApiError::conflict(problem).into());
+    }
+    app.store.delete_rack(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a rack's machines are to become.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Up {
+    #[serde(default = "installed")]
+    reach: Reach,
+    #[serde(default)]
+    instance_info: Map<String, Value>,
+    limit: Option<NonZeroU32>,
+}
+
+fn installed() -> Reach {
+    Reach::Installed
+}
+
+/// `PUT /bedplate/v1/racks/{rack}/up`: what failed before is tried again.
+async fn up(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+    Strict(asked): Strict<Up>,
+) -> Result<Response, Error> {
+    let goal = RackGoal {
+        reach: asked.reach,
+        instance_info: asked.instance_info,
+        limit: asked.limit.unwrap_or(DEFAULT_LIMIT),
+        asked_at: (app.clock)(),
+    };
+    let nodes = app.conductor.nodes_of_rack(&name).await?;
+    if goal.reach == Reach::Installed {
+        for node in &nodes {
+            check_deploy(&Node { instance_info: goal.instance_info.clone(), ..node.clone() })?;
+        }
+    }
+    set_goal(&app, &name, Some(&goal)).await?;
+    app.conductor.wake_racks();
+    let ways = nodes.iter().map(|node| way(&goal, node));
+    Ok(json(StatusCode::ACCEPTED, &show::begun(&name, ways)))
+}
+
+/// `DELETE /bedplate/v1/racks/{rack}/up`: what is under way goes on to its end.
+async fn pause(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Error> {
+    set_goal(&app, &name, None).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn set_goal(app: &App, name: &str, goal: Option<&RackGoal>) -> Result<(), Error> {
+    again(|| async {
+        let (rack, version) = find(app, name).await?;
+        let rack = Rack { goal: goal.cloned(), ..rack };
+        Ok(app.store.update_rack(name, &write(&rack)?, version).await?)
+    })
+    .await
+}
+
+async fn find(app: &App, name: &str) -> Result<(Rack, i64), Error> {
+    let missing = || {
+        let shown: String = name.chars().take(64).collect();
+        ApiError::not_found(format!("Rack {shown} could not be found."))
+    };
+    let (document, version) = app.store.find_rack(name).await?.ok_or_else(missing)?;
+    Ok((read(document), version))
+}
+
+/// A rack's document. What an older program left out has its default.
+fn read(document: Value) -> Rack {
+    serde_json::from_value(document).unwrap_or(Rack { description: None, goal: None })
+}
+
+fn write(rack: &Rack) -> Result<Value, Error> {
+    let unwritable = |why| ApiError::broken(format!("the rack can not be written: {why}"));
+    Ok(serde_json::to_value(rack).map_err(unwritable)?)
+}

@@ -1,0 +1,277 @@
+//! Enrolling a rack: what of its manifest is new, what has changed, and every mistake in it.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+
+use baremetal_core::{
+    Driver, Interface, Node, NodeName, NodeUuid, Place, Port, PortFilter, PortSort, PortUuid, Rack,
+};
+use baremetal_store::StoreError;
+use hardware::MacAddress;
+use jiff::Timestamp;
+use openstack_api::ApiError;
+use rack_manifest::{MachineRequest, Mistake, RackRequest};
+use serde::Serialize;
+use serde_json::Map;
+
+use super::{read, write};
+use crate::app::App;
+use crate::error::Error;
+
+/// What enrolling a rack comes to. Nothing of it is written yet.
+pub(super) struct Enrolment {
+    name: String,
+    rack: Rack,
+    /// The version of the rack's document that was read; `None` for a new rack.
+    version: Option<i64>,
+    new: Vec<Node>,
+    changed: Vec<Node>,
+    ports: Vec<Port>,
+    told: Vec<Told>,
+}
+
+#[derive(Clone, Serialize)]
+struct Told {
+    name: String,
+    uuid: NodeUuid,
+    /// `enrolled`, `updated` or `unchanged`.
+    result: &'static str,
+}
+
+/// What is answered.
+#[derive(Serialize)]
+pub(super) struct Answer<'a> {
+    name: &'a str,
+    machines: &'a [Told],
+}
+
+impl Enrolment {
+    /// Compares `asked` with what is there. With any mistake in it nothing is enrolled.
+    pub(super) async fn plan(app: &App, asked: &RackRequest) -> Result<Self, Error> {
+        asked.name.parse::<NodeName>().map_err(|why| ApiError::bad_field("name", why))?;
+        let found = app.store.find_rack(&asked.name).await?;
+        let version = found.as_ref().map(|(_, version)| *version);
+        let mut rack =
+            found.map_or(Rack { description: None, goal: None }, |(document, _)| read(document));
+        rack.description.clone_from(&asked.description);
+
+        let members = app.conductor.nodes_of_rack(&asked.name).await?;
+        let members: HashMap<String, Node> =
+            members.into_iter().map(|node| (node.label(), node)).collect();
+        let owners = owners(app, asked).await?;
+        let mut enrolment = Enrolment {
+            name: asked.name.clone(),
+            rack,
+            version,
+            new: Vec::new(),
+            changed: Vec::new(),
+            ports: Vec::new(),
+            told: Vec::new(),
+        };
+        let mut mistakes = Mistakes::default();
+        for machine in &asked.machines {
+            let known = members.get(&machine.name);
+            enrolment.add(app, machine, known, &owners, &mut mistakes);
+        }
+        mistakes.refuse(&asked.name)?;
+        Ok(enrolment)
+    }
+
+    fn add(
+        &mut self,
+        app: &App,
+        asked: &MachineRequest,
+        known: Option<&Node>,
+        owners: &HashMap<MacAddress, NodeUuid>,
+        mistakes: &mut Mistakes,
+    ) {
+        let now = (app.clock)();
+        let Some(node) = wanted(app, &self.name, asked, known, now, mistakes) else { return };
+        for raw in &asked.ports {
+            let Some(mac) = mistakes.unless(asked.line, "mac", raw.parse::<MacAddress>()) else {
+                continue;
+            };
+            if !mistakes.macs.insert(mac) {
+                mistakes.note(asked.line, "mac", format!("{mac} is in this rack twice"));
+            }
+            match owners.get(&mac) {
+                Some(owner) if *owner != node.id => {
+                    mistakes.note(
+                        asked.line,
+                        "mac",
+                        format!("{mac} is a port of another node, {owner}"),
+                    );
+                }
+                Some(_) => {}
+                None => self.ports.push(port(&node, mac, now)),
+            }
+        }
+        let result = match known {
+            None => "enrolled",
+            Some(before) if *before == node => "unchanged",
+            Some(before) if before.provision_state.is_busy() => {
+                let problem = format!("can not be changed while it is {}", before.provision_state);
+                mistakes.note(asked.line, "name", problem);
+                return;
+            }
+            Some(_) => "updated",
+        };
+        self.told.push(Told { name: asked.name.clone(), uuid: node.id, result });
+        match result {
+            "enrolled" => self.new.push(node),
+            "updated" => self.changed.push(Node { updated_at: Some(now), ..node }),
+            _ => {}
+        }
+    }
+
+    /// Writes all of it, or nothing.
+    pub(super) async fn record(&self, app: &App, asked: &RackRequest) -> Result<(), Error> {
+        let document = write(&self.rack)?;
+        let rack = (&*self.name, &document, self.version);
+        let written = app.store.enroll(rack, &self.new, &self.changed, &self.ports, &[]).await;
+        let Err(StoreError::Duplicate { field, value }) = written else { return Ok(written?) };
+        // Someone outside this rack has that name or address.
+        let has = |machine: &&MachineRequest| {
+            let same = |mac: &String| mac.eq_ignore_ascii_case(&value);
+            machine.name == value || machine.ports.iter().any(same)
+        };
+        let line = asked.machines.iter().find(has).map_or(0, |machine| machine.line);
+        let mut mistakes = Mistakes::default();
+        mistakes.note(line, field, format!("{value:?} is taken by a node outside this rack"));
+        Ok(mistakes.refuse(&self.name)?)
+    }
+
+    /// The nodes that were written.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeUuid> {
+        self.new.iter().chain(&self.changed).map(|node| node.id)
+    }
+
+    /// What came of each machine.
+    pub(super) fn told<'a>(&'a self, name: &'a str) -> Answer<'a> {
+        Answer { name, machines: &self.told }
+    }
+}
+
+/// The node that a machine's row describes.
+fn wanted(
+    app: &App,
+    rack: &str,
+    asked: &MachineRequest,
+    known: Option<&Node>,
+    now: Timestamp,
+    mistakes: &mut Mistakes,
+) -> Option<Node> {
+    let line = asked.line;
+    let name = mistakes.unless(line, "name", asked.name.parse::<NodeName>());
+    let driver = mistakes.unless(line, "bmc.type", asked.driver.parse::<Driver>())?;
+    if !mistakes.names.insert(asked.name.clone()) {
+        mistakes.note(line, "name", format!("{:?} is in this rack twice", asked.name));
+    }
+    if !mistakes.positions.insert(asked.position) {
+        mistakes.note(line, "position", format!("{} is taken twice", asked.position));
+    }
+    let mut node = known.cloned().unwrap_or_else(|| Node::new(NodeUuid::new_v4(), driver, now));
+    node.name = name;
+    node.driver = driver;
+    node.driver_info.clone_from(&asked.driver_info);
+    node.place = Some(Place {
+        rack: rack.to_owned(),
+        position: asked.position,
+        group: asked.group.clone(),
+        role: asked.role.clone(),
+    });
+    if asked.resource_class.is_some() {
+        node.resource_class.clone_from(&asked.resource_class);
+    }
+    // What inspection found stays unless the manifest says otherwise.
+    node.properties.extend(asked.properties.clone());
+    match asked.boot_interface.as_deref() {
+        Some(boot) if driver.supported(Interface::Boot).contains(&boot) => {
+            node.interfaces.insert(Interface::Boot, boot.to_owned());
+        }
+        Some(boot) => {
+            let known = driver.supported(Interface::Boot).join(", ");
+            let boot: String = boot.chars().take(64).collect();
+            mistakes.note(line, "boot", format!("{boot:?} is not one of {known}"));
+        }
+        None => {
+            node.interfaces.remove(&Interface::Boot);
+        }
+    }
+    if let Err(problem) = app.conductor.check_driver_info(&node) {
+        mistakes.note(line, "bmc", problem);
+    }
+    Some(node)
+}
+
+/// Which nodes have the addresses that are asked for.
+async fn owners(app: &App, asked: &RackRequest) -> Result<HashMap<MacAddress, NodeUuid>, Error> {
+    let addresses = asked.machines.iter().flat_map(|machine| &machine.ports);
+    let addresses: Vec<MacAddress> = addresses.filter_map(|raw| raw.parse().ok()).collect();
+    let mut owners = HashMap::new();
+    for chunk in addresses.chunks(500) {
+        let filter = PortFilter { addresses: chunk.to_vec(), ..PortFilter::default() };
+        let page = baremetal_core::Page {
+            limit: 500,
+            marker: None,
+            sort: PortSort::Id,
+            descending: false,
+        };
+        let ports = app.store.list_ports(&filter, &page).await?;
+        owners.extend(ports.into_iter().map(|port| (port.address, port.node)));
+    }
+    Ok(owners)
+}
+
+fn port(node: &Node, address: MacAddress, now: Timestamp) -> Port {
+    Port {
+        id: PortUuid::new_v4(),
+        version: 1,
+        created_at: now,
+        updated_at: None,
+        node: node.id,
+        address,
+        name: None,
+        description: None,
+        pxe_enabled: true,
+        local_link_connection: Map::new(),
+        physical_network: None,
+        portgroup: None,
+        is_smartnic: false,
+        extra: Map::new(),
+    }
+}
+
+/// Every mistake found, and what has been seen further up.
+#[derive(Default)]
+struct Mistakes {
+    found: Vec<Mistake>,
+    names: HashSet<String>,
+    positions: HashSet<u32>,
+    macs: HashSet<MacAddress>,
+}
+
+impl Mistakes {
+    fn note(&mut self, line: u64, field: &str, problem: String) {
+        self.found.push(Mistake { line, field: field.to_owned(), problem });
+    }
+
+    /// What was read, or a mistake.
+    fn unless<T, E: Display>(&mut self, line: u64, field: &str, read: Result<T, E>) -> Option<T> {
+        read.map_err(|why| self.note(line, field, why.to_string())).ok()
+    }
+
+    /// Refuses the rack if there is any.
+    fn refuse(&self, rack: &str) -> Result<(), ApiError> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        let lines =
+            self.found.iter().take(100).map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        let problem = format!(
+            "rack {rack} has {} mistakes and nothing was enrolled:\n{lines}",
+            self.found.len()
+        );
+        Err(ApiError::bad_request(problem))
+    }
+}

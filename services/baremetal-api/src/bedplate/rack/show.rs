@@ -1,0 +1,151 @@
+//! A rack as its operator sees it.
+
+use agent_protocol::Progress;
+use baremetal_core::{Failure, Node, NodeUuid, Rack, RackGoal, Reach, Way, Work, way};
+use hardware::PowerState;
+use serde::Serialize;
+
+use crate::time::Time;
+
+/// A rack in a list.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    name: String,
+    description: Option<String>,
+    goal: Option<GoalView>,
+}
+
+#[derive(Serialize)]
+struct GoalView {
+    reach: Reach,
+    image: Option<String>,
+    limit: u32,
+    asked_at: Time,
+}
+
+/// A rack with its machines.
+#[derive(Serialize)]
+pub(super) struct RackView<'a> {
+    name: &'a str,
+    description: Option<&'a str>,
+    goal: Option<GoalView>,
+    machines: Vec<MachineView<'a>>,
+}
+
+#[derive(Serialize)]
+struct MachineView<'a> {
+    uuid: NodeUuid,
+    name: Option<&'a str>,
+    position: Option<u32>,
+    group: Option<&'a str>,
+    role: Option<&'a str>,
+    provision_state: &'static str,
+    power_state: Option<PowerState>,
+    since: Time,
+    task: Option<TaskView>,
+    failure: Option<&'a Failure>,
+    /// `there`, `under_way`, `next`, `stuck` or `left_alone`; absent without a goal.
+    way: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct TaskView {
+    what: &'static str,
+    number: usize,
+    of: usize,
+    since: Time,
+    progress: Option<Progress>,
+}
+
+impl Summary {
+    pub(super) fn new(name: String, rack: &Rack) -> Self {
+        Summary {
+            name,
+            description: rack.description.clone(),
+            goal: rack.goal.as_ref().map(GoalView::new),
+        }
+    }
+}
+
+impl GoalView {
+    fn new(goal: &RackGoal) -> Self {
+        let image = goal.instance_info.get("image_source").and_then(|url| url.as_str());
+        GoalView {
+            reach: goal.reach,
+            image: image.map(str::to_owned),
+            limit: goal.limit.get(),
+            asked_at: Time(goal.asked_at),
+        }
+    }
+}
+
+impl<'a> RackView<'a> {
+    pub(super) fn new(
+        name: &'a str,
+        rack: &'a Rack,
+        nodes: &'a [Node],
+        progress: impl Fn(&Node) -> Option<Progress>,
+    ) -> Self {
+        let machine = |node: &'a Node| MachineView {
+            uuid: node.id,
+            name: node.name.as_ref().map(|name| name.as_str()),
+            position: node.place.as_ref().map(|place| place.position),
+            group: node.place.as_ref().and_then(|place| place.group.as_deref()),
+            role: node.place.as_ref().and_then(|place| place.role.as_deref()),
+            provision_state: node.provision_state.as_str(),
+            power_state: node.power_state,
+            since: Time(node.provision_updated_at.unwrap_or(node.created_at)),
+            task: node.work.as_ref().and_then(|work| task(work, progress(node))),
+            failure: node.failure.as_ref(),
+            way: rack.goal.as_ref().map(|goal| word(way(goal, node))),
+        };
+        RackView {
+            name,
+            description: rack.description.as_deref(),
+            goal: rack.goal.as_ref().map(GoalView::new),
+            machines: nodes.iter().map(machine).collect(),
+        }
+    }
+}
+
+fn task(work: &Work, progress: Option<Progress>) -> Option<TaskView> {
+    let task = work.task()?;
+    Some(TaskView {
+        what: task.describe(),
+        number: work.cursor + 1,
+        of: work.tasks.len(),
+        since: Time(work.task_started_at),
+        progress,
+    })
+}
+
+const fn word(way: Way) -> &'static str {
+    match way {
+        Way::There => "there",
+        Way::UnderWay => "under_way",
+        Way::Next(_) => "next",
+        Way::Stuck => "stuck",
+        Way::LeftAlone => "left_alone",
+    }
+}
+
+/// How many machines a bring-up concerns.
+#[derive(Serialize)]
+pub(super) struct Begun<'a> {
+    rack: &'a str,
+    there: usize,
+    to_do: usize,
+    left_alone: usize,
+}
+
+pub(super) fn begun(rack: &str, ways: impl Iterator<Item = Way>) -> Begun<'_> {
+    let mut begun = Begun { rack, there: 0, to_do: 0, left_alone: 0 };
+    for way in ways {
+        match way {
+            Way::There => begun.there += 1,
+            Way::UnderWay | Way::Next(_) | Way::Stuck => begun.to_do += 1,
+            Way::LeftAlone => begun.left_alone += 1,
+        }
+    }
+    begun
+}

@@ -1,0 +1,105 @@
+//! `/v1/nodes/{node}/management`: what the machine boots from, and the NMI no BMC of ours can inject.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::check_idle;
+use bmc::BmcError;
+use hardware::{BootDevice, BootOverride, Persistence};
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::json;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let device = [
+        Handle::get("Show what a machine boots from", show),
+        Handle::put("Set what a machine boots from", set)
+            .reads(Body::schema())
+            .answers(StatusCode::NO_CONTENT),
+    ];
+    let supported = Handle::get("List what a machine can boot from", supported);
+    let nmi = Handle::put("Refuse to inject an NMI", inject_nmi).answers(StatusCode::BAD_REQUEST);
+    Routes::new("management")
+        .at("/v1/nodes/{node}/management/boot_device", device)
+        .at("/v1/nodes/{node}/management/boot_device/supported", [supported])
+        .at("/v1/nodes/{node}/management/inject_nmi", [nmi.since(microversion::INJECT_NMI)])
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[schema(value_type = String, example = "pxe")]
+    boot_device: BootDevice,
+    #[serde(default)]
+    persistent: bool,
+}
+
+/// `GET /v1/nodes/{node}/management/boot_device`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        boot_device: Option<BootDevice>,
+        persistent: Option<bool>,
+    }
+    let node = app.node(asked, &ident).await?;
+    let imposed = app.conductor.boot_device(&node).await?;
+    let shown = Shown {
+        boot_device: imposed.map(|imposed| imposed.device),
+        persistent: imposed.map(|imposed| imposed.persistence == Persistence::Continuous),
+    };
+    Ok(json(StatusCode::OK, &shown))
+}
+
+/// `PUT /v1/nodes/{node}/management/boot_device`: done when it is answered.
+async fn set(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Body>,
+) -> Result<StatusCode, Error> {
+    let node = app.node(asked, &ident).await?;
+    check_idle(&node)?;
+    let persistence = if body.persistent { Persistence::Continuous } else { Persistence::Once };
+    let wanted = BootOverride { device: body.boot_device, persistence, mode: node.boot_mode };
+    app.conductor.set_boot_device(&node, wanted).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /v1/nodes/{node}/management/boot_device/supported`.
+async fn supported(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        supported_boot_devices: Vec<BootDevice>,
+    }
+    let node = app.node(asked, &ident).await?;
+    let supported_boot_devices = app.conductor.supported_boot_devices(&node).await?;
+    Ok(json(StatusCode::OK, &Shown { supported_boot_devices }))
+}
+
+/// `PUT /v1/nodes/{node}/management/inject_nmi`: neither of our protocols' drivers can.
+async fn inject_nmi(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    app.node(asked, &ident).await?;
+    Err(BmcError::Unsupported { what: "inject an NMI".to_owned() }.into())
+}

@@ -1,0 +1,113 @@
+//! `/v1/conductors`: who looks after nodes.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::Driver;
+use http::StatusCode;
+use jiff::Timestamp;
+use openstack_api::{
+    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, flag,
+};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::links::Links;
+use crate::microversion;
+use crate::node::json;
+use crate::time::Time;
+
+/// A conductor that has not been heard of for so many seconds is taken for dead, as in Ironic.
+const SILENCE: i64 = 60;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let list = Handle::get("List conductors", list);
+    let show = Handle::get("Show a conductor", show);
+    Routes::new("conductors")
+        .at("/v1/conductors", [list.since(microversion::CONDUCTORS)])
+        .at("/v1/conductors/{hostname}", [show.since(microversion::CONDUCTORS)])
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    hostname: &'a str,
+    conductor_group: &'static str,
+    alive: bool,
+    links: Links<'a, &'a str>,
+    #[serde(flatten)]
+    more: Option<More>,
+}
+
+/// What only a detailed view shows.
+#[derive(Serialize)]
+struct More {
+    drivers: Vec<&'static str>,
+    created_at: Option<Time>,
+    updated_at: Time,
+}
+
+/// How much of a conductor is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Brief,
+    Detail,
+}
+
+fn view<'a>(
+    hostname: &'a str,
+    seen: Timestamp,
+    now: Timestamp,
+    origin: &'a Origin,
+    extent: Extent,
+) -> Shown<'a> {
+    let more = || More {
+        drivers: Driver::ALL.map(Driver::as_str).to_vec(),
+        created_at: None,
+        updated_at: Time(seen),
+    };
+    Shown {
+        hostname,
+        conductor_group: "",
+        alive: now.as_second() - seen.as_second() <= SILENCE,
+        links: Links { origin, collection: "conductors", id: hostname, part: "" },
+        more: (extent == Extent::Detail).then(more),
+    }
+}
+
+/// `GET /v1/conductors`. They are few: there is only one page.
+async fn list(
+    _caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        conductors: Vec<Shown<'a>>,
+    }
+    Paging::take(&mut query)?;
+    let detail = query.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
+    query.take("fields");
+    query.finish()?;
+    let extent = if detail { Extent::Detail } else { Extent::Brief };
+    let (known, now) = (app.store.list_conductors().await?, (app.clock)());
+    let shown = known.iter().map(|(name, seen)| view(name, *seen, now, &origin, extent));
+    Ok(json(StatusCode::OK, &Body { conductors: shown.collect() }))
+}
+
+/// `GET /v1/conductors/{hostname}`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    _asked: Microversion,
+    origin: Origin,
+    Segment(hostname): Segment<String>,
+) -> Result<Response, Error> {
+    let known = app.store.list_conductors().await?;
+    let (name, seen) = known.iter().find(|(name, _)| *name == hostname).ok_or_else(|| {
+        let hostname: String = hostname.chars().take(64).collect();
+        ApiError::not_found(format!("Conductor {hostname} could not be found."))
+    })?;
+    Ok(json(StatusCode::OK, &view(name, *seen, (app.clock)(), &origin, Extent::Detail)))
+}

@@ -1,0 +1,147 @@
+//! `/v1/drivers`: what nodes can be driven by.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{Driver, Interface};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Microversion, Origin, Query, Routes, Segment, flag};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::links::Links;
+use crate::microversion as since;
+use crate::node::json;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let properties = Handle::get("List the keys of driver_info a driver reads", properties);
+    Routes::new("drivers")
+        .at("/v1/drivers", [Handle::get("List drivers", list)])
+        .at("/v1/drivers/{driver}", [Handle::get("Show a driver", show)])
+        .at("/v1/drivers/{driver}/properties", [properties])
+}
+
+/// A driver as clients see it.
+struct View<'a> {
+    driver: Driver,
+    asked: Microversion,
+    origin: &'a Origin,
+    conductor: &'a str,
+    extent: Extent,
+}
+
+/// How much of a driver is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Brief,
+    Detail,
+}
+
+impl Serialize for View<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let links =
+            |part| Links { origin: self.origin, collection: "drivers", id: self.driver, part };
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("name", self.driver.as_str())?;
+        object.serialize_entry("hosts", &[self.conductor])?;
+        object.serialize_entry("links", &links(""))?;
+        if self.asked.has(since::DRIVER_PROPERTIES) {
+            object.serialize_entry("properties", &links("/properties"))?;
+        }
+        if self.asked.has(since::DYNAMIC_DRIVERS) {
+            object.serialize_entry("type", "dynamic")?;
+        }
+        if self.extent == Extent::Detail && self.asked.has(since::DYNAMIC_DRIVERS) {
+            for interface in Interface::ALL.into_iter().filter(|each| self.asked.has(came(*each))) {
+                let name = interface.as_str();
+                let default = self.driver.default(interface);
+                object.serialize_entry(&format!("default_{name}_interface"), default)?;
+                let enabled = self.driver.supported(interface);
+                object.serialize_entry(&format!("enabled_{name}_interfaces"), enabled)?;
+            }
+        }
+        object.end()
+    }
+}
+
+/// The version in which drivers tell of an interface.
+fn came(interface: Interface) -> Microversion {
+    match interface {
+        Interface::Storage => since::STORAGE,
+        Interface::Rescue => since::RESCUE,
+        Interface::Bios => since::BIOS,
+        Interface::Firmware => since::FIRMWARE,
+        Interface::Boot
+        | Interface::Console
+        | Interface::Deploy
+        | Interface::Inspect
+        | Interface::Management
+        | Interface::Network
+        | Interface::Power
+        | Interface::Raid
+        | Interface::Vendor => since::DYNAMIC_DRIVERS,
+    }
+}
+
+/// `GET /v1/drivers`.
+async fn list(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        drivers: Vec<View<'a>>,
+    }
+    let kind = query.take("type");
+    let detail = query.take("detail");
+    query.finish()?;
+    if kind.is_some() || detail.is_some() {
+        asked.need(since::DYNAMIC_DRIVERS, "type and detail")?;
+    }
+    let classic = match kind.as_deref() {
+        None | Some("dynamic") => false,
+        Some("classic") => true,
+        Some(_) => return Err(ApiError::bad_field("type", "it must be classic or dynamic").into()),
+    };
+    let detail = detail.map_or(Ok(false), |raw| flag("detail", &raw))?;
+    let extent = if detail { Extent::Detail } else { Extent::Brief };
+    let conductor = app.conductor.hostname();
+    let all = Driver::ALL.into_iter().filter(|_| !classic);
+    let drivers =
+        all.map(|driver| View { driver, asked, origin: &origin, conductor, extent }).collect();
+    Ok(json(StatusCode::OK, &Body { drivers }))
+}
+
+/// `GET /v1/drivers/{driver}`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(name): Segment<String>,
+) -> Result<Response, Error> {
+    let driver = find(&name)?;
+    let conductor = app.conductor.hostname();
+    let view = View { driver, asked, origin: &origin, conductor, extent: Extent::Detail };
+    Ok(json(StatusCode::OK, &view))
+}
+
+/// `GET /v1/drivers/{driver}/properties`.
+async fn properties(_caller: Caller, Segment(name): Segment<String>) -> Result<Response, Error> {
+    let described = find(&name)?.properties().iter().map(|(key, meaning, required)| {
+        let need = if *required { "Required." } else { "Optional." };
+        (*key, format!("{meaning} {need}"))
+    });
+    Ok(json(StatusCode::OK, &described.collect::<BTreeMap<_, _>>()))
+}
+
+fn find(name: &str) -> Result<Driver, ApiError> {
+    name.parse().map_err(|why: baremetal_core::UnknownDriver| ApiError::not_found(why.to_string()))
+}

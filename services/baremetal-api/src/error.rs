@@ -1,0 +1,108 @@
+//! From what went wrong to a status, and the envelope clients read it in.
+
+use axum::response::{IntoResponse, Response};
+use baremetal_core::{Frozen, Refusal};
+use baremetal_store::StoreError;
+use bmc::BmcError;
+use http::StatusCode;
+use openstack_api::{ApiError, Kind};
+use serde_json::json;
+use tracing::error;
+
+/// Why a request was not answered as asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Frozen(#[from] Frozen),
+    #[error(transparent)]
+    Bmc(#[from] BmcError),
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let status = match &error {
+            Error::Api(refusal) => return refusal.clone(),
+            Error::Store(why) => return store(why),
+            Error::Refused(why) => match why {
+                Refusal::State { .. }
+                | Refusal::Maintenance { .. }
+                | Refusal::Field { .. }
+                | Refusal::Retired { .. }
+                | Refusal::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
+                Refusal::Protected { .. } => StatusCode::FORBIDDEN,
+                Refusal::Locked { .. } => StatusCode::CONFLICT,
+            },
+            Error::Frozen(why) => match why {
+                Frozen::Busy { .. }
+                | Frozen::State { .. }
+                | Frozen::InUse { .. }
+                | Frozen::Delete { .. } => StatusCode::CONFLICT,
+                Frozen::Protected { .. } => StatusCode::FORBIDDEN,
+            },
+            Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
+            Error::Bmc(why) if why.is_transient() => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Bmc(_) => StatusCode::BAD_GATEWAY,
+        };
+        ApiError::new(status, error.to_string())
+    }
+}
+
+fn store(why: &StoreError) -> ApiError {
+    match why {
+        StoreError::Duplicate { field, value } => {
+            ApiError::conflict(format!("{field}: {value:?} is taken already"))
+        }
+        StoreError::Stale => {
+            ApiError::conflict("it is being changed by others at the same time; try again")
+        }
+        StoreError::NoMarker(_) => ApiError::not_found(format!("marker: {why}")),
+        StoreError::NoNode(node) => {
+            ApiError::bad_request(format!("node_uuid: Node {node} could not be found."))
+        }
+        StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
+        StoreError::Corrupt { .. }
+        | StoreError::NewerSchema { .. }
+        | StoreError::BadUrl
+        | StoreError::CannotCreate { .. }
+        | StoreError::Unavailable { .. } => {
+            let mut chain = why.to_string();
+            let mut source = std::error::Error::source(why);
+            while let Some(cause) = source {
+                chain = format!("{chain}: {cause}");
+                source = cause.source();
+            }
+            error!("the store failed: {chain}");
+            ApiError::broken("the store failed; the service's log says why")
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        ApiError::from(self).into_response()
+    }
+}
+
+/// Ironic's envelope: JSON in a JSON string.
+pub(crate) fn envelope(refusal: &ApiError) -> String {
+    let message = &refusal.message;
+    let inner = match refusal.kind {
+        Kind::Protocol => json!({
+            "code": refusal.status.as_u16(),
+            "title": refusal.status.canonical_reason().unwrap_or_default(),
+            "description": message,
+        }),
+        Kind::Resource => {
+            let server = refusal.status.is_server_error();
+            let faultcode = if server { "Server" } else { "Client" };
+            json!({"faultcode": faultcode, "faultstring": message, "debuginfo": null})
+        }
+    };
+    json!({"error_message": inner.to_string()}).to_string()
+}

@@ -1,0 +1,127 @@
+//! `/v1/nodes/{node}/history`: what happened to a node.
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use baremetal_core::{HistoryEntry, HistoryUuid};
+use http::StatusCode;
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, flag, next_link,
+};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::json;
+use crate::time::Time;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let list = Handle::get("List what happened to a node", list);
+    let show = Handle::get("Show one event of a node's history", show);
+    Routes::new("history")
+        .at("/v1/nodes/{node}/history", [list.since(microversion::HISTORY)])
+        .at("/v1/nodes/{node}/history/{event}", [show.since(microversion::HISTORY)])
+}
+
+#[derive(Serialize)]
+struct Link {
+    href: String,
+    rel: &'static str,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    uuid: Option<HistoryUuid>,
+    created_at: Time,
+    severity: &'static str,
+    event: &'a str,
+    #[serde(flatten)]
+    more: Option<More<'a>>,
+    links: [Link; 1],
+}
+
+/// What only a detailed view shows.
+#[derive(Serialize)]
+struct More<'a> {
+    event_type: &'a str,
+    conductor: &'a str,
+    user: Option<()>,
+}
+
+/// How much of each event is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Brief,
+    Detail,
+}
+
+fn view<'a>(app: &'a App, entry: &'a HistoryEntry, origin: &Origin, extent: Extent) -> Shown<'a> {
+    let id = entry.id.unwrap_or(HistoryUuid::nil());
+    let href = format!("{origin}/v1/nodes/{}/history/{id}", entry.node);
+    Shown {
+        uuid: entry.id,
+        created_at: Time(entry.at),
+        severity: entry.severity.as_str(),
+        event: &entry.event,
+        more: (extent == Extent::Detail).then(|| More {
+            event_type: &entry.to,
+            conductor: app.conductor.hostname(),
+            user: None,
+        }),
+        links: [Link { href, rel: "self" }],
+    }
+}
+
+/// `GET /v1/nodes/{node}/history`.
+async fn list(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    Segment(ident): Segment<String>,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        history: Vec<Shown<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut rest = query.clone();
+    let paging = Paging::take(&mut rest)?;
+    let detail = rest.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
+    rest.finish()?;
+    if let Some(key) = &paging.sort_key
+        && !["id", "uuid", "created_at"].contains(&key.as_str())
+    {
+        return Err(ApiError::bad_field("sort_key", "history is in the order it happened").into());
+    }
+    let node = app.node(asked, &ident).await?;
+    let marker = paging.marker.map(HistoryUuid::from_untyped_uuid);
+    let found = app.store.history(node.id, paging.limit, marker).await?;
+    let extent = if detail { Extent::Detail } else { Extent::Brief };
+    let last = found.last().filter(|_| found.len() == paging.limit as usize);
+    let next = last
+        .and_then(|last| last.id)
+        .map(|last| next_link(&origin, uri.path(), &query, paging.limit, last.into_untyped_uuid()));
+    let history = found.iter().map(|entry| view(&app, entry, &origin, extent)).collect();
+    Ok(json(StatusCode::OK, &Body { history, next }))
+}
+
+/// `GET /v1/nodes/{node}/history/{event}`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment((ident, event)): Segment<(String, String)>,
+) -> Result<Response, Error> {
+    let node = app.node(asked, &ident).await?;
+    let missing = || ApiError::not_found("there is no such event in this node's history");
+    let id: HistoryUuid = event.parse().map_err(|_| missing())?;
+    let entry = app.store.find_history(node.id, id).await?.ok_or_else(missing)?;
+    Ok(json(StatusCode::OK, &view(&app, &entry, &origin, Extent::Detail)))
+}

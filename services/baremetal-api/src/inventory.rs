@@ -1,0 +1,39 @@
+//! `/v1/nodes/{node}/inventory`: what its last inspection found.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::json;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let show = Handle::get("Show what the last inspection found", show);
+    Routes::new("nodes").at("/v1/nodes/{node}/inventory", [show.since(microversion::INVENTORY)])
+}
+
+/// `GET /v1/nodes/{node}/inventory`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        inventory: &'a Value,
+        plugin_data: &'a Value,
+    }
+    let node = app.node(asked, &ident).await?;
+    let found = app.store.find_inspected(node.id).await?.ok_or_else(|| {
+        ApiError::not_found(format!("node {} has not been inspected yet", node.label()))
+    })?;
+    let shown = Shown { inventory: &found.inventory, plugin_data: &found.plugin_data };
+    Ok(json(StatusCode::OK, &shown))
+}

@@ -1,0 +1,74 @@
+#![doc = include_str!("../README.md")]
+
+mod app;
+mod bedplate;
+mod boot_device;
+mod conductor;
+mod driver;
+mod empty;
+mod error;
+mod history;
+mod inventory;
+mod links;
+mod maintenance;
+mod microversion;
+mod node;
+mod openapi;
+mod port;
+mod power;
+mod provision;
+mod root;
+mod secret;
+mod shards;
+mod states;
+mod time;
+mod traits;
+mod validate;
+mod value;
+mod vifs;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use openstack_api::{Manners, Routes};
+
+pub use app::{App, Settings};
+
+/// The largest body, where a route does not say otherwise.
+const BODY_LIMIT: usize = 4 << 20;
+
+/// Every route, in the order it is described. A further resource is one more line.
+fn routes() -> Routes<App> {
+    Routes::new("versions")
+        .merge(root::routes())
+        .merge(node::routes())
+        .merge(states::routes())
+        .merge(power::routes())
+        .merge(provision::routes())
+        .merge(maintenance::routes())
+        .merge(boot_device::routes())
+        .merge(validate::routes())
+        .merge(traits::routes())
+        .merge(vifs::routes())
+        .merge(inventory::routes())
+        .merge(history::routes())
+        .merge(port::routes())
+        .merge(driver::routes())
+        .merge(conductor::routes())
+        .merge(shards::routes())
+        .merge(empty::routes())
+        .merge(bedplate::routes())
+}
+
+/// The whole API.
+pub fn router(app: App) -> Router {
+    let manners = Manners {
+        dialect: microversion::dialect(),
+        envelope: error::envelope,
+        realm: "Baremetal API",
+        scheme: app.settings.scheme,
+        forwarded: app.settings.forwarded,
+    };
+    let (router, paths) = routes().split();
+    let router = router.merge(openapi::serve(paths));
+    openstack_api::apply(router.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(app), manners)
+}

@@ -1,0 +1,81 @@
+//! Which microversion brought what, by Ironic's "REST API Version History".
+
+use http::HeaderName;
+use openstack_api::{Dialect, Microversion};
+
+macro_rules! versions {
+    ($($name:ident $minor:literal $what:literal)*) => {
+        $(#[doc = $what] pub(crate) const $name: Microversion = Microversion::new($minor);)*
+    };
+}
+
+versions! {
+    MINIMUM 1 "The lowest."
+    AVAILABLE 2 "The state `available`, which was null before."
+    MANAGE 4 "The verbs `manage` and `provide`."
+    NODE_NAME 5 "Names of nodes."
+    INSPECT 6 "The verb `inspect`."
+    FIELDS 8 "Asking for a subset of fields."
+    STATE_FILTER 9 "Filtering nodes by provision state."
+    ENROLL 11 "New nodes are in `enroll`; before, they were `available` at once."
+    ABORT 13 "The verb `abort`."
+    RAID 12 "RAID."
+    DRIVER_PROPERTIES 14 "The link to the properties of a driver."
+    CLEAN 15 "The verb `clean`."
+    DRIVER_FILTER 16 "Filtering nodes by driver."
+    ADOPT 17 "The verb `adopt`."
+    RESOURCE_CLASS 21 "Resource classes."
+    PORTGROUPS 23 "Port groups."
+    PORTGROUP_FIELDS 24 "Port groups of ports and nodes."
+    SOFT_POWER 27 "Soft changes of power, and their timeout."
+    VIFS 28 "VIFs."
+    INJECT_NMI 29 "Injecting an NMI."
+    DYNAMIC_DRIVERS 30 "Driver types and their interfaces."
+    VOLUME 32 "Volumes."
+    STORAGE 33 "Storage interfaces."
+    REBUILD_CONFIG_DRIVE 35 "A config drive for `rebuild`."
+    TRAITS 37 "Traits."
+    RESCUE 38 "The verbs `rescue` and `unrescue`."
+    INSPECT_WAIT 39 "The state `inspect wait`, which was `inspecting` before."
+    BIOS 40 "BIOS settings."
+    ABORT_INSPECTION 41 "Aborting an inspection."
+    FAULT 42 "Faults."
+    DETAIL_QUERY 43 "`?detail=True`."
+    RESET_INTERFACES 45 "`?reset_interfaces=True`."
+    CONDUCTOR_GROUP 46 "Conductor groups."
+    CONDUCTORS 49 "Conductors."
+    OWNER 50 "Owners."
+    DESCRIPTION 51 "Descriptions."
+    ALLOCATIONS 52 "Allocations."
+    DEPLOY_TEMPLATES 55 "Deploy templates."
+    BUILD_CONFIG_DRIVE 56 "A config drive as an object."
+    RETIRED 61 "Retirement."
+    LESSEE 65 "Lessees."
+    DEPLOY_VERBS 73 "The verbs `deploy` and `undeploy`."
+    BOOT_MODE 75 "Boot mode and secure boot."
+    HISTORY 78 "A node's history."
+    INVENTORY 81 "A node's inventory."
+    SHARD 82 "Shards."
+    PARENT_NODE 83 "Nodes that are a part of another."
+    UNHOLD 85 "The verb `unhold`."
+    FIRMWARE 86 "Firmware."
+    SERVICE 87 "The verb `service`."
+    RUNBOOKS 92 "Runbooks."
+    PORT_NODE_NAME 94 "Creating a port on a node by its name."
+    INSPECTION_RULES 96 "Inspection rules."
+    INSTANCE_NAME 104 "Names of instances."
+    ABORT_DEPLOYMENT 110 "Aborting a deployment."
+    MAXIMUM 115 "The highest."
+}
+
+/// How the Bare Metal API speaks of versions.
+pub(crate) fn dialect() -> Dialect {
+    Dialect {
+        header: HeaderName::from_static("x-openstack-ironic-api-version"),
+        prefix: "",
+        minimum_header: HeaderName::from_static("x-openstack-ironic-api-minimum-version"),
+        maximum_header: HeaderName::from_static("x-openstack-ironic-api-maximum-version"),
+        minimum: MINIMUM,
+        maximum: MAXIMUM,
+    }
+}

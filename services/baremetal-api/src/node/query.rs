@@ -1,0 +1,212 @@
+//! Which nodes a client asks for, and how much of each.
+
+use baremetal_core::{NodeFilter, NodeIdent, NodeSort, Page, State};
+use openstack_api::{ApiError, Direction, Microversion, Paging, Query, flag};
+use uuid::Uuid;
+
+use super::field::{Shown, find};
+use crate::microversion as since;
+
+/// A list that a client asks for.
+pub(crate) struct List {
+    /// Which nodes.
+    pub(crate) filter: NodeFilter,
+    /// The parent of them all.
+    pub(crate) parent: Option<NodeIdent>,
+    /// The conductor of them all.
+    pub(crate) conductor: Option<String>,
+    /// A fault of them all. None of ours ever has one.
+    pub(crate) faulty: bool,
+    /// Which page of them.
+    pub(crate) page: Page<NodeSort>,
+    /// Which fields of each.
+    pub(crate) shown: Shown,
+}
+
+/// How much of each node a list shows when the client does not say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// `/v1/nodes`.
+    Brief,
+    /// `/v1/nodes/detail`.
+    Detail,
+}
+
+/// The words of the Bare Metal API for faults.
+const FAULTS: [&str; 4] =
+    ["power failure", "clean failure", "rescue abort failure", "service failure"];
+
+/// Reads the query of a list of nodes.
+pub(crate) fn list(
+    mut query: Query,
+    extent: Extent,
+    asked: Microversion,
+) -> Result<List, ApiError> {
+    let shown = shown(&mut query, extent, asked)?;
+    let paging = Paging::take(&mut query)?;
+    let sort = sort(paging.sort_key.as_deref(), asked)?;
+    let mut filter = NodeFilter::default();
+    let parent = match query.take("parent_node") {
+        None => None,
+        Some(raw) => {
+            asked.need(since::PARENT_NODE, "parent_node")?;
+            Some(raw.parse().map_err(|why| ApiError::bad_field("parent_node", why))?)
+        }
+    };
+    let conductor = query.take("conductor");
+    if conductor.is_some() {
+        asked.need(since::CONDUCTORS, "conductor")?;
+    }
+    let fault = query.take("fault");
+    if let Some(raw) = &fault {
+        asked.need(since::FAULT, "fault")?;
+        if !FAULTS.contains(&raw.as_str()) {
+            let problem = format!("it must be one of: {}", FAULTS.join(", "));
+            return Err(ApiError::bad_field("fault", problem));
+        }
+    }
+    let mut unknown = Vec::new();
+    for (name, value) in query.pairs {
+        if !narrow(&mut filter, &name, &value, asked)? {
+            unknown.push((name, value));
+        }
+    }
+    Query { pairs: unknown }.finish()?;
+    let page = Page {
+        limit: paging.limit,
+        marker: paging.marker,
+        sort,
+        descending: paging.direction == Direction::Descending,
+    };
+    Ok(List { filter, parent, conductor, faulty: fault.is_some(), page, shown })
+}
+
+/// Which fields to show, by `fields` and `detail`.
+pub(crate) fn shown(
+    query: &mut Query,
+    extent: Extent,
+    asked: Microversion,
+) -> Result<Shown, ApiError> {
+    let detail = match query.take("detail") {
+        None => false,
+        Some(raw) => {
+            asked.need(since::DETAIL_QUERY, "detail")?;
+            flag("detail", &raw)?
+        }
+    };
+    match query.take("fields") {
+        Some(_) if detail || extent == Extent::Detail => {
+            Err(ApiError::bad_field("fields", "it can not be used together with detail"))
+        }
+        Some(raw) => {
+            asked.need(since::FIELDS, "fields")?;
+            Shown::named(&raw, asked)
+        }
+        None if detail || extent == Extent::Detail => Ok(Shown::all(asked)),
+        None => Ok(Shown::brief(asked)),
+    }
+}
+
+/// Narrows `filter`; false if there is no such filter.
+fn narrow(
+    filter: &mut NodeFilter,
+    name: &str,
+    value: &str,
+    asked: Microversion,
+) -> Result<bool, ApiError> {
+    let text = || Some(value.to_owned());
+    let id = || Uuid::parse_str(value).map_err(|_| ApiError::bad_field(name, "it must be a UUID"));
+    let need = |came| asked.need(came, name);
+    match name {
+        "instance_uuid" => filter.instance_uuid = Some(id()?),
+        "chassis_uuid" => filter.chassis = Some(id()?),
+        "associated" => filter.associated = Some(flag(name, value)?),
+        "maintenance" => filter.maintenance = Some(flag(name, value)?),
+        "provision_state" => {
+            need(since::STATE_FILTER)?;
+            let state: State = value.parse().map_err(|why| ApiError::bad_field(name, why))?;
+            filter.provision_state = Some(state);
+        }
+        "driver" => {
+            need(since::DRIVER_FILTER)?;
+            filter.driver = Some(value.parse().map_err(|why| ApiError::bad_field(name, why))?);
+        }
+        "resource_class" => {
+            need(since::RESOURCE_CLASS)?;
+            filter.resource_class = text();
+        }
+        "conductor_group" => {
+            need(since::CONDUCTOR_GROUP)?;
+            filter.conductor_group = Some(value.to_lowercase());
+        }
+        "owner" => {
+            need(since::OWNER)?;
+            filter.owner = text();
+        }
+        "lessee" => {
+            need(since::LESSEE)?;
+            filter.lessee = text();
+        }
+        "project" => {
+            need(since::LESSEE)?;
+            filter.project = text();
+        }
+        "shard" => {
+            need(since::SHARD)?;
+            filter.shard = value.split(',').map(str::to_owned).collect();
+        }
+        "sharded" => {
+            need(since::SHARD)?;
+            filter.sharded = Some(flag(name, value)?);
+        }
+        "retired" => {
+            need(since::RETIRED)?;
+            filter.retired = Some(flag(name, value)?);
+        }
+        "description_contains" => {
+            need(since::DESCRIPTION)?;
+            filter.description_contains = text();
+        }
+        "include_children" => {
+            need(since::PARENT_NODE)?;
+            filter.include_children = flag(name, value)?;
+        }
+        "instance_name" => {
+            need(since::INSTANCE_NAME)?;
+            filter.instance_name = text();
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn sort(key: Option<&str>, asked: Microversion) -> Result<NodeSort, ApiError> {
+    let Some(key) = key else { return Ok(NodeSort::CreatedAt) };
+    if let Some((_, row)) = find(key) {
+        asked.need(row.since, row.name)?;
+    }
+    Ok(match key {
+        "uuid" => NodeSort::Id,
+        // Ironic's own default: its numbers grow with the nodes, so it is the order of creation.
+        "id" | "created_at" => NodeSort::CreatedAt,
+        "name" => NodeSort::Name,
+        "provision_state" => NodeSort::ProvisionState,
+        "power_state" => NodeSort::PowerState,
+        "driver" => NodeSort::Driver,
+        "resource_class" => NodeSort::ResourceClass,
+        "updated_at" => NodeSort::UpdatedAt,
+        "provision_updated_at" => NodeSort::ProvisionUpdatedAt,
+        "instance_uuid" => NodeSort::InstanceUuid,
+        "maintenance" => NodeSort::Maintenance,
+        "owner" => NodeSort::Owner,
+        "lessee" => NodeSort::Lessee,
+        "conductor_group" => NodeSort::ConductorGroup,
+        _ => {
+            let key: String = key.chars().take(64).collect();
+            return Err(ApiError::bad_field(
+                "sort_key",
+                format!("nodes can not be sorted by {key:?}"),
+            ));
+        }
+    })
+}

@@ -1,0 +1,252 @@
+//! From what clients send to a node: one function for a field, whether it is created or patched.
+
+use baremetal_core::{Driver, Interface, Maintenance, Node, NodeName};
+use newtype_uuid::GenericUuid;
+use openstack_api::{ApiError, Microversion, Operation, apply_patch};
+use serde_json::{Map, Value};
+
+use super::field::{Access, FIELDS, Field, Row, find};
+use crate::secret;
+use crate::value::{boolean, object, text, uuid};
+
+/// What a client wants to set: fields and their new values, null for the default.
+type Wanted = Map<String, Value>;
+
+/// Sets what `body` says of a node that is being created.
+pub(crate) fn create(node: &mut Node, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
+    for name in body.keys() {
+        let row = known(name)?;
+        if row.access == Access::Read {
+            return Err(ApiError::bad_field(row.name, "it can not be set when a node is created"));
+        }
+        asked.need(row.since, row.name)?;
+    }
+    if !body.contains_key("driver") {
+        return Err(ApiError::bad_field("driver", "it is required"));
+    }
+    set_all(node, body)
+}
+
+/// What becomes of `before` by `patch`.
+pub(crate) fn patched(
+    before: &Node,
+    patch: Vec<Operation>,
+    reset_interfaces: bool,
+    asked: Microversion,
+) -> Result<Node, ApiError> {
+    let mut document = Wanted::new();
+    for operation in &patch {
+        let row = known(operation.field()?)?;
+        if row.access != Access::Write {
+            return Err(ApiError::bad_field(row.name, "it can not be changed"));
+        }
+        asked.need(row.since, row.name)?;
+        if !document.contains_key(row.name) {
+            document.insert(row.name.to_owned(), present(before, row.field));
+        }
+    }
+    apply_patch(&mut document, patch)?;
+
+    let mut after = before.clone();
+    if reset_interfaces {
+        if !document.contains_key("driver") {
+            let problem = "it can only be used where the driver is changed";
+            return Err(ApiError::bad_field("reset_interfaces", problem));
+        }
+        after.interfaces.clear();
+    }
+    set_all(&mut after, document)?;
+    Ok(after)
+}
+
+/// The row of a field that clients have named.
+fn known(name: &str) -> Result<&'static Row, ApiError> {
+    find(name).map(|(_, row)| row).ok_or_else(|| {
+        let name: String = name.chars().take(64).collect();
+        ApiError::bad_request(format!("{name}: a node has no such field"))
+    })
+}
+
+/// The value a field has now, its secrets included. Only an object has parts that can be patched: of any other field
+/// the value is not looked at.
+fn present(node: &Node, field: Field) -> Value {
+    let objects = [
+        (Field::DriverInfo, &node.driver_info),
+        (Field::InstanceInfo, &node.instance_info),
+        (Field::Properties, &node.properties),
+        (Field::Extra, &node.extra),
+    ];
+    let found = objects.into_iter().find(|(other, _)| *other == field);
+    found.map_or(Value::Null, |(_, object)| Value::Object(object.clone()))
+}
+
+/// Sets fields in the order of the table, then looks at those that depend on one another.
+fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
+    for row in FIELDS {
+        if let Some(value) = wanted.remove(row.name) {
+            set(node, row, value)?;
+        }
+    }
+    for (interface, chosen) in &node.interfaces {
+        let supported = node.driver.supported(*interface);
+        if !supported.contains(&chosen.as_str()) {
+            let chosen: String = chosen.chars().take(64).collect();
+            let problem = format!(
+                "the driver {} has no {chosen:?}: it has {}",
+                node.driver,
+                supported.join(", ")
+            );
+            return Err(ApiError::bad_field(&format!("{}_interface", interface.as_str()), problem));
+        }
+    }
+    Ok(())
+}
+
+fn set(node: &mut Node, row: &Row, value: Value) -> Result<(), ApiError> {
+    let name = row.name;
+    match row.field {
+        Field::Uuid => {
+            node.id =
+                uuid(name, value)?.map_or(node.id, baremetal_core::NodeUuid::from_untyped_uuid)
+        }
+        Field::Name => node.name = node_name(value)?,
+        Field::Driver => node.driver = driver(value)?,
+        Field::DriverInfo => replace(name, &mut node.driver_info, value)?,
+        Field::InstanceInfo => replace(name, &mut node.instance_info, value)?,
+        Field::Properties => node.properties = object(name, value)?,
+        Field::Extra => node.extra = object(name, value)?,
+        Field::InstanceUuid => node.instance_uuid = uuid(name, value)?,
+        Field::InstanceName => node.instance_name = text(name, value, 255)?,
+        Field::ChassisUuid => {
+            if uuid(name, value)?.is_some() {
+                return Err(ApiError::bad_field(name, "there is no such chassis"));
+            }
+        }
+        Field::Maintenance => {
+            node.maintenance = match boolean(name, value)? {
+                Some(true) => Some(node.maintenance.take().unwrap_or(Maintenance { reason: None })),
+                Some(false) | None => None,
+            }
+        }
+        Field::ResourceClass => node.resource_class = text(name, value, 80)?,
+        Field::ConductorGroup => {
+            let group = text(name, value, 255)?.unwrap_or_default().to_lowercase();
+            let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if !group.chars().all(legal) {
+                let problem = "it may have letters, digits, '-', '_' and '.'";
+                return Err(ApiError::bad_field(name, problem));
+            }
+            node.conductor_group = group;
+        }
+        Field::AutomatedClean => node.automated_clean = boolean(name, value)?,
+        Field::Protected => switch(&mut node.protected, boolean(name, value)?),
+        Field::ProtectedReason => give_reason(name, &mut node.protected, value)?,
+        Field::Retired => switch(&mut node.retired, boolean(name, value)?),
+        Field::RetiredReason => give_reason(name, &mut node.retired, value)?,
+        Field::Owner => node.owner = text(name, value, 255)?,
+        Field::Lessee => node.lessee = text(name, value, 255)?,
+        Field::Description => node.description = text(name, value, 4096)?,
+        Field::NetworkData => {
+            if !object(name, value)?.is_empty() {
+                let problem = "static network data is not supported here";
+                return Err(ApiError::bad_field(name, problem));
+            }
+        }
+        Field::Shard => node.shard = text(name, value, 255)?,
+        Field::ParentNode => {
+            node.parent_node = uuid(name, value)?.map(baremetal_core::NodeUuid::from_untyped_uuid)
+        }
+        Field::DisablePowerOff => node.disable_power_off = boolean(name, value)?.unwrap_or(false),
+        Field::Interface(interface) => choose(node, interface, text(name, value, 255)?),
+        Field::CreatedAt
+        | Field::UpdatedAt
+        | Field::DriverInternalInfo
+        | Field::PowerState
+        | Field::TargetPowerState
+        | Field::ProvisionState
+        | Field::TargetProvisionState
+        | Field::ProvisionUpdatedAt
+        | Field::LastError
+        | Field::MaintenanceReason
+        | Field::ConsoleEnabled
+        | Field::Reservation
+        | Field::InspectionStartedAt
+        | Field::InspectionFinishedAt
+        | Field::CleanStep
+        | Field::DeployStep
+        | Field::ServiceStep
+        | Field::RaidConfig
+        | Field::TargetRaidConfig
+        | Field::Traits
+        | Field::Fault
+        | Field::Health
+        | Field::Conductor
+        | Field::AllocationUuid
+        | Field::BootMode
+        | Field::SecureBoot
+        | Field::Links
+        | Field::Ports
+        | Field::States
+        | Field::Portgroups
+        | Field::Volume => return Err(ApiError::bad_field(name, "it can not be changed")),
+    }
+    Ok(())
+}
+
+fn choose(node: &mut Node, interface: Interface, wanted: Option<String>) {
+    match wanted {
+        Some(wanted) => node.interfaces.insert(interface, wanted),
+        None => node.interfaces.remove(&interface),
+    };
+}
+
+/// Replaces an object that holds secrets.
+fn replace(name: &str, present: &mut Map<String, Value>, value: Value) -> Result<(), ApiError> {
+    let mut wanted = object(name, value)?;
+    secret::keep(name, present, &mut wanted)?;
+    *present = wanted;
+    Ok(())
+}
+
+/// Switches on what comes with a reason, or off.
+fn switch(reason: &mut Option<String>, wanted: Option<bool>) {
+    match wanted {
+        Some(true) => {
+            reason.get_or_insert_default();
+        }
+        Some(false) | None => *reason = None,
+    }
+}
+
+fn give_reason(name: &str, reason: &mut Option<String>, value: Value) -> Result<(), ApiError> {
+    let wanted = text(name, value, 4096)?.unwrap_or_default();
+    match reason {
+        Some(given) => *given = wanted,
+        None if wanted.is_empty() => {}
+        None => {
+            let what = name.trim_end_matches("_reason");
+            return Err(ApiError::bad_field(
+                name,
+                format!("it can only be set while {what} is true"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn node_name(value: Value) -> Result<Option<NodeName>, ApiError> {
+    match text("name", value, 255)? {
+        // It would be shadowed by `/v1/nodes/detail`.
+        Some(name) if name == "detail" => {
+            Err(ApiError::bad_field("name", "\"detail\" is reserved"))
+        }
+        Some(name) => name.parse().map(Some).map_err(|why| ApiError::bad_field("name", why)),
+        None => Ok(None),
+    }
+}
+
+fn driver(value: Value) -> Result<Driver, ApiError> {
+    let name = text("driver", value, 255)?;
+    let name = name.ok_or_else(|| ApiError::bad_field("driver", "it is required"))?;
+    name.parse().map_err(|why| ApiError::bad_field("driver", why))
+}

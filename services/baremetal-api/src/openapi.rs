@@ -1,0 +1,113 @@
+//! `/openapi.json`: the description of every route, made of the routes themselves.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use http::StatusCode;
+use openstack_api::{Microversion, Operation};
+use utoipa::PartialSchema;
+use utoipa::openapi::path::{HttpMethod, OperationBuilder};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Paths, RefOr,
+    Response as DocResponse, Schema,
+};
+
+use crate::node::{self, json};
+use crate::port;
+
+/// Serves the description of `paths`.
+pub(crate) fn serve<S: Clone + Send + Sync + 'static>(mut paths: Paths) -> Router<S> {
+    let own = OperationBuilder::new()
+        .tag("versions")
+        .summary(Some("Describe every route"))
+        .securities(Some([SecurityRequirement::default()]))
+        .response("200", DocResponse::new("An OpenAPI document."));
+    paths.paths.insert("/openapi.json".to_owned(), PathItem::new(HttpMethod::Get, own));
+    let document = Arc::new(document(paths));
+    Router::new()
+        .route("/openapi.json", get(move || async move { json(StatusCode::OK, &*document) }))
+}
+
+fn document(paths: Paths) -> OpenApi {
+    let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
+    let description = "The OpenStack Bare Metal API v1, and what Bedplate has beside it. Every request may carry \
+                       X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.";
+    let info = InfoBuilder::new().title("Bedplate Bare Metal API").version("1.115");
+    OpenApiBuilder::new()
+        .info(info.description(Some(description)).build())
+        .paths(paths)
+        .components(Some(ComponentsBuilder::new().security_scheme("basic", basic).build()))
+        .security(Some([SecurityRequirement::new("basic", [""; 0])]))
+        .build()
+}
+
+/// What `POST /v1/nodes` reads: every field a client may write.
+pub(crate) fn node_body() -> RefOr<Schema> {
+    let writable = node::FIELDS.iter().filter(|row| row.access != node::Access::Read);
+    let fields = writable.map(|row| {
+        let kind = if matches!(
+            row.field,
+            node::Field::DriverInfo
+                | node::Field::InstanceInfo
+                | node::Field::Properties
+                | node::Field::Extra
+                | node::Field::NetworkData
+        ) {
+            Type::Object
+        } else if matches!(
+            row.field,
+            node::Field::Maintenance
+                | node::Field::AutomatedClean
+                | node::Field::Protected
+                | node::Field::Retired
+                | node::Field::DisablePowerOff
+        ) {
+            Type::Boolean
+        } else {
+            Type::String
+        };
+        (row.name, kind, row.since)
+    });
+    body(&["driver"], fields)
+}
+
+/// What `POST /v1/ports` reads: every field a client may write.
+pub(crate) fn port_body() -> RefOr<Schema> {
+    let writable = port::FIELDS.iter().filter(|row| row.access != port::Access::Read);
+    let fields = writable.map(|row| {
+        let kind = if matches!(row.field, port::Field::Extra | port::Field::LocalLinkConnection) {
+            Type::Object
+        } else if matches!(row.field, port::Field::PxeEnabled | port::Field::IsSmartnic) {
+            Type::Boolean
+        } else {
+            Type::String
+        };
+        (row.name, kind, row.since)
+    });
+    body(&["address", "node_uuid"], fields)
+}
+
+/// What every PATCH reads.
+pub(crate) fn patch_body() -> RefOr<Schema> {
+    Schema::from(ArrayBuilder::new().items(Operation::schema()).build()).into()
+}
+
+fn body(
+    required: &[&str],
+    fields: impl Iterator<Item = (&'static str, Type, Microversion)>,
+) -> RefOr<Schema> {
+    let mut body =
+        ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    for name in required {
+        body = body.required(*name);
+    }
+    for (name, kind, came) in fields {
+        let described = format!("Came with version {came}.");
+        let property = ObjectBuilder::new().schema_type(kind).description(Some(described));
+        body = body.property(name, property);
+    }
+    Schema::from(body.build()).into()
+}

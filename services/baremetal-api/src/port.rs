@@ -1,0 +1,260 @@
+//! `/v1/ports`: the addresses by which network boot knows machines.
+
+mod field;
+mod query;
+mod view;
+mod write;
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use baremetal_core::{Node, NodeUuid, Page, Port, PortUuid, check_idle};
+use hardware::MacAddress;
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
+    Segment, Strict, next_link,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::app::{App, again};
+use crate::error::Error;
+use crate::node::json;
+use crate::value::text;
+use crate::{microversion as since, openapi};
+use field::Shown;
+use query::Extent;
+use view::View;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let ports = [
+        Handle::get("List ports", list),
+        Handle::post("Create a port", create)
+            .reads(openapi::port_body())
+            .answers(StatusCode::CREATED),
+    ];
+    let port = [
+        Handle::get("Show a port", show),
+        Handle::patch("Change a port", patch).reads(openapi::patch_body()),
+        Handle::delete("Forget a port", forget).answers(StatusCode::NO_CONTENT),
+    ];
+    let of_node = Handle::get("List a node's ports", list_of_node);
+    Routes::new("ports")
+        .at("/v1/ports", ports)
+        .at("/v1/ports/detail", [Handle::get("List ports with all their fields", list_detail)])
+        .at("/v1/ports/{port}", port)
+        .at("/v1/nodes/{node}/ports", [of_node])
+}
+
+pub(crate) use field::{Access, FIELDS, Field};
+
+/// `POST /v1/ports`.
+async fn create(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Strict(mut body): Strict<Map<String, Value>>,
+) -> Result<Response, Error> {
+    let node = owner(&app, asked, &mut body).await?;
+    let mut port = Port {
+        id: PortUuid::new_v4(),
+        version: 1,
+        created_at: (app.clock)(),
+        updated_at: None,
+        node: node.id,
+        address: MacAddress::new([0; 6]),
+        name: None,
+        description: None,
+        pxe_enabled: true,
+        local_link_connection: Map::new(),
+        physical_network: None,
+        portgroup: None,
+        is_smartnic: false,
+        extra: Map::new(),
+    };
+    write::create(&mut port, body, asked)?;
+    check_idle(&node)?;
+    app.store.insert_port(&port).await?;
+
+    let view = View { port: &port, shown: Shown::all(asked), origin: &origin };
+    let mut answer = json(StatusCode::CREATED, &view);
+    if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/ports/{}", port.id)) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    Ok(answer)
+}
+
+/// The node that a new port is to belong to, taken out of `body`.
+async fn owner(
+    app: &App,
+    asked: Microversion,
+    body: &mut Map<String, Value>,
+) -> Result<Node, Error> {
+    let ident = match (body.remove("node_uuid"), body.remove("node_ident")) {
+        (Some(by_id), _) => text("node_uuid", by_id, 255)?,
+        (None, Some(by_name)) => {
+            asked.need(since::PORT_NODE_NAME, "node_ident")?;
+            text("node_ident", by_name, 255)?
+        }
+        (None, None) => None,
+    };
+    let ident = ident.ok_or_else(|| ApiError::bad_field("node_uuid", "it is required"))?;
+    let missing = |why: Error| match ApiError::from(why) {
+        // Nothing is missing at this path: what the body says is wrong.
+        why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field("node_uuid", why.message),
+        why => why,
+    };
+    Ok(app.node(asked, &ident).await.map_err(missing)?)
+}
+
+/// `GET /v1/ports`.
+async fn list(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    page(&app, asked, &origin, uri.path(), query, Extent::Brief, None).await
+}
+
+/// `GET /v1/ports/detail`.
+async fn list_detail(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    page(&app, asked, &origin, uri.path(), query, Extent::Detail, None).await
+}
+
+/// `GET /v1/nodes/{node}/ports`.
+async fn list_of_node(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    Segment(ident): Segment<String>,
+    query: Query,
+) -> Result<Response, Error> {
+    let node = app.node(asked, &ident).await?.id;
+    page(&app, asked, &origin, uri.path(), query, Extent::Brief, Some(node)).await
+}
+
+/// `GET /v1/ports/{port}`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(id): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let shown = match query.take("fields") {
+        None => Shown::all(asked),
+        Some(raw) => {
+            asked.need(since::FIELDS, "fields")?;
+            Shown::named(&raw, asked)?
+        }
+    };
+    query.finish()?;
+    let port = find(&app, &id).await?;
+    Ok(json(StatusCode::OK, &View { port: &port, shown, origin: &origin }))
+}
+
+/// `PATCH /v1/ports/{port}`.
+async fn patch(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(id): Segment<String>,
+    Strict(patch): Strict<Vec<Operation>>,
+) -> Result<Response, Error> {
+    let port = again(|| async {
+        let before = find(&app, &id).await?;
+        let mut after = write::patched(&before, patch.clone(), asked)?;
+        idle(&app, &before).await?;
+        after.updated_at = Some((app.clock)());
+        Ok(app.store.update_port(&after).await?)
+    });
+    let port = port.await?;
+    let view = View { port: &port, shown: Shown::all(asked), origin: &origin };
+    Ok(json(StatusCode::OK, &view))
+}
+
+/// `DELETE /v1/ports/{port}`.
+async fn forget(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(id): Segment<String>,
+) -> Result<StatusCode, Error> {
+    again(|| async {
+        let port = find(&app, &id).await?;
+        idle(&app, &port).await?;
+        Ok(app.store.delete_port(&port).await?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses while the port's node relies on it.
+async fn idle(app: &App, port: &Port) -> Result<(), Error> {
+    match app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await? {
+        Some(node) => Ok(check_idle(&node)?),
+        None => Ok(()),
+    }
+}
+
+async fn find(app: &App, id: &str) -> Result<Port, Error> {
+    let missing = || {
+        let id: String = id.chars().take(64).collect();
+        ApiError::not_found(format!("Port {id} could not be found."))
+    };
+    let parsed: PortUuid = id.parse().map_err(|_| missing())?;
+    Ok(app.store.find_port(parsed).await?.ok_or_else(missing)?)
+}
+
+/// One page of a list.
+async fn page(
+    app: &App,
+    asked: Microversion,
+    origin: &Origin,
+    path: &str,
+    query: Query,
+    extent: Extent,
+    of: Option<NodeUuid>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        ports: Vec<View<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut rest = query.clone();
+    let shown = query::shown(&mut rest, extent, asked)?;
+    let paging = Paging::take(&mut rest)?;
+    let mut filter = query::filter(app, &mut rest, asked).await?;
+    rest.finish()?;
+    filter.node = of.or(filter.node);
+    let page = Page {
+        limit: paging.limit,
+        marker: paging.marker,
+        sort: query::sort(paging.sort_key.as_deref())?,
+        descending: paging.direction == Direction::Descending,
+    };
+    let found = app.store.list_ports(&filter, &page).await?;
+    let last = found.last().filter(|_| found.len() == page.limit as usize);
+    let next =
+        last.map(|last| next_link(origin, path, &query, page.limit, last.id.into_untyped_uuid()));
+    let ports = found.iter().map(|port| View { port, shown, origin }).collect();
+    Ok(json(StatusCode::OK, &Body { ports, next }))
+}

@@ -1,0 +1,88 @@
+//! Which ports a client asks for, and how much of each.
+
+use baremetal_core::{PortFilter, PortSort};
+use openstack_api::{ApiError, Microversion, Query, flag};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::field::Shown;
+use super::write;
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion as since;
+
+/// How much of each port a list shows when the client does not say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// `/v1/ports`.
+    Brief,
+    /// `/v1/ports/detail`.
+    Detail,
+}
+
+/// Which fields to show, by `fields` and `detail`.
+pub(crate) fn shown(
+    query: &mut Query,
+    extent: Extent,
+    asked: Microversion,
+) -> Result<Shown, ApiError> {
+    let detail = match query.take("detail") {
+        None => extent == Extent::Detail,
+        Some(raw) => {
+            asked.need(since::DETAIL_QUERY, "detail")?;
+            flag("detail", &raw)? || extent == Extent::Detail
+        }
+    };
+    match query.take("fields") {
+        Some(_) if detail => {
+            Err(ApiError::bad_field("fields", "it can not be used together with detail"))
+        }
+        Some(raw) => {
+            asked.need(since::FIELDS, "fields")?;
+            Shown::named(&raw, asked)
+        }
+        None if detail => Ok(Shown::all(asked)),
+        None => Ok(Shown::brief()),
+    }
+}
+
+/// Takes out of `query` what narrows the list.
+pub(crate) async fn filter(
+    app: &App,
+    query: &mut Query,
+    asked: Microversion,
+) -> Result<PortFilter, Error> {
+    let mut filter = PortFilter::default();
+    if let Some(raw) = query.take("address") {
+        let addresses = raw.split(',').map(|raw| write::address(Value::from(raw.trim())));
+        filter.addresses = addresses.collect::<Result<_, ApiError>>()?;
+    }
+    if let Some(ident) = query.take("node") {
+        filter.node = Some(app.node(asked, &ident).await?.id);
+    }
+    if let Some(raw) = query.take("node_uuid") {
+        let id = raw.parse().map_err(|_| ApiError::bad_field("node_uuid", "it must be a UUID"))?;
+        filter.node = Some(id);
+    }
+    if let Some(raw) = query.take("portgroup") {
+        asked.need(since::PORTGROUP_FIELDS, "portgroup")?;
+        let missing = |_| ApiError::not_found("there is no such port group");
+        filter.portgroup = Some(Uuid::parse_str(&raw).map_err(missing)?);
+    }
+    Ok(filter)
+}
+
+/// By what to sort.
+pub(crate) fn sort(key: Option<&str>) -> Result<PortSort, ApiError> {
+    match key {
+        None | Some("id" | "created_at") => Ok(PortSort::CreatedAt),
+        Some("uuid") => Ok(PortSort::Id),
+        Some("address") => Ok(PortSort::Address),
+        Some("updated_at") => Ok(PortSort::UpdatedAt),
+        Some(key) => {
+            let key: String = key.chars().take(64).collect();
+            let problem = format!("ports can not be sorted by {key:?}");
+            Err(ApiError::bad_field("sort_key", problem))
+        }
+    }
+}

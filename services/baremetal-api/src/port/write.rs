@@ -1,0 +1,116 @@
+//! From what clients send to a port: one function for a field, whether it is created or patched.
+
+use baremetal_core::{Port, PortUuid};
+use hardware::MacAddress;
+use newtype_uuid::GenericUuid;
+use openstack_api::{ApiError, Microversion, Operation, apply_patch};
+use serde_json::{Map, Value};
+
+use super::field::{Access, FIELDS, Field, Row, find};
+use crate::value::{boolean, object, text, uuid};
+
+/// What a client wants to set: fields and their new values, null for the default.
+type Wanted = Map<String, Value>;
+
+/// Sets what `body` says of a port that is being created. Its node is not in there any more.
+pub(crate) fn create(port: &mut Port, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
+    for name in body.keys() {
+        let row = known(name)?;
+        if row.access == Access::Read {
+            return Err(ApiError::bad_field(row.name, "it can not be set when a port is created"));
+        }
+        asked.need(row.since, row.name)?;
+    }
+    if !body.contains_key("address") {
+        return Err(ApiError::bad_field("address", "it is required"));
+    }
+    set_all(port, body)
+}
+
+/// What becomes of `before` by `patch`.
+pub(crate) fn patched(
+    before: &Port,
+    patch: Vec<Operation>,
+    asked: Microversion,
+) -> Result<Port, ApiError> {
+    let mut document = Wanted::new();
+    for operation in &patch {
+        let row = known(operation.field()?)?;
+        if row.access != Access::Write {
+            return Err(ApiError::bad_field(row.name, "it can not be changed"));
+        }
+        asked.need(row.since, row.name)?;
+        if !document.contains_key(row.name) {
+            let objects = [
+                (Field::Extra, &before.extra),
+                (Field::LocalLinkConnection, &before.local_link_connection),
+            ];
+            let present = objects.into_iter().find(|(field, _)| *field == row.field);
+            let value = present.map_or(Value::Null, |(_, object)| Value::Object(object.clone()));
+            document.insert(row.name.to_owned(), value);
+        }
+    }
+    apply_patch(&mut document, patch)?;
+    let mut after = before.clone();
+    set_all(&mut after, document)?;
+    Ok(after)
+}
+
+fn known(name: &str) -> Result<&'static Row, ApiError> {
+    find(name).map(|(_, row)| row).ok_or_else(|| {
+        let name: String = name.chars().take(64).collect();
+        ApiError::bad_request(format!("{name}: a port has no such field"))
+    })
+}
+
+fn set_all(port: &mut Port, mut wanted: Wanted) -> Result<(), ApiError> {
+    for row in FIELDS {
+        if let Some(value) = wanted.remove(row.name) {
+            set(port, row, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn set(port: &mut Port, row: &Row, value: Value) -> Result<(), ApiError> {
+    let name = row.name;
+    match row.field {
+        Field::Uuid => {
+            port.id = uuid(name, value)?.map_or(port.id, PortUuid::from_untyped_uuid);
+        }
+        Field::Address => port.address = address(value)?,
+        Field::Extra => port.extra = object(name, value)?,
+        Field::LocalLinkConnection => port.local_link_connection = object(name, value)?,
+        Field::PxeEnabled => port.pxe_enabled = boolean(name, value)?.unwrap_or(true),
+        Field::PortgroupUuid => {
+            if uuid(name, value)?.is_some() {
+                return Err(ApiError::bad_field(name, "there is no such port group"));
+            }
+        }
+        Field::PhysicalNetwork => port.physical_network = text(name, value, 64)?,
+        Field::IsSmartnic => port.is_smartnic = boolean(name, value)?.unwrap_or(false),
+        Field::Name => port.name = text(name, value, 255)?,
+        Field::Description => port.description = text(name, value, 255)?,
+        Field::CreatedAt
+        | Field::UpdatedAt
+        | Field::NodeUuid
+        | Field::InternalInfo
+        | Field::Vendor
+        | Field::Category
+        | Field::AvailableForDynamicPortgroup
+        | Field::Links => return Err(ApiError::bad_field(name, "it can not be changed")),
+    }
+    Ok(())
+}
+
+/// The address of a machine's port.
+pub(crate) fn address(value: Value) -> Result<MacAddress, ApiError> {
+    let required = || ApiError::bad_field("address", "it is required");
+    let raw = text("address", value, 64)?.ok_or_else(required)?;
+    let address: MacAddress = raw.parse().map_err(|why| ApiError::bad_field("address", why))?;
+    if address.is_multicast() {
+        let problem = format!("{address} is a group address, which no machine has");
+        return Err(ApiError::bad_field("address", problem));
+    }
+    Ok(address)
+}

@@ -1,0 +1,85 @@
+//! `/v1/nodes/{node}/states/power`: ask for a change of power.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use axum::extract::State;
+use baremetal_core::ask_power;
+use hardware::PowerChange;
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict};
+use serde::Deserialize;
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let power = Handle::put("Ask for a change of power", request)
+        .reads(Body::schema())
+        .answers(StatusCode::ACCEPTED);
+    Routes::new("states").at("/v1/nodes/{node}/states/power", [power])
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    target: Target,
+    /// How long it may take, in seconds.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    timeout: Option<NonZeroU32>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, ToSchema)]
+enum Target {
+    #[serde(rename = "power on")]
+    On,
+    #[serde(rename = "power off")]
+    Off,
+    #[serde(rename = "rebooting", alias = "reboot")]
+    Reboot,
+    #[serde(rename = "soft power off")]
+    SoftOff,
+    #[serde(rename = "soft rebooting", alias = "soft reboot")]
+    SoftReboot,
+}
+
+impl From<Target> for PowerChange {
+    fn from(target: Target) -> PowerChange {
+        match target {
+            Target::On => PowerChange::On,
+            Target::Off => PowerChange::ForceOff,
+            Target::Reboot => PowerChange::ForceRestart,
+            Target::SoftOff => PowerChange::SoftOff,
+            Target::SoftReboot => PowerChange::SoftRestart,
+        }
+    }
+}
+
+/// `PUT /v1/nodes/{node}/states/power`: ask for a change of power.
+///
+/// Only records the request; the conductor carries it out.
+async fn request(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Body>,
+) -> Result<StatusCode, Error> {
+    if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
+        asked.need(microversion::SOFT_POWER, "target")?;
+    }
+    if body.timeout.is_some() {
+        asked.need(microversion::SOFT_POWER, "timeout")?;
+    }
+    let given = body.timeout.map(|seconds| Duration::from_secs(u64::from(seconds.get())));
+    let deadline = (app.clock)() + given.unwrap_or(app.settings.power_timeout);
+    let change = PowerChange::from(body.target);
+    let node =
+        app.change(asked, &ident, |node| Ok((ask_power(node, change, deadline)?, None))).await?;
+    app.conductor.wake(node.id);
+    Ok(StatusCode::ACCEPTED)
+}

@@ -1,0 +1,257 @@
+//! `/v1/nodes/{node}/states/provision`: ask for a change of provision state.
+
+use axum::extract::State;
+use baremetal_core::{
+    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask, check_deploy,
+    parse_config_drive,
+};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion as since;
+
+/// The largest body: room for a config drive.
+const BODY_LIMIT: usize = 16 << 20;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let provision = Handle::put("Ask for a change of provision state", request)
+        .reads(Body::schema())
+        .up_to(BODY_LIMIT)
+        .answers(StatusCode::ACCEPTED);
+    Routes::new("states").at("/v1/nodes/{node}/states/provision", [provision])
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    /// The verb.
+    target: Target,
+    /// For `active` and `rebuild`: base64 text, or an object of its parts.
+    #[serde(default)]
+    configdrive: Option<Value>,
+    /// For `clean`.
+    #[serde(default)]
+    clean_steps: Option<Vec<CleanStep>>,
+    #[serde(default)]
+    deploy_steps: Option<Vec<Value>>,
+    #[serde(default)]
+    service_steps: Option<Vec<Value>>,
+    #[serde(default)]
+    runbook: Option<String>,
+    #[serde(default)]
+    disable_ramdisk: Option<bool>,
+    #[serde(default)]
+    #[schema(format = Password)]
+    rescue_password: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Target {
+    Manage,
+    Provide,
+    Active,
+    Rebuild,
+    Deleted,
+    Inspect,
+    Abort,
+    Clean,
+    Adopt,
+    Deploy,
+    Undeploy,
+    Rescue,
+    Unrescue,
+    Unhold,
+    Service,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CleanStep {
+    interface: StepInterface,
+    step: EraseStep,
+    #[serde(default)]
+    args: serde_json::Map<String, Value>,
+    /// Read for Ironic's sake: there is only one step.
+    #[serde(default, rename = "priority")]
+    _priority: Option<i64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StepInterface {
+    Deploy,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum EraseStep {
+    EraseDevicesMetadata,
+    EraseDevices,
+}
+
+/// `PUT /v1/nodes/{node}/states/provision`: ask for a change of provision state.
+///
+/// Only records the request; the conductor carries it out.
+async fn request(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Body>,
+) -> Result<StatusCode, Error> {
+    asked.need(body.target.since(), "target")?;
+    let verb = body.verb()?;
+    let config_drive = body.config_drive(asked)?;
+    let work = WorkUuid::new_v4();
+    let asking = app.change(asked, &ident, |node| {
+        let now = (app.clock)();
+        let (mut changed, entry) = ask(node, verb, work, now)?;
+        if verb == Verb::Abort {
+            asked.need(abort_since(node.provision_state), "target")?;
+        }
+        if let Some(drive) = &config_drive {
+            changed.instance_info.insert("configdrive".to_owned(), drive.clone());
+        }
+        if matches!(verb, Verb::Deploy | Verb::Rebuild) {
+            ready(&app, &changed)?;
+        }
+        Ok((changed, Some(entry)))
+    });
+    let node = asking.await?;
+    app.conductor.wake(node.id);
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Refuses to install what cannot be installed, before the node's state says otherwise.
+fn ready(app: &App, node: &Node) -> Result<(), Error> {
+    check_deploy(node)?;
+    app.conductor.check_driver_info(node).map_err(|why| ApiError::bad_request(why).into())
+}
+
+/// The version that let this waiting state be aborted.
+fn abort_since(state: ProvisionState) -> Microversion {
+    match state {
+        ProvisionState::InspectWait => since::ABORT_INSPECTION,
+        ProvisionState::DeployWait => since::ABORT_DEPLOYMENT,
+        ProvisionState::Enroll
+        | ProvisionState::Verifying
+        | ProvisionState::Manageable
+        | ProvisionState::Inspecting
+        | ProvisionState::InspectFailed
+        | ProvisionState::Cleaning
+        | ProvisionState::CleanWait
+        | ProvisionState::CleanFailed
+        | ProvisionState::Available
+        | ProvisionState::Deploying
+        | ProvisionState::DeployFailed
+        | ProvisionState::Active
+        | ProvisionState::Deleting
+        | ProvisionState::Error
+        | ProvisionState::Adopting
+        | ProvisionState::AdoptFailed => since::ABORT,
+    }
+}
+
+impl Target {
+    fn since(self) -> Microversion {
+        match self {
+            Target::Active | Target::Rebuild | Target::Deleted => since::MINIMUM,
+            Target::Manage | Target::Provide => since::MANAGE,
+            Target::Inspect => since::INSPECT,
+            Target::Abort => since::ABORT,
+            Target::Clean => since::CLEAN,
+            Target::Adopt => since::ADOPT,
+            Target::Rescue | Target::Unrescue => since::RESCUE,
+            Target::Deploy | Target::Undeploy => since::DEPLOY_VERBS,
+            Target::Unhold => since::UNHOLD,
+            Target::Service => since::SERVICE,
+        }
+    }
+}
+
+impl Body {
+    /// The verb, and that nothing was sent with it that it cannot use.
+    fn verb(&self) -> Result<Verb, ApiError> {
+        let some = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        let unusable = [
+            ("deploy_steps", some(&self.deploy_steps)),
+            ("service_steps", some(&self.service_steps)),
+            ("runbook", self.runbook.is_some()),
+            ("disable_ramdisk", self.disable_ramdisk == Some(true)),
+            ("rescue_password", self.rescue_password.is_some()),
+        ];
+        if let Some((name, _)) = unusable.into_iter().find(|(_, given)| *given) {
+            return Err(ApiError::bad_field(name, "this is not supported here"));
+        }
+        if self.clean_steps.is_some() && self.target != Target::Clean {
+            return Err(ApiError::bad_field("clean_steps", "they go with the target clean only"));
+        }
+        match self.target {
+            Target::Manage => Ok(Verb::Manage),
+            Target::Provide => Ok(Verb::Provide),
+            Target::Active | Target::Deploy => Ok(Verb::Deploy),
+            Target::Rebuild => Ok(Verb::Rebuild),
+            Target::Deleted | Target::Undeploy => Ok(Verb::Undeploy),
+            Target::Inspect => Ok(Verb::Inspect),
+            Target::Abort => Ok(Verb::Abort),
+            Target::Clean => self.clean_command().map(Verb::Clean),
+            Target::Adopt => Ok(Verb::Adopt),
+            Target::Rescue | Target::Unrescue | Target::Unhold | Target::Service => Err(
+                ApiError::bad_field("target", "this service can not rescue, service or hold nodes"),
+            ),
+        }
+    }
+
+    /// The one command that does what all clean steps together do.
+    fn clean_command(&self) -> Result<AgentCommand, ApiError> {
+        let steps = self.clean_steps.as_deref().unwrap_or_default();
+        if steps.is_empty() {
+            return Err(ApiError::bad_field("clean_steps", "at least one step is required"));
+        }
+        if let Some(at) = steps.iter().position(|step| !step.args.is_empty()) {
+            let field = format!("clean_steps[{at}].args");
+            return Err(ApiError::bad_field(&field, "this step takes none"));
+        }
+        let StepInterface::Deploy = steps[0].interface;
+        let all = steps.iter().any(|step| step.step == EraseStep::EraseDevices);
+        Ok(if all { AgentCommand::EraseDisks } else { AgentCommand::EraseMetadata })
+    }
+
+    /// The config drive, if one was sent.
+    fn config_drive(&self, asked: Microversion) -> Result<Option<Value>, Error> {
+        let Some(drive) = self.configdrive.as_ref().filter(|drive| !drive.is_null()) else {
+            return Ok(None);
+        };
+        match self.target {
+            Target::Active | Target::Deploy => {}
+            Target::Rebuild => asked.need(since::REBUILD_CONFIG_DRIVE, "configdrive")?,
+            Target::Manage
+            | Target::Provide
+            | Target::Deleted
+            | Target::Inspect
+            | Target::Abort
+            | Target::Clean
+            | Target::Adopt
+            | Target::Undeploy
+            | Target::Rescue
+            | Target::Unrescue
+            | Target::Unhold
+            | Target::Service => {
+                let problem = "it goes with the targets active and rebuild only";
+                return Err(ApiError::bad_field("configdrive", problem).into());
+            }
+        }
+        if drive.is_object() {
+            asked.need(since::BUILD_CONFIG_DRIVE, "configdrive")?;
+        }
+        parse_config_drive(drive)?;
+        Ok(Some(drive.clone()))
+    }
+}

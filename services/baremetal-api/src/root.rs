@@ -1,0 +1,85 @@
+//! `/` and `/v1`: which versions there are, and which resources each has.
+
+use axum::response::Response;
+use http::StatusCode;
+use openstack_api::{Handle, Microversion, Origin, Routes, Version, document};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::app::App;
+use crate::links::Links;
+use crate::microversion as since;
+use crate::node::json;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("versions")
+        .at("/", [Handle::public_get("List versions", root)])
+        .at("/v1", [Handle::public_get("Show version 1", v1)])
+        .at("/v1/", [Handle::public_get("Show version 1", v1)])
+}
+
+/// `GET /`.
+async fn root(origin: Origin) -> Response {
+    let description = "Bedplate provisions bare metal machines by the OpenStack Bare Metal API.";
+    json(StatusCode::OK, &document("OpenStack Ironic API", description, &since::dialect(), &origin))
+}
+
+/// `GET /v1`.
+async fn v1(asked: Microversion, origin: Origin) -> Response {
+    json(StatusCode::OK, &V1 { asked, origin: &origin })
+}
+
+struct V1<'a> {
+    asked: Microversion,
+    origin: &'a Origin,
+}
+
+#[derive(Serialize)]
+struct Link {
+    href: String,
+    rel: &'static str,
+}
+
+#[derive(Serialize)]
+struct MediaType {
+    base: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// The resources clients look for here, and the version each came with.
+const RESOURCES: [(&str, Microversion); 12] = [
+    ("chassis", since::MINIMUM),
+    ("nodes", since::MINIMUM),
+    ("ports", since::MINIMUM),
+    ("drivers", since::MINIMUM),
+    ("portgroups", since::PORTGROUPS),
+    ("volume", since::VOLUME),
+    ("conductors", since::CONDUCTORS),
+    ("allocations", since::ALLOCATIONS),
+    ("deploy_templates", since::DEPLOY_TEMPLATES),
+    ("shards", since::SHARD),
+    ("runbooks", since::RUNBOOKS),
+    ("inspection_rules", since::INSPECTION_RULES),
+];
+
+impl Serialize for V1<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("id", "v1")?;
+        object.serialize_entry(
+            "links",
+            &[Link { href: format!("{}/v1/", self.origin), rel: "self" }],
+        )?;
+        let kind = "application/vnd.openstack.ironic.v1+json";
+        object.serialize_entry("media_types", &MediaType { base: "application/json", kind })?;
+        let known = RESOURCES.iter().filter(|(_, came)| self.asked.has(*came));
+        for (collection, _) in known {
+            let links = Links { origin: self.origin, collection, id: "", part: "" };
+            object.serialize_entry(collection, &links)?;
+        }
+        object.serialize_entry("version", &Version::one(&since::dialect(), self.origin))?;
+        object.end()
+    }
+}

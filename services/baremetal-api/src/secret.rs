@@ -1,0 +1,156 @@
+//! Secrets in `driver_info` and `instance_info`: never shown, and never overwritten by what is shown in their place.
+
+use openstack_api::ApiError;
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value};
+
+/// What is shown in place of a secret.
+const MASK: &str = "******";
+
+/// A value is secret when its key holds one of these words.
+const WORDS: [&str; 11] = [
+    "password",
+    "passphrase",
+    "passwd",
+    "admin_pass",
+    "adminpass",
+    "new_pass",
+    "sys_pswd",
+    "secret",
+    "token",
+    "private_key",
+    "configdrive",
+];
+
+/// Whether the value of `key` must not be shown.
+fn is_secret(key: &str) -> bool {
+    let key = key.as_bytes();
+    WORDS
+        .iter()
+        .any(|word| key.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
+}
+
+/// An object, its secrets masked at any depth.
+pub(crate) struct Masked<'a>(pub(crate) &'a Map<String, Value>);
+
+struct MaskedValue<'a>(&'a Value);
+
+impl Serialize for Masked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in self.0 {
+            let hidden = is_secret(key) && !value.is_null();
+            if hidden {
+                object.serialize_entry(key, MASK)?;
+            } else {
+                object.serialize_entry(key, &MaskedValue(value))?;
+            }
+        }
+        object.end()
+    }
+}
+
+impl Serialize for MaskedValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(object) => Masked(object).serialize(serializer),
+            Value::Array(values) => {
+                let mut list = serializer.serialize_seq(Some(values.len()))?;
+                for value in values {
+                    list.serialize_element(&MaskedValue(value))?;
+                }
+                list.end()
+            }
+            plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                plain.serialize(serializer)
+            }
+        }
+    }
+}
+
+/// Puts the secrets of `before` back where `after` holds their mask.
+///
+/// A mask that stands for no secret is refused: it would become the password.
+pub(crate) fn keep(
+    field: &str,
+    before: &Map<String, Value>,
+    after: &mut Map<String, Value>,
+) -> Result<(), ApiError> {
+    for (key, value) in after {
+        let known = before.get(key);
+        match value {
+            Value::String(text) if text == MASK && is_secret(key) => {
+                let Some(secret) = known else {
+                    let key: String = key.chars().take(64).collect();
+                    let problem = "****** is shown in place of a secret, but there is none: send the secret itself";
+                    return Err(ApiError::bad_field(&format!("{field}.{key}"), problem));
+                };
+                *value = secret.clone();
+            }
+            Value::Object(inner) => {
+                let nothing = Map::new();
+                let known = known.and_then(Value::as_object).unwrap_or(&nothing);
+                keep(&format!("{field}.{key}"), known, inner)?;
+            }
+            Value::Array(values) => {
+                let nothing = Map::new();
+                let known = known.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                for (at, value) in values.iter_mut().enumerate() {
+                    let Value::Object(inner) = value else { continue };
+                    let known = known.get(at).and_then(Value::as_object).unwrap_or(&nothing);
+                    keep(&format!("{field}.{key}[{at}]"), known, inner)?;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn secrets_are_masked_at_any_depth() {
+        let info = object(json!({
+            "redfish_address": "https://10.0.0.1", "redfish_password": "s3cret", "Agent_TOKEN": 5, "ipmi_password": null,
+            "nested": {"list": [{"snmp_secret": {"a": 1}}]},
+        }));
+        assert_eq!(
+            serde_json::to_value(Masked(&info)).unwrap(),
+            json!({
+                "redfish_address": "https://10.0.0.1", "redfish_password": "******", "Agent_TOKEN": "******",
+                "ipmi_password": null, "nested": {"list": [{"snmp_secret": "******"}]},
+            }),
+        );
+    }
+
+    #[test]
+    fn what_is_shown_is_not_stored() {
+        let before = object(json!({"redfish_password": "s3cret", "nested": [{"token": "t"}]}));
+        let mut after = object(
+            json!({"redfish_password": "******", "nested": [{"token": "******"}], "note": "******"}),
+        );
+        keep("driver_info", &before, &mut after).unwrap();
+        assert_eq!(
+            after,
+            object(
+                json!({"redfish_password": "s3cret", "nested": [{"token": "t"}], "note": "******"})
+            )
+        );
+
+        let mut after = object(json!({"ipmi_password": "******"}));
+        let why = keep("driver_info", &before, &mut after).unwrap_err();
+        assert_eq!(
+            why.message,
+            "driver_info.ipmi_password: ****** is shown in place of a secret, but there is none: send the secret itself"
+        );
+    }
+}

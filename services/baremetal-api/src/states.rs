@@ -1,0 +1,84 @@
+//! `/v1/nodes/{node}/states`: where a node is and where it is going.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::State as ProvisionState;
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::{json, last_error, state_word};
+use crate::time::Time;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("states")
+        .at("/v1/nodes/{node}/states", [Handle::get("Show where a node is", show)])
+        .at(
+            "/v1/nodes/{node}/states/console",
+            [Handle::get("Show that a node's console is off", console)],
+        )
+}
+
+/// `GET /v1/nodes/{node}/states`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Nothing {}
+    #[derive(Serialize)]
+    struct Body<'a> {
+        console_enabled: bool,
+        last_error: Option<String>,
+        power_state: Option<hardware::PowerState>,
+        provision_state: Option<&'a str>,
+        provision_updated_at: Option<Time>,
+        target_power_state: Option<hardware::PowerState>,
+        target_provision_state: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        raid_config: Option<Nothing>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target_raid_config: Option<Nothing>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        boot_mode: Option<Option<hardware::BootMode>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        secure_boot: Option<Option<bool>>,
+    }
+    let node = app.node(asked, &ident).await?;
+    let body = Body {
+        console_enabled: false,
+        last_error: last_error(&node),
+        power_state: node.power_state,
+        provision_state: state_word(&node, asked),
+        provision_updated_at: Time::some(node.provision_updated_at),
+        target_power_state: node.target_power_state(),
+        target_provision_state: node.target_provision_state.map(ProvisionState::as_str),
+        raid_config: asked.since(microversion::RAID, Nothing {}),
+        target_raid_config: asked.since(microversion::RAID, Nothing {}),
+        boot_mode: asked.since(microversion::BOOT_MODE, node.boot_mode),
+        secure_boot: asked.since(microversion::BOOT_MODE, None),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// `GET /v1/nodes/{node}/states/console`.
+async fn console(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        console_enabled: bool,
+        console_info: Option<()>,
+    }
+    app.node(asked, &ident).await?;
+    Ok(json(StatusCode::OK, &Body { console_enabled: false, console_info: None }))
+}

@@ -1,0 +1,139 @@
+//! `/v1/nodes/{node}/traits`: what a node is capable of, for scheduling.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{Node, Trait, check_change};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::node::json;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List a node's traits", list),
+        Handle::put("Replace a node's traits", replace)
+            .reads(Body::schema())
+            .answers(StatusCode::NO_CONTENT),
+        Handle::delete("Remove all of a node's traits", clear).answers(StatusCode::NO_CONTENT),
+    ];
+    let one = [
+        Handle::put("Add a trait", add).answers(StatusCode::NO_CONTENT),
+        Handle::delete("Remove a trait", remove).answers(StatusCode::NO_CONTENT),
+    ];
+    Routes::new("traits")
+        .at("/v1/nodes/{node}/traits", all.map(|handle| handle.since(microversion::TRAITS)))
+        .at("/v1/nodes/{node}/traits/{trait}", one.map(|handle| handle.since(microversion::TRAITS)))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[schema(value_type = Vec<String>, example = json!(["CUSTOM_GPU"]))]
+    traits: BTreeSet<Trait>,
+}
+
+/// The most traits a node may have, as in Ironic.
+const MOST: usize = 50;
+
+/// `GET /v1/nodes/{node}/traits`.
+async fn list(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        traits: &'a BTreeSet<String>,
+    }
+    let node = app.node(asked, &ident).await?;
+    Ok(json(StatusCode::OK, &Shown { traits: &node.traits }))
+}
+
+/// `PUT /v1/nodes/{node}/traits`.
+async fn replace(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Body>,
+) -> Result<StatusCode, Error> {
+    let wanted: BTreeSet<String> = body.traits.into_iter().map(String::from).collect();
+    change(&app, asked, &ident, |traits| {
+        traits.clone_from(&wanted);
+        Ok(())
+    })
+    .await
+}
+
+/// `DELETE /v1/nodes/{node}/traits`.
+async fn clear(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    change(&app, asked, &ident, |traits| {
+        traits.clear();
+        Ok(())
+    })
+    .await
+}
+
+/// `PUT /v1/nodes/{node}/traits/{trait}`.
+async fn add(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment((ident, name)): Segment<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let name = Trait::try_from(name).map_err(|why| ApiError::bad_field("trait", why))?;
+    let name = String::from(name);
+    change(&app, asked, &ident, |traits| {
+        traits.insert(name.clone());
+        Ok(())
+    })
+    .await
+}
+
+/// `DELETE /v1/nodes/{node}/traits/{trait}`.
+async fn remove(
+    _caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment((ident, name)): Segment<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let missing = || {
+        let name: String = name.chars().take(64).collect();
+        ApiError::not_found(format!("the node has no trait {name:?}"))
+    };
+    change(&app, asked, &ident, |traits| if traits.remove(&name) { Ok(()) } else { Err(missing()) })
+        .await
+}
+
+async fn change(
+    app: &App,
+    asked: Microversion,
+    ident: &str,
+    edit: impl Fn(&mut BTreeSet<String>) -> Result<(), ApiError>,
+) -> Result<StatusCode, Error> {
+    app.change(asked, ident, |before| {
+        let mut after: Node = before.clone();
+        edit(&mut after.traits)?;
+        if after.traits.len() > MOST {
+            return Err(ApiError::bad_field("traits", format!("a node has {MOST} at most")).into());
+        }
+        check_change(before, &after)?;
+        Ok((after, None))
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

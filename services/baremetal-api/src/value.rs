@@ -1,0 +1,70 @@
+//! Reading the value of one field, so that what is wrong with it is said.
+
+use openstack_api::ApiError;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// Text of at most so many bytes; the empty text counts as none.
+pub(crate) fn text(name: &str, value: Value, longest: usize) -> Result<Option<String>, ApiError> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.len() > longest => {
+            Err(ApiError::bad_field(name, format!("it is longer than {longest} bytes")))
+        }
+        Value::String(text) if text.contains('\0') => {
+            Err(ApiError::bad_field(name, "it holds a NUL character"))
+        }
+        Value::String(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(wrong(name, "a string", &other))
+        }
+    }
+}
+
+/// An object; null is an empty one.
+pub(crate) fn object(name: &str, value: Value) -> Result<Map<String, Value>, ApiError> {
+    match value {
+        Value::Null => Ok(Map::new()),
+        Value::Object(object) => Ok(object),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Err(wrong(name, "an object", &other))
+        }
+    }
+}
+
+/// True, false, or null; also as text.
+pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Bool(value) => Ok(Some(value)),
+        Value::String(text) => openstack_api::flag(name, &text).map(Some),
+        other @ (Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(wrong(name, "true or false", &other))
+        }
+    }
+}
+
+/// A UUID, or null.
+pub(crate) fn uuid(name: &str, value: Value) -> Result<Option<Uuid>, ApiError> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Uuid::parse_str(&text)
+            .map(Some)
+            .map_err(|_| ApiError::bad_field(name, "it must be a UUID")),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(wrong(name, "a UUID", &other))
+        }
+    }
+}
+
+fn wrong(name: &str, wanted: &str, got: &Value) -> ApiError {
+    let got = match got {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    ApiError::bad_field(name, format!("it must be {wanted}, not {got}"))
+}

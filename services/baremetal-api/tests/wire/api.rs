@@ -1,0 +1,163 @@
+//! The API on an empty store, called without a socket.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use baremetal_api::{App, Settings};
+use baremetal_conductor::{
+    BmcSettings, Conductor, ServiceKey, Settings as ConductorSettings, SweepSettings,
+    UnknownMachines,
+};
+use baremetal_core::{Node, NodeIdent, Timeouts};
+use baremetal_store::Store;
+use http::{HeaderMap, Request, StatusCode};
+use jiff::Timestamp;
+use openstack_api::{Auth, Forwarded, Scheme};
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// The newest version.
+pub(crate) const NEWEST: &str = "1.115";
+
+/// A node's id in these tests.
+pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+
+/// The API on an empty store.
+pub(crate) struct Api {
+    router: Router,
+    pub(crate) store: Store,
+}
+
+/// An answer, whole.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+fn noon() -> Timestamp {
+    "2026-01-02T03:04:05.000006Z".parse().unwrap()
+}
+
+impl Api {
+    pub(crate) async fn start() -> Api {
+        Api::with(Auth::None).await
+    }
+
+    pub(crate) async fn with(auth: Auth) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let conductor =
+            Conductor::new(settings(), store.clone(), ServiceKey::random()).await.unwrap();
+        let settings = Settings {
+            scheme: Scheme::Http,
+            forwarded: Forwarded::Ignored,
+            power_timeout: Duration::from_secs(60),
+        };
+        let app = App { store: store.clone(), conductor, clock: noon, auth, settings };
+        Api { router: baremetal_api::router(app), store }
+    }
+
+    /// Sends a request whose body is JSON, where it has any.
+    pub(crate) async fn send(&self, method: &str, path: &str, version: &str, body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header("host", "api:6385");
+        if !version.is_empty() {
+            request = request.header("x-openstack-ironic-api-version", version);
+        }
+        if !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
+    }
+
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = answer.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answer { status: head.status, headers: head.headers, text }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, NEWEST, "").await
+    }
+
+    /// Enrolls a node of id `ID`, with `more` in its body.
+    pub(crate) async fn enroll(&self, more: &str) {
+        let body = format!(r#"{{"uuid": "{ID}", "driver": "fake-hardware"{more}}}"#);
+        self.send("POST", "/v1/nodes", NEWEST, &body).await.has(201);
+    }
+
+    /// Brings the node of id `ID` into any state at all, behind the API's back.
+    pub(crate) async fn edit(&self, change: impl FnOnce(&mut Node)) {
+        let ident: NodeIdent = ID.parse().unwrap();
+        let mut node = self.store.find_node(&ident).await.unwrap().unwrap();
+        change(&mut node);
+        self.store.update_node(&node, &[]).await.unwrap();
+    }
+}
+
+fn settings() -> ConductorSettings {
+    let minute = Duration::from_secs(60);
+    ConductorSettings {
+        hostname: "host-1".to_owned(),
+        workers: 1,
+        timeouts: Timeouts {
+            bmc: minute,
+            power: minute,
+            boot: minute,
+            command: minute,
+            silence: minute,
+            ask_again: minute,
+            poll_every: minute,
+        },
+        bmc: BmcSettings {
+            request_timeout: minute,
+            requests_per_second: 10,
+            burst: 10,
+            allow_unverified: true,
+            authorities: Vec::new(),
+        },
+        sweep: SweepSettings { every: minute, at_once: 1 },
+        provisioning_url: None,
+        leases: None,
+        unknown_machines: UnknownMachines::Refuse,
+        kernel_parameters: Vec::new(),
+        heartbeat_timeout: minute,
+    }
+}
+
+impl Answer {
+    /// Fails unless the status is this.
+    #[track_caller]
+    pub(crate) fn has(self, status: u16) -> Answer {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
+    }
+
+    /// Fails unless the body is this JSON.
+    #[track_caller]
+    pub(crate) fn is(&self, want: &str) {
+        let want: Value = serde_json::from_str(want).unwrap();
+        let got = self.json();
+        assert!(got == want, "got {got:#}\nwant {want:#}");
+    }
+
+    /// Fails unless this is a handler's refusal, in Ironic's envelope, with these words.
+    #[track_caller]
+    pub(crate) fn refuses(self, status: u16, words: &str) {
+        let answer = self.has(status);
+        let inner: Value =
+            serde_json::from_str(answer.json()["error_message"].as_str().unwrap()).unwrap();
+        let faultcode = if status < 500 { "Client" } else { "Server" };
+        assert_eq!(inner["faultcode"], faultcode);
+        assert_eq!(inner["debuginfo"], Value::Null);
+        assert_eq!(inner["faultstring"], words);
+    }
+}

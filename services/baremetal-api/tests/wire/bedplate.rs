@@ -1,0 +1,63 @@
+//! What Ironic does not have.
+
+use hardware::MacAddress;
+
+use crate::api::{Api, ID, NEWEST};
+
+#[tokio::test]
+async fn a_node_is_explained() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    api.get("/bedplate/v1/nodes/n1/explain").await.has(200).is(&format!(
+        r#"{{
+            "uuid": "{ID}", "name": "n1", "place": null, "provision_state": "enroll", "target_provision_state": null,
+            "power_state": null, "since": "2026-01-02T03:04:05.000006+00:00",
+            "summary": "the node is \"enroll\": nobody has seen yet that its BMC answers",
+            "task": null, "failure": null,
+            "last_seen": {{"bmc": null, "dhcp": null, "tftp": null, "http": null, "agent": null}},
+            "next": "ask for \"manage\" to have its BMC tried"
+        }}"#
+    ));
+    let manage = r#"{"target": "manage"}"#;
+    api.send("PUT", "/v1/nodes/n1/states/provision", NEWEST, manage).await.has(202);
+    let told = api.get("/bedplate/v1/nodes/n1/explain").await.has(200).json();
+    assert_eq!(
+        told["task"],
+        serde_json::json!({
+            "what": "trying the BMC", "number": 1, "of": 1, "since": "2026-01-02T03:04:05.000006+00:00", "progress": null,
+        })
+    );
+    api.get("/bedplate/v1/nodes/zz/explain").await.refuses(404, "Node zz could not be found.");
+}
+
+#[tokio::test]
+async fn machines_nobody_enrolled_are_listed_and_forgotten() {
+    let api = Api::start().await;
+    let mac = MacAddress::new([0x52, 0x54, 0, 0, 0, 1]);
+    api.store.touch_discovery(mac, "2026-01-02T03:04:05Z".parse().unwrap()).await.unwrap();
+    api.get("/bedplate/v1/discoveries").await.has(200).is(r#"{"discoveries": [{
+            "mac": "52:54:00:00:00:01", "first_seen_at": "2026-01-02T03:04:05.000000+00:00",
+            "last_seen_at": "2026-01-02T03:04:05.000000+00:00", "data": null
+        }]}"#);
+    api.send("DELETE", "/bedplate/v1/discoveries/525400000001", NEWEST, "").await.has(204);
+    api.get("/bedplate/v1/discoveries").await.is(r#"{"discoveries": []}"#);
+    api.send("DELETE", "/bedplate/v1/discoveries/zz", NEWEST, "")
+        .await
+        .refuses(400, "mac: \"zz\" is not a MAC address");
+}
+
+#[tokio::test]
+async fn what_a_bmc_cannot_tell_is_refused() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    api.edit(|node| node.driver = baremetal_core::Driver::Redfish).await;
+    for path in ["sensors", "event-log"] {
+        let refused = api.get(&format!("/bedplate/v1/nodes/n1/{path}")).await.has(400);
+        assert!(refused.text.contains("redfish_address"), "{}", refused.text);
+    }
+    api.get("/bedplate/v1/nodes/n1/event-log?limit=0")
+        .await
+        .refuses(400, "limit: it must be from 1 to 1000");
+    let refused = api.send("PUT", "/bedplate/v1/nodes/n1/identify", NEWEST, r#"{"on": 1}"#).await;
+    assert!(refused.has(400).text.contains("on: invalid type: integer `1`, expected a boolean"));
+}

@@ -1,0 +1,230 @@
+//! A node's life as a record: created, shown, deleted.
+
+use baremetal_core::State;
+use uuid::Uuid;
+
+use crate::api::{Api, ID, NEWEST};
+
+fn links(part: &str) -> String {
+    format!(
+        r#"[{{"href": "http://api:6385/v1/nodes/{ID}{part}", "rel": "self"}},
+            {{"href": "http://api:6385/nodes/{ID}{part}", "rel": "bookmark"}}]"#
+    )
+}
+
+#[tokio::test]
+async fn a_node_is_created_with_every_field_of_the_newest_version() {
+    let api = Api::start().await;
+    let body = format!(
+        r#"{{"uuid": "{ID}", "driver": "redfish", "name": "n1", "resource_class": "big", "extra": {{"a": [1]}},
+            "driver_info": {{"redfish_address": "https://10.0.0.1", "redfish_password": "s3cret"}}}}"#
+    );
+    let answer = api.send("POST", "/v1/nodes", NEWEST, &body).await.has(201);
+    assert_eq!(answer.headers["location"], format!("http://api:6385/v1/nodes/{ID}").as_str());
+    assert!(!answer.text.contains("s3cret"));
+    let want = format!(
+        r#"{{
+            "uuid": "{ID}", "name": "n1", "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null,
+            "driver": "redfish",
+            "driver_info": {{"redfish_address": "https://10.0.0.1", "redfish_password": "******"}},
+            "driver_internal_info": {{}}, "properties": {{}}, "extra": {{"a": [1]}}, "instance_info": {{}},
+            "instance_uuid": null, "instance_name": null, "chassis_uuid": null, "allocation_uuid": null,
+            "power_state": null, "target_power_state": null, "provision_state": "enroll",
+            "target_provision_state": null, "provision_updated_at": null, "last_error": null, "maintenance": false,
+            "maintenance_reason": null, "console_enabled": false, "reservation": null, "fault": null, "health": null,
+            "inspection_started_at": null, "inspection_finished_at": null, "clean_step": {{}}, "deploy_step": {{}},
+            "service_step": {{}}, "raid_config": {{}}, "target_raid_config": {{}}, "network_data": {{}},
+            "resource_class": "big", "traits": [], "conductor_group": "", "conductor": "host-1",
+            "automated_clean": null, "protected": false, "protected_reason": null, "retired": false,
+            "retired_reason": null, "owner": null, "lessee": null, "description": null, "boot_mode": null,
+            "secure_boot": null, "shard": null, "parent_node": null, "disable_power_off": false,
+            "bios_interface": "no-bios", "boot_interface": "ipxe", "console_interface": "no-console",
+            "deploy_interface": "direct", "firmware_interface": "no-firmware", "inspect_interface": "agent",
+            "management_interface": "redfish", "network_interface": "noop", "power_interface": "redfish",
+            "raid_interface": "no-raid", "rescue_interface": "no-rescue", "storage_interface": "noop",
+            "vendor_interface": "no-vendor",
+            "links": {}, "ports": {}, "states": {}, "portgroups": {}, "volume": {}
+        }}"#,
+        links(""),
+        links("/ports"),
+        links("/states"),
+        links("/portgroups"),
+        links("/volume")
+    );
+    answer.is(&want);
+    api.get(&format!("/v1/nodes/{ID}")).await.has(200).is(&want);
+    api.get("/v1/nodes/n1").await.has(200).is(&want);
+}
+
+#[tokio::test]
+async fn the_oldest_version_shows_no_later_field() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1", "owner": "me""#).await;
+    let want = format!(
+        r#"{{
+            "uuid": "{ID}", "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null,
+            "driver": "fake-hardware", "driver_info": {{}}, "properties": {{}}, "extra": {{}}, "instance_info": {{}},
+            "instance_uuid": null, "chassis_uuid": null, "power_state": null, "target_power_state": null,
+            "provision_state": "enroll", "target_provision_state": null, "provision_updated_at": null,
+            "last_error": null, "maintenance": false, "maintenance_reason": null, "console_enabled": false,
+            "reservation": null, "links": {}, "ports": {}
+        }}"#,
+        links(""),
+        links("/ports")
+    );
+    api.send("GET", &format!("/v1/nodes/{ID}"), "", "").await.has(200).is(&want);
+    api.send("GET", "/v1/nodes/n1", "1.4", "").await.refuses(404, "Node n1 could not be found.");
+}
+
+/// Each field and the version it came with, as a running Ironic 39 shows them.
+#[tokio::test]
+async fn each_field_appears_exactly_from_its_version() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let later: &[(u16, &[&str])] = &[
+        (3, &["driver_internal_info"]),
+        (5, &["name"]),
+        (6, &["inspection_finished_at", "inspection_started_at"]),
+        (7, &["clean_step"]),
+        (12, &["raid_config", "target_raid_config"]),
+        (14, &["states"]),
+        (20, &["network_interface"]),
+        (21, &["resource_class"]),
+        (24, &["portgroups"]),
+        (
+            31,
+            &[
+                "boot_interface",
+                "console_interface",
+                "deploy_interface",
+                "inspect_interface",
+                "management_interface",
+                "power_interface",
+                "raid_interface",
+                "vendor_interface",
+            ],
+        ),
+        (32, &["volume"]),
+        (33, &["storage_interface"]),
+        (37, &["traits"]),
+        (38, &["rescue_interface"]),
+        (40, &["bios_interface"]),
+        (42, &["fault"]),
+        (44, &["deploy_step"]),
+        (46, &["conductor_group"]),
+        (47, &["automated_clean"]),
+        (48, &["protected", "protected_reason"]),
+        (49, &["conductor"]),
+        (50, &["owner"]),
+        (51, &["description"]),
+        (52, &["allocation_uuid"]),
+        (61, &["retired", "retired_reason"]),
+        (65, &["lessee"]),
+        (66, &["network_data"]),
+        (75, &["boot_mode", "secure_boot"]),
+        (82, &["shard"]),
+        (83, &["parent_node"]),
+        (86, &["firmware_interface"]),
+        (87, &["service_step"]),
+        (95, &["disable_power_off"]),
+        (104, &["instance_name"]),
+        (109, &["health"]),
+    ];
+    let mut before: Vec<String> = Vec::new();
+    for minor in 1..=115 {
+        let node = api.send("GET", &format!("/v1/nodes/{ID}"), &format!("1.{minor}"), "").await;
+        let node = node.has(200).json();
+        let now: Vec<String> = node.as_object().unwrap().keys().cloned().collect();
+        if minor > 1 {
+            let mut new: Vec<&str> =
+                now.iter().filter(|key| !before.contains(key)).map(String::as_str).collect();
+            new.sort_unstable();
+            let want =
+                later.iter().find(|(came, _)| *came == minor).map_or(&[][..], |(_, new)| new);
+            assert_eq!(new, want, "1.{minor}");
+        }
+        before = now;
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_created_is_refused_by_name() {
+    let api = Api::start().await;
+    let post = async |version: &str, body: &str, status: u16, words: &str| {
+        api.send("POST", "/v1/nodes", version, body).await.refuses(status, words);
+    };
+    post(NEWEST, "{}", 400, "driver: it is required").await;
+    post(NEWEST, r#"{"driver": 5}"#, 400, "driver: it must be a string, not a number").await;
+    let drivers = "driver: no driver is named \"zz\": there are fake-hardware, ipmi and redfish";
+    post(NEWEST, r#"{"driver": "zz"}"#, 400, drivers).await;
+    post(NEWEST, r#"{"driver": "ipmi", "foo": 1}"#, 400, "foo: a node has no such field").await;
+    let read_only = "provision_state: it can not be set when a node is created";
+    post(NEWEST, r#"{"driver": "ipmi", "provision_state": "active"}"#, 400, read_only).await;
+    post(NEWEST, r#"{"driver": "ipmi", "uuid": "zz"}"#, 400, "uuid: it must be a UUID").await;
+    let name = "name: \"a b\" cannot be a name: it must have 1 to 255 characters of letters, digits, '-', '.', '_' and \
+                '~', and not be a UUID";
+    post(NEWEST, r#"{"driver": "ipmi", "name": "a b"}"#, 400, name).await;
+    let interface =
+        "boot_interface: the driver ipmi has no \"redfish-virtual-media\": it has ipxe, http-ipxe";
+    post(
+        NEWEST,
+        r#"{"driver": "ipmi", "boot_interface": "redfish-virtual-media"}"#,
+        400,
+        interface,
+    )
+    .await;
+    let owner = "owner: the version asked for is 1.20; the minimal required API version is 1.50";
+    post("1.20", r#"{"driver": "ipmi", "owner": "me"}"#, 406, owner).await;
+    let parent = "parent_node: there is no such other node";
+    let body = format!(r#"{{"driver": "ipmi", "parent_node": "{ID}"}}"#);
+    post(NEWEST, &body, 400, parent).await;
+    let masked = "driver_info.ipmi_password: ****** is shown in place of a secret, but there is none: send the secret itself";
+    post(NEWEST, r#"{"driver": "ipmi", "driver_info": {"ipmi_password": "******"}}"#, 400, masked)
+        .await;
+
+    api.enroll(r#", "name": "n1""#).await;
+    post(NEWEST, r#"{"driver": "ipmi", "name": "n1"}"#, 409, "name: \"n1\" is taken already").await;
+    let id = format!(r#"{{"driver": "ipmi", "uuid": "{ID}"}}"#);
+    post(NEWEST, &id, 409, &format!("uuid: \"{ID}\" is taken already")).await;
+}
+
+#[tokio::test]
+async fn a_node_is_shown_in_the_words_of_the_version_asked_for() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let state = async |version: &str| {
+        let path = format!("/v1/nodes/{ID}?fields=provision_state");
+        api.send("GET", &path, version, "").await.has(200).json()["provision_state"].clone()
+    };
+    api.edit(|node| node.provision_state = State::InspectWait).await;
+    assert_eq!(state("1.38").await, "inspecting");
+    assert_eq!(state("1.39").await, "inspect wait");
+    api.edit(|node| node.provision_state = State::Available).await;
+    assert_eq!(state("1.8").await, "available");
+    let oldest = api.send("GET", &format!("/v1/nodes/{ID}"), "1.1", "").await.json();
+    assert_eq!(oldest["provision_state"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn only_a_node_nobody_needs_is_deleted() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    let delete = async || api.send("DELETE", "/v1/nodes/n1", NEWEST, "").await;
+    api.edit(|node| {
+        node.provision_state = State::Active;
+        node.instance_uuid = Some(Uuid::nil());
+    })
+    .await;
+    let used = "instance_uuid: node \"n1\" is used by instance 00000000-0000-0000-0000-000000000000 already";
+    delete().await.refuses(409, used);
+    api.edit(|node| node.instance_uuid = None).await;
+    let active = "node \"n1\" can not be deleted while it is in state \"active\": bring it to enroll, manageable or \
+                  available, or put it into maintenance";
+    delete().await.refuses(409, active);
+    api.edit(|node| node.provision_state = State::Cleaning).await;
+    let locked = "node \"n1\" is locked: nothing of it can be changed while it is cleaning; try again when its work is done";
+    delete().await.refuses(409, locked);
+    api.edit(|node| node.provision_state = State::Manageable).await;
+    assert_eq!(delete().await.has(204).text, "");
+    delete().await.refuses(404, "Node n1 could not be found.");
+}

@@ -1,0 +1,45 @@
+//! The description agrees with the routes.
+
+use crate::api::{Api, NEWEST};
+
+#[tokio::test]
+async fn every_described_route_answers() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.has(200).json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut routes = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let described = item.as_object().unwrap();
+        let called = path.replace(['{', '}'], "");
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let answer = api.send(&method.to_uppercase(), &called, NEWEST, "").await;
+            let unknown = answer.text.contains("there is no such path");
+            let refused = answer.status == 405;
+            assert_eq!(
+                described.contains_key(method),
+                !unknown && !refused,
+                "{method} {path}: {} {}",
+                answer.status,
+                answer.text
+            );
+            routes += usize::from(described.contains_key(method));
+        }
+    }
+    assert!(routes > 60, "only {routes} routes are described");
+}
+
+#[tokio::test]
+async fn what_a_body_holds_is_described() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.json();
+    let schema = |path: &str, method: &str| {
+        document["paths"][path][method]["requestBody"]["content"]["application/json"]["schema"]
+            .clone()
+    };
+    let node = schema("/v1/nodes", "post");
+    assert_eq!(node["required"], serde_json::json!(["driver"]));
+    assert_eq!(node["properties"]["owner"]["description"], "Came with version 1.50.");
+    assert_eq!(node["properties"].get("provision_state"), None);
+    let power = schema("/v1/nodes/{node}/states/power", "put");
+    assert_eq!(power["required"], serde_json::json!(["target"]));
+}

@@ -1,0 +1,164 @@
+//! Drivers, conductors, validation, inventory, and lists of what there is none of.
+
+use baremetal_core::{Driver, Inspected};
+use serde_json::json;
+
+use crate::api::{Api, ID, NEWEST};
+
+#[tokio::test]
+async fn drivers_are_listed_and_shown() {
+    let api = Api::start().await;
+    let links = |path: &str| {
+        format!(
+            r#"[{{"href": "http://api:6385/v1/drivers/{path}", "rel": "self"}},
+                {{"href": "http://api:6385/drivers/{path}", "rel": "bookmark"}}]"#
+        )
+    };
+    let one = |name: &str| {
+        format!(r#"{{"name": "{name}", "hosts": ["host-1"], "links": {}}}"#, links(name))
+    };
+    let all = ["fake-hardware", "ipmi", "redfish"].map(one).join(", ");
+    api.send("GET", "/v1/drivers", "1.1", "")
+        .await
+        .has(200)
+        .is(&format!(r#"{{"drivers": [{all}]}}"#));
+    api.get("/v1/drivers?type=classic").await.has(200).is(r#"{"drivers": []}"#);
+    api.send("GET", "/v1/drivers/ipmi", "1.30", "").await.has(200).is(&format!(
+        r#"{{
+            "name": "ipmi", "hosts": ["host-1"], "links": {}, "properties": {}, "type": "dynamic",
+            "default_boot_interface": "ipxe", "enabled_boot_interfaces": ["ipxe", "http-ipxe"],
+            "default_console_interface": "no-console", "enabled_console_interfaces": ["no-console"],
+            "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct"],
+            "default_inspect_interface": "agent", "enabled_inspect_interfaces": ["agent", "no-inspect"],
+            "default_management_interface": "ipmitool", "enabled_management_interfaces": ["ipmitool"],
+            "default_network_interface": "noop", "enabled_network_interfaces": ["noop"],
+            "default_power_interface": "ipmitool", "enabled_power_interfaces": ["ipmitool"],
+            "default_raid_interface": "no-raid", "enabled_raid_interfaces": ["no-raid"],
+            "default_vendor_interface": "no-vendor", "enabled_vendor_interfaces": ["no-vendor"]
+        }}"#,
+        links("ipmi"),
+        links("ipmi/properties")
+    ));
+    let properties = api.get("/v1/drivers/ipmi/properties").await.has(200).json();
+    assert_eq!(properties["ipmi_address"], "IP address of the BMC. Required.");
+    let words = "no driver is named \"zz\": there are fake-hardware, ipmi and redfish";
+    api.get("/v1/drivers/zz").await.refuses(404, words);
+    api.get("/v1/drivers?type=zz").await.refuses(400, "type: it must be classic or dynamic");
+}
+
+#[tokio::test]
+async fn conductors_are_alive_while_they_are_heard_of() {
+    let api = Api::start().await;
+    let now = "2026-01-02T03:04:05.000006Z".parse().unwrap();
+    api.store.touch_conductor("host-1", now).await.unwrap();
+    api.store.touch_conductor("host-2", now - jiff::SignedDuration::from_mins(5)).await.unwrap();
+    let one = |name: &str, alive: bool| {
+        format!(
+            r#""hostname": "{name}", "conductor_group": "", "alive": {alive},
+                "links": [{{"href": "http://api:6385/v1/conductors/{name}", "rel": "self"}},
+                          {{"href": "http://api:6385/conductors/{name}", "rel": "bookmark"}}]"#
+        )
+    };
+    let want =
+        format!(r#"{{"conductors": [{{{}}}, {{{}}}]}}"#, one("host-1", true), one("host-2", false));
+    api.get("/v1/conductors").await.has(200).is(&want);
+    let want = format!(
+        r#"{{{}, "drivers": ["fake-hardware", "ipmi", "redfish"], "created_at": null,
+            "updated_at": "2026-01-02T03:04:05.000006+00:00"}}"#,
+        one("host-1", true)
+    );
+    api.get("/v1/conductors/host-1").await.has(200).is(&want);
+    api.get("/v1/conductors/zz").await.refuses(404, "Conductor zz could not be found.");
+}
+
+#[tokio::test]
+async fn validation_tells_what_a_node_lacks() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let fine = [
+        "bios",
+        "boot",
+        "console",
+        "deploy",
+        "firmware",
+        "inspect",
+        "management",
+        "network",
+        "power",
+        "raid",
+        "rescue",
+        "storage",
+    ];
+    let fine = fine.map(|name| format!(r#""{name}": {{"result": true}}"#)).join(", ");
+    api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).is(&format!("{{{fine}}}"));
+
+    api.edit(|node| node.driver = Driver::Redfish).await;
+    let verdicts = api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).json();
+    assert_eq!(
+        verdicts["boot"],
+        json!({"result": false, "reason": "ports: there is no port with pxe_enabled: network boot would not know the machine"})
+    );
+    assert_eq!(
+        verdicts["deploy"]["reason"],
+        "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image"
+    );
+    for interface in ["power", "management"] {
+        assert_eq!(verdicts[interface]["result"], false);
+        assert!(verdicts[interface]["reason"].as_str().unwrap().contains("redfish_address"));
+    }
+}
+
+#[tokio::test]
+async fn an_inventory_is_shown_once_there_is_one() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}/inventory");
+    api.get(&path).await.refuses(404, &format!("node {ID} has not been inspected yet"));
+    let found = Inspected {
+        node: ID.parse().unwrap(),
+        at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        inventory: json!({"cpu": {"count": 8}}),
+        plugin_data: json!({"root_disk": null}),
+    };
+    api.store.save_inspected(&found).await.unwrap();
+    api.get(&path)
+        .await
+        .has(200)
+        .is(r#"{"inventory": {"cpu": {"count": 8}}, "plugin_data": {"root_disk": null}}"#);
+    api.send("GET", &path, "1.80", "").await.has(404);
+}
+
+#[tokio::test]
+async fn there_is_none_of_much_that_clients_look_for() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    for (path, key) in [
+        ("chassis", "chassis"),
+        ("portgroups", "portgroups"),
+        ("allocations", "allocations"),
+        ("deploy_templates", "deploy_templates"),
+        ("runbooks", "runbooks"),
+        ("inspection_rules", "inspection_rules"),
+        ("volume/connectors", "connectors"),
+        ("volume/targets", "targets"),
+        (&format!("nodes/{ID}/portgroups"), "portgroups"),
+        (&format!("nodes/{ID}/bios"), "bios"),
+        (&format!("nodes/{ID}/firmware"), "firmware"),
+        (&format!("nodes/{ID}/vifs"), "vifs"),
+    ] {
+        api.get(&format!("/v1/{path}")).await.has(200).is(&format!(r#"{{"{key}": []}}"#));
+    }
+    api.send("POST", "/v1/allocations", NEWEST, "{}").await.has(405);
+    api.get("/v1/shards").await.has(200).is(r#"{"shards": [{"name": null, "count": 1}]}"#);
+    api.get(&format!("/v1/nodes/{ID}/children")).await.has(200).is(&format!(
+        r#"{{"children": [], "links": {{"href": "http://api:6385/v1/nodes?parent_node={ID}", "rel": "children"}}}}"#
+    ));
+    api.get(&format!("/v1/nodes/{ID}/states/console"))
+        .await
+        .has(200)
+        .is(r#"{"console_enabled": false, "console_info": null}"#);
+    api.send("POST", &format!("/v1/nodes/{ID}/vifs"), NEWEST, r#"{"id": "x", "port_uuid": "y"}"#)
+        .await
+        .has(204);
+    api.send("DELETE", &format!("/v1/nodes/{ID}/vifs/x"), NEWEST, "").await.has(204);
+}

@@ -1,0 +1,139 @@
+//! PATCH of nodes.
+
+use baremetal_core::State;
+
+use crate::api::{Answer, Api, ID, NEWEST};
+
+async fn patch(api: &Api, version: &str, body: &str) -> Answer {
+    api.send("PATCH", &format!("/v1/nodes/{ID}"), version, body).await
+}
+
+/// Patches, and shows these fields of what came of it.
+async fn shows(api: &Api, body: &str, fields: &str, want: &str) {
+    patch(api, NEWEST, body).await.has(200);
+    let mut got = api.get(&format!("/v1/nodes/{ID}?fields={fields}")).await.has(200).json();
+    got.as_object_mut().unwrap().remove("links");
+    let want: serde_json::Value = serde_json::from_str(want).unwrap();
+    assert_eq!(got, want);
+}
+
+#[tokio::test]
+async fn add_and_replace_set_and_remove_gives_the_default_back() {
+    let api = Api::start().await;
+    api.enroll(r#", "extra": {"a": 1}, "conductor_group": "g""#).await;
+    shows(
+        &api,
+        r#"[{"op": "replace", "path": "/name", "value": "n"}, {"op": "add", "path": "/extra/b", "value": {"c": 2}},
+            {"op": "replace", "path": "/extra/d", "value": null}, {"op": "add", "path": "/name", "value": "m"}]"#,
+        "name,extra",
+        r#"{"name": "m", "extra": {"a": 1, "b": {"c": 2}, "d": null}}"#,
+    )
+    .await;
+    shows(
+        &api,
+        r#"[{"op": "remove", "path": "/extra/b/c"}, {"op": "remove", "path": "/conductor_group"}, {"op": "remove", "path": "/name"},
+            {"op": "remove", "path": "/owner"}]"#,
+        "name,extra,conductor_group,owner",
+        r#"{"name": null, "extra": {"a": 1, "b": {}, "d": null}, "conductor_group": "", "owner": null}"#,
+    )
+    .await;
+    shows(
+        &api,
+        r#"[{"op": "replace", "path": "/maintenance", "value": true}, {"op": "remove", "path": "/extra"},
+            {"op": "add", "path": "/retired_reason", "value": "old"}, {"op": "add", "path": "/retired", "value": "True"}]"#,
+        "maintenance,extra,retired,retired_reason,updated_at",
+        r#"{"maintenance": true, "extra": {}, "retired": true, "retired_reason": "old",
+            "updated_at": "2026-01-02T03:04:05.000006+00:00"}"#,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_shown_mask_is_not_stored() {
+    let api = Api::start().await;
+    api.enroll(r#", "driver_info": {"redfish_password": "s3cret", "x": 1}"#).await;
+    let masked = r#"[{"op": "replace", "path": "/driver_info", "value": {"redfish_password": "******", "x": 2}}]"#;
+    let answer = patch(&api, NEWEST, masked).await.has(200);
+    assert_eq!(
+        answer.json()["driver_info"],
+        serde_json::json!({"redfish_password": "******", "x": 2})
+    );
+    let node = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(node.driver_info["redfish_password"], "s3cret");
+}
+
+#[tokio::test]
+async fn interfaces_follow_the_driver() {
+    let api = Api::start().await;
+    api.enroll(r#", "inspect_interface": "no-inspect", "boot_interface": "fake""#).await;
+    let driver = r#"[{"op": "replace", "path": "/driver", "value": "ipmi"}]"#;
+    patch(&api, NEWEST, driver)
+        .await
+        .refuses(400, "boot_interface: the driver ipmi has no \"fake\": it has ipxe, http-ipxe");
+    let path = format!("/v1/nodes/{ID}?reset_interfaces=True");
+    let node = api.send("PATCH", &path, NEWEST, driver).await.has(200).json();
+    assert_eq!(
+        (&node["boot_interface"], &node["inspect_interface"]),
+        (&"ipxe".into(), &"agent".into())
+    );
+    let name = r#"[{"op": "replace", "path": "/name", "value": "n"}]"#;
+    let words = "reset_interfaces: it can only be used where the driver is changed";
+    api.send("PATCH", &path, NEWEST, name).await.refuses(400, words);
+}
+
+#[tokio::test]
+async fn what_cannot_be_changed_is_refused_by_name() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let refuses = async |body: &str, status: u16, words: &str| {
+        patch(&api, NEWEST, body).await.refuses(status, words);
+    };
+    let set = |path: &str, value: &str| {
+        format!(r#"[{{"op": "replace", "path": "{path}", "value": {value}}}]"#)
+    };
+    for field in
+        ["uuid", "provision_state", "traits", "created_at", "last_error", "links", "conductor"]
+    {
+        refuses(
+            &set(&format!("/{field}"), "null"),
+            400,
+            &format!("{field}: it can not be changed"),
+        )
+        .await;
+    }
+    refuses(&set("/nope", "1"), 400, "nope: a node has no such field").await;
+    refuses(&set("name", "1"), 400, "path: \"name\" does not begin with a slash and a field").await;
+    refuses(&set("/resource_class", "5"), 400, "resource_class: it must be a string, not a number")
+        .await;
+    refuses(&set("/extra", "[]"), 400, "extra: it must be an object, not an array").await;
+    refuses(&set("/driver", "null"), 400, "driver: it is required").await;
+    refuses(&set("/name/x", "1"), 400, "/name/x: there is nothing that could hold this value")
+        .await;
+    refuses(
+        &set("/protected_reason", "\"x\""),
+        400,
+        "protected_reason: it can only be set while protected is true",
+    )
+    .await;
+    let protected = format!(
+        "protected: it can not be changed on node \"{ID}\" while it is in state \"enroll\": only a node in state \"active\" \
+         can be protected"
+    );
+    refuses(&set("/protected", "true"), 409, &protected).await;
+    refuses(r#"[{"op": "add", "path": "/owner"}]"#, 400, "/owner: the operation has no value")
+        .await;
+    refuses(
+        r#"[{"op": "remove", "path": "/extra/zz"}]"#,
+        400,
+        "/extra/zz: there is no such value to remove",
+    )
+    .await;
+    let owner = "owner: the version asked for is 1.20; the minimal required API version is 1.50";
+    patch(&api, "1.20", &set("/owner", "\"x\"")).await.refuses(406, owner);
+
+    api.edit(|node| node.provision_state = State::CleanWait).await;
+    let locked = format!(
+        "node \"{ID}\" is locked: nothing of it can be changed while it is clean wait; try again when its work is done"
+    );
+    refuses(&set("/extra", "{}"), 409, &locked).await;
+}

@@ -1,0 +1,126 @@
+//! Ports.
+
+use crate::api::{Api, ID, NEWEST};
+
+const PORT: &str = "0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d";
+
+async fn with_port() -> Api {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    let body =
+        format!(r#"{{"uuid": "{PORT}", "node_uuid": "{ID}", "address": "52-54-00-AA-00-01"}}"#);
+    api.send("POST", "/v1/ports", NEWEST, &body).await.has(201);
+    api
+}
+
+fn links() -> String {
+    format!(
+        r#"[{{"href": "http://api:6385/v1/ports/{PORT}", "rel": "self"}},
+            {{"href": "http://api:6385/ports/{PORT}", "rel": "bookmark"}}]"#
+    )
+}
+
+#[tokio::test]
+async fn a_port_is_shown_with_the_fields_of_the_version_asked_for() {
+    let api = with_port().await;
+    let links = links();
+    let path = format!("/v1/ports/{PORT}");
+    api.get(&path).await.has(200).is(&format!(
+        r#"{{
+            "uuid": "{PORT}", "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null,
+            "address": "52:54:00:aa:00:01", "node_uuid": "{ID}", "extra": {{}}, "internal_info": {{}},
+            "local_link_connection": {{}}, "pxe_enabled": true, "portgroup_uuid": null, "physical_network": null,
+            "is_smartnic": false, "name": null, "description": null, "vendor": null, "category": null,
+            "available_for_dynamic_portgroup": true, "links": {links}
+        }}"#
+    ));
+    api.send("GET", &path, "1.1", "").await.has(200).is(&format!(
+        r#"{{
+            "uuid": "{PORT}", "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null,
+            "address": "52:54:00:aa:00:01", "node_uuid": "{ID}", "extra": {{}}, "links": {links}
+        }}"#
+    ));
+}
+
+#[tokio::test]
+async fn ports_are_found_by_address_and_node() {
+    let api = with_port().await;
+    let one = format!(
+        r#"{{"ports": [{{"uuid": "{PORT}", "address": "52:54:00:aa:00:01", "links": {}}}]}}"#,
+        links()
+    );
+    for query in [
+        "/v1/ports".to_owned(),
+        "/v1/ports?address=52:54:00:AA:00:01".to_owned(),
+        "/v1/ports?node=n1".to_owned(),
+        format!("/v1/ports?node_uuid={ID}"),
+        format!("/v1/nodes/{ID}/ports"),
+    ] {
+        api.get(&query).await.has(200).is(&one);
+    }
+    api.get("/v1/ports?address=52:54:00:aa:00:02").await.has(200).is(r#"{"ports": []}"#);
+    api.get("/v1/ports?node=zz").await.refuses(404, "Node zz could not be found.");
+    api.get("/v1/ports?address=zz").await.refuses(400, "address: \"zz\" is not a MAC address");
+    let detail = api.get("/v1/ports/detail?limit=1").await.has(200).json();
+    assert_eq!(detail["ports"][0]["node_uuid"], ID);
+    assert_eq!(
+        detail["next"],
+        format!("http://api:6385/v1/ports/detail?limit=1&marker={PORT}").as_str()
+    );
+}
+
+#[tokio::test]
+async fn a_port_is_changed_and_deleted() {
+    let api = with_port().await;
+    let path = format!("/v1/ports/{PORT}");
+    let body = r#"[{"op": "replace", "path": "/pxe_enabled", "value": false},
+                   {"op": "add", "path": "/local_link_connection/port_id", "value": "Eth1"}]"#;
+    let port = api.send("PATCH", &path, NEWEST, body).await.has(200).json();
+    assert_eq!(port["pxe_enabled"], false);
+    assert_eq!(port["local_link_connection"], serde_json::json!({"port_id": "Eth1"}));
+    let node = r#"[{"op": "replace", "path": "/node_uuid", "value": "x"}]"#;
+    api.send("PATCH", &path, NEWEST, node).await.refuses(400, "node_uuid: it can not be changed");
+    let address = r#"[{"op": "remove", "path": "/address"}]"#;
+    api.send("PATCH", &path, NEWEST, address).await.refuses(400, "address: it is required");
+
+    api.edit(|node| node.provision_state = baremetal_core::State::Cleaning).await;
+    let locked = "node \"n1\" is locked: nothing of it can be changed while it is cleaning; try again when its work is done";
+    api.send("DELETE", &path, NEWEST, "").await.refuses(409, locked);
+    api.edit(|node| node.provision_state = baremetal_core::State::Enroll).await;
+    api.send("DELETE", &path, NEWEST, "").await.has(204);
+    let gone = format!("Port {PORT} could not be found.");
+    api.get(&path).await.refuses(404, &gone);
+}
+
+#[tokio::test]
+async fn what_is_no_port_is_refused_by_name() {
+    let api = with_port().await;
+    let post = async |version: &str, body: &str, status: u16, words: &str| {
+        api.send("POST", "/v1/ports", version, body).await.refuses(status, words);
+    };
+    post(NEWEST, r#"{"address": "52:54:00:00:00:02"}"#, 400, "node_uuid: it is required").await;
+    let with = |more: &str| format!(r#"{{"node_uuid": "{ID}"{more}}}"#);
+    post(NEWEST, &with(""), 400, "address: it is required").await;
+    post(NEWEST, &with(r#", "address": "zz""#), 400, "address: \"zz\" is not a MAC address").await;
+    let group = "address: 01:00:5e:00:00:01 is a group address, which no machine has";
+    post(NEWEST, &with(r#", "address": "01:00:5e:00:00:01""#), 400, group).await;
+    let taken = "address: \"52:54:00:aa:00:01\" is taken already";
+    post(NEWEST, &with(r#", "address": "52:54:00:aa:00:01""#), 409, taken).await;
+    post(
+        NEWEST,
+        &with(r#", "address": "52:54:00:00:00:02", "x": 1"#),
+        400,
+        "x: a port has no such field",
+    )
+    .await;
+    let name = "name: the version asked for is 1.80; the minimal required API version is 1.88";
+    post("1.80", &with(r#", "address": "52:54:00:00:00:02", "name": "x""#), 406, name).await;
+    let missing = format!("node_uuid: Node {PORT} could not be found.");
+    post(
+        NEWEST,
+        &format!(r#"{{"node_uuid": "{PORT}", "address": "52:54:00:00:00:02"}}"#),
+        400,
+        &missing,
+    )
+    .await;
+}

@@ -1,0 +1,229 @@
+//! Asking for changes: provision state, power, maintenance, traits, boot device.
+
+use baremetal_core::State;
+use hardware::PowerState;
+
+use crate::api::{Answer, Api, ID, NEWEST};
+
+async fn provision(api: &Api, version: &str, body: &str) -> Answer {
+    api.send("PUT", &format!("/v1/nodes/{ID}/states/provision"), version, body).await
+}
+
+#[tokio::test]
+async fn a_verb_is_recorded_and_told() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    api.edit(|node| node.power_state = Some(PowerState::Off)).await;
+    assert_eq!(provision(&api, NEWEST, r#"{"target": "manage"}"#).await.has(202).text, "");
+    api.get(&format!("/v1/nodes/{ID}/states")).await.has(200).is(
+        r#"{
+            "console_enabled": false, "last_error": null, "power_state": "power off", "provision_state": "verifying",
+            "provision_updated_at": "2026-01-02T03:04:05.000006+00:00", "target_power_state": null,
+            "target_provision_state": "manageable", "raid_config": {}, "target_raid_config": {}, "boot_mode": null,
+            "secure_boot": null
+        }"#,
+    );
+    let history = api.get(&format!("/v1/nodes/{ID}/history")).await.has(200).json();
+    let event = history["history"][0]["uuid"].as_str().unwrap();
+    let entry = format!(
+        r#""uuid": "{event}", "created_at": "2026-01-02T03:04:05.000006+00:00", "severity": "INFO",
+            "event": "asked to manage",
+            "links": [{{"href": "http://api:6385/v1/nodes/{ID}/history/{event}", "rel": "self"}}]"#
+    );
+    api.get(&format!("/v1/nodes/{ID}/history"))
+        .await
+        .is(&format!(r#"{{"history": [{{{entry}}}]}}"#));
+    let detailed =
+        format!(r#"{{{entry}, "event_type": "verifying", "conductor": "host-1", "user": null}}"#);
+    api.get(&format!("/v1/nodes/{ID}/history/{event}")).await.has(200).is(&detailed);
+    api.get(&format!("/v1/nodes/{ID}/history/zz")).await.has(404);
+}
+
+#[tokio::test]
+async fn a_verb_the_state_does_not_allow_is_refused() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    let words = "the requested action \"provide\" can not be performed on node \"n1\" while it is in state \"enroll\"";
+    provision(&api, NEWEST, r#"{"target": "provide"}"#).await.refuses(400, words);
+    let unsupported = "target: this service can not rescue, service or hold nodes";
+    for target in ["rescue", "unrescue", "service", "unhold"] {
+        let body = format!(r#"{{"target": "{target}"}}"#);
+        provision(&api, NEWEST, &body).await.refuses(400, unsupported);
+    }
+    for (target, version, came) in [
+        ("deploy", "1.72", "1.73"),
+        ("inspect", "1.5", "1.6"),
+        ("abort", "1.12", "1.13"),
+        ("adopt", "1.16", "1.17"),
+    ] {
+        let words = format!(
+            "target: the version asked for is {version}; the minimal required API version is {came}"
+        );
+        let body = format!(r#"{{"target": "{target}"}}"#);
+        provision(&api, version, &body).await.refuses(406, &words);
+    }
+    let refused = provision(&api, NEWEST, r#"{"target": "zz"}"#).await.has(400);
+    assert!(
+        refused.text.contains("target: unknown variant `zz`, expected one of `manage`"),
+        "{}",
+        refused.text
+    );
+    let refused = provision(&api, NEWEST, r#"{"target": "manage", "x": 1}"#).await.has(400);
+    assert!(refused.text.contains("x: unknown field `x`"), "{}", refused.text);
+    provision(&api, NEWEST, r#"{"target": "manage", "clean_steps": []}"#)
+        .await
+        .refuses(400, "clean_steps: they go with the target clean only");
+    api.get(&format!("/v1/nodes/{ID}/history")).await.is(r#"{"history": []}"#);
+}
+
+#[tokio::test]
+async fn a_deployment_that_cannot_succeed_does_not_begin() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    api.edit(|node| {
+        node.driver = baremetal_core::Driver::Redfish;
+        node.provision_state = State::Available;
+    })
+    .await;
+    let deploy = async |info: &str, words: &str| {
+        let info: serde_json::Value = serde_json::from_str(info).unwrap();
+        api.edit(|node| node.instance_info = info.as_object().unwrap().clone()).await;
+        provision(&api, NEWEST, r#"{"target": "active"}"#).await.refuses(400, words);
+        let states = api.get(&format!("/v1/nodes/{ID}/states")).await.json();
+        assert_eq!(states["provision_state"], "available");
+    };
+    deploy(
+        "{}",
+        "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image",
+    )
+    .await;
+    deploy(
+        r#"{"image_source": "file:///etc/shadow"}"#,
+        "instance_info.image_source: it must be an http or https URL",
+    )
+    .await;
+    deploy(
+        r#"{"image_source": "http://h/i"}"#,
+        "instance_info.image_os_hash_value: it is missing: an image is not installed unless its checksum is known",
+    )
+    .await;
+    let drive = r#"{"target": "active", "configdrive": {"meta_data": {}}}"#;
+    let words =
+        "configdrive: the version asked for is 1.55; the minimal required API version is 1.56";
+    provision(&api, "1.55", drive).await.refuses(406, words);
+    let words = "instance_info.configdrive: it must be sent itself, not a URL of it";
+    provision(&api, NEWEST, r#"{"target": "active", "configdrive": "http://h/c"}"#)
+        .await
+        .refuses(400, words);
+}
+
+#[tokio::test]
+async fn a_config_drive_is_kept_and_never_shown() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    api.edit(|node| node.provision_state = State::Available).await;
+    let body = r#"{"target": "active", "configdrive": {"user_data": "s3cret"}}"#;
+    provision(&api, NEWEST, body).await.has(202);
+    let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    assert_eq!(shown["instance_info"], serde_json::json!({"configdrive": "******"}));
+    let node = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(node.instance_info["configdrive"]["user_data"], "s3cret");
+}
+
+#[tokio::test]
+async fn cleaning_by_hand_takes_the_steps_there_are() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    api.edit(|node| node.provision_state = State::Manageable).await;
+    provision(&api, NEWEST, r#"{"target": "clean"}"#)
+        .await
+        .refuses(400, "clean_steps: at least one step is required");
+    let other =
+        r#"{"target": "clean", "clean_steps": [{"interface": "deploy", "step": "burn_in"}]}"#;
+    let refused = provision(&api, NEWEST, other).await.has(400);
+    assert!(
+        refused.text.contains("clean_steps[0].step: unknown variant `burn_in`"),
+        "{}",
+        refused.text
+    );
+    let erase = r#"{"target": "clean", "clean_steps": [{"interface": "deploy", "step": "erase_devices", "priority": 9}]}"#;
+    provision(&api, NEWEST, erase).await.has(202);
+    let shown = api.get(&format!("/v1/nodes/{ID}/states")).await.json();
+    assert_eq!(shown["target_provision_state"], "manageable");
+}
+
+#[tokio::test]
+async fn a_change_of_power_is_recorded_and_told() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    let power = async |version: &str, body: &str| {
+        api.send("PUT", &format!("/v1/nodes/{ID}/states/power"), version, body).await
+    };
+    power(NEWEST, r#"{"target": "power on"}"#).await.has(202);
+    let states = api.get("/v1/nodes/n1/states").await.json();
+    assert_eq!(states["target_power_state"], "power on");
+    power(NEWEST, r#"{"target": "soft power off", "timeout": 5}"#).await.has(202);
+    let words = "target: the version asked for is 1.26; the minimal required API version is 1.27";
+    power("1.26", r#"{"target": "soft power off"}"#).await.refuses(406, words);
+    let refused = power(NEWEST, r#"{"target": "power on", "timeout": 0}"#).await.has(400);
+    assert!(refused.text.contains("timeout: invalid value: integer `0`"), "{}", refused.text);
+    let refused = power(NEWEST, "{}").await.has(400);
+    assert!(refused.text.contains("body: missing field `target`"), "{}", refused.text);
+
+    api.edit(|node| node.provision_state = State::Deploying).await;
+    power(NEWEST, r#"{"target": "power on"}"#)
+        .await
+        .refuses(409, "node \"n1\" is locked: it is deploying until its work is done");
+}
+
+#[tokio::test]
+async fn maintenance_begins_and_ends() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}/maintenance");
+    let shown = async || {
+        let node = api.get(&format!("/v1/nodes/{ID}?fields=maintenance,maintenance_reason")).await;
+        let node = node.json();
+        (node["maintenance"].clone(), node["maintenance_reason"].clone())
+    };
+    assert_eq!(api.send("PUT", &path, "", r#"{"reason": "fan"}"#).await.has(202).text, "");
+    assert_eq!(shown().await, (true.into(), "fan".into()));
+    api.send("PUT", &path, "", "").await.has(202);
+    assert_eq!(shown().await, (true.into(), serde_json::Value::Null));
+    api.send("DELETE", &path, "", "").await.has(202);
+    assert_eq!(shown().await, (false.into(), serde_json::Value::Null));
+}
+
+#[tokio::test]
+async fn traits_are_set_added_and_removed() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}/traits");
+    api.send("PUT", &path, NEWEST, r#"{"traits": ["CUSTOM_B", "CUSTOM_A"]}"#).await.has(204);
+    api.send("PUT", &format!("{path}/HW_GPU"), NEWEST, "").await.has(204);
+    api.get(&path).await.has(200).is(r#"{"traits": ["CUSTOM_A", "CUSTOM_B", "HW_GPU"]}"#);
+    api.send("DELETE", &format!("{path}/CUSTOM_B"), NEWEST, "").await.has(204);
+    let words = "the node has no trait \"CUSTOM_B\"";
+    api.send("DELETE", &format!("{path}/CUSTOM_B"), NEWEST, "").await.refuses(404, words);
+    api.send("PUT", &format!("{path}/small"), NEWEST, "").await.has(400);
+    let refused = api.send("PUT", &path, NEWEST, r#"{"traits": ["a b"]}"#).await.has(400);
+    assert!(refused.text.contains("traits[0]: "), "{}", refused.text);
+    api.send("DELETE", &path, NEWEST, "").await.has(204);
+    api.get(&path).await.is(r#"{"traits": []}"#);
+    api.send("GET", &path, "1.36", "").await.has(404);
+}
+
+#[tokio::test]
+async fn a_boot_device_is_set_and_told() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}/management/boot_device");
+    api.send("PUT", &path, NEWEST, r#"{"boot_device": "pxe", "persistent": true}"#).await.has(204);
+    let supported = api.get(&format!("{path}/supported")).await.has(200).json();
+    assert!(supported["supported_boot_devices"].as_array().unwrap().contains(&"pxe".into()));
+    let refused = api.send("PUT", &path, NEWEST, r#"{"boot_device": "zz"}"#).await.has(400);
+    assert!(refused.text.contains("boot_device: unknown variant `zz`"), "{}", refused.text);
+    let nmi = format!("/v1/nodes/{ID}/management/inject_nmi");
+    api.send("PUT", &nmi, NEWEST, "{}").await.refuses(400, "this BMC cannot inject an NMI");
+    api.send("PUT", &nmi, "1.28", "{}").await.has(404);
+}

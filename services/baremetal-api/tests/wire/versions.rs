@@ -1,0 +1,95 @@
+//! Version documents, headers and negotiation.
+
+use crate::api::{Api, NEWEST};
+
+#[tokio::test]
+async fn the_root_tells_the_versions_to_anyone() {
+    let api = Api::start().await;
+    let version = r#"{
+        "id": "v1", "status": "CURRENT", "min_version": "1.1", "version": "1.115",
+        "links": [{"href": "http://api:6385/v1/", "rel": "self"}]
+    }"#;
+    let want = format!(
+        r#"{{
+            "name": "OpenStack Ironic API",
+            "description": "Bedplate provisions bare metal machines by the OpenStack Bare Metal API.",
+            "default_version": {version}, "versions": [{version}]
+        }}"#
+    );
+    api.send("GET", "/", "", "").await.has(200).is(&want);
+}
+
+#[tokio::test]
+async fn v1_tells_the_resources_of_the_version_asked_for() {
+    let api = Api::start().await;
+    let links = |name: &str| {
+        format!(
+            r#""{name}": [
+                {{"href": "http://api:6385/v1/{name}/", "rel": "self"}},
+                {{"href": "http://api:6385/{name}/", "rel": "bookmark"}}
+            ]"#
+        )
+    };
+    let want = format!(
+        r#"{{
+            "id": "v1", "links": [{{"href": "http://api:6385/v1/", "rel": "self"}}],
+            "media_types": {{"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"}},
+            {}, {}, {}, {},
+            "version": {{
+                "id": "v1", "status": "CURRENT", "min_version": "1.1", "version": "1.115",
+                "links": [{{"href": "http://api:6385/v1/", "rel": "self"}}]
+            }}
+        }}"#,
+        links("chassis"),
+        links("nodes"),
+        links("ports"),
+        links("drivers")
+    );
+    api.send("GET", "/v1", "1.1", "").await.has(200).is(&want);
+    let newest = api.get("/v1/").await.has(200).json();
+    assert!(newest.get("conductors").is_some() && newest.get("shards").is_some());
+}
+
+#[tokio::test]
+async fn every_answer_tells_range_version_and_request_id() {
+    let api = Api::start().await;
+    for (asked, served) in [("", "1.1"), ("latest", "1.115"), ("1.50", "1.50")] {
+        let answer = api.send("GET", "/v1/nodes", asked, "").await.has(200);
+        assert_eq!(answer.headers["x-openstack-ironic-api-version"], served);
+        assert_eq!(answer.headers["x-openstack-ironic-api-minimum-version"], "1.1");
+        assert_eq!(answer.headers["x-openstack-ironic-api-maximum-version"], "1.115");
+        let id = &answer.headers["openstack-request-id"];
+        assert!(id.to_str().unwrap().starts_with("req-"));
+        assert_eq!(id, &answer.headers["x-openstack-request-id"]);
+    }
+}
+
+#[tokio::test]
+async fn a_version_out_of_range_is_not_acceptable() {
+    let api = Api::start().await;
+    let answer = api.send("GET", "/v1/nodes", "1.999", "").await.has(406);
+    assert_eq!(
+        answer.text,
+        r#"{"error_message":"{\"code\":406,\"description\":\"version 1.999 was requested but is not supported by this service; the supported version range is [1.1, 1.115]\",\"title\":\"Not Acceptable\"}"}"#
+    );
+    assert_eq!(answer.headers["x-openstack-ironic-api-minimum-version"], "1.1");
+    assert_eq!(answer.headers["x-openstack-ironic-api-maximum-version"], "1.115");
+    assert!(answer.headers.get("x-openstack-ironic-api-version").is_none());
+    api.send("GET", "/v1/nodes", "2.1", "").await.has(406);
+    api.send("GET", "/v1/nodes", "new", "").await.has(406);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_refused_in_the_envelope() {
+    let api = Api::start().await;
+    let answer = api.get("/v1/blah").await.has(404);
+    assert_eq!(
+        answer.text,
+        r#"{"error_message":"{\"code\":404,\"description\":\"there is no such path\",\"title\":\"Not Found\"}"}"#
+    );
+    assert_eq!(answer.headers["content-type"], "application/json");
+    api.send("PUT", "/v1/nodes", NEWEST, "").await.has(405);
+    api.get("/v1/nodes/a%ffb").await.has(400);
+    let later = "this path came with version 1.49; the version asked for is 1.48";
+    api.send("GET", "/v1/conductors", "1.48", "").await.refuses(404, later);
+}
