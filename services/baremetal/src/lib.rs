@@ -1,0 +1,8 @@
+#![doc = include_str!("../README.md")]
+
+pub mod config;
+pub mod provisioning;
+mod service;
+
+pub use config::Config;
+pub use service::{Listeners, Service};

@@ -1,0 +1,90 @@
+//! Lookup, heartbeat and inventory: what agents report. The protocol is ironic-python-agent's.
+
+use std::net::SocketAddr;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::StatusCode;
+use baremetal_conductor::Heartbeat;
+use baremetal_core::NodeUuid;
+use hardware::MacAddress;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Provisioning;
+use super::error::Answer;
+
+/// The highest version agents speak to us; ironic-python-agent caps itself at 1.68.
+const VERSION: &str = "1.72";
+
+/// `GET /`: the version document that agents begin with.
+pub(super) async fn versions() -> Json<Value> {
+    let version = json!({"id": "v1", "status": "CURRENT", "min_version": "1.1", "version": VERSION, "links": []});
+    Json(
+        json!({"name": "Bedplate provisioning", "default_version": version, "versions": [version]}),
+    )
+}
+
+#[derive(Deserialize)]
+pub(super) struct LookupQuery {
+    #[serde(default)]
+    addresses: String,
+    node_uuid: Option<NodeUuid>,
+}
+
+/// `GET /v1/lookup`: which node the agent runs on.
+pub(super) async fn lookup(
+    State(provisioning): State<Provisioning>,
+    Query(query): Query<LookupQuery>,
+) -> Result<Json<agent_protocol::LookupAnswer>, Answer> {
+    // Addresses that are no MAC addresses (InfiniBand's) are of no use here.
+    let addresses: Vec<MacAddress> =
+        query.addresses.split(',').filter_map(|raw| raw.trim().parse().ok()).take(128).collect();
+    if addresses.is_empty() && query.node_uuid.is_none() {
+        return Err(Answer::bad_request(
+            "addresses: at least one MAC address, or node_uuid, is needed".to_owned(),
+        ));
+    }
+    Ok(Json(provisioning.conductor.lookup(&addresses, query.node_uuid).await?))
+}
+
+/// `POST /v1/heartbeat/{node}`: the agent is there.
+pub(super) async fn heartbeat(
+    State(provisioning): State<Provisioning>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Path(node): Path<NodeUuid>,
+    body: Result<Json<Heartbeat>, JsonRejection>,
+) -> Result<StatusCode, Answer> {
+    let Json(beat) = body.map_err(|error| Answer::bad_request(error.body_text()))?;
+    provisioning.conductor.heartbeat(node, &beat, peer.ip()).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Deserialize)]
+pub(super) struct InspectionQuery {
+    node_uuid: NodeUuid,
+    capability: String,
+}
+
+/// `POST /v1/continue_inspection`: the agent's inventory.
+pub(super) async fn continue_inspection(
+    State(provisioning): State<Provisioning>,
+    Query(query): Query<InspectionQuery>,
+    body: Result<Json<Map<String, Value>>, JsonRejection>,
+) -> Result<(StatusCode, Json<Value>), Answer> {
+    let Json(body) = body.map_err(|error| Answer::bad_request(error.body_text()))?;
+    provisioning.conductor.inspected(query.node_uuid, &query.capability, body).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({"uuid": query.node_uuid}))))
+}
+
+/// `POST /discover/{mac}/{capability}/inventory`: the inventory of a machine nobody enrolled.
+pub(super) async fn discovered(
+    State(provisioning): State<Provisioning>,
+    Path((mac, capability)): Path<(MacAddress, String)>,
+    body: Result<Json<Map<String, Value>>, JsonRejection>,
+) -> Result<(StatusCode, Json<Value>), Answer> {
+    let Json(body) = body.map_err(|error| Answer::bad_request(error.body_text()))?;
+    provisioning.conductor.discovered(mac, &capability, body).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({"uuid": null}))))
+}

@@ -1,0 +1,42 @@
+//! Boot scripts and boot media, each for one machine and one boot.
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use baremetal_core::{NodeUuid, WorkUuid};
+use hardware::MacAddress;
+
+use super::Provisioning;
+use super::error::Answer;
+
+/// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the script of a machine that boots for its work.
+pub(super) async fn script(
+    State(provisioning): State<Provisioning>,
+    Path((node, work, mac, capability)): Path<(NodeUuid, WorkUuid, MacAddress, String)>,
+) -> Result<Response, Answer> {
+    Ok(plain(provisioning.conductor.boot_script(node, work, mac, &capability).await?))
+}
+
+/// `GET /discover/{mac}/{capability}/boot.ipxe`: the script of a machine nobody enrolled.
+pub(super) async fn discovery_script(
+    State(provisioning): State<Provisioning>,
+    Path((mac, capability)): Path<(MacAddress, String)>,
+) -> Result<Response, Answer> {
+    Ok(plain(provisioning.conductor.discovery_script(mac, &capability).await?))
+}
+
+/// `GET /media/{node}/{work}/{capability}/boot.iso`: the CD of a machine that boots for its work.
+pub(super) async fn medium(
+    State(provisioning): State<Provisioning>,
+    Path((node, work, capability)): Path<(NodeUuid, WorkUuid, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Answer> {
+    let Some(iso) = &provisioning.files.iso else { return Err(Answer::not_found("a boot medium")) };
+    let parameters = provisioning.conductor.medium_parameters(node, work, &capability).await?;
+    iso.serve(&parameters, &headers).await.map_err(|error| Answer::bad_request(error.to_string()))
+}
+
+fn plain(script: String) -> Response {
+    ([(CONTENT_TYPE, "text/plain; charset=utf-8")], script).into_response()
+}

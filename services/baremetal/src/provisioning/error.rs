@@ -1,0 +1,47 @@
+//! What a machine is told when it does not get what it asked for.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use baremetal_conductor::BootError;
+use serde_json::json;
+use tracing::error;
+
+/// An error in the envelope agents know from the Bare Metal API.
+pub(super) struct Answer {
+    status: StatusCode,
+    message: String,
+}
+
+impl Answer {
+    pub(super) fn not_found(what: &str) -> Self {
+        Answer { status: StatusCode::NOT_FOUND, message: format!("{what} not found") }
+    }
+
+    pub(super) fn bad_request(message: String) -> Self {
+        Answer { status: StatusCode::BAD_REQUEST, message }
+    }
+}
+
+impl From<BootError> for Answer {
+    fn from(error: BootError) -> Answer {
+        let status = match &error {
+            BootError::NotFound { .. } => StatusCode::NOT_FOUND,
+            BootError::Forbidden => StatusCode::UNAUTHORIZED,
+            BootError::Invalid { .. } => StatusCode::BAD_REQUEST,
+            BootError::Store(source) => {
+                error!(error = %source, "the store does not answer a machine");
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+        };
+        Answer { status, message: error.to_string() }
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let fault = if self.status.is_server_error() { "Server" } else { "Client" };
+        let inner = json!({"faultcode": fault, "faultstring": self.message, "debuginfo": null});
+        (self.status, Json(json!({"error_message": inner.to_string()}))).into_response()
+    }
+}

@@ -1,0 +1,41 @@
+//! Files every machine gets: kernel, ramdisk, iPXE.
+
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use tower::ServiceExt;
+use tower_http::services::ServeFile;
+
+use super::Provisioning;
+use super::error::Answer;
+
+/// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.
+pub(super) async fn ramdisk(
+    State(provisioning): State<Provisioning>,
+    Path(file): Path<String>,
+    request: Request,
+) -> Result<Response, Answer> {
+    let path = match &*file {
+        "kernel" => &provisioning.files.kernel,
+        "ramdisk" => &provisioning.files.ramdisk,
+        _ => return Err(Answer::not_found("the file")),
+    };
+    serve(ServeFile::new(path), request).await
+}
+
+/// `GET /ipxe/{loader}`: only the loaders we offer by DHCP.
+pub(super) async fn loader(
+    State(provisioning): State<Provisioning>,
+    Path(loader): Path<String>,
+    request: Request,
+) -> Result<Response, Answer> {
+    let known = pxe::Loader::ALL.iter().any(|known| known.file_name() == loader);
+    if !known {
+        return Err(Answer::not_found("the loader"));
+    }
+    serve(ServeFile::new(provisioning.files.loaders.join(&loader)), request).await
+}
+
+async fn serve(file: ServeFile, request: Request) -> Result<Response, Answer> {
+    let response = file.oneshot(request).await.map_err(|_| Answer::not_found("the file"))?;
+    Ok(response.into_response())
+}

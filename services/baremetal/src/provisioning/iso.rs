@@ -1,0 +1,213 @@
+//! The ramdisk as a CD for one boot: the template's bytes with that boot's parameters in the place kept for them.
+//!
+//! `images/ramdisk/README.md` says how the template is made: a file of its ramdisk begins with a marker and is filled with
+//! blanks; what is written over it the ramdisk reads as if it stood on the kernel's command line, where a console would show it.
+
+use std::io::{self, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio::sync::OnceCell;
+
+/// What an area begins with.
+const MARKER: &[u8] = b"# bedplate arguments: 4096 bytes from here may be overwritten";
+
+/// How long an area is, its marker included.
+const AREA: usize = 4096;
+
+/// How much is read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// A CD that lacks only its kernel parameters.
+pub struct IsoTemplate {
+    path: PathBuf,
+    size: u64,
+    /// Where the areas begin; looked for when the first CD is asked for.
+    areas: OnceCell<Vec<u64>>,
+}
+
+/// The CD cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum IsoError {
+    /// The template cannot be read.
+    #[error("cannot read the boot medium's template")]
+    Unreadable(#[from] io::Error),
+    /// The template has no area for kernel parameters.
+    #[error(
+        "the boot medium's template has no area for kernel parameters: it was not made by images/ramdisk"
+    )]
+    NoArea,
+    /// The parameters do not fit, or hold what would end the area's line.
+    #[error("the kernel parameters do not fit into the boot medium's template")]
+    DoNotFit,
+}
+
+impl IsoTemplate {
+    /// The template in this file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let size = std::fs::metadata(path)?.len();
+        Ok(IsoTemplate { path: path.to_owned(), size, areas: OnceCell::new() })
+    }
+
+    /// The CD with these kernel parameters: whole, or the range that `headers` ask for (RFC 9110 §14).
+    pub async fn serve(
+        &self,
+        parameters: &[(String, Option<String>)],
+        headers: &HeaderMap,
+    ) -> Result<Response, IsoError> {
+        let areas = self.areas.get_or_try_init(|| find_areas(self.path.clone())).await?.clone();
+        let filling = Arc::new(filling(parameters)?);
+        let asked = headers
+            .get(RANGE)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| range(text, self.size));
+        let (first, end, status) = match asked {
+            Some((first, end)) => (first, end, StatusCode::PARTIAL_CONTENT),
+            None => (0, self.size, StatusCode::OK),
+        };
+        let mut file = File::open(&self.path).await?;
+        file.seek(SeekFrom::Start(first)).await?;
+        let chunks = stream::try_unfold((file, first), move |(mut file, at)| async move {
+            let want = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+            if want == 0 {
+                return Ok(None);
+            }
+            let mut chunk = vec![0; want];
+            file.read_exact(&mut chunk).await?;
+            Ok::<_, io::Error>(Some(((at, chunk), (file, at + want as u64))))
+        });
+        let filled = chunks.map_ok(move |(at, mut chunk)| {
+            for area in &areas {
+                overlay(&mut chunk, at, &filling, *area);
+            }
+            Bytes::from(chunk)
+        });
+        let mut response = Body::from_stream(filled.boxed()).into_response();
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers
+            .insert(CONTENT_TYPE, "application/octet-stream".parse().expect("it is a legal value"));
+        headers.insert(ACCEPT_RANGES, "bytes".parse().expect("it is a legal value"));
+        headers.insert(CONTENT_LENGTH, (end - first).into());
+        if status == StatusCode::PARTIAL_CONTENT {
+            let range = format!("bytes {first}-{}/{}", end - 1, self.size);
+            headers.insert(CONTENT_RANGE, range.parse().expect("digits are a legal value"));
+        }
+        Ok(response)
+    }
+}
+
+/// Where the areas begin in this file.
+async fn find_areas(path: PathBuf) -> Result<Vec<u64>, IsoError> {
+    let mut file = File::open(path).await?;
+    let (mut areas, mut window, mut begin) = (Vec::new(), Vec::new(), 0_u64);
+    loop {
+        let kept = window.len();
+        window.resize(kept + CHUNK, 0);
+        let read = file.read(&mut window[kept..]).await?;
+        window.truncate(kept + read);
+        if read == 0 {
+            return if areas.is_empty() { Err(IsoError::NoArea) } else { Ok(areas) };
+        }
+        let found = (0..window.len().saturating_sub(MARKER.len() - 1))
+            .filter(|at| window[*at..].starts_with(MARKER));
+        areas.extend(found.map(|at| begin + at as u64));
+        // A marker may lie across two reads: its longest possible beginning stays.
+        let drop = window.len().saturating_sub(MARKER.len() - 1);
+        window.drain(..drop);
+        begin += drop as u64;
+    }
+}
+
+/// What is written over an area.
+fn filling(parameters: &[(String, Option<String>)]) -> Result<Vec<u8>, IsoError> {
+    let words = parameters.iter().map(|(key, value)| match value {
+        Some(value) => format!("{key}={value}"),
+        None => key.clone(),
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    // Boot loaders expand and quote: nothing that means anything to one of them may be in there.
+    let harmless = |c: char| c.is_ascii_alphanumeric() || " -_.,:;=/?&@%+~[]".contains(c);
+    if line.len() >= AREA || !line.chars().all(harmless) {
+        return Err(IsoError::DoNotFit);
+    }
+    let mut filling = line.into_bytes();
+    filling.push(b'\n');
+    filling.resize(AREA, b' ');
+    Ok(filling)
+}
+
+/// Writes the part of `filling`, laid at `area`, that falls into `chunk`, which begins at `at`.
+fn overlay(chunk: &mut [u8], at: u64, filling: &[u8], area: u64) {
+    let end = at + chunk.len() as u64;
+    let (from, to) = (area.max(at), (area + filling.len() as u64).min(end));
+    if from < to {
+        let source = &filling[(from - area) as usize..(to - area) as usize];
+        chunk[(from - at) as usize..(to - at) as usize].copy_from_slice(source);
+    }
+}
+
+/// The bytes `first..end` of a single range; `None` for anything else, which is answered whole.
+fn range(text: &str, size: u64) -> Option<(u64, u64)> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    let (first, end) = match (first.parse::<u64>().ok(), last.parse::<u64>().ok()) {
+        (Some(first), Some(last)) => (first, last.checked_add(1)?.min(size)),
+        (Some(first), None) if last.is_empty() => (first, size),
+        (None, Some(length)) if first.is_empty() => (size.saturating_sub(length), size),
+        _ => return None,
+    };
+    (first < end).then_some((first, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_area_is_found_and_filled_wherever_reads_end() {
+        let folder = std::env::temp_dir().join(format!("iso-{}", std::process::id()));
+        let mut disk = vec![b'x'; CHUNK * 2];
+        for area in [100, CHUNK - 5] {
+            disk[area..area + AREA].fill(b' ');
+            disk[area..area + MARKER.len()].copy_from_slice(MARKER);
+        }
+        std::fs::write(&folder, &disk).unwrap();
+        let template = IsoTemplate::open(&folder).unwrap();
+        let parameters = [("a".to_owned(), Some("1".to_owned())), ("quiet".to_owned(), None)];
+        let served = template.serve(&parameters, &HeaderMap::new()).await.unwrap();
+        let body = axum::body::to_bytes(served.into_body(), usize::MAX).await.unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(body.len(), disk.len());
+        for area in [100, CHUNK - 5] {
+            assert_eq!(&body[area..area + 10], b"a=1 quiet\n");
+            assert_eq!(body[area - 1], b'x');
+            assert_eq!(&body[area + AREA - 1..=area + AREA], b" x");
+        }
+    }
+
+    #[test]
+    fn what_a_boot_loader_could_read_otherwise_does_not_fit() {
+        let with = |value: &str| filling(&[("a".to_owned(), Some(value.to_owned()))]);
+        assert!(with("http://10.0.0.1:6386/v1/x?a=b&c=d").is_ok());
+        for bad in ["$x", "a\nb", "\"", "`", "\\", &"x".repeat(AREA)] {
+            assert!(with(bad).is_err(), "{bad:?} passed");
+        }
+    }
+
+    #[test]
+    fn a_range_is_cut_to_the_size() {
+        assert_eq!(range("bytes=0-99", 50), Some((0, 50)));
+        assert_eq!(range("bytes=10-", 50), Some((10, 50)));
+        assert_eq!(range("bytes=-10", 50), Some((40, 50)));
+        assert_eq!(range("bytes=50-", 50), None);
+        assert_eq!(range("bytes=0-1,3-4", 50), None);
+    }
+}

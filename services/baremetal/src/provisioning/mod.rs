@@ -1,0 +1,68 @@
+//! The listener on the provisioning network: what machines fetch and what their agents report. Nothing of the
+//! operators' API answers here.
+
+mod agents;
+mod boot;
+mod error;
+mod files;
+mod iso;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use baremetal_conductor::Conductor;
+use tower_http::services::ServeDir;
+
+pub use iso::{IsoError, IsoTemplate};
+
+/// The most an agent may report: an inventory with its logs.
+const LONGEST_REPORT: usize = 8 << 20;
+
+/// What the listener serves.
+#[derive(Clone)]
+pub struct Provisioning {
+    /// Who answers machines and agents.
+    pub conductor: Conductor,
+    /// Files everyone gets.
+    pub files: Arc<Files>,
+}
+
+/// Files everyone gets. They hold no secret.
+pub struct Files {
+    /// The ramdisk's kernel.
+    pub kernel: PathBuf,
+    /// The ramdisk.
+    pub ramdisk: PathBuf,
+    /// The ramdisk as a CD.
+    pub iso: Option<IsoTemplate>,
+    /// The folder with iPXE's binaries.
+    pub loaders: PathBuf,
+    /// The folder with images.
+    pub images: Option<PathBuf>,
+}
+
+/// Every route of the listener.
+pub fn router(provisioning: Provisioning) -> Router {
+    let images = provisioning.files.images.clone();
+    let routes = Router::new()
+        .route("/", get(agents::versions))
+        .route("/v1/lookup", get(agents::lookup))
+        .route("/v1/heartbeat/{node}", post(agents::heartbeat))
+        .route("/v1/continue_inspection", post(agents::continue_inspection))
+        .route("/discover/{mac}/{capability}/inventory", post(agents::discovered))
+        .route("/discover/{mac}/{capability}/boot.ipxe", get(boot::discovery_script))
+        .route("/boot/{node}/{work}/{mac}/{capability}/boot.ipxe", get(boot::script))
+        .route("/media/{node}/{work}/{capability}/boot.iso", get(boot::medium))
+        .route("/ramdisk/{file}", get(files::ramdisk))
+        .route("/ipxe/{loader}", get(files::loader))
+        .layer(DefaultBodyLimit::max(LONGEST_REPORT))
+        .with_state(provisioning);
+    match images {
+        Some(folder) => routes
+            .nest_service("/images", ServeDir::new(folder).append_index_html_on_directories(false)),
+        None => routes,
+    }
+}

@@ -1,0 +1,338 @@
+//! Start and stop of baremetald.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use baremetal_api::App;
+use baremetal_conductor::{BmcSettings, Conductor, Leases, ServiceKey, Settings, SweepSettings};
+use baremetal_core::Timeouts;
+use baremetal_store::Store;
+use jiff::Timestamp;
+use openstack_api::{Auth, Forwarded, Htpasswd, Scheme};
+use pxe::{
+    DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
+};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use url::Url;
+
+use crate::Config;
+use crate::config::{ApiConfig, AuthKind, DhcpListen, DhcpMode, ProvisioningConfig};
+use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
+
+/// How long requests under way may take to end once the service is told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A service that listens and does not work yet.
+pub struct Service {
+    conductor: Conductor,
+    api: (TcpListener, axum::Router),
+    provisioning: Option<(TcpListener, axum::Router)>,
+    /// Network boot runs while this is kept.
+    _boot: Option<pxe::Running>,
+    listeners: Listeners,
+}
+
+/// Where the service listens: `listeners.json` in its state folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listeners {
+    /// The operators' API.
+    pub api: SocketAddr,
+    /// The provisioning listener.
+    pub provisioning: Option<SocketAddr>,
+    /// DHCP.
+    pub dhcp: Option<SocketAddr>,
+    /// TFTP.
+    pub tftp: Option<SocketAddr>,
+}
+
+impl Service {
+    /// Opens the store and every listener.
+    pub async fn start(config: Config) -> anyhow::Result<Self> {
+        make_private(&config.state_dir).with_context(|| {
+            format!("cannot make the state folder {}", config.state_dir.display())
+        })?;
+        let auth = auth(&config.api)?;
+        auth.check_listener(config.api.listen)?;
+        let url = config.database_url().context("cannot read database.url_file")?;
+        let store = Store::open(&url).await.context("cannot open the database")?;
+        let key =
+            service_key(&config.key_file()).context("cannot read or make the service's key")?;
+
+        let provisioning = match &config.provisioning {
+            Some(section) => {
+                let listener = TcpListener::bind(section.listen).await.with_context(|| {
+                    format!("cannot listen on {} (provisioning.listen)", section.listen)
+                })?;
+                let bound =
+                    listener.local_addr().context("the provisioning listener has no address")?;
+                Some((section, listener, section.base_url(bound)))
+            }
+            None => None,
+        };
+        let base = provisioning.as_ref().map(|(_, _, base)| base.clone());
+        let conductor = Conductor::new(settings(&config, base)?, store.clone(), key).await?;
+        let api = TcpListener::bind(config.api.listen)
+            .await
+            .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
+
+        let mut listeners = Listeners {
+            api: api.local_addr().context("the API's listener has no address")?,
+            provisioning: None,
+            dhcp: None,
+            tftp: None,
+        };
+        let app = App {
+            store,
+            conductor: conductor.clone(),
+            clock: Timestamp::now,
+            auth,
+            settings: baremetal_api::Settings {
+                scheme: Scheme::Http,
+                forwarded: Forwarded::Ignored,
+                power_timeout: config.timeouts.power.unsigned_abs(),
+            },
+        };
+        let mut service = Service {
+            conductor: conductor.clone(),
+            api: (api, baremetal_api::router(app)),
+            provisioning: None,
+            _boot: None,
+            listeners: listeners.clone(),
+        };
+        if let Some((section, listener, _)) = provisioning {
+            let files = Arc::new(files(section)?);
+            listeners.provisioning = listener.local_addr().ok();
+            let router = provisioning::router(Provisioning { conductor: conductor.clone(), files });
+            let boot = pxe::start(network_boot(section)?, Arc::new(conductor))
+                .await
+                .context("cannot start network boot")?;
+            (listeners.dhcp, listeners.tftp) = (boot.dhcp, boot.tftp);
+            service.provisioning = Some((listener, router));
+            service._boot = Some(boot);
+        }
+        service.listeners = listeners;
+        let text = serde_json::to_vec(&service.listeners)?;
+        fs::write(config.listeners_file(), text).context("cannot write listeners.json")?;
+        Ok(service)
+    }
+
+    /// Where the service listens.
+    pub fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Serves and works until `stop` is cancelled or something fails that must not.
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let at = &self.listeners;
+        info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on http://{}", at.api);
+        let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
+        tasks.spawn(serve(self.api.0, self.api.1, stop.clone()));
+        if let Some((listener, router)) = self.provisioning {
+            tasks.spawn(serve(listener, router, stop.clone()));
+        }
+        let working = self.conductor.run(stop.clone());
+        tasks.spawn(async move { working.await.context("the conductor stopped") });
+
+        let mut outcome = Ok(());
+        while let Some(ended) = tasks.join_next().await {
+            // Whoever ends first, by failing, by panicking or because we were told to stop, ends all.
+            stop.cancel();
+            let ended = ended.context("a part of the service panicked").flatten();
+            if outcome.is_ok() {
+                outcome = ended;
+            }
+        }
+        outcome
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    router: axum::Router,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let app = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let too_long = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served.context("a listener failed"),
+        () = too_long => Ok(()),
+    }
+}
+
+/// Makes a folder that only we can read, if it is not there.
+fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn auth(config: &ApiConfig) -> anyhow::Result<Auth> {
+    match (config.auth, &config.htpasswd) {
+        (AuthKind::None, _) => Ok(Auth::None),
+        (AuthKind::HttpBasic, Some(file)) => {
+            let users = Htpasswd::read(file)
+                .with_context(|| format!("cannot use the password file {}", file.display()))?;
+            Ok(Auth::HttpBasic(Arc::new(users)))
+        }
+        (AuthKind::HttpBasic, None) => {
+            anyhow::bail!("api.htpasswd: is needed for auth = \"http_basic\"")
+        }
+    }
+}
+
+/// The service's key; made on the first start.
+fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
+    match fs::read(file) {
+        Ok(bytes) => {
+            let bytes = <[u8; 32]>::try_from(bytes);
+            let bytes =
+                bytes.ok().with_context(|| format!("{} does not hold 32 bytes", file.display()))?;
+            Ok(ServiceKey::new(bytes))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let key = ServiceKey::random();
+            // Whole or not at all: a crash amid the write must not leave a short key.
+            let draft = file.with_extension("new");
+            let mut open = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&draft)?;
+            open.write_all(key.bytes())?;
+            open.sync_all()?;
+            fs::rename(&draft, file)?;
+            Ok(key)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn settings(config: &Config, provisioning_url: Option<Url>) -> anyhow::Result<Settings> {
+    let provisioning = config.provisioning.as_ref();
+    let leases =
+        provisioning.and_then(|section| section.dhcp.as_ref()).and_then(|dhcp| match dhcp.mode {
+            DhcpMode::Full { first, last } => {
+                let reserved =
+                    std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
+                Some(Leases {
+                    first,
+                    last,
+                    reserved: reserved.collect(),
+                    prefix: dhcp.prefix,
+                    router: dhcp.router,
+                })
+            }
+            DhcpMode::Proxy => None,
+        });
+    let authorities = match &config.bmc.authorities {
+        Some(file) => fs::read(file)
+            .with_context(|| format!("cannot read {} (bmc.authorities)", file.display()))?,
+        None => Vec::new(),
+    };
+    let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let times = &config.timeouts;
+    Ok(Settings {
+        hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        workers: config.conductor.workers.get(),
+        timeouts: Timeouts {
+            bmc: times.bmc.unsigned_abs(),
+            power: times.power.unsigned_abs(),
+            ask_again: times.ask_again.unsigned_abs(),
+            boot: times.boot.unsigned_abs(),
+            command: times.command.unsigned_abs(),
+            silence: times.silence.unsigned_abs(),
+            poll_every: times.poll_every.unsigned_abs(),
+        },
+        bmc: BmcSettings {
+            request_timeout: config.bmc.request_timeout.unsigned_abs(),
+            requests_per_second: config.bmc.requests_per_second,
+            burst: config.bmc.burst,
+            allow_unverified: config.bmc.allow_unverified,
+            authorities,
+        },
+        sweep: SweepSettings {
+            every: config.conductor.power_sync_every.unsigned_abs(),
+            at_once: config.conductor.power_sync_at_once.get(),
+        },
+        provisioning_url,
+        leases,
+        unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
+        kernel_parameters: provisioning
+            .map(ProvisioningConfig::kernel_parameters)
+            .unwrap_or_default(),
+        heartbeat_timeout: provisioning
+            .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
+    })
+}
+
+fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
+    let iso = section.iso.as_ref().map(|file| {
+        IsoTemplate::open(file)
+            .with_context(|| format!("cannot use {} (provisioning.iso)", file.display()))
+    });
+    Ok(Files {
+        kernel: section.kernel.clone(),
+        ramdisk: section.ramdisk.clone(),
+        iso: iso.transpose()?,
+        loaders: section.loaders.clone(),
+        images: section.images.clone(),
+    })
+}
+
+fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
+    let dhcp = section.dhcp.as_ref().map(|dhcp| {
+        let listen = match &dhcp.listen {
+            DhcpListen::Interface(name) => {
+                Listen::Interface { name: name.clone(), address: dhcp.server }
+            }
+            DhcpListen::Socket(SocketAddr::V4(address)) => Listen::Socket(*address),
+            DhcpListen::Socket(SocketAddr::V6(_)) => {
+                anyhow::bail!("provisioning.dhcp.listen: must be an IPv4 address")
+            }
+        };
+        Ok(DhcpConfig {
+            listen,
+            mode: match dhcp.mode {
+                DhcpMode::Full { .. } => Mode::Full,
+                DhcpMode::Proxy => Mode::Proxy,
+            },
+            subnet: Subnet { address: dhcp.server, prefix: dhcp.prefix },
+            router: dhcp.router,
+            dns: dhcp.dns.clone(),
+            domain: None,
+            lease_time: dhcp.lease_time,
+            tftp_server: None,
+        })
+    });
+    let tftp = section.tftp.map(|listen| {
+        let mut files = TftpFiles::new();
+        for loader in Loader::ALL {
+            let path = section.loaders.join(loader.file_name());
+            files.load(loader.file_name(), &path).with_context(|| {
+                format!(
+                    "cannot read {}: install Debian's package ipxe, or set provisioning.loaders",
+                    path.display()
+                )
+            })?;
+        }
+        anyhow::Ok(TftpConfig { listen, files, sessions: 1024, limits: tftp::Limits::default() })
+    });
+    let router_advertisements = section
+        .router_advertisements
+        .clone()
+        .map(|interface| RouterAdvertisementConfig { interface });
+    Ok(pxe::Config { dhcp: dhcp.transpose()?, tftp: tftp.transpose()?, router_advertisements })
+}
