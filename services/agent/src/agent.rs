@@ -1,0 +1,267 @@
+//! An agent's life: find the conductor, say what the machine is, do what is asked, end.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use agent_protocol::{Heartbeat, InspectionData, KernelParameters, LookupAnswer};
+use anyhow::{Context, Result, bail};
+use tokio::net::{TcpListener, UdpSocket, lookup_host};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
+
+use crate::api::{self, Service, TlsListener};
+use crate::certificate;
+use crate::commands::Commands;
+use crate::conductor::{AGENT_VERSION, Conductor, ConductorError};
+use crate::error::chain;
+use crate::heartbeat::{Rhythm, beat};
+use crate::hints;
+use crate::image::{Patience, TrustAnchors};
+use crate::inventory::{self, lldp};
+use crate::logs::Logs;
+use crate::machine::{self, Ending, Machine};
+use crate::root::Root;
+
+const DEFAULT_PORT: u16 = 9999;
+/// As the original's ipa-lookup-timeout.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(600);
+/// Switches tell every 30 s.
+const LLDP_PATIENCE: Duration = Duration::from_secs(31);
+/// How long an answer under way may still take once the machine is to end.
+const FAREWELL: Duration = Duration::from_secs(3);
+const INSPECTION_TRIES: u32 = 5;
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Stands for a token that was handed out before.
+const WITHHELD: &str = "******";
+
+/// How an agent is started.
+pub struct Options {
+    /// Where the machine is seen.
+    pub root: Root,
+    /// Where its API listens, if not at the address that leads to the conductor.
+    pub listen: Option<SocketAddr>,
+    /// Where the kernel's command line is, if not in `/proc`.
+    pub cmdline: Option<PathBuf>,
+    /// What it says.
+    pub logs: Logs,
+}
+
+/// Runs until the conductor ends it; on a real machine that is where the machine ends too.
+pub async fn run(options: Options) -> Result<Ending> {
+    // one process, one provider; a second call changes nothing
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let Options { root, listen, cmdline, logs } = options;
+    let cmdline = cmdline.unwrap_or_else(|| root.path("/proc/cmdline"));
+    let line = std::fs::read(&cmdline).with_context(|| {
+        format!("cannot read the kernel's command line in {}", cmdline.display())
+    })?;
+    let parameters = KernelParameters::parse(&String::from_utf8_lossy(&line));
+    let Some(api_url) = parameters.api_url.clone() else {
+        bail!("the kernel parameter ipa-api-url is missing: there is no conductor to report to");
+    };
+    let anchors = match std::fs::read(root.path(AUTHORITIES)) {
+        Ok(pem) => {
+            TrustAnchors::from_pem(&pem).context("cannot read the certificate authorities")?
+        }
+        Err(_) => TrustAnchors::default(),
+    };
+    let mut conductor = Conductor::new(&api_url, &anchors, parameters.insecure)?;
+
+    let (ending, mut ended) = watch::channel(None);
+    let machine = Arc::new(Machine {
+        root,
+        parameters,
+        anchors,
+        patience: Patience::default(),
+        logs,
+        properties: Mutex::default(),
+        written: Mutex::default(),
+        ending,
+    });
+    meet(&mut conductor).await?;
+
+    let known = match machine.parameters.inspection_callback_url.as_deref() {
+        Some(callback) => Some(report(&machine, &conductor, callback).await?),
+        None => None,
+    };
+    let answer = match known {
+        Some(Known { answer: Some(answer), .. }) => answer,
+        Some(Known { node, .. }) => find_node(&machine, &conductor, node.as_deref()).await?,
+        None => find_node(&machine, &conductor, None).await?,
+    };
+    let token = token(&machine.parameters, &answer)?;
+    let LookupAnswer { node, config } = answer;
+    info!(node.id = %node.uuid, "this machine is node {}", node.uuid);
+    *machine.properties.lock().unwrap_or_else(PoisonError::into_inner) = node.properties;
+
+    let tcp = bind(listen, &machine.parameters, &conductor).await?;
+    let address = tcp.local_addr().context("cannot tell the API's own address")?;
+    let certificate = certificate::for_address(address.ip())?;
+    let commands = Arc::new(Commands::default());
+    let service = Service {
+        token: token.clone(),
+        commands: commands.clone(),
+        machine: machine.clone(),
+        started: SystemTime::now(),
+    };
+    let listener = TlsListener::new(tcp, TlsAcceptor::from(certificate.server))?;
+    let mut stop = machine.ending.subscribe();
+    let server = tokio::spawn(
+        axum::serve(listener, api::routes(Arc::new(service)))
+            .with_graceful_shutdown(async move {
+                let _ = stop.wait_for(Option::is_some).await;
+            })
+            .into_future(),
+    );
+    info!("serving https://{address}");
+
+    let heartbeat = Heartbeat {
+        callback_url: format!("https://{address}"),
+        agent_token: Some(token),
+        agent_version: Some(AGENT_VERSION.to_owned()),
+        agent_verify_ca: Some(certificate.pem),
+        agent_status: None,
+        agent_status_message: None,
+    };
+    let rhythm = Rhythm::new(config.heartbeat_timeout);
+    let beat = beat(&conductor, &node.uuid, &heartbeat, rhythm, &commands);
+    let ending = tokio::select! {
+        never = beat => never,
+        ending = ended.wait_for(Option::is_some) => ending.ok().and_then(|ending| *ending),
+    };
+    let ending = ending.unwrap_or(Ending::PowerOff);
+    let _ = timeout(FAREWELL, server).await;
+    info!("ending: {ending:?}");
+    machine::end(&machine.root, ending).context("cannot end the machine")?;
+    Ok(ending)
+}
+
+/// Waits until the conductor answers at all: its network may come up later than this machine.
+async fn meet(conductor: &mut Conductor) -> Result<()> {
+    let end = Instant::now() + LOOKUP_TIMEOUT;
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match conductor.negotiate().await {
+            Ok(()) => return Ok(()),
+            Err(error) if Instant::now() + pause < end => {
+                warn!("{}; trying again in {} s", chain(&error), pause.as_secs());
+            }
+            Err(error) => return Err(error).context("gave up looking for the conductor"),
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(30));
+    }
+}
+
+/// What the answer to an inventory tells.
+struct Known {
+    node: Option<String>,
+    answer: Option<LookupAnswer>,
+}
+
+/// Takes the inventory and posts it.
+async fn report(machine: &Arc<Machine>, conductor: &Conductor, callback: &str) -> Result<Known> {
+    let collected = machine.clone();
+    let data = tokio::task::spawn_blocking(move || collect(&collected)).await?;
+    let mut tries = 1;
+    loop {
+        match conductor.inspected(callback, &data).await {
+            Ok(body) => {
+                info!("the conductor has the inventory");
+                let node = body.get("uuid").and_then(|uuid| uuid.as_str()).map(str::to_owned);
+                return Ok(Known { node, answer: serde_json::from_value(body).ok() });
+            }
+            Err(error) if error.is_transient() && tries < INSPECTION_TRIES => {
+                warn!("{}; trying again", chain(&error));
+            }
+            Err(error) => return Err(error).context("the conductor did not take the inventory"),
+        }
+        sleep(Duration::from_secs(2)).await;
+        tries += 1;
+    }
+}
+
+fn collect(machine: &Machine) -> InspectionData {
+    let parameters = &machine.parameters;
+    let mut data = inventory::inspect(&machine.root, parameters.boot_interface);
+    let asked = |name: &str| parameters.inspection_collectors.iter().any(|asked| asked == name);
+    if asked("lldp") && machine.root.is_this_machine() {
+        lldp::listen(&machine.root, &mut data.inventory.interfaces, LLDP_PATIENCE);
+        data.configuration.collectors.push("lldp".to_owned());
+    }
+    let hints = machine.hints(&serde_json::Map::new());
+    match hints::choose(&data.inventory.disks, &hints, machine.least_mib()) {
+        Ok(disk) => data.root_disk = Some(disk.clone()),
+        Err(error) => info!("no root disk: {error}"),
+    }
+    if asked("logs") {
+        data.logs = machine.logs.collect().ok();
+        data.configuration.collectors.push("logs".to_owned());
+    }
+    data
+}
+
+/// Asks who this machine is, ever slower.
+async fn find_node(
+    machine: &Machine,
+    conductor: &Conductor,
+    node: Option<&str>,
+) -> Result<LookupAnswer> {
+    let interfaces = inventory::interfaces(&machine.root);
+    let addresses: Vec<String> = interfaces.into_iter().filter_map(|i| i.mac_address).collect();
+    let end = Instant::now() + LOOKUP_TIMEOUT;
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match conductor.lookup(&addresses, node).await {
+            Ok(answer) => return Ok(answer),
+            Err(error @ (ConductorError::Address { .. } | ConductorError::Client(_))) => {
+                return Err(error.into());
+            }
+            Err(error) if Instant::now() + pause < end => warn!("{}", chain(&error)),
+            Err(error) => return Err(error).context("the conductor does not know this machine"),
+        }
+        sleep(pause).await;
+        pause = (pause * 3 / 2).min(Duration::from_secs(30));
+    }
+}
+
+/// The secret of this boot: by the kernel's command line, or by lookup where there was none.
+fn token(parameters: &KernelParameters, answer: &LookupAnswer) -> Result<String> {
+    let handed_out = answer.config.agent_token.clone().filter(|token| token != WITHHELD);
+    match parameters.agent_token.clone().or(handed_out) {
+        Some(token) if !token.is_empty() => Ok(token),
+        Some(_) | None => {
+            bail!("the conductor gave this boot's token to somebody else; restart the machine")
+        }
+    }
+}
+
+/// Listens where told, or at the address that leads to the conductor.
+async fn bind(
+    listen: Option<SocketAddr>,
+    parameters: &KernelParameters,
+    conductor: &Conductor,
+) -> Result<TcpListener> {
+    let port = parameters.listen_port.unwrap_or(DEFAULT_PORT);
+    let address = match listen {
+        Some(address) if !address.ip().is_unspecified() => address,
+        Some(address) => SocketAddr::new(own_address(conductor).await?, address.port()),
+        None => SocketAddr::new(own_address(conductor).await?, port),
+    };
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))
+}
+
+/// Connecting a UDP socket sends nothing, and lets the kernel choose the way.
+async fn own_address(conductor: &Conductor) -> Result<IpAddr> {
+    let target = conductor.host_and_port().context("the conductor's address has no host")?;
+    let mut targets = lookup_host(target).await.context("cannot resolve the conductor's name")?;
+    let target = targets.next().context("the conductor's name has no address")?;
+    let any: SocketAddr = if target.is_ipv4() { ([0; 4], 0).into() } else { ([0; 16], 0).into() };
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(target).await.context("no network leads to the conductor")?;
+    Ok(socket.local_addr()?.ip())
+}

@@ -1,0 +1,217 @@
+//! The agent's own API: `https` on 9999, for the conductor alone.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_protocol::{CommandList, CommandRequest};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::get;
+use axum::serve::Listener;
+use serde::Deserialize;
+use serde_json::json;
+use subtle::ConstantTimeEq;
+use tokio::io;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tracing::debug;
+
+use crate::commands::Commands;
+use crate::conductor::AGENT_VERSION;
+use crate::error::chain;
+use crate::machine::Machine;
+use crate::task::Task;
+
+/// A config drive of 64 MiB that cannot be compressed, in base64, and the rest.
+const LARGEST_BODY: usize = 96 << 20;
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const CONNECTIONS: usize = 32;
+
+/// What the handlers know.
+pub struct Service {
+    /// The secret shared with the conductor.
+    pub token: String,
+    /// What was asked so far.
+    pub commands: Arc<Commands>,
+    /// What it is done to.
+    pub machine: Arc<Machine>,
+    /// When the agent started.
+    pub started: SystemTime,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    agent_token: String,
+    #[serde(default)]
+    wait: String,
+}
+
+impl Asked {
+    fn waits(&self) -> bool {
+        self.wait.eq_ignore_ascii_case("true")
+    }
+}
+
+/// The routes. With and without the slash: clients do both.
+pub fn routes(service: Arc<Service>) -> Router {
+    let commands = get(list_commands).post(run_command);
+    Router::new()
+        .route("/", get(root))
+        .route("/v1", get(root))
+        .route("/v1/", get(root))
+        .route("/v1/status", get(status))
+        .route("/v1/commands", commands.clone())
+        .route("/v1/commands/", commands)
+        .route("/v1/commands/{id}", get(show_command))
+        .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "there is nothing here") })
+        .with_state(service)
+}
+
+async fn root() -> Response {
+    let version = json!({"id": "v1", "links": []});
+    let body = json!({
+        "name": "ramdisk-agent", "description": "an agent that speaks ironic-python-agent's protocol",
+        "versions": [version], "default_version": version, "id": "v1",
+    });
+    Json(body).into_response()
+}
+
+async fn status(State(service): State<Arc<Service>>) -> Response {
+    let started = service.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Json(json!({"started_at": started.as_secs_f64(), "version": AGENT_VERSION})).into_response()
+}
+
+async fn list_commands(
+    State(service): State<Arc<Service>>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<CommandList>, Fault> {
+    service.admit(&asked)?;
+    Ok(Json(CommandList { commands: service.commands.all() }))
+}
+
+async fn show_command(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Fault> {
+    service.admit(&asked)?;
+    let command = match asked.waits() {
+        true => service.commands.ended(&id).await,
+        false => service.commands.get(&id),
+    };
+    let command = command.ok_or(Fault::new(StatusCode::NOT_FOUND, "there is no such command"))?;
+    Ok(Json(command).into_response())
+}
+
+async fn run_command(
+    State(service): State<Arc<Service>>,
+    Query(asked): Query<Asked>,
+    body: Body,
+) -> Result<Response, Fault> {
+    service.admit(&asked)?;
+    let body = to_bytes(body, LARGEST_BODY)
+        .await
+        .map_err(|_| Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "the command is too large"))?;
+    let request: CommandRequest = serde_json::from_slice(&body)
+        .map_err(|error| Fault::new(StatusCode::BAD_REQUEST, &format!("not a command: {error}")))?;
+    let task = Task::parse(request)
+        .map_err(|error| Fault::new(StatusCode::BAD_REQUEST, &chain(&error)))?;
+    let wait = asked.waits() || !task.is_long();
+    let id = service
+        .commands
+        .start(&service.machine, task)
+        .map_err(|busy| Fault::new(StatusCode::CONFLICT, &busy.to_string()))?;
+    let command = match wait {
+        true => service.commands.ended(&id).await,
+        false => service.commands.get(&id),
+    };
+    Ok(Json(command).into_response())
+}
+
+impl Service {
+    fn admit(&self, asked: &Asked) -> Result<(), Fault> {
+        match bool::from(asked.agent_token.as_bytes().ct_eq(self.token.as_bytes())) {
+            true => Ok(()),
+            false => Err(Fault::new(StatusCode::UNAUTHORIZED, "the agent token is not right")),
+        }
+    }
+}
+
+/// An error as conductors read it.
+#[derive(Debug)]
+struct Fault {
+    status: StatusCode,
+    text: String,
+}
+
+impl Fault {
+    fn new(status: StatusCode, text: &str) -> Self {
+        Fault { status, text: text.to_owned() }
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let faultcode = if self.status.is_server_error() { "Server" } else { "Client" };
+        let body = json!({
+            "faultcode": faultcode, "faultstring": self.text,
+            "code": self.status.as_u16(), "message": self.text,
+        });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+/// Accepts TLS connections; a handshake that dawdles holds up nobody else.
+pub struct TlsListener {
+    address: SocketAddr,
+    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+}
+
+impl TlsListener {
+    /// Serves `tcp` with TLS.
+    pub fn new(mut tcp: TcpListener, tls: TlsAcceptor) -> io::Result<Self> {
+        let address = tcp.local_addr()?;
+        let (send, ready) = mpsc::channel(CONNECTIONS);
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        tokio::spawn(async move {
+            while !send.is_closed() {
+                let Ok(place) = places.clone().acquire_owned().await else { return };
+                // axum's own, which outlives errors of single connections
+                let (stream, from) = Listener::accept(&mut tcp).await;
+                let (tls, send) = (tls.clone(), send.clone());
+                tokio::spawn(async move {
+                    match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => drop(send.send((stream, from)).await),
+                        Ok(Err(error)) => debug!("no TLS with {from}: {error}"),
+                        Err(_) => debug!("no TLS with {from} in time"),
+                    }
+                    drop(place);
+                });
+            }
+        });
+        Ok(TlsListener { address, ready })
+    }
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(accepted) => accepted,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.address)
+    }
+}

@@ -1,0 +1,142 @@
+//! The commands this agent was given, one at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_protocol::{Command, CommandError, CommandStatus};
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tracing::{info, warn};
+
+use crate::machine::Machine;
+use crate::meter::Meter;
+use crate::steps::{self, Outcome};
+use crate::task::Task;
+
+/// More than a conductor ever gives one boot; older ones are forgotten.
+const KEPT: usize = 256;
+
+/// Another command runs.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent is busy with {0}")]
+pub struct Busy(pub String);
+
+/// All commands so far, oldest first.
+#[derive(Default)]
+pub struct Commands {
+    list: Mutex<Vec<Entry>>,
+    /// Rung when a long command has ended.
+    pub ended: Notify,
+}
+
+struct Entry {
+    command: Command,
+    meter: Arc<Meter>,
+    done: watch::Receiver<bool>,
+}
+
+impl Entry {
+    fn shown(&self) -> Command {
+        let mut command = self.command.clone();
+        let progress = self.meter.read();
+        if progress.done_bytes > 0 || progress.total_bytes.is_some() {
+            command.command_progress = Some(progress);
+        }
+        command
+    }
+}
+
+impl Commands {
+    fn list(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a command, unless one is running; returns its id.
+    pub fn start(self: &Arc<Self>, machine: &Arc<Machine>, task: Task) -> Result<String, Busy> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let meter = Arc::new(Meter::default());
+        let (finish, done) = watch::channel(false);
+        {
+            let mut list = self.list();
+            let running =
+                list.iter().find(|entry| entry.command.command_status == CommandStatus::Running);
+            if let Some(running) = running {
+                return Err(Busy(running.command.command_name.clone()));
+            }
+            if list.len() >= KEPT {
+                list.remove(0);
+            }
+            let command = Command {
+                id: id.clone(),
+                command_name: task.name().to_owned(),
+                command_status: CommandStatus::Running,
+                command_error: None,
+                command_result: None,
+                command_progress: None,
+            };
+            list.push(Entry { command, meter: meter.clone(), done });
+        }
+        info!(command.id = %id, command.name = task.name(), "running {}", task.name());
+        let (commands, machine, own) = (self.clone(), machine.clone(), id.clone());
+        tokio::spawn(async move {
+            let (name, long) = (task.name(), task.is_long());
+            // in a task of its own, so that a defect there ends as a failed command
+            let outcome =
+                tokio::spawn(async move { steps::run(&machine, task, meter).await }).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(defect()));
+            match &outcome {
+                Ok(_) => info!(command.id = %own, command.name = name, "{name} is done"),
+                Err(error) => {
+                    warn!(command.id = %own, command.name = name, "{name} failed: {}", error.details)
+                }
+            }
+            commands.finish(&own, outcome);
+            let _ = finish.send(true);
+            if long {
+                commands.ended.notify_one();
+            }
+        });
+        Ok(id)
+    }
+
+    fn finish(&self, id: &str, outcome: Result<Outcome, CommandError>) {
+        let mut list = self.list();
+        let Some(entry) = list.iter_mut().find(|entry| entry.command.id == id) else { return };
+        let (status, result, error): (_, Option<Value>, _) = match outcome {
+            Ok(Outcome::Done(value)) => (CommandStatus::Succeeded, Some(value), None),
+            Ok(Outcome::VersionMismatch) => (CommandStatus::CleanVersionMismatch, None, None),
+            Err(error) => (CommandStatus::Failed, None, Some(error)),
+        };
+        entry.command.command_status = status;
+        entry.command.command_result = result;
+        entry.command.command_error = error;
+    }
+
+    /// Every command.
+    pub fn all(&self) -> Vec<Command> {
+        self.list().iter().map(Entry::shown).collect()
+    }
+
+    /// One command as it stands.
+    pub fn get(&self, id: &str) -> Option<Command> {
+        self.list().iter().find(|entry| entry.command.id == id).map(Entry::shown)
+    }
+
+    /// One command once it has ended.
+    pub async fn ended(&self, id: &str) -> Option<Command> {
+        let mut done = {
+            let list = self.list();
+            list.iter().find(|entry| entry.command.id == id)?.done.clone()
+        };
+        // the sender is dropped only after it has sent
+        let _ = done.wait_for(|done| *done).await;
+        self.get(id)
+    }
+}
+
+fn defect() -> CommandError {
+    crate::error::failure(
+        "AgentError",
+        "the agent failed",
+        "The agent has a defect; collect its logs and report it.",
+    )
+}

@@ -1,0 +1,205 @@
+//! The conductor, as an agent sees it.
+
+use std::time::Duration;
+
+use agent_protocol::{Heartbeat, InspectionData, LookupAnswer};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use crate::image::TrustAnchors;
+
+/// What the agent says it is: the release of ironic-python-agent whose protocol this is. Conductors decide by it
+/// what they may ask.
+pub const AGENT_VERSION: &str = "13.0.0";
+/// The newest version of the API this agent was written for.
+const NEWEST: (u32, u32) = (1, 68);
+/// What a conductor that does not say is taken for.
+const UNTOLD: (u32, u32) = (1, 31);
+/// Lookup still has its old shape there.
+const NEWEST_LOOKUP: (u32, u32) = (1, 62);
+const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// A lookup answer holds a node; nothing a conductor says is longer.
+const LARGEST: usize = 4 << 20;
+
+/// Why the conductor could not be talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ConductorError {
+    /// The kernel parameter is no use.
+    #[error("{parameter} {value:?} is not an http address")]
+    Address {
+        /// Which one.
+        parameter: &'static str,
+        /// As given.
+        value: String,
+    },
+    /// No client could be built.
+    #[error("cannot set up a client for the conductor")]
+    Client(#[source] reqwest::Error),
+    /// No answer.
+    #[error("cannot reach the conductor: {what}")]
+    Unreachable {
+        /// What was being asked.
+        what: &'static str,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// Another answer than hoped for.
+    #[error("the conductor answered {status} to {what}: {body}")]
+    Refused {
+        /// What was being asked.
+        what: &'static str,
+        /// The status.
+        status: StatusCode,
+        /// The beginning of the answer.
+        body: String,
+    },
+    /// An answer that is not understood.
+    #[error("cannot read the conductor's answer to {what}")]
+    Malformed {
+        /// What was being asked.
+        what: &'static str,
+        /// Where.
+        source: serde_json::Error,
+    },
+}
+
+/// A client of the Bare Metal API's agent side.
+pub struct Conductor {
+    client: Client,
+    base: Url,
+    version: (u32, u32),
+}
+
+impl Conductor {
+    /// A client for the API at `base`, with or without `/v1`.
+    pub fn new(base: &str, anchors: &TrustAnchors, insecure: bool) -> Result<Self, ConductorError> {
+        let bare = base.trim_end_matches('/').trim_end_matches("/v1");
+        let base = address("ipa-api-url", &format!("{bare}/"))?;
+        let builder = Client::builder().no_proxy().timeout(TIMEOUT);
+        let builder = builder.tls_certs_only(anchors.certificates());
+        let builder = builder.tls_danger_accept_invalid_certs(insecure);
+        let client = builder.build().map_err(ConductorError::Client)?;
+        Ok(Conductor { client, base, version: UNTOLD })
+    }
+
+    /// Host and port, to find out which of the agent's addresses leads there.
+    pub fn host_and_port(&self) -> Option<(String, u16)> {
+        let host = self.base.host_str()?.trim_matches(['[', ']']).to_owned();
+        Some((host, self.base.port_or_known_default()?))
+    }
+
+    /// Asks which version of the API there is.
+    pub async fn negotiate(&mut self) -> Result<(), ConductorError> {
+        let what = "GET /";
+        let body: Value = read(what, send(what, self.client.get(self.base.clone())).await?).await?;
+        let version = body.pointer("/default_version/version").and_then(Value::as_str);
+        let told = version.and_then(|text| {
+            let (major, minor) = text.split_once('.')?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        });
+        self.version = told.unwrap_or(UNTOLD).min(NEWEST);
+        Ok(())
+    }
+
+    fn url(&self, path: &str) -> Url {
+        // `base` ends in a slash and `path` begins with none
+        self.base.join(path).unwrap_or_else(|_| self.base.clone())
+    }
+
+    fn versioned(&self, request: RequestBuilder, most: (u32, u32)) -> RequestBuilder {
+        let (major, minor) = self.version.min(most);
+        request.header(VERSION_HEADER, format!("{major}.{minor}"))
+    }
+
+    /// Finds the node this machine is by its MAC addresses.
+    pub async fn lookup(
+        &self,
+        addresses: &[String],
+        node: Option<&str>,
+    ) -> Result<LookupAnswer, ConductorError> {
+        let what = "GET /v1/lookup";
+        let mut url = self.url("v1/lookup");
+        url.query_pairs_mut().append_pair("addresses", &addresses.join(","));
+        if let Some(node) = node {
+            url.query_pairs_mut().append_pair("node_uuid", node);
+        }
+        let request = self.versioned(self.client.get(url), NEWEST_LOOKUP);
+        read(what, send(what, request).await?).await
+    }
+
+    /// Says that the agent is there.
+    pub async fn heartbeat(&self, node: &str, heartbeat: &Heartbeat) -> Result<(), ConductorError> {
+        let url = self.url(&format!("v1/heartbeat/{node}"));
+        let request = self.versioned(self.client.post(url), NEWEST).json(heartbeat);
+        send("POST /v1/heartbeat", request).await.map(drop)
+    }
+
+    /// Posts what was found; the answer names the node, and from 1.84 is that of lookup.
+    pub async fn inspected(
+        &self,
+        callback: &str,
+        data: &InspectionData,
+    ) -> Result<Value, ConductorError> {
+        let what = "POST of the inventory";
+        let url = address("ipa-inspection-callback-url", callback)?;
+        let answer = send(what, self.client.post(url).json(data)).await?;
+        read(what, answer).await
+    }
+}
+
+impl ConductorError {
+    /// Whether the same question may be answered later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            ConductorError::Unreachable { .. } | ConductorError::Malformed { .. } => true,
+            ConductorError::Refused { status, .. } => {
+                *status == StatusCode::CONFLICT || status.is_server_error()
+            }
+            ConductorError::Address { .. } | ConductorError::Client(_) => false,
+        }
+    }
+}
+
+fn address(parameter: &'static str, value: &str) -> Result<Url, ConductorError> {
+    let url = Url::parse(value).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    url.ok_or_else(|| ConductorError::Address { parameter, value: value.to_owned() })
+}
+
+async fn send(what: &'static str, request: RequestBuilder) -> Result<Response, ConductorError> {
+    let response = request
+        .send()
+        .await
+        .map_err(|source| ConductorError::Unreachable { what, source: source.without_url() })?;
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let body = body(what, response).await.unwrap_or_default();
+    let body = String::from_utf8_lossy(&body).chars().take(300).collect();
+    Err(ConductorError::Refused { what, status, body })
+}
+
+async fn read<T: DeserializeOwned>(
+    what: &'static str,
+    response: Response,
+) -> Result<T, ConductorError> {
+    let body = body(what, response).await?;
+    serde_json::from_slice(&body).map_err(|source| ConductorError::Malformed { what, source })
+}
+
+async fn body(what: &'static str, mut response: Response) -> Result<Vec<u8>, ConductorError> {
+    let mut body = Vec::new();
+    let broken =
+        |source: reqwest::Error| ConductorError::Unreachable { what, source: source.without_url() };
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        let room = LARGEST - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if body.len() == LARGEST {
+            break;
+        }
+    }
+    Ok(body)
+}

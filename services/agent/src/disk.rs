@@ -1,0 +1,10 @@
+//! Disks: how they are opened, read, guarded and erased.
+
+pub mod buffer;
+pub mod config_drive;
+pub mod device;
+pub mod erase;
+pub mod gpt;
+pub mod guard;
+pub mod mbr;
+pub mod table;

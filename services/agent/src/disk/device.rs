@@ -1,0 +1,181 @@
+//! One disk, opened for reading and writing past the page cache.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
+
+use super::buffer::{AlignedBuffer, is_aligned};
+
+/// A disk, or a file that stands for one. Offsets and lengths are multiples of its sector size.
+#[derive(Debug)]
+pub struct Device {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    sector: u32,
+    /// The best way to zero that has not failed yet.
+    zeroing: AtomicU8,
+}
+
+/// Give the blocks back; they read as zeros from then on (`BLKDISCARD` where that is promised).
+const PUNCH: u8 = 0;
+/// Let the disk write zeros by itself (`BLKZEROOUT`); the kernel writes them where it cannot.
+const ZERO_RANGE: u8 = 1;
+/// Write zeros ourselves.
+const WRITE: u8 = 2;
+
+const CHUNK: usize = 1 << 20;
+
+impl Device {
+    /// Opens a disk of `size` bytes and `sector` bytes a logical sector.
+    ///
+    /// A block device is opened exclusively: one that is mounted, or part of an assembled RAID, is refused.
+    pub fn open(path: &Path, size: u64, sector: u32) -> io::Result<Self> {
+        let block = path.metadata()?.file_type().is_block_device();
+        let exclusive = if block { OFlags::EXCL } else { OFlags::empty() };
+        let open = |flags: OFlags| {
+            let flags = flags | exclusive | OFlags::CLOEXEC;
+            OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
+        };
+        let file = match open(OFlags::DIRECT) {
+            // some file systems have no direct I/O; a file there is still good enough to stand for a disk
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                open(OFlags::empty())?
+            }
+            opened => opened?,
+        };
+        if !block && file.metadata()?.len() < size {
+            file.set_len(size)?;
+        }
+        Ok(Device { file, path: path.to_owned(), size, sector, zeroing: AtomicU8::new(PUNCH) })
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes a logical sector.
+    pub fn sector(&self) -> u32 {
+        self.sector
+    }
+
+    /// Writes `bytes` at `offset`.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.check(offset, bytes.len() as u64)?;
+        if is_aligned(bytes) {
+            return self.file.write_all_at(bytes, offset);
+        }
+        let mut bounce = AlignedBuffer::new(CHUNK.min(bytes.len()));
+        for (at, piece) in bytes.chunks(CHUNK).enumerate() {
+            bounce.clear();
+            bounce.take(piece);
+            self.file.write_all_at(bounce.bytes(), offset + (at * CHUNK) as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Fills `bytes` from `offset`.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.check(offset, bytes.len() as u64)?;
+        for (at, piece) in bytes.chunks_mut(CHUNK).enumerate() {
+            let mut bounce = AlignedBuffer::new(piece.len());
+            self.file.read_exact_at(bounce.whole_mut(), offset + (at * CHUNK) as u64)?;
+            piece.copy_from_slice(bounce.bytes());
+        }
+        Ok(())
+    }
+
+    /// Makes `length` bytes from `offset` read as zeros, the quickest way the disk has.
+    pub fn zero(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.check(offset, length)?;
+        if length == 0 {
+            return Ok(());
+        }
+        loop {
+            let way = self.zeroing.load(Ordering::Relaxed);
+            let flags = match way {
+                PUNCH => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+                ZERO_RANGE => FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE,
+                WRITE.. => return self.write_zeros(offset, length),
+            };
+            match fallocate(&self.file, flags, offset, length) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => {
+                    self.zeroing.store(way + 1, Ordering::Relaxed)
+                }
+                done => return done.map_err(io::Error::from),
+            }
+        }
+    }
+
+    fn write_zeros(&self, offset: u64, length: u64) -> io::Result<()> {
+        let mut zeros = AlignedBuffer::new(CHUNK);
+        zeros.whole_mut().fill(0);
+        let mut at = offset;
+        while at < offset + length {
+            let len = (offset + length - at).min(CHUNK as u64);
+            self.file.write_all_at(&zeros.bytes()[..len as usize], at)?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything written is on the medium.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    fn check(&self, offset: u64, length: u64) -> io::Result<()> {
+        let sector = u64::from(self.sector.max(1));
+        let inside = offset.checked_add(length).is_some_and(|end| end <= self.size);
+        if inside && offset.is_multiple_of(sector) && length.is_multiple_of(sector) {
+            return Ok(());
+        }
+        let text = format!("{length} bytes at {offset} do not fit {}", self.path.display());
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_zeroed_reads_as_zeros_and_the_rest_stays() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, vec![0xaa; 3 * CHUNK]).unwrap();
+        let device = Device::open(&path, 3 * CHUNK as u64, 512).unwrap();
+        for way in [PUNCH, ZERO_RANGE, WRITE] {
+            device.zeroing.store(way, Ordering::Relaxed);
+            device.write_at(0, &vec![0xaa; 3 * CHUNK]).unwrap();
+            device.zero(CHUNK as u64, CHUNK as u64).unwrap();
+            let mut read = vec![1; 3 * CHUNK];
+            device.read_at(0, &mut read).unwrap();
+            assert!(read[..CHUNK].iter().all(|byte| *byte == 0xaa));
+            assert!(read[CHUNK..2 * CHUNK].iter().all(|byte| *byte == 0));
+            assert!(read[2 * CHUNK..].iter().all(|byte| *byte == 0xaa));
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_past_the_end_or_across_sectors() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, [0; 8192]).unwrap();
+        let device = Device::open(&path, 8192, 512).unwrap();
+        assert!(device.write_at(8192, &[0; 512]).is_err());
+        assert!(device.write_at(100, &[0; 512]).is_err());
+        assert!(device.zero(u64::MAX - 511, 512).is_err());
+    }
+}

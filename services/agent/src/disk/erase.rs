@@ -1,0 +1,200 @@
+//! Takes what a former owner left off a disk, and proves it by reading back.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::device::Device;
+use super::table::{Blocks, partitions};
+use crate::meter::Meter;
+
+const MIB: u64 = 1 << 20;
+/// Copies of btrfs's superblock lie there, far from either end of a partition.
+const BTRFS_COPIES: [u64; 2] = [64 << 20, 256 << 30];
+/// At most so much is zeroed between two looks at the progress.
+const STRIDE: u64 = 256 << 20;
+
+/// Why a disk could not be erased.
+#[derive(Debug, thiserror::Error)]
+pub enum EraseError {
+    /// Writing failed.
+    #[error("cannot erase {disk}")]
+    Write {
+        /// Its path.
+        disk: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Reading back failed.
+    #[error("cannot read {disk} back after erasing it")]
+    ReadBack {
+        /// Its path.
+        disk: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The disk still holds something.
+    #[error("{disk} took the erasure without an error and still holds data at byte {offset}")]
+    NotBlank {
+        /// Its path.
+        disk: String,
+        /// Where.
+        offset: u64,
+    },
+}
+
+/// What was done to a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Erased {
+    /// Its path.
+    pub name: String,
+    /// `metadata` or `overwrite`.
+    pub method: &'static str,
+    /// Bytes zeroed.
+    pub zeroed_bytes: u64,
+    /// Bytes read back, all of them zero.
+    pub read_back_bytes: u64,
+}
+
+/// Zeroes everything a system could recognise the disk's former use by: both ends of the disk and of every
+/// partition (partition tables, boot sectors, superblocks of file systems, RAID, LVM and ZFS labels).
+/// `known` are partitions the kernel sees beyond the disk's own tables, as bytes `(start, length)`.
+pub fn metadata(disk: &Device, known: &[(u64, u64)]) -> Result<Erased, EraseError> {
+    let ranges = marks(disk, known)?;
+    let name = disk.path().display().to_string();
+    let mut bytes = 0;
+    for (start, length) in &ranges {
+        disk.zero(*start, *length)
+            .map_err(|source| EraseError::Write { disk: name.clone(), source })?;
+        bytes += length;
+    }
+    disk.sync().map_err(|source| EraseError::Write { disk: name.clone(), source })?;
+    for (start, length) in &ranges {
+        prove_blank(disk, *start, *length)?;
+    }
+    Ok(Erased { name, method: "metadata", zeroed_bytes: bytes, read_back_bytes: bytes })
+}
+
+/// Zeroes the whole disk and reads a MiB back at every hundredth part of it.
+pub fn everything(disk: &Device, progress: &Meter) -> Result<Erased, EraseError> {
+    let name = disk.path().display().to_string();
+    let mut at = 0;
+    while at < disk.size() {
+        let length = STRIDE.min(disk.size() - at);
+        disk.zero(at, length).map_err(|source| EraseError::Write { disk: name.clone(), source })?;
+        at += length;
+        progress.add(length);
+    }
+    disk.sync().map_err(|source| EraseError::Write { disk: name.clone(), source })?;
+
+    let sector = u64::from(disk.sector());
+    let stride = (disk.size() / 100 / sector * sector).max(MIB);
+    let mut read = 0;
+    let mut at = 0;
+    while at < disk.size() {
+        let length = MIB.min(disk.size() - at);
+        prove_blank(disk, at, length)?;
+        read += length;
+        at += stride;
+    }
+    let last = MIB.min(disk.size());
+    prove_blank(disk, disk.size() - last, last)?;
+    Ok(Erased {
+        name,
+        method: "overwrite",
+        zeroed_bytes: disk.size(),
+        read_back_bytes: read + last,
+    })
+}
+
+/// Where things can be recognised, cut to the disk, sector by sector.
+fn marks(disk: &Device, known: &[(u64, u64)]) -> Result<Vec<(u64, u64)>, EraseError> {
+    let name = disk.path().display().to_string();
+    let found = partitions(disk).map_err(|source| EraseError::ReadBack { disk: name, source })?;
+    let sector = disk.sector();
+    let bytes = |sectors: u64| sectors.saturating_mul(Blocks::sector(disk));
+    let tables = found.iter().map(|p| (bytes(p.start), bytes(p.sectors)));
+    let regions = [(0, disk.size())].into_iter().chain(tables).chain(known.iter().copied());
+
+    let mut ranges = Vec::new();
+    let mut add = |start: u64, length: u64| {
+        let start = start / u64::from(sector) * u64::from(sector);
+        let length = length.min(disk.size().saturating_sub(start));
+        let length = length.next_multiple_of(u64::from(sector));
+        if length > 0 && start + length <= disk.size() {
+            ranges.push((start, length));
+        }
+    };
+    for (start, length) in regions {
+        let end = start.saturating_add(length).min(disk.size());
+        add(start, MIB.min(length));
+        add(end.saturating_sub(MIB).max(start), MIB.min(length));
+        for copy in BTRFS_COPIES.iter().filter(|copy| **copy < length) {
+            add(start.saturating_add(*copy), 4096);
+        }
+    }
+    Ok(ranges)
+}
+
+fn prove_blank(disk: &Device, start: u64, length: u64) -> Result<(), EraseError> {
+    let name = || disk.path().display().to_string();
+    let mut read = vec![0; length as usize];
+    disk.read_at(start, &mut read)
+        .map_err(|source| EraseError::ReadBack { disk: name(), source })?;
+    match read.iter().position(|byte| *byte != 0) {
+        Some(at) => Err(EraseError::NotBlank { disk: name(), offset: start + at as u64 }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gpt;
+    use super::*;
+
+    fn disk(image: &[u8], size: usize) -> (crate::scratch::Folder, Device) {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        let mut bytes = vec![0xaa; size];
+        bytes[..image.len()].copy_from_slice(image);
+        std::fs::write(&path, bytes).unwrap();
+        let device = Device::open(&path, size as u64, 512).unwrap();
+        (folder, device)
+    }
+
+    #[test]
+    fn metadata_of_every_partition_goes_and_what_lies_between_stays() {
+        let mut image = gpt::tests::image(16);
+        image.fill_with_pattern();
+        let (folder, device) = disk(&image, 32 << 20);
+        let erased = metadata(&device, &[(20 << 20, 4 << 20)]).unwrap();
+        assert_eq!(erased.method, "metadata");
+        let bytes = std::fs::read(folder.path().join("disk")).unwrap();
+        let mib = |n: usize| &bytes[n << 20..(n + 1) << 20];
+        for blank in [0, 1, 20, 23, 31] {
+            assert!(mib(blank).iter().all(|byte| *byte == 0), "MiB {blank} is not blank");
+        }
+        assert!(mib(22).iter().all(|byte| *byte == 0xaa));
+    }
+
+    #[test]
+    fn everything_goes_and_progress_is_told() {
+        let (folder, device) = disk(&[], 6 << 20);
+        let progress = Meter::default();
+        let erased = everything(&device, &progress).unwrap();
+        assert_eq!(erased.zeroed_bytes, 6 << 20);
+        assert_eq!(progress.read().done_bytes, 6 << 20);
+        assert!(std::fs::read(folder.path().join("disk")).unwrap().iter().all(|byte| *byte == 0));
+    }
+
+    trait Pattern {
+        fn fill_with_pattern(&mut self);
+    }
+
+    impl Pattern for Vec<u8> {
+        /// Puts something into the partition that [`gpt::tests::image`] made.
+        fn fill_with_pattern(&mut self) {
+            self[1 << 20..2 << 20].fill(0x55);
+        }
+    }
+}

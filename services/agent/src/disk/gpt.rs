@@ -1,0 +1,293 @@
+//! The GUID partition table (UEFI 2.10 §5.3).
+//!
+//! Of its own because what it reads may be a stranger's disk: sizes are bounded before anything is allocated.
+
+use std::io;
+
+use super::guard::GuardedDisk;
+use super::table::{Blocks, Partition, PartitionKind};
+
+/// C12A7328-F81F-11D2-BA4B-00A0C93EC93B, as on disk.
+pub const EFI_SYSTEM: [u8; 16] = [
+    0x28, 0x73, 0x2a, 0xc1, 0x1f, 0xf8, 0xd2, 0x11, 0xba, 0x4b, 0x00, 0xa0, 0xc9, 0x3e, 0xc9, 0x3b,
+];
+
+/// 0FC63DAF-8483-4772-8E79-3D69D8477DE4, as on disk.
+pub const LINUX_DATA: [u8; 16] = [
+    0xaf, 0x3d, 0xc6, 0x0f, 0x83, 0x84, 0x72, 0x47, 0x8e, 0x79, 0x3d, 0x69, 0xd8, 0x47, 0x7d, 0xe4,
+];
+
+const HEADER: usize = 92;
+const MOST_ENTRIES: u32 = 1024;
+
+/// A table read from either of its two places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpt {
+    disk_guid: [u8; 16],
+    first_usable: u64,
+    last_usable: u64,
+    entry_size: u32,
+    entries: Vec<u8>,
+    sector: u64,
+}
+
+/// Reads the primary table, or the backup where that is damaged; `None` if there is neither.
+pub fn read(disk: &impl Blocks) -> io::Result<Option<Gpt>> {
+    let sectors = disk.size() / disk.sector().max(1);
+    if sectors < 6 {
+        return Ok(None);
+    }
+    match read_at(disk, 1)? {
+        Some(table) => Ok(Some(table)),
+        None => read_at(disk, sectors - 1),
+    }
+}
+
+/// Moves an image's backup table to where the disk ends; nothing happens to a disk without a GPT.
+pub fn settle(disk: &mut GuardedDisk) -> io::Result<()> {
+    let Some(mut table) = read(disk)? else { return Ok(()) };
+    table.stretch(Blocks::size(disk) / Blocks::sector(disk));
+    table.write(disk)
+}
+
+fn read_at(disk: &impl Blocks, lba: u64) -> io::Result<Option<Gpt>> {
+    let sector = disk.sector();
+    let mut header = vec![0; sector as usize];
+    disk.read_at(lba * sector, &mut header)?;
+    let Some((mut table, entries_at, bytes, crc)) = parse_header(&header, lba, sector) else {
+        return Ok(None);
+    };
+    let length = u64::from(bytes).next_multiple_of(sector);
+    let inside = entries_at
+        .checked_mul(sector)
+        .filter(|at| at.checked_add(length).is_some_and(|end| end <= disk.size()));
+    let Some(at) = inside else { return Ok(None) };
+    table.entries = vec![0; length as usize];
+    disk.read_at(at, &mut table.entries)?;
+    table.entries.truncate(bytes as usize);
+    Ok((crc32(&table.entries) == crc).then_some(table))
+}
+
+/// A header's table without its entries, where those are, their length and checksum.
+fn parse_header(raw: &[u8], lba: u64, sector: u64) -> Option<(Gpt, u64, u32, u32)> {
+    let header = raw.get(..HEADER)?;
+    let size = u32_at(header, 12) as usize;
+    if !header.starts_with(b"EFI PART") || !(HEADER..=raw.len()).contains(&size) {
+        return None;
+    }
+    let mut unsummed = raw[..size].to_vec();
+    unsummed[16..20].fill(0);
+    let (count, entry_size) = (u32_at(header, 80), u32_at(header, 84));
+    let sane = crc32(&unsummed) == u32_at(header, 16)
+        && u64_at(header, 24) == lba
+        && (1..=MOST_ENTRIES).contains(&count)
+        && (128..=4096).contains(&entry_size)
+        && entry_size.is_multiple_of(128);
+    let table = Gpt {
+        disk_guid: header[56..72].try_into().ok()?,
+        first_usable: u64_at(header, 40),
+        last_usable: u64_at(header, 48),
+        entry_size,
+        entries: Vec::new(),
+        sector,
+    };
+    sane.then(|| (table, u64_at(header, 72), count * entry_size, u32_at(header, 88)))
+}
+
+impl Gpt {
+    /// The partitions whose bounds make sense.
+    pub fn partitions(&self) -> Vec<Partition> {
+        let entries = self.entries.chunks_exact(self.entry_size as usize);
+        let used = entries.zip(1..).filter(|(entry, _)| entry[..16] != [0; 16]);
+        let partition = |(entry, number): (&[u8], u32)| {
+            let (start, end) = (u64_at(entry, 32), u64_at(entry, 40));
+            let mut type_guid = [0; 16];
+            let mut guid = [0; 16];
+            type_guid.copy_from_slice(&entry[..16]);
+            guid.copy_from_slice(&entry[16..32]);
+            let sectors = end.checked_sub(start)?.checked_add(1)?;
+            let kind = PartitionKind::Gpt { type_guid, guid };
+            Some(Partition { number, start, sectors, kind })
+        };
+        used.filter_map(partition).collect()
+    }
+
+    /// Makes the table span a disk of `sectors` sectors, whatever the image was made for.
+    pub fn stretch(&mut self, sectors: u64) {
+        self.last_usable = sectors.saturating_sub(self.entry_sectors() + 2);
+    }
+
+    /// Adds a partition of `sectors` at the end, aligned to a MiB, and returns it.
+    /// `None` if there is no room or no free entry.
+    pub fn append(&mut self, sectors: u64, name: &str, guid: [u8; 16]) -> Option<Partition> {
+        let align = (1 << 20) / self.sector;
+        let taken = self.partitions().iter().map(|p| p.start.saturating_add(p.sectors)).max();
+        let start = (self.last_usable + 1).checked_sub(sectors)? / align * align;
+        if start < taken.unwrap_or(0).max(self.first_usable) {
+            return None;
+        }
+        let size = self.entry_size as usize;
+        let free = self.entries.chunks_exact(size).position(|entry| entry[..16] == [0; 16])?;
+        let entry = &mut self.entries[free * size..(free + 1) * size];
+        entry.fill(0);
+        entry[..16].copy_from_slice(&LINUX_DATA);
+        entry[16..32].copy_from_slice(&guid);
+        entry[32..40].copy_from_slice(&start.to_le_bytes());
+        entry[40..48].copy_from_slice(&(start + sectors - 1).to_le_bytes());
+        for (pair, unit) in entry[56..128].chunks_exact_mut(2).zip(name.encode_utf16()) {
+            pair.copy_from_slice(&unit.to_le_bytes());
+        }
+        let kind = PartitionKind::Gpt { type_guid: LINUX_DATA, guid };
+        Some(Partition { number: free as u32 + 1, start, sectors, kind })
+    }
+
+    /// Writes both copies, and lets the protective MBR cover the disk (UEFI 2.10 §5.2.3).
+    pub fn write(&self, disk: &mut GuardedDisk) -> io::Result<()> {
+        let sectors = disk.size() / self.sector;
+        let last = sectors - 1;
+        let backup_entries = last - self.entry_sectors();
+        let mut entries = self.entries.clone();
+        entries.resize((self.entry_sectors() * self.sector) as usize, 0);
+        disk.write_at(2 * self.sector, &entries)?;
+        disk.write_at(self.sector, &self.header(1, last, 2))?;
+        disk.write_at(backup_entries * self.sector, &entries)?;
+        disk.write_at(last * self.sector, &self.header(last, 1, backup_entries))?;
+
+        let mut first = vec![0; self.sector as usize];
+        disk.read_at(0, &mut first)?;
+        for entry in first[446..510].chunks_exact_mut(16).filter(|entry| entry[4] == 0xee) {
+            if u32_at(entry, 8) == 1 {
+                let length = u32::try_from(last).unwrap_or(u32::MAX);
+                entry[12..16].copy_from_slice(&length.to_le_bytes());
+            }
+        }
+        disk.write_at(0, &first)
+    }
+
+    fn entry_sectors(&self) -> u64 {
+        (self.entries.len() as u64).div_ceil(self.sector)
+    }
+
+    fn header(&self, own: u64, other: u64, entries_at: u64) -> Vec<u8> {
+        let mut header = vec![0; self.sector as usize];
+        header[..8].copy_from_slice(b"EFI PART");
+        header[8..12].copy_from_slice(&[0, 0, 1, 0]);
+        header[12..16].copy_from_slice(&(HEADER as u32).to_le_bytes());
+        header[24..32].copy_from_slice(&own.to_le_bytes());
+        header[32..40].copy_from_slice(&other.to_le_bytes());
+        header[40..48].copy_from_slice(&self.first_usable.to_le_bytes());
+        header[48..56].copy_from_slice(&self.last_usable.to_le_bytes());
+        header[56..72].copy_from_slice(&self.disk_guid);
+        header[72..80].copy_from_slice(&entries_at.to_le_bytes());
+        let count = self.entries.len() as u32 / self.entry_size;
+        header[80..84].copy_from_slice(&count.to_le_bytes());
+        header[84..88].copy_from_slice(&self.entry_size.to_le_bytes());
+        header[88..92].copy_from_slice(&crc32(&self.entries).to_le_bytes());
+        let crc = crc32(&header[..HEADER]);
+        header[16..20].copy_from_slice(&crc.to_le_bytes());
+        header
+    }
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub(crate) struct Memory(pub(crate) Vec<u8>);
+
+    impl Blocks for Memory {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+        fn sector(&self) -> u64 {
+            512
+        }
+        fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            bytes.copy_from_slice(&self.0[offset as usize..offset as usize + bytes.len()]);
+            Ok(())
+        }
+    }
+
+    /// An image of `mib` MiB with a GPT that holds one EFI system partition from 1 to 2 MiB.
+    pub(crate) fn image(mib: u64) -> Vec<u8> {
+        let sectors = mib * 2048;
+        let mut table = Gpt {
+            disk_guid: [7; 16],
+            first_usable: 34,
+            last_usable: sectors - 34,
+            entry_size: 128,
+            entries: vec![0; 128 * 128],
+            sector: 512,
+        };
+        table.entries[..16].copy_from_slice(&EFI_SYSTEM);
+        table.entries[16..32].copy_from_slice(&[9; 16]);
+        table.entries[32..40].copy_from_slice(&2048_u64.to_le_bytes());
+        table.entries[40..48].copy_from_slice(&4095_u64.to_le_bytes());
+        let mut image = vec![0; (mib << 20) as usize];
+        image[446 + 4] = 0xee;
+        image[446 + 8] = 1;
+        image[510..512].copy_from_slice(&[0x55, 0xaa]);
+        image[512..1024].copy_from_slice(&table.header(1, sectors - 1, 2));
+        image[1024..1024 + 16384].copy_from_slice(&table.entries);
+        let backup = image.len() - 512 - 16384;
+        image[backup..backup + 16384].copy_from_slice(&table.entries);
+        let at = image.len() - 512;
+        image[at..].copy_from_slice(&table.header(sectors - 1, 1, sectors - 33));
+        image
+    }
+
+    #[test]
+    fn the_backup_is_read_where_the_primary_is_damaged() {
+        let mut image = image(4);
+        let whole = read(&Memory(image.clone())).unwrap().unwrap();
+        image[512] = 0;
+        let found = read(&Memory(image)).unwrap().unwrap();
+        assert_eq!(found.partitions(), whole.partitions());
+        assert_eq!(whole.partitions().len(), 1);
+        assert!(whole.partitions()[0].is_efi_system());
+    }
+
+    #[test]
+    fn a_partition_is_appended_at_the_end_of_the_stretched_table() {
+        let mut table = read(&Memory(image(4))).unwrap().unwrap();
+        table.stretch(16 * 2048);
+        let added = table.append(2048, "config-2", [1; 16]).unwrap();
+        assert_eq!((added.number, added.start, added.sectors), (2, 14 * 2048, 2048));
+        assert_eq!(table.append(14 * 2048, "more", [2; 16]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_panics(at in 512_usize..17920, with: [u8; 8]) {
+            let mut image = image(4);
+            image[at..at + 8].copy_from_slice(&with);
+            // with its checksum made right, so that the fields themselves are looked at
+            if at < 600 {
+                image[528..532].fill(0);
+                let crc = crc32(&image[512..512 + HEADER]);
+                image[528..532].copy_from_slice(&crc.to_le_bytes());
+            }
+            if let Some(mut table) = read(&Memory(image)).unwrap() {
+                table.partitions();
+                table.stretch(8192);
+                table.append(2048, "x", [1; 16]);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The PC's partition table: four entries in the first sector, and a chain of logical ones.
+
+use std::io;
+
+use super::table::{Blocks, Partition, PartitionKind};
+
+/// The type of an EFI system partition (UEFI 2.10 §5.2.2).
+pub const EFI_SYSTEM: u8 = 0xef;
+const LINUX: u8 = 0x83;
+const TABLE: usize = 446;
+const ENTRY: usize = 16;
+/// No system makes more logical partitions; a chain may well be a loop.
+const LONGEST_CHAIN: usize = 128;
+
+/// One used entry: its place in the table, type octet, first sector, length.
+type Entry = (usize, u8, u64, u64);
+
+fn entries(sector: &[u8]) -> Vec<Entry> {
+    if sector.get(510..512) != Some(&[0x55, 0xaa]) {
+        return Vec::new();
+    }
+    let number = |raw: &[u8]| u64::from(u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]));
+    let table = sector[TABLE..510].chunks_exact(ENTRY).enumerate();
+    let read = table.map(|(at, raw)| (at, raw[4], number(&raw[8..12]), number(&raw[12..16])));
+    read.filter(|(_, kind, start, sectors)| *kind != 0 && *start != 0 && *sectors != 0).collect()
+}
+
+fn is_extended(kind: u8) -> bool {
+    matches!(kind, 0x05 | 0x0f | 0x85)
+}
+
+/// Every partition, logical ones numbered from 5; none if there is no table or only a protective one.
+pub fn partitions(disk: &impl Blocks) -> io::Result<Vec<Partition>> {
+    let mut sector = vec![0; disk.sector() as usize];
+    disk.read_at(0, &mut sector)?;
+    let mut signature = [0; 4];
+    signature.copy_from_slice(&sector[440..444]);
+    let found = |number, type_octet, start, sectors| Partition {
+        number,
+        start,
+        sectors,
+        kind: PartitionKind::Mbr { type_octet, signature },
+    };
+    let primary = entries(&sector);
+    let mut all: Vec<Partition> = primary
+        .iter()
+        .map(|(at, kind, start, sectors)| found(*at as u32 + 1, *kind, *start, *sectors))
+        .collect();
+
+    let Some((_, _, base, _)) = primary.iter().find(|(_, kind, ..)| is_extended(*kind)) else {
+        return Ok(all);
+    };
+    let mut table = *base;
+    for number in 5..5 + LONGEST_CHAIN as u32 {
+        let offset = table * disk.sector();
+        if offset + disk.sector() > disk.size() {
+            break;
+        }
+        disk.read_at(offset, &mut sector)?;
+        let here = entries(&sector);
+        if let Some((_, kind, start, sectors)) =
+            here.iter().find(|(_, kind, ..)| !is_extended(*kind))
+        {
+            all.push(found(number, *kind, table + start, *sectors));
+        }
+        match here.iter().find(|(_, kind, ..)| is_extended(*kind)) {
+            Some((_, _, next, _)) => table = base + next,
+            None => break,
+        }
+    }
+    Ok(all)
+}
+
+/// Adds a partition of `sectors` at the end of a disk of `disk_sectors` to the table in `sector`, aligned to
+/// a MiB. `None` if there is no table, no free entry or no room below what 32 bits can address.
+pub fn append(
+    sector: &mut [u8],
+    disk_sectors: u64,
+    sector_size: u64,
+    sectors: u64,
+) -> Option<Partition> {
+    let used = entries(sector);
+    if sector.get(510..512) != Some(&[0x55, 0xaa]) || used.iter().any(|(_, kind, ..)| *kind == 0xee)
+    {
+        return None;
+    }
+    let free = (0..4).find(|at| used.iter().all(|(place, ..)| place != at))?;
+    let align = (1 << 20) / sector_size;
+    let end = disk_sectors.min(u64::from(u32::MAX));
+    let start = end.checked_sub(sectors)? / align * align;
+    let taken = used.iter().map(|(_, _, start, sectors)| start + sectors).max().unwrap_or(1);
+    if start < taken {
+        return None;
+    }
+    let entry = &mut sector[TABLE + free * ENTRY..TABLE + (free + 1) * ENTRY];
+    // heads and cylinders mean nothing since disks have more than 8 GB: the customary filler
+    entry.copy_from_slice(&[0, 0xfe, 0xff, 0xff, LINUX, 0xfe, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
+    entry[8..12].copy_from_slice(&(start as u32).to_le_bytes());
+    entry[12..16].copy_from_slice(&(sectors as u32).to_le_bytes());
+    let mut signature = [0; 4];
+    signature.copy_from_slice(&sector[440..444]);
+    let kind = PartitionKind::Mbr { type_octet: LINUX, signature };
+    Some(Partition { number: free as u32 + 1, start, sectors, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::gpt::tests::Memory;
+    use super::*;
+
+    fn put(disk: &mut [u8], sector: usize, at: usize, kind: u8, start: u32, sectors: u32) {
+        let table = &mut disk[sector * 512..(sector + 1) * 512];
+        table[510..512].copy_from_slice(&[0x55, 0xaa]);
+        let entry = &mut table[TABLE + at * ENTRY..TABLE + (at + 1) * ENTRY];
+        entry[4] = kind;
+        entry[8..12].copy_from_slice(&start.to_le_bytes());
+        entry[12..16].copy_from_slice(&sectors.to_le_bytes());
+    }
+
+    #[test]
+    fn logical_partitions_are_found_and_a_loop_ends() {
+        let mut disk = vec![0; 4 << 20];
+        put(&mut disk, 0, 0, EFI_SYSTEM, 2048, 1024);
+        put(&mut disk, 0, 1, 0x05, 4000, 4000);
+        put(&mut disk, 4000, 0, LINUX, 8, 100);
+        put(&mut disk, 4000, 1, 0x05, 500, 200);
+        put(&mut disk, 4500, 0, LINUX, 8, 100);
+        let found = partitions(&Memory(disk.clone())).unwrap();
+        let shown: Vec<_> = found.iter().map(|p| (p.number, p.start, p.sectors)).collect();
+        assert_eq!(shown, [(1, 2048, 1024), (2, 4000, 4000), (5, 4008, 100), (6, 4508, 100)]);
+
+        put(&mut disk, 4500, 1, 0x05, 500, 200);
+        assert_eq!(partitions(&Memory(disk)).unwrap().len(), 2 + LONGEST_CHAIN);
+    }
+
+    #[test]
+    fn a_partition_is_appended_behind_the_others() {
+        let mut disk = vec![0; 512];
+        put(&mut disk, 0, 0, LINUX, 2048, 2048);
+        let added = append(&mut disk, 16 * 2048, 512, 2048).unwrap();
+        assert_eq!((added.number, added.start), (2, 15 * 2048));
+        assert_eq!(append(&mut disk, 4096, 512, 2048), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_sector_panics(sector in proptest::collection::vec(any::<u8>(), 510), tail: [u8; 1024]) {
+            let mut disk = sector;
+            disk.extend([0x55, 0xaa]);
+            disk.extend(tail);
+            append(&mut disk.clone(), 8192, 512, 2048);
+            partitions(&Memory(disk)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! How errors become what the conductor shows.
+
+use std::error::Error;
+
+use agent_protocol::CommandError;
+
+/// A failure of a step.
+pub(crate) fn failure(kind: &str, message: &str, details: &str) -> CommandError {
+    CommandError {
+        kind: kind.to_owned(),
+        code: 500,
+        message: message.to_owned(),
+        details: details.to_owned(),
+    }
+}
+
+/// An error with everything below it, on one line: `cannot write to /dev/vda: No space left on device`.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        next = cause.source();
+    }
+    text
+}

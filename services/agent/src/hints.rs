@@ -1,0 +1,237 @@
+//! Which disk the image goes to: Ironic's root device hints.
+//!
+//! A hint is a property of a disk and what it must be: `{"size": ">= 100", "vendor": "s== ATA"}`. Words compare
+//! without regard to case, sizes are GiB. Without hints it is the smallest disk of a least size.
+
+use agent_protocol::Disk;
+use serde_json::{Map, Value};
+
+/// As the original chooses: smaller ones are boot media and caches.
+pub const LEAST_MIB: u64 = 4096;
+
+/// Why no disk was chosen.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HintError {
+    /// No such property.
+    #[error("the root device hint {0:?} names no property of a disk")]
+    Unknown(String),
+    /// Not a value that can be compared.
+    #[error("the root device hint {name} cannot be {value}")]
+    Useless {
+        /// Of which property.
+        name: String,
+        /// As given.
+        value: String,
+    },
+    /// Hints, and no disk like that.
+    #[error("no disk matches the root device hints {hints}; the machine has {disks}")]
+    NoMatch {
+        /// As given.
+        hints: String,
+        /// What there is.
+        disks: String,
+    },
+    /// No hints, and no disk large enough.
+    #[error(
+        "no disk has {least_mib} MiB, and no root device hint names a smaller one; the machine has {disks}"
+    )]
+    TooSmall {
+        /// What would do.
+        least_mib: u64,
+        /// What there is.
+        disks: String,
+    },
+}
+
+/// The disk to write to.
+pub fn choose<'a>(
+    disks: &'a [Disk],
+    hints: &Map<String, Value>,
+    least_mib: u64,
+) -> Result<&'a Disk, HintError> {
+    let shown = || match disks {
+        [] => "no disk at all".to_owned(),
+        some => {
+            let one = |disk: &Disk| format!("{} of {} MiB", disk.name, disk.size >> 20);
+            some.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let mut by_size: Vec<&Disk> = disks.iter().collect();
+    by_size.sort_by_key(|disk| disk.size);
+    if hints.is_empty() {
+        let smallest = by_size.into_iter().find(|disk| disk.size >> 20 >= least_mib);
+        return smallest.ok_or_else(|| HintError::TooSmall { least_mib, disks: shown() });
+    }
+    for disk in by_size {
+        let mut fits = true;
+        for (name, value) in hints {
+            fits &= matches(disk, name, value)?;
+        }
+        if fits {
+            return Ok(disk);
+        }
+    }
+    Err(HintError::NoMatch { hints: Value::Object(hints.clone()).to_string(), disks: shown() })
+}
+
+fn matches(disk: &Disk, name: &str, value: &Value) -> Result<bool, HintError> {
+    let useless = || HintError::Useless { name: name.to_owned(), value: value.to_string() };
+    let wanted = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return Err(useless()),
+    };
+    let text = |found: Option<&str>| found.is_some_and(|found| text_matches(found, &wanted));
+    Ok(match name {
+        "name" => text(Some(&disk.name)),
+        "serial" => text(disk.serial.as_deref()),
+        "wwn" => text(disk.wwn.as_deref()),
+        "wwn_with_extension" => text(disk.wwn_with_extension.as_deref()),
+        "wwn_vendor_extension" => text(disk.wwn_vendor_extension.as_deref()),
+        "model" => text(disk.model.as_deref()),
+        "vendor" => text(disk.vendor.as_deref()),
+        "hctl" => text(disk.hctl.as_deref()),
+        "by_path" => text(disk.by_path.as_deref()),
+        "size" => number_matches(disk.size >> 30, &wanted).ok_or_else(useless)?,
+        "rotational" => {
+            let wanted = operator(&wanted).1.to_lowercase();
+            let flag = match wanted.as_str() {
+                "true" | "1" | "yes" | "on" | "t" | "y" => true,
+                "false" | "0" | "no" | "off" | "f" | "n" => false,
+                _ => return Err(useless()),
+            };
+            flag == disk.rotational
+        }
+        _ => return Err(HintError::Unknown(name.to_owned())),
+    })
+}
+
+/// The operator a hint begins with, `==` if none, and what it compares with.
+fn operator(wanted: &str) -> (&str, &str) {
+    const OPERATORS: &[&str] = &[
+        "<all-in>", "<or>", "<in>", "s==", "s!=", "s>=", "s<=", "s>", "s<", "==", "!=", ">=", "<=",
+        "=", ">", "<",
+    ];
+    let found =
+        OPERATORS.iter().find_map(|operator| Some((*operator, wanted.strip_prefix(operator)?)));
+    let (operator, rest) = found.unwrap_or(("", wanted));
+    // "samsung" begins with an s, and is no operator; "s== x" is one
+    (operator, rest.trim())
+}
+
+fn text_matches(found: &str, wanted: &str) -> bool {
+    let (found, wanted) = (found.trim().to_lowercase(), wanted.to_lowercase());
+    let (operator, value) = operator(&wanted);
+    match operator {
+        "s!=" | "!=" => found != value,
+        "s>=" | ">=" => *found >= *value,
+        "s<=" | "<=" => *found <= *value,
+        "s>" | ">" => *found > *value,
+        "s<" | "<" => *found < *value,
+        "<in>" => found.contains(value),
+        "<all-in>" => value.split("<all-in>").all(|word| found.contains(word.trim())),
+        "<or>" => value.split("<or>").any(|word| found == word.trim()),
+        _ => found == value,
+    }
+}
+
+/// Compares GiB; a lone `=` has always meant "at least" there.
+fn number_matches(found: u64, wanted: &str) -> Option<bool> {
+    let (operator, value) = operator(wanted);
+    if operator == "<or>" {
+        let values: Option<Vec<u64>> =
+            value.split("<or>").map(|word| word.trim().parse().ok()).collect();
+        return Some(values?.contains(&found));
+    }
+    let value: u64 = value.parse().ok()?;
+    match operator {
+        "" | "==" | "s==" => Some(found == value),
+        "!=" | "s!=" => Some(found != value),
+        "=" | ">=" | "s>=" => Some(found >= value),
+        "<=" | "s<=" => Some(found <= value),
+        ">" | "s>" => Some(found > value),
+        "<" | "s<" => Some(found < value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn machine() -> Vec<Disk> {
+        let disk = |name: &str, gib: u64, model: &str, rotational| Disk {
+            name: format!("/dev/{name}"),
+            size: gib << 30,
+            model: Some(model.to_owned()),
+            serial: Some(format!("S-{name}")),
+            hctl: Some("0:0:0:0".to_owned()),
+            rotational,
+            ..Disk::default()
+        };
+        vec![
+            disk("sda", 2000, "Samsung SSD 870", false),
+            disk("sdb", 500, "ST500DM002", true),
+            disk("sdc", 2, "SuperMicro DOM", false),
+        ]
+    }
+
+    #[track_caller]
+    fn check(hints: Value, want: &str) {
+        let disks = machine();
+        let found = choose(&disks, hints.as_object().unwrap(), LEAST_MIB);
+        let shown = match &found {
+            Ok(disk) => disk.name.clone(),
+            Err(error) => error.to_string(),
+        };
+        assert!(shown.contains(want), "{shown}");
+    }
+
+    #[test]
+    fn without_hints_it_is_the_smallest_that_is_large_enough() {
+        check(json!({}), "/dev/sdb");
+    }
+
+    #[test]
+    fn a_hint_may_name_a_small_disk() {
+        check(json!({"name": "/dev/sdc"}), "/dev/sdc");
+        check(json!({"serial": "s-SDC"}), "/dev/sdc");
+    }
+
+    #[test]
+    fn operators_compare_as_documented() {
+        check(json!({"size": ">= 501"}), "/dev/sda");
+        check(json!({"size": "= 501"}), "/dev/sda");
+        check(json!({"size": 500}), "/dev/sdb");
+        check(json!({"size": "<or> 1 <or> 2"}), "/dev/sdc");
+        check(json!({"model": "samsung ssd 870"}), "/dev/sda");
+        check(json!({"model": "s== ST500DM002"}), "/dev/sdb");
+        check(json!({"model": "<in> SSD"}), "/dev/sda");
+        check(json!({"model": "<all-in> samsung <all-in> 870"}), "/dev/sda");
+        check(json!({"rotational": true}), "/dev/sdb");
+        check(json!({"rotational": "false", "size": "> 100"}), "/dev/sda");
+    }
+
+    #[test]
+    fn what_does_not_match_says_what_there_is() {
+        check(json!({"serial": "x"}), "no disk matches");
+        check(json!({"serial": "x"}), "/dev/sdc of 2048 MiB");
+        check(json!({"colour": "red"}), "names no property");
+        check(json!({"size": "big"}), "cannot be");
+        check(json!({"rotational": [1]}), "cannot be");
+        let error = choose(&[], &Map::new(), LEAST_MIB).unwrap_err();
+        assert!(error.to_string().contains("no disk at all"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_hint_panics(name in "name|size|model|rotational|x", value: String) {
+            let hints = json!({name: value});
+            let _ = choose(&machine(), hints.as_object().unwrap(), 0);
+        }
+    }
+}

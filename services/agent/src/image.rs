@@ -1,0 +1,159 @@
+//! Writes an image to a disk, once, while it arrives.
+//!
+//! Four things happen at the same time, joined by short queues: the download, the checksum over the bytes as
+//! served, the unpacking, and the writing. Nothing is staged. [`GuardedDisk`] holds back both ends of the disk
+//! until the checksum matched, so an image that is not the right one never boots.
+
+mod checksum;
+mod download;
+mod error;
+mod output;
+pub mod qcow2;
+mod qcow2_stream;
+mod unpack;
+
+use std::sync::Arc;
+
+use agent_protocol::{DiskFormat, ImageInfo};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use self::download::{Opened, Source};
+pub use self::download::{Patience, TrustAnchors};
+pub use self::error::ImageError;
+use self::output::Output;
+use crate::disk::device::Device;
+use crate::disk::guard::GuardedDisk;
+use crate::disk::{config_drive, gpt};
+use crate::meter::Meter;
+
+/// Chunks of a download that wait for the next thread; one is at most some hundred KiB.
+const QUEUE: usize = 32;
+
+/// What is to be written where.
+pub struct Job {
+    /// The image.
+    pub image: ImageInfo,
+    /// The config drive's contents, unpacked.
+    pub config_drive: Option<Vec<u8>>,
+    /// The disk's name as the inventory has it.
+    pub disk_name: String,
+    /// The disk, opened.
+    pub device: Device,
+    /// Whom to trust for `https`.
+    pub anchors: TrustAnchors,
+    /// How patient to be with the network.
+    pub patience: Patience,
+}
+
+/// Writes the image, then the config drive, then makes the disk bootable.
+pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
+    let Job { image, config_drive, disk_name, device, anchors, patience } = job;
+    let expected = checksum::Expected::of(&image)?;
+    let source = Source::new(&image, &anchors, patience)?;
+    let disk_size = device.size();
+    let opened = source.open().await?;
+    let start = opened.peek().await?;
+    let packing = unpack::Packing::of(start.bytes());
+    let layout = plan(&image, packing, &start, &source, disk_size, &disk_name).await?;
+    if let Some(bytes) = layout.disk_bytes() {
+        progress.expect(bytes);
+    }
+
+    let name = disk_name.clone();
+    let disk = run_blocking(move || GuardedDisk::begin(device)).await;
+    let mut disk = disk.map_err(|source| ImageError::Disk { disk: name.clone(), source })?;
+
+    let (to_hash, hash_queue) = mpsc::channel(QUEUE);
+    let (to_unpack, unpack_queue) = mpsc::channel(QUEUE);
+    let hashing = std::thread::spawn(move || expected.check(hash_queue));
+    let writing = std::thread::spawn(move || {
+        let written = output::run(&mut disk, &progress, |output: &mut Output<'_>| {
+            unpack::run(layout, packing, unpack_queue, output)
+        });
+        (disk, written)
+    });
+
+    let sent = source.stream(start, [to_hash, to_unpack]).await;
+    let joined = run_blocking(move || (hashing.join(), writing.join())).await;
+    let (Ok(hashed), Ok((mut disk, written))) = joined else {
+        return Err(ImageError::Panicked);
+    };
+
+    // What broke first explains best: the disk, then the network, then what the bytes turned out to be.
+    match (written, sent, hashed) {
+        (Err(error @ (ImageError::Disk { .. } | ImageError::DiskFull { .. })), ..) => {
+            return Err(error.on(&disk_name));
+        }
+        (_, Err(error), _) => return Err(error),
+        (_, Ok(()), Err(error)) => return Err(error),
+        (Err(error), Ok(()), Ok(())) => return Err(error),
+        (Ok(()), Ok(()), Ok(())) => {}
+    }
+
+    run_blocking(move || {
+        let failed = |source| ImageError::Disk { disk: disk_name.clone(), source };
+        match config_drive {
+            Some(contents) => {
+                config_drive::write(&mut disk, &contents)?;
+            }
+            None => gpt::settle(&mut disk).map_err(failed)?,
+        }
+        disk.release().map_err(failed)
+    })
+    .await
+}
+
+/// What the unpacker has to do, known before anything is written.
+enum Layout {
+    /// Bytes in order; how many, if known.
+    Linear(Option<u64>),
+    /// Clusters, to be put where the image's tables say.
+    Qcow2(Box<qcow2::Map>),
+}
+
+impl Layout {
+    fn disk_bytes(&self) -> Option<u64> {
+        match self {
+            Layout::Linear(bytes) => *bytes,
+            Layout::Qcow2(map) => Some(map.virtual_size()),
+        }
+    }
+}
+
+/// Looks at the first bytes, and for qcow2 at its tables; refuses what cannot fit or be trusted.
+async fn plan(
+    image: &ImageInfo,
+    packing: unpack::Packing,
+    start: &Opened,
+    source: &Source,
+    disk_size: u64,
+    disk_name: &str,
+) -> Result<Layout, ImageError> {
+    let looks_like_qcow2 = start.bytes().starts_with(&qcow2::MAGIC);
+    let layout = match (image.disk_format, looks_like_qcow2) {
+        (DiskFormat::Raw, false) => Layout::Linear(packing.unpacked_bytes(start)),
+        (DiskFormat::Raw, true) => return Err(ImageError::NotRaw),
+        (DiskFormat::Qcow2, false) => return Err(ImageError::NotQcow2),
+        (DiskFormat::Qcow2, true) => Layout::Qcow2(Box::new(
+            qcow2_stream::read_map(source, start, disk_size, disk_name).await?,
+        )),
+    };
+    match layout.disk_bytes() {
+        Some(needed) if needed > disk_size => {
+            Err(ImageError::DiskFull { disk: disk_name.to_owned(), needed, size: disk_size })
+        }
+        Some(_) | None => Ok(layout),
+    }
+}
+
+/// Runs something that waits for disks or threads where that holds up nobody.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(gone) => std::panic::resume_unwind(gone.into_panic()),
+    }
+}
+
+/// The receiving end of a queue of chunks.
+type Chunks = mpsc::Receiver<Bytes>;

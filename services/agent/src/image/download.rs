@@ -1,0 +1,290 @@
+//! Gets the image's bytes over HTTP, over short breaks of the network too.
+
+mod ranges;
+
+use std::error::Error as _;
+use std::io;
+use std::time::Duration;
+
+use agent_protocol::ImageInfo;
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT_ENCODING, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED};
+use reqwest::{Certificate, Client, Response, StatusCode};
+use tokio::sync::mpsc::Sender;
+use tracing::{info, warn};
+use url::Url;
+
+use self::ranges::{range_header, range_start};
+use super::ImageError;
+
+/// The certificates of authorities that image servers may be signed by.
+#[derive(Clone, Default)]
+pub struct TrustAnchors(Vec<Certificate>);
+
+impl TrustAnchors {
+    /// From PEM, one after the other.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, reqwest::Error> {
+        Certificate::from_pem_bundle(pem).map(TrustAnchors)
+    }
+
+    /// A copy of the certificates.
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.0.clone()
+    }
+}
+
+/// How patient to be with the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Until a connection stands.
+    pub connect: Duration,
+    /// Between two chunks.
+    pub read: Duration,
+    /// How often an address is tried, and a broken download resumed, without a byte of progress.
+    pub tries: u32,
+    /// Before the second try; doubled with each further one.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            connect: Duration::from_secs(10),
+            read: Duration::from_secs(60),
+            tries: 4,
+            pause: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Where an image comes from.
+pub(super) struct Source {
+    client: Client,
+    urls: Vec<Url>,
+    patience: Patience,
+}
+
+/// A download that has begun.
+pub(super) struct Opened {
+    url: Url,
+    response: Response,
+    length: Option<u64>,
+    /// Says whether the file is still the same one.
+    validator: Option<HeaderValue>,
+    /// What was read to look at, and still has to be passed on.
+    peeked: Bytes,
+}
+
+/// Enough to tell any format, and a whole qcow2 header.
+const PEEK: usize = 512;
+
+impl Opened {
+    /// Waits for the first bytes.
+    pub(super) async fn peek(mut self) -> Result<Self, ImageError> {
+        let mut peeked = BytesMut::new();
+        while peeked.len() < PEEK {
+            match self.response.chunk().await {
+                Ok(Some(chunk)) => peeked.extend_from_slice(&chunk),
+                Ok(None) => break,
+                Err(_) if !peeked.is_empty() => break,
+                Err(source) => return Err(broken(&self.url, source)),
+            }
+        }
+        self.peeked = peeked.freeze();
+        Ok(self)
+    }
+
+    /// The first bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.peeked
+    }
+
+    /// How long the file is, if the server says so.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.length
+    }
+}
+
+impl Source {
+    pub(super) fn new(
+        image: &ImageInfo,
+        anchors: &TrustAnchors,
+        patience: Patience,
+    ) -> Result<Self, ImageError> {
+        let useless = |field, value: &str, reason: &str| ImageError::Description {
+            field,
+            value: value.chars().take(200).collect(),
+            reason: reason.to_owned(),
+        };
+        let parse = |raw: &String| match Url::parse(raw) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+            Ok(_) => Err(useless("url", raw, "only http and https are fetched")),
+            Err(error) => Err(useless("url", raw, &error.to_string())),
+        };
+        let urls: Vec<Url> = image.urls.iter().map(parse).collect::<Result<_, _>>()?;
+        if urls.is_empty() {
+            return Err(useless("urls", "[]", "there is no address to fetch it from"));
+        }
+        let mut certificates = anchors.certificates();
+        if let Some(pem) = &image.image_ca {
+            let own = Certificate::from_pem_bundle(pem.as_bytes())
+                .map_err(|_| useless("image_ca", "…", "it is not a PEM certificate"))?;
+            certificates.extend(own);
+        }
+        let client = Client::builder()
+            .no_proxy()
+            .connect_timeout(patience.connect)
+            .read_timeout(patience.read)
+            .tls_certs_only(certificates)
+            .build()
+            .map_err(|error| useless("image_ca", "…", &crate::error::chain(&error)))?;
+        Ok(Source { client, urls, patience })
+    }
+
+    /// Begins the download from the first address that has the image.
+    pub(super) async fn open(&self) -> Result<Opened, ImageError> {
+        let mut last = None;
+        for url in &self.urls {
+            match self.open_at(url).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => {
+                    warn!(image.url = %url, "cannot get the image: {}", crate::error::chain(&error));
+                    last = Some(error);
+                }
+            }
+        }
+        // `new` refuses an empty list
+        Err(last.unwrap_or(ImageError::Panicked))
+    }
+
+    async fn open_at(&self, url: &Url) -> Result<Opened, ImageError> {
+        let response = self.ask(url, HeaderMap::new()).await?;
+        if response.status() != StatusCode::OK {
+            return Err(refused(url, response.status()));
+        }
+        let header = |name| response.headers().get(name).cloned();
+        // a weak validator does not promise the same bytes (RFC 9110 §13.1.5)
+        let strong = header(ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/"));
+        let validator = strong.or_else(|| header(LAST_MODIFIED));
+        let length = response.content_length();
+        Ok(Opened { url: url.clone(), length, validator, response, peeked: Bytes::new() })
+    }
+
+    /// One request, repeated while the server cannot be reached.
+    async fn ask(&self, url: &Url, headers: HeaderMap) -> Result<Response, ImageError> {
+        let mut pause = self.patience.pause;
+        let mut tries = 1;
+        loop {
+            let request = self.client.get(url.clone()).headers(headers.clone());
+            // the checksum is over the file, not over some transport encoding of it
+            match request.header(ACCEPT_ENCODING, "identity").send().await {
+                Ok(response) => return Ok(response),
+                Err(source) => {
+                    let error = broken(url, source);
+                    if tries >= self.patience.tries || matches!(error, ImageError::Tls { .. }) {
+                        return Err(error);
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            tries += 1;
+        }
+    }
+
+    /// Passes every byte of the image to each of `queues`, resuming where the connection broke.
+    /// Ends early, and well, when a receiver is gone: it knows why.
+    pub(super) async fn stream(
+        &self,
+        opened: Opened,
+        queues: [Sender<Bytes>; 2],
+    ) -> Result<(), ImageError> {
+        let Opened { url, mut response, length, validator, peeked } = opened;
+        let mut received = peeked.len() as u64;
+        if !pass_on(&queues, peeked).await {
+            return Ok(());
+        }
+        let mut failures = 0;
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    received += chunk.len() as u64;
+                    failures = 0;
+                    if !pass_on(&queues, chunk).await {
+                        return Ok(());
+                    }
+                }
+                Ok(None) if length.is_none_or(|length| received >= length) => return Ok(()),
+                broken => {
+                    failures += 1;
+                    let why = broken.err().map(|error| crate::error::chain(&error));
+                    warn!(image.url = %url, image.received = received, "the download broke off: {why:?}");
+                    let truncated =
+                        ImageError::Truncated { url: url.to_string(), received, expected: length };
+                    let Some(validator) =
+                        validator.as_ref().filter(|_| failures < self.patience.tries)
+                    else {
+                        return Err(truncated);
+                    };
+                    tokio::time::sleep(self.patience.pause * failures).await;
+                    response = match self.resume(&url, received, validator).await? {
+                        Some(rest) => rest,
+                        None => return Err(truncated),
+                    };
+                    info!(image.received = received, "the download goes on at byte {received}");
+                }
+            }
+        }
+    }
+
+    /// The rest of the file from `at`, if the server can give it and it is the same file still.
+    async fn resume(
+        &self,
+        url: &Url,
+        at: u64,
+        validator: &HeaderValue,
+    ) -> Result<Option<Response>, ImageError> {
+        let mut headers = range_header(at..u64::MAX);
+        headers.insert(IF_RANGE, validator.clone());
+        let response = self.ask(url, headers).await?;
+        Ok((range_start(&response) == Some(at)).then_some(response))
+    }
+}
+
+async fn pass_on(queues: &[Sender<Bytes>; 2], chunk: Bytes) -> bool {
+    for queue in queues {
+        if queue.send(chunk.clone()).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+fn refused(url: &Url, status: StatusCode) -> ImageError {
+    ImageError::Status { url: url.to_string(), status: status.as_u16() }
+}
+
+/// A request that failed: for lack of trust, or of a connection.
+fn broken(url: &Url, source: reqwest::Error) -> ImageError {
+    let url = url.to_string();
+    let source = source.without_url();
+    match is_about_trust(&source) {
+        true => ImageError::Tls { url, source },
+        false => ImageError::Unreachable { url, source },
+    }
+}
+
+fn is_about_trust(error: &reqwest::Error) -> bool {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if cause.is::<rustls::Error>() {
+            return true;
+        }
+        // an io::Error skips what it wraps when asked for its source, and may wrap another one
+        next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        };
+    }
+    false
+}

@@ -1,0 +1,133 @@
+//! Undoes gzip, xz and zstd, told by their first bytes.
+
+use std::io::{self, BufRead, Read};
+
+use bytes::Bytes;
+use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+
+use super::download::Opened;
+use super::output::Output;
+use super::{Chunks, ImageError, Layout, qcow2_stream};
+
+/// xz -9 needs 65 MiB to unpack; nothing sensible needs more than that by much.
+const XZ_MEMORY: u64 = 256 << 20;
+/// A window of 128 MiB, which `zstd --long` makes and every zstd unpacks without being told.
+const ZSTD_WINDOW_LOG: u32 = 27;
+const PIECE: usize = 256 << 10;
+
+/// How an image is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    None,
+    Gzip,
+    Xz,
+    Zstd,
+}
+
+impl Packing {
+    /// Looks at the first bytes (RFC 1952 §2.3.1, the xz format §2.1.1.1, RFC 8878 §3.1.1).
+    pub(super) fn of(start: &[u8]) -> Self {
+        match start {
+            [0x1f, 0x8b, 8, ..] => Packing::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            _ => Packing::None,
+        }
+    }
+
+    /// How many bytes there will be, where the server or the first bytes say so.
+    pub(super) fn unpacked_bytes(self, start: &Opened) -> Option<u64> {
+        match self {
+            Packing::None => start.length(),
+            // only a first frame's size, which is a floor; an image in several frames is seen to be larger later
+            Packing::Zstd => zstd::zstd_safe::get_frame_content_size(start.bytes()).ok().flatten(),
+            Packing::Gzip | Packing::Xz => None,
+        }
+    }
+}
+
+/// Unpacks everything that comes into `output`.
+///
+/// Whatever happens, the queue is read to its end: only then is the checksum known, and a wrong one explains
+/// bytes that cannot be unpacked better than the unpacker does. Only a full disk ends it at once.
+pub(super) fn run(
+    layout: Layout,
+    packing: Packing,
+    chunks: Chunks,
+    output: &mut Output<'_>,
+) -> Result<(), ImageError> {
+    let mut input = Input { chunks, ahead: Bytes::new() };
+    let done = match (layout, packing) {
+        (Layout::Qcow2(map), _) => qcow2_stream::scatter(*map, &mut input.chunks, output),
+        (Layout::Linear(_), Packing::None) => copy(&mut input, output),
+        (Layout::Linear(_), Packing::Gzip) => copy(&mut MultiGzDecoder::new(&mut input), output),
+        (Layout::Linear(_), Packing::Xz) => {
+            match Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED) {
+                Ok(stream) => copy(&mut XzDecoder::new_stream(&mut input, stream), output),
+                Err(error) => Err(ImageError::Corrupt(error.into())),
+            }
+        }
+        (Layout::Linear(_), Packing::Zstd) => match zstd::Decoder::with_buffer(&mut input) {
+            Ok(mut decoder) => decoder
+                .window_log_max(ZSTD_WINDOW_LOG)
+                .map_err(ImageError::Corrupt)
+                .and_then(|()| copy(&mut decoder, output)),
+            Err(error) => Err(ImageError::Corrupt(error)),
+        },
+    };
+    let worth_waiting = !matches!(
+        done,
+        Err(ImageError::DiskFull { .. } | ImageError::Disk { .. } | ImageError::Panicked)
+    );
+    while worth_waiting && input.chunks.blocking_recv().is_some() {}
+    done
+}
+
+fn copy(from: &mut impl Read, output: &mut Output<'_>) -> Result<(), ImageError> {
+    let mut piece = vec![0; PIECE];
+    let mut at = 0;
+    loop {
+        let read = match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(ImageError::Corrupt(error)),
+        };
+        output.put(at, &piece[..read])?;
+        at += read as u64;
+    }
+}
+
+/// The queue of chunks as a reader.
+struct Input {
+    chunks: Chunks,
+    ahead: Bytes,
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.ahead.is_empty() {
+            match self.chunks.blocking_recv() {
+                Some(chunk) => self.ahead = chunk,
+                None => break,
+            }
+        }
+        Ok(&self.ahead)
+    }
+
+    fn consume(&mut self, amount: usize) {
+        let _ = self.ahead.split_to(amount);
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let ahead = self.fill_buf()?;
+        let len = ahead.len().min(into.len());
+        into[..len].copy_from_slice(&ahead[..len]);
+        self.consume(len);
+        Ok(len)
+    }
+}

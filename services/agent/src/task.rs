@@ -1,0 +1,216 @@
+//! What the conductor can ask, parsed before anything is done.
+
+use agent_protocol::{CommandRequest, ImageInfo, name, step};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// `clean.get_clean_steps`.
+    CleanSteps,
+    /// `clean.execute_clean_step`.
+    Clean(StepRequest, CleanStep),
+    /// `deploy.get_deploy_steps`.
+    DeploySteps,
+    /// `deploy.execute_deploy_step` with `write_image`, the only one there is.
+    WriteImage(StepRequest, Box<WriteImage>),
+    /// `standby.get_partition_uuids`.
+    PartitionUuids,
+    /// `image.install_bootloader`.
+    InstallBootloader,
+    /// `standby.sync`.
+    Sync,
+    /// `standby.power_off`.
+    PowerOff,
+    /// `standby.run_image`.
+    RunImage,
+    /// `log.collect_system_logs`.
+    CollectLogs,
+}
+
+/// What a clean step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleanStep {
+    /// `erase_devices_metadata`.
+    EraseMetadata,
+    /// `erase_devices`.
+    EraseEverything,
+}
+
+/// The parameters of a step.
+#[derive(Clone, Debug, Deserialize)]
+pub struct StepRequest {
+    /// The step itself: `{interface, step, args}`.
+    pub step: Map<String, Value>,
+    /// The node it is for.
+    #[serde(default)]
+    pub node: Map<String, Value>,
+    /// Versions of hardware managers as of the listing of steps.
+    #[serde(default, alias = "deploy_version")]
+    pub clean_version: Option<Map<String, Value>>,
+}
+
+/// The arguments of `write_image`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct WriteImage {
+    /// The image.
+    pub image_info: ImageInfo,
+    /// The config drive: base64 of gzip of a file system.
+    #[serde(default)]
+    pub configdrive: Option<String>,
+}
+
+/// The command is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCommand {
+    /// No such command.
+    #[error("there is no command {0:?}")]
+    UnknownCommand(String),
+    /// No such step.
+    #[error("there is no {kind} step {step:?}")]
+    UnknownStep {
+        /// `clean` or `deploy`.
+        kind: &'static str,
+        /// As given.
+        step: String,
+    },
+    /// The parameters do not fit.
+    #[error("the parameters of {command} are not understood")]
+    Parameters {
+        /// Which command.
+        command: String,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+}
+
+impl Task {
+    /// Reads a request.
+    pub fn parse(request: CommandRequest) -> Result<Task, BadCommand> {
+        let CommandRequest { name: command, params } = request;
+        Ok(match command.as_str() {
+            name::GET_CLEAN_STEPS => Task::CleanSteps,
+            name::EXECUTE_CLEAN_STEP => {
+                let request: StepRequest = read(&command, Value::Object(params))?;
+                let step = match step_name(&request) {
+                    step::ERASE_DEVICES_METADATA => CleanStep::EraseMetadata,
+                    step::ERASE_DEVICES => CleanStep::EraseEverything,
+                    other => return Err(unknown("clean", other)),
+                };
+                Task::Clean(request, step)
+            }
+            name::GET_DEPLOY_STEPS => Task::DeploySteps,
+            name::EXECUTE_DEPLOY_STEP => {
+                let request: StepRequest = read(&command, Value::Object(params))?;
+                match step_name(&request) {
+                    step::WRITE_IMAGE => {
+                        let arguments = request.step.get("args").cloned().unwrap_or_default();
+                        let arguments = read(&command, arguments)?;
+                        Task::WriteImage(request, Box::new(arguments))
+                    }
+                    other => return Err(unknown("deploy", other)),
+                }
+            }
+            name::GET_PARTITION_UUIDS => Task::PartitionUuids,
+            name::INSTALL_BOOTLOADER => Task::InstallBootloader,
+            name::SYNC => Task::Sync,
+            name::POWER_OFF => Task::PowerOff,
+            name::RUN_IMAGE => Task::RunImage,
+            name::COLLECT_SYSTEM_LOGS => Task::CollectLogs,
+            other => return Err(BadCommand::UnknownCommand(other.chars().take(100).collect())),
+        })
+    }
+
+    /// The name without its extension.
+    pub fn name(&self) -> &'static str {
+        let full = match self {
+            Task::CleanSteps => name::GET_CLEAN_STEPS,
+            Task::Clean(..) => name::EXECUTE_CLEAN_STEP,
+            Task::DeploySteps => name::GET_DEPLOY_STEPS,
+            Task::WriteImage(..) => name::EXECUTE_DEPLOY_STEP,
+            Task::PartitionUuids => name::GET_PARTITION_UUIDS,
+            Task::InstallBootloader => name::INSTALL_BOOTLOADER,
+            Task::Sync => name::SYNC,
+            Task::PowerOff => name::POWER_OFF,
+            Task::RunImage => name::RUN_IMAGE,
+            Task::CollectLogs => name::COLLECT_SYSTEM_LOGS,
+        };
+        full.split_once('.').map_or(full, |(_, short)| short)
+    }
+
+    /// Whether the conductor is answered before it is done, and told by a heartbeat when it is.
+    pub fn is_long(&self) -> bool {
+        match self {
+            Task::Clean(..) | Task::WriteImage(..) | Task::InstallBootloader => true,
+            Task::CleanSteps
+            | Task::DeploySteps
+            | Task::PartitionUuids
+            | Task::Sync
+            | Task::PowerOff
+            | Task::RunImage
+            | Task::CollectLogs => false,
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(command: &str, value: Value) -> Result<T, BadCommand> {
+    serde_json::from_value(value)
+        .map_err(|source| BadCommand::Parameters { command: command.to_owned(), source })
+}
+
+fn step_name(request: &StepRequest) -> &str {
+    request.step.get("step").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn unknown(kind: &'static str, step: &str) -> BadCommand {
+    BadCommand::UnknownStep { kind, step: step.chars().take(100).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(name: &str, params: Value) -> Result<Task, BadCommand> {
+        Task::parse(serde_json::from_value(json!({"name": name, "params": params})).unwrap())
+    }
+
+    #[test]
+    fn a_deploy_step_of_ironic_is_understood() {
+        let image = json!({
+            "id": "img", "urls": ["http://10.0.0.1/x"], "disk_format": "raw", "container_format": "bare",
+            "stream_raw_images": true, "checksum": null, "os_hash_algo": "sha256",
+            "os_hash_value": "00", "node_uuid": "u", "image_type": "whole-disk", "root_gb": null,
+        });
+        let step = json!({"interface": "deploy", "step": "write_image", "priority": 80,
+            "args": {"image_info": image, "configdrive": null}});
+        let params = json!({"step": step, "node": {"uuid": "u"}, "ports": [],
+            "deploy_version": {"generic_hardware_manager": "1.2"}});
+        let task = parse("deploy.execute_deploy_step", params).unwrap();
+        assert_eq!(task.name(), "execute_deploy_step");
+        assert!(task.is_long());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        let text = |name, params| parse(name, params).unwrap_err().to_string();
+        assert_eq!(text("standby.dance", json!({})), "there is no command \"standby.dance\"");
+        let step = json!({"step": {"step": "burn"}});
+        assert_eq!(text("clean.execute_clean_step", step), "there is no clean step \"burn\"");
+        assert!(text("deploy.execute_deploy_step", json!({})).contains("are not understood"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_panics(body: Vec<u8>, name: String) {
+            if let Ok(request) = serde_json::from_slice::<CommandRequest>(&body) {
+                let _ = Task::parse(request);
+            }
+            let _ = parse(&name, json!({}));
+        }
+    }
+}
