@@ -1,0 +1,42 @@
+//! What is to be installed, as said on the command line.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+/// An image.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ImageOptions {
+    /// URL of a whole-disk image: raw or qcow2, perhaps compressed by gz, xz or zst.
+    #[arg(long)]
+    pub(crate) image: Option<String>,
+    /// Its checksum: sha256:HEX or sha512:HEX of the bytes as they are served.
+    #[arg(long, requires = "image")]
+    pub(crate) checksum: Option<String>,
+    /// What it is once decompressed: raw or qcow2; told by the URL's ending unless said.
+    #[arg(long, requires = "image")]
+    pub(crate) format: Option<String>,
+}
+
+impl ImageOptions {
+    /// The image in the words of the Bare Metal API.
+    pub(crate) fn instance_info(&self) -> anyhow::Result<Option<Map<String, Value>>> {
+        let Some(image) = &self.image else { return Ok(None) };
+        let checksum = self
+            .checksum
+            .as_deref()
+            .context("--checksum is needed: an image is never installed unchecked")?;
+        let Some((algorithm @ ("sha256" | "sha512"), value)) = checksum.split_once(':') else {
+            bail!("--checksum must be sha256:HEX or sha512:HEX");
+        };
+        let mut info = Map::from_iter([
+            ("image_source".to_owned(), json!(image)),
+            ("image_os_hash_algo".to_owned(), json!(algorithm)),
+            ("image_os_hash_value".to_owned(), json!(value)),
+        ]);
+        info.extend(
+            self.format.as_ref().map(|format| ("image_disk_format".to_owned(), json!(format))),
+        );
+        Ok(Some(info))
+    }
+}

@@ -1,0 +1,57 @@
+#![doc = include_str!("../README.md")]
+
+mod api;
+mod dev;
+mod image;
+mod machines;
+mod node;
+mod output;
+mod progress;
+mod rack;
+
+use clap::{Parser, Subcommand};
+use rustls::crypto::ring;
+
+use crate::api::{Api, Connection};
+use crate::output::Format;
+
+/// Turns racks of bare metal into installed machines.
+#[derive(Parser)]
+#[command(version, propagate_version = true)]
+struct Arguments {
+    #[command(flatten)]
+    connection: Connection,
+    /// How answers are written.
+    #[arg(long, short, global = true, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Racks: enroll them, bring them up, see how far they are.
+    #[command(subcommand)]
+    Rack(rack::Command),
+    /// Single machines.
+    #[command(subcommand)]
+    Node(node::Command),
+    /// Starts everything here, with an emulated rack, and tells its story.
+    Dev(dev::Options),
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    // Fails only when one is installed already, and nobody else does.
+    let _ = ring::default_provider().install_default();
+    match arguments.command {
+        Command::Rack(command) => {
+            rack::run(command, &Api::connect(&arguments.connection)?, arguments.output).await
+        }
+        Command::Node(command) => {
+            node::run(command, &Api::connect(&arguments.connection)?, arguments.output).await
+        }
+        Command::Dev(options) => dev::run(&options).await,
+    }
+}

@@ -1,0 +1,253 @@
+//! `bedplate rack …`.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Subcommand, ValueEnum};
+use jiff::Timestamp;
+use rack_manifest::{Manifest, Password, Unresolved, check, read_csv, read_yaml, request};
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+use crate::image::ImageOptions;
+use crate::machines::{RackStatus, Way};
+use crate::output::{self, Format, plain};
+use crate::progress::Display;
+
+/// How often a bring-up is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// `bedplate rack …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Lists racks.
+    List,
+    /// Enrolls what a manifest describes: all of it or nothing. Doing it again changes nothing.
+    Enroll {
+        /// The manifest: .yaml, .yml or .csv.
+        manifest: PathBuf,
+        /// The rack's name, for a CSV file; the file's name unless said.
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Brings a rack's machines up, and shows how far they are. What failed before is tried again.
+    Up {
+        /// Which rack.
+        rack: String,
+        #[command(flatten)]
+        image: ImageOptions,
+        /// How far.
+        #[arg(long, value_enum)]
+        reach: Option<Reach>,
+        /// How many machines may be under way at once.
+        #[arg(long)]
+        limit: Option<NonZeroU32>,
+        /// Returns as soon as the service knows; it goes on by itself.
+        #[arg(long)]
+        detach: bool,
+    },
+    /// Begins nothing more with a rack's machines; what is under way goes on to its end.
+    Pause {
+        /// Which rack.
+        rack: String,
+    },
+    /// Shows how far a rack's machines are.
+    Status {
+        /// Which rack.
+        rack: String,
+        /// Goes on showing until every machine is settled.
+        #[arg(long)]
+        watch: bool,
+    },
+}
+
+/// How far machines are brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Reach {
+    /// Inspected.
+    Inspected,
+    /// Clean, and free to be deployed.
+    Available,
+    /// Installed.
+    Installed,
+}
+
+impl Reach {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Reach::Inspected => "inspected",
+            Reach::Available => "available",
+            Reach::Installed => "installed",
+        }
+    }
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::List => list(api, format).await,
+        Command::Enroll { manifest, name } => enroll(api, &manifest, name, format).await,
+        Command::Up { rack, image, reach, limit, detach } => {
+            let info = image.instance_info()?;
+            let reach =
+                reach.unwrap_or(if info.is_some() { Reach::Installed } else { Reach::Available });
+            ask_up(api, &rack, reach, info, limit).await?;
+            if detach { Ok(()) } else { watch(api, &rack).await }
+        }
+        Command::Pause { rack } => {
+            api.delete(&format!("/bedplate/v1/racks/{rack}/up")).await.map(drop)
+        }
+        Command::Status { rack, watch: true } => watch(api, &rack).await,
+        Command::Status { rack, watch: false } => status(api, &rack, format).await,
+    }
+}
+
+async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+    let answer = api.get("/bedplate/v1/racks").await?;
+    if format == Format::Json {
+        return output::json(&answer);
+    }
+    let text = |value: &Value| plain(value.as_str().unwrap_or(""));
+    let rows = answer["racks"].as_array().into_iter().flatten();
+    let rows = rows.map(|rack| {
+        vec![text(&rack["name"]), text(&rack["description"]), text(&rack["goal"]["reach"])]
+    });
+    output::table(&["Rack", "Description", "Goal"], rows)
+}
+
+/// Reads, checks and sends a manifest.
+pub(crate) async fn enroll(
+    api: &Api,
+    file: &Path,
+    name: Option<String>,
+    format: Format,
+) -> anyhow::Result<()> {
+    let manifest = read(file, name)?;
+    let mistakes = check(&manifest);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let asked = if mistakes.is_empty() {
+        request(&manifest, |password| resolve(password, folder))
+    } else {
+        Err(mistakes)
+    };
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(mistakes) => {
+            let lines = mistakes.iter().map(|mistake| format!("{}: {mistake}", file.display()));
+            bail!("{}\nnothing was enrolled", lines.collect::<Vec<_>>().join("\n"));
+        }
+    };
+    let answer = api.post("/bedplate/v1/racks", &asked).await?;
+    if format == Format::Json {
+        return output::json(&answer);
+    }
+    let machines = answer["machines"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let count =
+        |result: &str| machines.iter().filter(|machine| machine["result"] == result).count();
+    output::line(&format!(
+        "rack {}: {} machines enrolled, {} updated, {} unchanged",
+        asked.name,
+        count("enrolled"),
+        count("updated"),
+        count("unchanged")
+    ))
+}
+
+fn read(file: &Path, name: Option<String>) -> anyhow::Result<Manifest> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let read = match file.extension().and_then(|ending| ending.to_str()) {
+        Some("yaml" | "yml") => read_yaml(&text),
+        Some("csv") => {
+            let own = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            read_csv(&name.or(own).unwrap_or_default(), &text)
+        }
+        Some(_) | None => {
+            bail!("{}: a manifest's name ends in .yaml, .yml or .csv", file.display())
+        }
+    };
+    read.map_err(|why| anyhow::anyhow!("{}: {why}; nothing was enrolled", file.display()))
+}
+
+/// Looks a password up: files lie beside the manifest unless their path is absolute.
+fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
+    match password {
+        Password::Environment(variable) => std::env::var(variable)
+            .map_err(|_| Unresolved(format!("the environment has no {variable}"))),
+        Password::File(file) => {
+            let path = folder.join(file);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|why| Unresolved(format!("cannot read {}: {why}", path.display())))?;
+            Ok(text.lines().next().unwrap_or_default().to_owned())
+        }
+    }
+}
+
+/// Sets the rack's goal.
+pub(crate) async fn ask_up(
+    api: &Api,
+    rack: &str,
+    reach: Reach,
+    instance_info: Option<Map<String, Value>>,
+    limit: Option<NonZeroU32>,
+) -> anyhow::Result<()> {
+    let body = json!({"reach": reach.as_str(), "instance_info": instance_info.unwrap_or_default(), "limit": limit});
+    api.put(&format!("/bedplate/v1/racks/{rack}/up"), &body).await.map(drop)
+}
+
+/// Shows the rack until every machine is settled; an error if any is stuck.
+pub(crate) async fn watch(api: &Api, rack: &str) -> anyhow::Result<()> {
+    let begun = Timestamp::now();
+    let mut display = Display::fitting();
+    let settled = loop {
+        let status = fetch(api, rack).await?;
+        display.show(&status, begun)?;
+        if status.machines.iter().all(crate::machines::Machine::is_settled) {
+            break status;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    display.finish();
+    let count =
+        |way: Way| settled.machines.iter().filter(|machine| machine.way == Some(way)).count();
+    let (there, stuck, left) = (count(Way::There), count(Way::Stuck), count(Way::LeftAlone));
+    let secs = Timestamp::now().duration_since(begun).as_secs();
+    output::line(&format!(
+        "rack {rack}: {there} machines there, {stuck} stuck, {left} left alone, after {secs} s"
+    ))?;
+    for machine in settled.machines.iter().filter(|machine| machine.way == Some(Way::Stuck)) {
+        let Some(failure) = &machine.failure else { continue };
+        let told =
+            format!("{}: {}. To go on: {}.", machine.label(), failure.cause, failure.next_action);
+        output::line(&plain(&told))?;
+    }
+    if stuck > 0 {
+        bail!("{stuck} machines of rack {rack} are stuck");
+    }
+    Ok(())
+}
+
+async fn fetch(api: &Api, rack: &str) -> anyhow::Result<RackStatus> {
+    let answer = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
+    serde_json::from_value(answer).context("the API's answer cannot be read")
+}
+
+async fn status(api: &Api, rack: &str, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        return output::json(&api.get(&format!("/bedplate/v1/racks/{rack}")).await?);
+    }
+    let now = Timestamp::now();
+    let rows = fetch(api, rack).await?.machines.into_iter().map(|machine| {
+        vec![
+            machine.position.map_or(String::new(), |position| position.to_string()),
+            plain(machine.label()),
+            machine.provision_state.clone(),
+            machine.power_state.clone().unwrap_or_default(),
+            format!("{} s", now.duration_since(machine.since).as_secs()),
+            plain(&machine.doing()),
+        ]
+    });
+    output::table(&["#", "Machine", "State", "Power", "For", "What"], rows)
+}
