@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# iso.sh OUT - builds OUT/ramdisk.iso, to be booted as virtual media by BIOS and by UEFI, from OUT/kernel and OUT/ramdisk.
+#
+# It needs no network to start and no DHCP: a server writes a machine's arguments into it while it streams it (README.md).
+# UEFI goes through Debian's signed shim and GRUB to Debian's signed kernel, so Secure Boot can stay on.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$HERE/lib.sh"
+OUT=${1:?usage: iso.sh OUT}
+if [ ! -f "$OUT/ramdisk" ] || [ ! -f "$OUT/kernel" ]; then die "run build.sh $OUT first"; fi
+needs apt-get apt-cache dpkg-deb
+borrows cpio
+# programs of several packages: their own libraries first, this machine's for the rest
+for package in xorriso libisoburn1 libisofs6 libburn4 libjte2 mtools dosfstools; do
+  folder=$(unpacked "$package")
+  PATH=$PATH:$folder/usr/bin:$folder/usr/sbin:$folder/sbin
+  LIBRARIES=${LIBRARIES:+$LIBRARIES:}$folder/usr/lib/x86_64-linux-gnu
+done
+xorriso() { LD_LIBRARY_PATH=$LIBRARIES command xorriso "$@"; }
+SYSLINUX=$(unpacked syslinux-common)/usr/lib/syslinux/modules/bios
+ISOLINUX=$(unpacked isolinux)/usr/lib/ISOLINUX
+SHIM=$(unpacked shim-signed)/usr/lib/shim/shimx64.efi.signed
+# the one of Debian's own CDs: it looks for /.disk/info and reads /boot/grub/grub.cfg beside it
+GRUB=$(unpacked grub-efi-amd64-signed)/usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed
+
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+ISO=$WORK/iso
+mkdir -p "$ISO"/{.disk,boot/grub,isolinux}
+cp "$OUT/kernel" "$OUT/ramdisk" "$ISO/boot/"
+echo bedplate >"$ISO/.disk/info"
+
+# The arguments: a second archive, not packed, in which one file of 4096 bytes waits to be overwritten.
+MARKER='# bedplate arguments: 4096 bytes from here may be overwritten'
+mkdir -p "$WORK/arguments/etc/bedplate"
+{
+  printf '%s\n' "$MARKER"
+  printf '%*s' $((4096 - ${#MARKER} - 1)) ''
+} >"$WORK/arguments/etc/bedplate/arguments"
+archive "$WORK/arguments" >"$ISO/boot/arguments"
+
+KERNEL_ARGUMENTS='console=tty0 console=ttyS0,115200 quiet'
+cp "$ISOLINUX/isolinux.bin" "$SYSLINUX/ldlinux.c32" "$ISO/isolinux/"
+cat >"$ISO/isolinux/isolinux.cfg" <<CFG
+SERIAL 0 115200
+DEFAULT ramdisk
+PROMPT 0
+LABEL ramdisk
+  LINUX /boot/kernel
+  INITRD /boot/ramdisk,/boot/arguments
+  APPEND $KERNEL_ARGUMENTS
+CFG
+cat >"$ISO/boot/grub/grub.cfg" <<CFG
+set timeout=0
+menuentry ramdisk {
+  linux /boot/kernel $KERNEL_ARGUMENTS
+  initrd /boot/ramdisk /boot/arguments
+}
+CFG
+
+# El Torito's image for UEFI: a FAT file system with the loaders alone
+EFI=$ISO/boot/efi.img
+mkfs.vfat -C -i BEDB1A7E -n BEDPLATE --invariant "$EFI" 8192 >/dev/null
+export MTOOLS_SKIP_CHECK=1
+for file in "$SHIM" "$GRUB"; do cp "$file" "$WORK/"; touch -d "@$SOURCE_DATE_EPOCH" "$WORK/${file##*/}"; done
+mmd -i "$EFI" ::/EFI ::/EFI/BOOT
+mcopy -m -i "$EFI" "$WORK/${SHIM##*/}" ::/EFI/BOOT/BOOTX64.EFI
+mcopy -m -i "$EFI" "$WORK/${GRUB##*/}" ::/EFI/BOOT/grubx64.efi
+
+xorriso -as mkisofs -quiet -o "$OUT/ramdisk.iso" -V BEDPLATE -R -J \
+  --modification-date="$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S00)" --set_all_file_dates "@$SOURCE_DATE_EPOCH" \
+  -isohybrid-mbr "$ISOLINUX/isohdpfx.bin" \
+  -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table \
+  -eltorito-alt-boot -e boot/efi.img -no-emul-boot -isohybrid-gpt-basdat "$ISO"
+
+COUNT=$(grep -aoF "$MARKER" "$OUT/ramdisk.iso" | wc -l)
+[ "$COUNT" = 1 ] || die "the marker is there $COUNT times"
+OFFSET=$(grep -aboF "$MARKER" "$OUT/ramdisk.iso" | cut -d: -f1)
+say "$OUT/ramdisk.iso: $(stat -c %s "$OUT/ramdisk.iso") bytes; arguments at byte $OFFSET"
