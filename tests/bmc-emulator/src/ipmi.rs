@@ -1,0 +1,165 @@
+//! The IPMI face (IPMI 2.0, chapters 13 and 22 to 35): one datagram in, its replies out.
+
+mod cipher;
+mod command;
+mod handshake;
+mod message;
+mod packet;
+mod rmcp;
+mod session;
+
+use std::net::SocketAddr;
+
+use tokio::net::UdpSocket;
+use tracing::debug;
+
+use crate::machine::Machine;
+use crate::profile::Profile;
+
+use command::boot::BootOptions;
+use message::LanMessage;
+use packet::{Envelope, PayloadType};
+use rmcp::RmcpMessage;
+use session::Sessions;
+
+/// The largest datagram that is looked at; RMCP+ payloads are far smaller (§13.6).
+const LARGEST_DATAGRAM: usize = 1024;
+
+/// Answers RMCP datagrams on `socket` until dropped.
+pub(crate) async fn run(socket: UdpSocket, machine: Machine, profile: &'static Profile) {
+    let mut face = IpmiFace::new(machine, profile);
+    let mut datagram = [0; LARGEST_DATAGRAM];
+    let mut held = None;
+    loop {
+        // A client that went away shows as an error of the next read; the socket is well.
+        let Ok((length, from)) = socket.recv_from(&mut datagram).await else { continue };
+        if face.machine.faults().drops() {
+            continue;
+        }
+        face.machine.faults().wait().await;
+        for reply in face.handle(&datagram[..length]) {
+            deliver(&socket, &face.machine, (reply, from), &mut held).await;
+        }
+    }
+}
+
+/// Sends a reply, or what a fault makes of it.
+async fn deliver(
+    socket: &UdpSocket,
+    machine: &Machine,
+    reply: (Vec<u8>, SocketAddr),
+    held: &mut Option<(Vec<u8>, SocketAddr)>,
+) {
+    let (twice, swap) =
+        machine.faults().with(|faults| (faults.duplicate_replies, faults.reorder_replies));
+    if swap && held.is_none() {
+        *held = Some(reply);
+        return;
+    }
+    let again = twice.then(|| reply.clone());
+    for (bytes, to) in [Some(reply), again, held.take()].into_iter().flatten() {
+        if let Err(error) = socket.send_to(&bytes, to).await {
+            debug!(%error, "cannot send a reply");
+        }
+    }
+}
+
+/// One machine's RMCP+ port.
+pub(crate) struct IpmiFace {
+    machine: Machine,
+    profile: &'static Profile,
+    sessions: Sessions,
+    boot: BootOptions,
+    /// What a lost power comes back to (§28.8).
+    restore_policy: u8,
+    /// The last reservation of the SDR repository and of the event log; 0 is none.
+    sdr_reservation: u16,
+    sel_reservation: u16,
+}
+
+impl IpmiFace {
+    pub(crate) fn new(machine: Machine, profile: &'static Profile) -> IpmiFace {
+        IpmiFace {
+            machine,
+            profile,
+            sessions: Sessions::new(&profile.ipmi),
+            boot: BootOptions::default(),
+            restore_policy: 0,
+            sdr_reservation: 0,
+            sel_reservation: 0,
+        }
+    }
+
+    /// The replies to one datagram; none to what is malformed, as §13 wants it dropped silently.
+    pub(crate) fn handle(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        self.sessions.forget_stale(self.machine.faults().era());
+        match RmcpMessage::read(datagram) {
+            Some(RmcpMessage::Ping(ping)) => ping.replies(),
+            Some(RmcpMessage::Ipmi(session)) => self.ipmi(session).into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    fn ipmi(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        match Envelope::read(bytes)? {
+            Envelope::V15 { payload } => {
+                let reply = self.command_without_session(payload)?;
+                Some(packet::v15(&reply))
+            }
+            Envelope::V20 {
+                kind,
+                session: 0,
+                encrypted: false,
+                authenticated: false,
+                payload,
+                ..
+            } => {
+                let (kind, reply) = match kind {
+                    PayloadType::Ipmi => (kind, self.command_without_session(payload)?),
+                    PayloadType::OpenSessionRequest => {
+                        (PayloadType::OpenSessionResponse, self.open_session(payload)?)
+                    }
+                    PayloadType::Rakp1 => (PayloadType::Rakp2, self.rakp1(payload)?),
+                    PayloadType::Rakp3 => (PayloadType::Rakp4, self.rakp3(payload)?),
+                    PayloadType::OpenSessionResponse | PayloadType::Rakp2 | PayloadType::Rakp4 => {
+                        return None;
+                    }
+                };
+                Some(packet::v20_outside(kind, &reply))
+            }
+            // §13.6: a session with an integrity and a confidentiality algorithm uses both.
+            Envelope::V20 {
+                kind: PayloadType::Ipmi,
+                session,
+                sequence,
+                encrypted: true,
+                authenticated: true,
+                payload,
+            } => self.in_session(session, sequence, payload, bytes),
+            Envelope::V20 { .. } => None,
+        }
+    }
+
+    fn in_session(
+        &mut self,
+        id: u32,
+        sequence: u32,
+        payload: &[u8],
+        whole: &[u8],
+    ) -> Option<Vec<u8>> {
+        let request = self.sessions.unseal(id, sequence, payload, whole)?;
+        let request = LanMessage::read(&request)?;
+        let reply = self.execute(&request, Some(id));
+        let sealed = self.sessions.seal(id, &reply);
+        self.sessions.drop_closed();
+        sealed
+    }
+
+    fn command_without_session(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
+        let request = LanMessage::read(payload)?;
+        Some(self.execute(&request, None))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+
+mod boot;
+mod control;
+mod events;
+mod faults;
+mod ipmi;
+mod log;
+mod machine;
+mod profile;
+mod redfish;
+mod sensors;
+mod serve;
+mod spec;
+mod tls;
+mod web;
+
+pub use boot::{BootChoice, BootDevice, Lasting};
+pub use control::{Control, serve_control};
+pub use faults::{CompletionFault, FaultSet, Faults, ReportedPower, StatusFault};
+pub use log::{BmcLogEntry, Face, Outcome, PowerRequest, Request};
+pub use machine::{Machine, Power};
+pub use serve::{Served, ServedMachine, serve};
+pub use spec::{BmcKind, BmcSpec, DiskSpec, Firmware, InvalidMac, Mac, MachineSpec, NicSpec};

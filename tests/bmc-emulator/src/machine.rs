@@ -1,0 +1,312 @@
+//! The chassis: one machine as its BMC acts upon it and as its firmware and operating system see it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::boot::{BootChoice, BootOverride, Lasting};
+use crate::events::{EventKind, Events};
+use crate::faults::{Faults, ReportedPower};
+use crate::log::{BmcLogEntry, Face, Log, Outcome, PowerRequest, Request};
+use crate::profile::MediaDrive;
+use crate::spec::MachineSpec;
+
+/// A machine; clones are the same machine.
+#[derive(Clone, Debug)]
+pub struct Machine(Arc<Inner>);
+
+/// The power of a machine, as seen from inside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Power {
+    /// Whether it runs.
+    pub on: bool,
+    /// Counts every power-on and reset: a new one means everything in memory is gone.
+    pub generation: u64,
+    /// Whether the operating system has been asked to shut down and has not done so yet.
+    pub soft_off_requested: bool,
+}
+
+/// The request makes no sense while the machine is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotWhileOff;
+
+#[derive(Debug)]
+struct Inner {
+    spec: MachineSpec,
+    power: watch::Sender<Power>,
+    chassis: Mutex<Chassis>,
+    faults: Faults,
+}
+
+/// What is behind the machine's lock.
+#[derive(Debug, Default)]
+pub(crate) struct Chassis {
+    boot: Option<BootOverride>,
+    /// Power returns once the operating system has shut down.
+    restart_after_soft_off: bool,
+    identify: Identify,
+    /// What is in which virtual drive.
+    media: Vec<(&'static MediaDrive, Url)>,
+    pub(crate) events: Events,
+    log: Log,
+}
+
+/// The light on the machine's front.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Identify {
+    #[default]
+    Off,
+    Until(Instant),
+    On,
+}
+
+impl Machine {
+    /// A machine that is off, boots in its firmware's own order and has an empty virtual drive.
+    pub fn new(spec: MachineSpec) -> Machine {
+        let power = watch::Sender::new(Power::default());
+        Machine(Arc::new(Inner {
+            spec,
+            power,
+            chassis: Mutex::default(),
+            faults: Faults::default(),
+        }))
+    }
+
+    /// What it is made of.
+    pub fn spec(&self) -> &MachineSpec {
+        &self.0.spec
+    }
+
+    /// Its power, to be watched.
+    pub fn power(&self) -> watch::Receiver<Power> {
+        self.0.power.subscribe()
+    }
+
+    /// What firmware boots now. An override for one boot is used up by this.
+    pub fn take_boot_device(&self) -> BootChoice {
+        let mut chassis = self.chassis();
+        let found = chassis.boot_override();
+        if found.as_ref().is_some_and(|boot| boot.lasting == Lasting::Once) {
+            chassis.boot = None;
+        }
+        match found {
+            Some(boot) => {
+                BootChoice { device: Some(boot.device), mode: boot.mode, http_uri: boot.http_uri }
+            }
+            None => BootChoice { device: None, mode: None, http_uri: None },
+        }
+    }
+
+    /// The image in the virtual CD drive.
+    pub fn media(&self) -> Option<Url> {
+        self.chassis().media.iter().find(|(drive, _)| drive.is_cd()).map(|(_, image)| image.clone())
+    }
+
+    /// The operating system has switched the machine off.
+    pub fn guest_power_off(&self) {
+        let mut chassis = self.chassis();
+        if !self.power_now().on {
+            return;
+        }
+        match std::mem::take(&mut chassis.restart_after_soft_off) {
+            true => self.restart(&mut chassis),
+            false => self.switch_off(&mut chassis),
+        }
+    }
+
+    /// The operating system has restarted the machine.
+    pub fn guest_reboot(&self) {
+        let mut chassis = self.chassis();
+        if self.power_now().on {
+            self.restart(&mut chassis);
+        }
+    }
+
+    /// Every request to change the machine that its BMC has accepted or refused, oldest first.
+    pub fn log(&self) -> Vec<BmcLogEntry> {
+        self.chassis().log.entries()
+    }
+
+    /// What is wrong with its BMC.
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
+    pub(crate) fn power_now(&self) -> Power {
+        *self.0.power.borrow()
+    }
+
+    /// The power state as the BMC tells it.
+    pub(crate) fn reported_on(&self) -> bool {
+        match self.faults().with(|faults| faults.reported_power) {
+            Some(ReportedPower::On) => true,
+            Some(ReportedPower::Off) => false,
+            None => self.power_now().on,
+        }
+    }
+
+    /// Carries out a change of power, at once or when a fault says; returns how long it will take.
+    ///
+    /// What is refused is for the face to record, in the words of its protocol.
+    pub(crate) fn request_power(
+        &self,
+        face: Face,
+        request: PowerRequest,
+    ) -> Result<Duration, NotWhileOff> {
+        use PowerRequest::{Cycle, ForceRestart, Interrupt, SoftRestart};
+        let (delay, ignored) =
+            self.faults().with(|faults| (faults.power_delay, faults.ignore_power_on));
+        let on = self.power_now().on;
+
+        if !on && matches!(request, Cycle | ForceRestart | Interrupt | SoftRestart) {
+            return Err(NotWhileOff);
+        }
+        self.record(face, Request::Power(request), Outcome::Accepted);
+        self.chassis().keep_boot_override();
+        let switches_on = !on && matches!(request, PowerRequest::On | PowerRequest::PushButton);
+        match delay {
+            _ if ignored && switches_on => {}
+            None => self.apply(request),
+            Some(delay) => {
+                let machine = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    machine.apply(request);
+                });
+            }
+        }
+        Ok(delay.unwrap_or_default())
+    }
+
+    /// Imposes or lifts a boot override.
+    pub(crate) fn set_boot(&self, face: Face, boot: Option<BootOverride>) {
+        let request = boot
+            .as_ref()
+            .map_or(Request::ClearBoot, |boot| Request::Boot(boot.device, boot.lasting));
+        let mut chassis = self.chassis();
+        chassis.boot = boot;
+        chassis.log.record(face, request, Outcome::Accepted);
+    }
+
+    pub(crate) fn boot_override(&self) -> Option<BootOverride> {
+        self.chassis().boot_override()
+    }
+
+    pub(crate) fn insert_media(&self, face: Face, drive: &'static MediaDrive, image: Url) {
+        let mut chassis = self.chassis();
+        chassis.media.retain(|(other, _)| other.id != drive.id);
+        chassis.media.push((drive, image.clone()));
+        chassis.log.record(face, Request::InsertMedia(image), Outcome::Accepted);
+    }
+
+    pub(crate) fn eject_media(&self, face: Face, drive: &MediaDrive) {
+        let mut chassis = self.chassis();
+        chassis.media.retain(|(other, _)| other.id != drive.id);
+        chassis.log.record(face, Request::EjectMedia, Outcome::Accepted);
+    }
+
+    pub(crate) fn media_in(&self, drive: &MediaDrive) -> Option<Url> {
+        self.chassis()
+            .media
+            .iter()
+            .find(|(other, _)| other.id == drive.id)
+            .map(|(_, image)| image.clone())
+    }
+
+    pub(crate) fn identify(&self) -> Identify {
+        match self.chassis().identify {
+            Identify::Until(end) if end <= Instant::now() => Identify::Off,
+            lit @ (Identify::Until(_) | Identify::On | Identify::Off) => lit,
+        }
+    }
+
+    pub(crate) fn set_identify(&self, face: Face, identify: Identify) {
+        let mut chassis = self.chassis();
+        chassis.identify = identify;
+        chassis.log.record(face, Request::Identify(identify != Identify::Off), Outcome::Accepted);
+    }
+
+    pub(crate) fn clear_events(&self, face: Face) {
+        let mut chassis = self.chassis();
+        chassis.events.clear();
+        chassis.log.record(face, Request::ClearEventLog, Outcome::Accepted);
+    }
+
+    pub(crate) fn record(&self, face: Face, request: Request, outcome: Outcome) {
+        self.chassis().log.record(face, request, outcome);
+    }
+
+    pub(crate) fn chassis(&self) -> MutexGuard<'_, Chassis> {
+        self.0.chassis.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, request: PowerRequest) {
+        let mut chassis = self.chassis();
+        let on = self.power_now().on;
+        match request {
+            PowerRequest::On | PowerRequest::PushButton if !on => self.switch_on(&mut chassis),
+            PowerRequest::ForceOff if on => self.switch_off(&mut chassis),
+            PowerRequest::ForceRestart | PowerRequest::Cycle if on => self.restart(&mut chassis),
+            PowerRequest::SoftOff | PowerRequest::PushButton if on => {
+                chassis.restart_after_soft_off = false;
+                self.0.power.send_modify(|power| power.soft_off_requested = true);
+            }
+            PowerRequest::SoftRestart if on => {
+                chassis.restart_after_soft_off = true;
+                self.0.power.send_modify(|power| power.soft_off_requested = true);
+            }
+            PowerRequest::Interrupt if on => chassis.events.add(EventKind::Interrupted),
+            PowerRequest::On
+            | PowerRequest::ForceOff
+            | PowerRequest::ForceRestart
+            | PowerRequest::Cycle
+            | PowerRequest::SoftOff
+            | PowerRequest::PushButton
+            | PowerRequest::SoftRestart
+            | PowerRequest::Interrupt => {}
+        }
+    }
+
+    fn switch_on(&self, chassis: &mut Chassis) {
+        chassis.events.add(EventKind::PoweredOn);
+        self.begin_generation(chassis);
+    }
+
+    fn restart(&self, chassis: &mut Chassis) {
+        chassis.events.add(EventKind::Restarted);
+        self.begin_generation(chassis);
+    }
+
+    fn begin_generation(&self, chassis: &mut Chassis) {
+        chassis.restart_after_soft_off = false;
+        self.0.power.send_modify(|power| {
+            *power =
+                Power { on: true, generation: power.generation + 1, soft_off_requested: false };
+        });
+    }
+
+    fn switch_off(&self, chassis: &mut Chassis) {
+        chassis.restart_after_soft_off = false;
+        chassis.events.add(EventKind::PoweredOff);
+        self.0.power.send_modify(|power| {
+            *power = Power { on: false, generation: power.generation, soft_off_requested: false };
+        });
+    }
+}
+
+impl Chassis {
+    /// The override that has not lapsed.
+    fn boot_override(&mut self) -> Option<BootOverride> {
+        let now = Instant::now();
+        self.boot = self.boot.take().filter(|boot| boot.holds(now));
+        self.boot.clone()
+    }
+
+    /// A power command came in time: the override no longer lapses by itself.
+    fn keep_boot_override(&mut self) {
+        self.boot = self.boot_override().map(|boot| BootOverride { lapses_at: None, ..boot });
+    }
+}

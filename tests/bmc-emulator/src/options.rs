@@ -1,0 +1,132 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use bmc_emulator::{BmcKind, BmcSpec, DiskSpec, Firmware, Mac, MachineSpec, NicSpec};
+use clap::{Parser, ValueEnum};
+
+/// Pretend management controllers: Redfish and IPMI 2.0 faces of machines that are not there.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Options {
+    /// A YAML or JSON file with a list of machines; without it, one machine is made of the flags below.
+    #[arg(long, value_name = "FILE")]
+    machines: Option<PathBuf>,
+    /// Where to serve the control API (faults and logs); it asks for no password.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) control: Option<SocketAddr>,
+    /// Where to write the certificates of the HTTPS machines.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate: Option<PathBuf>,
+    /// How long a machine takes to shut down when asked politely.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) shutdown_millis: u64,
+    #[command(flatten)]
+    one: OneMachine,
+}
+
+/// The flags of one machine.
+#[derive(Debug, clap::Args)]
+struct OneMachine {
+    /// What the machine is called.
+    #[arg(long, default_value = "machine")]
+    name: String,
+    /// What its BMC speaks at --listen.
+    #[arg(long, value_enum, default_value_t = Kind::Redfish)]
+    kind: Kind,
+    /// Where its BMC listens.
+    #[arg(long, default_value = "127.0.0.1:8000")]
+    listen: SocketAddr,
+    /// Where a Redfish machine also answers IPMI.
+    #[arg(long)]
+    also_ipmi: Option<SocketAddr>,
+    /// Serve Redfish over HTTPS.
+    #[arg(long)]
+    tls: bool,
+    /// The account's name.
+    #[arg(long, default_value = "admin")]
+    username: String,
+    /// The account's password.
+    #[arg(long, env = "BMC_EMULATOR_PASSWORD", hide_env_values = true, default_value = "password")]
+    password: String,
+    /// Which family of BMCs it behaves like.
+    #[arg(long, default_value = "generic")]
+    profile: String,
+    /// How it boots.
+    #[arg(long, value_enum, default_value_t = Boot::Uefi)]
+    firmware: Boot,
+    /// A network card, again for each further one.
+    #[arg(long, default_value = "52:54:00:00:00:01")]
+    mac: Vec<Mac>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    Redfish,
+    Ipmi,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Boot {
+    Bios,
+    Uefi,
+}
+
+impl Options {
+    /// The machines to serve.
+    pub(crate) fn machines(&self) -> anyhow::Result<Vec<MachineSpec>> {
+        let Some(path) = &self.machines else { return Ok(vec![self.one.spec()]) };
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        // JSON is YAML too.
+        let machines: Vec<MachineSpec> = serde_saphyr::from_str(&text)
+            .with_context(|| format!("cannot understand {}", path.display()))?;
+        let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            bail!("{} names two machines {:?}", path.display(), twice[0]);
+        }
+        Ok(machines)
+    }
+}
+
+impl OneMachine {
+    fn spec(&self) -> MachineSpec {
+        MachineSpec {
+            name: self.name.clone(),
+            uuid: uuid::Uuid::new_v4(),
+            serial: "EMU0001".to_owned(),
+            manufacturer: "Bedplate".to_owned(),
+            model: "Emulated machine".to_owned(),
+            firmware: match self.firmware {
+                Boot::Bios => Firmware::Bios,
+                Boot::Uefi => Firmware::Uefi,
+            },
+            nics: self.mac.iter().map(|mac| NicSpec { mac: *mac, speed_mbps: 10_000 }).collect(),
+            disks: vec![DiskSpec {
+                name: "sda".to_owned(),
+                serial: "EMU0001-D1".to_owned(),
+                size_bytes: 480_103_981_056,
+                model: "Emulated SSD".to_owned(),
+                rotational: false,
+            }],
+            cpus: 16,
+            memory_mib: 65_536,
+            bmc: BmcSpec {
+                kind: match self.kind {
+                    Kind::Redfish => BmcKind::Redfish,
+                    Kind::Ipmi => BmcKind::Ipmi,
+                },
+                address: self.listen,
+                tls: self.tls,
+                username: self.username.clone(),
+                password: self.password.clone(),
+                profile: self.profile.clone(),
+                also_ipmi: self.also_ipmi,
+                own_certificate: false,
+            },
+        }
+    }
+}

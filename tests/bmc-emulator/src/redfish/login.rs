@@ -1,0 +1,83 @@
+//! Who may ask: Basic authentication, and sessions opened with a POST.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value};
+
+use crate::redfish::RedfishFace;
+use crate::redfish::answer::Answer;
+use crate::redfish::problem::Problem;
+use crate::redfish::resource::Resource;
+
+impl RedfishFace {
+    /// Lets a request in that carries a live token or the right password.
+    pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let text =
+            |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+        // DSP0266 §13.3.2: a token takes precedence over Basic.
+        if let Some(token) = text("x-auth-token") {
+            let live = self.sessions().use_token(token, self.machine.faults().era());
+            return if live { Ok(()) } else { Err(Problem::unauthorized()) };
+        }
+        let basic = text("authorization").and_then(decode_basic);
+        match basic {
+            Some((user, password)) if self.knows(&user, &password) => Ok(()),
+            Some(_) | None => Err(Problem::unauthorized()),
+        }
+    }
+
+    /// `POST …/Sessions`.
+    pub(crate) fn open_session(&self, form: &Map<String, Value>) -> Result<Answer, Problem> {
+        let field = |name| {
+            let value = form.get(name).ok_or_else(|| Problem::property_missing(name))?;
+            value.as_str().ok_or_else(|| Problem::property_type(name, value))
+        };
+        if !self.knows(field("UserName")?, field("Password")?) {
+            return Err(Problem::bad_login());
+        }
+        if self.machine.faults().with(|faults| faults.sessions_full) {
+            return Err(Problem::session_limit());
+        }
+        let opened = self
+            .sessions()
+            .open(self.machine.faults().era())
+            .map_err(|_| Problem::session_limit())?;
+        let resource = Resource::Session(opened.id);
+        let body = self.document(&resource).unwrap_or_default();
+        Ok(Answer::json(StatusCode::CREATED, body)
+            .with("location", resource.path(self.profile))
+            .with("x-auth-token", opened.token))
+    }
+
+    fn knows(&self, user: &str, password: &str) -> bool {
+        let bmc = &self.machine.spec().bmc;
+        let refused = self.machine.faults().with(|faults| faults.refuse_credentials);
+        !refused && user == bmc.username && password == bmc.password
+    }
+}
+
+/// RFC 7617 §2.
+fn decode_basic(header: &str) -> Option<(String, String)> {
+    let (scheme, encoded) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(BASE64_STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (user, password) = decoded.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn basic_credentials_split_at_the_first_colon() {
+        let decoded = decode_basic("basic YWRtaW46YTpi");
+        assert_eq!(decoded, Some(("admin".to_owned(), "a:b".to_owned())));
+        for bad in ["", "Basic", "Bearer YWRtaW46YQ==", "Basic %%%", "Basic YWRtaW4="] {
+            assert_eq!(decode_basic(bad), None, "{bad}");
+        }
+    }
+}

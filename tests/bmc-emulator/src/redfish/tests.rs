@@ -1,0 +1,125 @@
+//! Hostile requests, and the tree against itself.
+
+use http::header::CONTENT_TYPE;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn face(profile: &str) -> RedfishFace {
+    let spec = json!({
+        "name": "m", "uuid": "7d0c3a52-93a2-4f0b-8d5e-0c6f7a1b2c3d", "serial": "S", "manufacturer": "A",
+        "model": "M", "firmware": "uefi", "cpus": 128, "memory_mib": 524_288,
+        "nics": [{"mac": "52:54:00:00:00:01", "speed_mbps": 1000}],
+        "disks": [{"name": "sda", "serial": "D", "size_bytes": 1, "model": "M", "rotational": true}],
+        "bmc": {"kind": "redfish", "address": "127.0.0.1:0", "username": "admin", "password": "secret"},
+    });
+    RedfishFace::new(
+        Machine::new(serde_json::from_value(spec).unwrap()),
+        Profile::find(profile).unwrap(),
+    )
+}
+
+fn ask(face: &RedfishFace, method: &str, path: &str, body: &[u8]) -> Option<StatusCode> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("authorization", "Basic YWRtaW46c2VjcmV0")
+        .header("if-match", "*")
+        .header(CONTENT_TYPE, "application/json");
+    let (parts, ()) = request.body(()).ok()?.into_parts();
+    Some(face.answer(&parts, body).status)
+}
+
+const PROFILES: [&str; 4] = ["generic", "hpe-ilo", "ami-megarac", "poor"];
+
+#[test]
+fn every_path_leads_back_to_its_resource() {
+    for profile in PROFILES {
+        let face = face(profile);
+        for resource in Resource::all(&face) {
+            let found = Resource::find(&resource.path(face.profile), &face);
+            assert_eq!(
+                found,
+                resource.exists(&face).then_some(resource),
+                "{profile}: {resource:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whatever_exists_has_a_document_or_is_an_action() {
+    for profile in PROFILES {
+        let face = face(profile);
+        for resource in Resource::all(&face).filter(|resource| resource.exists(&face)) {
+            let readable = resource.methods(&face).contains(&"GET");
+            let has_document = face.document(&resource).is_some() || resource == Resource::Metadata;
+            assert_eq!(has_document, readable, "{profile}: {resource:?}");
+        }
+    }
+}
+
+#[test]
+fn large_memory_is_made_of_equal_modules() {
+    let face = face("generic");
+    assert_eq!((face.dimm_count(), face.processor_count()), (8, 2));
+}
+
+/// JSON with the names the service knows, in all the wrong places.
+fn any_form() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![
+        Just("On"),
+        Just("Boot"),
+        Just("Image"),
+        Just("ResetType"),
+        Just("Inserted"),
+        Just("SessionTimeout"),
+        Just("BootSourceOverrideTarget"),
+        Just("BootSourceOverrideEnabled"),
+        Just("Pxe"),
+        Just("Once"),
+        Just("IndicatorLED"),
+        Just("UserName"),
+        Just("http://x/y"),
+        Just(""),
+        Just("\u{0}é"),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::hash_map(word.clone().prop_map(str::to_owned), inner, 0..6)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_path_panics(path in "/redfish(/[!-~]{0,12}){0,6}", method in "GET|POST|PATCH|DELETE|PUT") {
+        ask(&face("generic"), &method, &path, b"{}");
+    }
+
+    #[test]
+    fn no_body_panics_and_none_is_a_server_error(which in 0usize..64, profile in 0usize..4, form in any_form()) {
+        let face = face(PROFILES[profile]);
+        let writable: Vec<Resource> = Resource::all(&face)
+            .filter(|resource| resource.exists(&face) && resource.methods(&face).iter().any(|method| *method == "POST" || *method == "PATCH"))
+            .collect();
+        let resource = writable[which % writable.len()];
+        let method = if resource.methods(&face).contains(&"POST") { "POST" } else { "PATCH" };
+        let status = ask(&face, method, &resource.path(face.profile), form.to_string().as_bytes()).unwrap();
+        prop_assert!(!status.is_server_error(), "{resource:?} {form}: {status}");
+    }
+
+    #[test]
+    fn no_bytes_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        ask(&face("generic"), "PATCH", "/redfish/v1/Systems/1", &body);
+    }
+}

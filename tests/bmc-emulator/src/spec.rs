@@ -1,0 +1,212 @@
+//! What a pretend machine is made of, as a file of machines says it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// One machine and the BMC that looks after it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSpec {
+    /// What the machine is called, here and on the control API.
+    pub name: String,
+    /// The SMBIOS UUID.
+    pub uuid: Uuid,
+    /// The chassis' serial number.
+    pub serial: String,
+    /// Who made it.
+    pub manufacturer: String,
+    /// What they sell it as.
+    pub model: String,
+    /// How it boots.
+    pub firmware: Firmware,
+    /// Its network cards, in slot order.
+    #[serde(default)]
+    pub nics: Vec<NicSpec>,
+    /// Its disks, in bay order.
+    #[serde(default)]
+    pub disks: Vec<DiskSpec>,
+    /// How many logical processors an operating system would count.
+    pub cpus: u32,
+    /// How much memory is fitted.
+    pub memory_mib: u64,
+    /// The management controller.
+    pub bmc: BmcSpec,
+}
+
+/// The kind of firmware a machine boots with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Firmware {
+    /// PC-compatible ("legacy") boot.
+    Bios,
+    /// UEFI.
+    Uefi,
+}
+
+/// One network port of a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicSpec {
+    /// Its burnt-in address.
+    pub mac: Mac,
+    /// Its link speed.
+    pub speed_mbps: u32,
+}
+
+/// One disk of a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskSpec {
+    /// What the operating system calls it, such as `sda`.
+    pub name: String,
+    /// Its serial number.
+    pub serial: String,
+    /// Its capacity.
+    pub size_bytes: u64,
+    /// What its maker sells it as.
+    pub model: String,
+    /// Whether it has platters.
+    pub rotational: bool,
+}
+
+/// The management controller of a machine: what it speaks, where, and to whom.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BmcSpec {
+    /// The protocol at `address`.
+    pub kind: BmcKind,
+    /// Where it listens; port 0 takes any free one.
+    pub address: SocketAddr,
+    /// Whether Redfish is served over HTTPS. IPMI ignores it.
+    #[serde(default)]
+    pub tls: bool,
+    /// The one account's name; at most 16 bytes where IPMI is spoken.
+    pub username: String,
+    /// The one account's password; at most 20 bytes where IPMI is spoken.
+    pub password: String,
+    /// Which of `profiles/*.yaml` it behaves like.
+    #[serde(default = "generic")]
+    pub profile: String,
+    /// Where a Redfish machine also answers IPMI, if it does.
+    #[serde(default)]
+    pub also_ipmi: Option<SocketAddr>,
+    /// Whether it has a certificate of its own instead of the one all machines of a process share.
+    #[serde(default)]
+    pub own_certificate: bool,
+}
+
+/// What a management controller speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BmcKind {
+    /// Redfish (DSP0266) over HTTP or HTTPS.
+    Redfish,
+    /// IPMI 2.0 over RMCP+.
+    Ipmi,
+}
+
+/// A network card's burnt-in address, written `52:54:00:12:34:56`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Mac(pub [u8; 6]);
+
+/// The text is not six hexadecimal bytes with colons between them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{raw:?} is not a MAC address such as 52:54:00:12:34:56")]
+pub struct InvalidMac {
+    raw: String,
+}
+
+impl FromStr for Mac {
+    type Err = InvalidMac;
+
+    fn from_str(raw: &str) -> Result<Mac, InvalidMac> {
+        let invalid = || InvalidMac { raw: raw.chars().take(64).collect() };
+        let mut octets = [0; 6];
+        let mut parts = raw.split(':');
+        for octet in &mut octets {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or_else(invalid)?;
+            *octet = u8::from_str_radix(part, 16).map_err(|_| invalid())?;
+        }
+        if parts.next().is_some() { Err(invalid()) } else { Ok(Mac(octets)) }
+    }
+}
+
+impl TryFrom<String> for Mac {
+    type Error = InvalidMac;
+
+    fn try_from(raw: String) -> Result<Mac, InvalidMac> {
+        raw.parse()
+    }
+}
+
+impl From<Mac> for String {
+    fn from(mac: Mac) -> String {
+        mac.to_string()
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Debug for BmcSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BmcSpec")
+            .field("kind", &self.kind)
+            .field("address", &self.address)
+            .field("tls", &self.tls)
+            .field("username", &self.username)
+            .field("profile", &self.profile)
+            .field("also_ipmi", &self.also_ipmi)
+            .field("own_certificate", &self.own_certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+fn generic() -> String {
+    "generic".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mac_is_six_bytes_with_colons() {
+        assert_eq!("52:54:00:AB:cd:01".parse::<Mac>().unwrap().to_string(), "52:54:00:ab:cd:01");
+        for bad in [
+            "",
+            "52:54:00:ab:cd",
+            "52:54:00:ab:cd:01:02",
+            "5:254:00:ab:cd:01",
+            "52-54-00-ab-cd-01",
+            "+2:54:00:ab:cd:0g",
+        ] {
+            assert!(bad.parse::<Mac>().is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_printed() {
+        let spec: BmcSpec = serde_json::from_value(serde_json::json!({
+            "kind": "redfish", "address": "127.0.0.1:0", "username": "admin", "password": "hunter2"
+        }))
+        .unwrap();
+        assert_eq!(spec.profile, "generic");
+        assert!(!format!("{spec:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,30 @@
+//! The guest of a machine nobody boots: it takes the boot device at each start and shuts down when asked.
+
+use std::time::Duration;
+
+use bmc_emulator::Machine;
+use tracing::info;
+
+/// Plays firmware and operating system of `machine`, which takes `shutdown` to switch itself off.
+pub(crate) async fn run(machine: Machine, shutdown: Duration) {
+    let mut power = machine.power();
+    let mut booted = 0;
+    loop {
+        let now = *power.borrow_and_update();
+        if now.on && now.generation != booted {
+            booted = now.generation;
+            let name = &machine.spec().name;
+            // Taken outside the log line, which is skipped where nobody listens.
+            let device = machine.take_boot_device().device;
+            info!(machine.name = name, "machine {name} boots {device:?}");
+        }
+        if now.soft_off_requested {
+            tokio::time::sleep(shutdown).await;
+            machine.guest_power_off();
+        }
+        // The machine outlives its guest, so this only fails when the program ends.
+        if power.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Certificates: one for the machines of a process, or one of its own for a machine that asks.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, KeyPair, SanType};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// How many addresses go into one certificate: a TLS certificate message has 64 KiB, and each client reads all of it.
+pub(crate) const ADDRESSES_EACH: usize = 256;
+
+/// A certificate that is in use.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) pem: Arc<str>,
+    pub(crate) acceptor: TlsAcceptor,
+}
+
+impl Identity {
+    /// A fresh self-signed certificate for `addresses` and `localhost`.
+    pub(crate) fn for_addresses(addresses: &BTreeSet<IpAddr>) -> io::Result<Identity> {
+        let key = KeyPair::generate().map_err(io::Error::other)?;
+        let mut params =
+            CertificateParams::new(["localhost".to_owned()]).map_err(io::Error::other)?;
+        params.subject_alt_names.extend(addresses.iter().copied().map(SanType::IpAddress));
+        let certificate = params.self_signed(&key).map_err(io::Error::other)?;
+
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .map_err(io::Error::other)?
+                .with_no_client_auth()
+                .with_single_cert(vec![certificate.der().clone()], key)
+                .map_err(io::Error::other)?;
+        Ok(Identity {
+            pem: certificate.pem().into(),
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+        })
+    }
+}

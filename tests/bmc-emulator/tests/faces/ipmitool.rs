@@ -1,0 +1,290 @@
+//! ipmitool, which shares no code with us, drives a machine with both cipher suites.
+
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use bmc_emulator::{
+    BmcKind, BootDevice, CompletionFault, FaultSet, Machine, PowerRequest, Request, Served, serve,
+};
+use tokio::net::UdpSocket;
+
+use crate::rack::{PASSWORD, USER, spec};
+
+/// One IPMI machine that is served.
+struct Bench {
+    machine: Machine,
+    port: u16,
+    _served: Served,
+}
+
+impl Bench {
+    async fn start() -> Bench {
+        Bench::with_profile("generic").await
+    }
+
+    async fn with_profile(profile: &str) -> Bench {
+        let machine = Machine::new(spec("r1u8", BmcKind::Ipmi, profile));
+        let served = serve(vec![machine.clone()]).await.unwrap();
+        Bench { machine, port: served.machines[0].ipmi.unwrap().port(), _served: served }
+    }
+
+    async fn ipmitool(&self, suite: &str, arguments: &str) -> Output {
+        self.ipmitool_as(PASSWORD, suite, arguments).await
+    }
+
+    async fn ipmitool_as(&self, password: &str, suite: &str, arguments: &str) -> Output {
+        let mut command = Command::new("ipmitool");
+        command.args(["-I", "lanplus", "-H", "127.0.0.1", "-U", USER, "-P", password, "-C", suite]);
+        command
+            .args(["-N", "1", "-R", "2", "-p", &self.port.to_string()])
+            .args(arguments.split(' '));
+        tokio::task::spawn_blocking(move || command.output())
+            .await
+            .unwrap()
+            .expect("ipmitool runs; it is in Debian's package `ipmitool`")
+    }
+
+    /// What ipmitool says, which must succeed.
+    async fn says(&self, suite: &str, arguments: &str) -> String {
+        let output = self.ipmitool(suite, arguments).await;
+        let (out, err) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "ipmitool -C {suite} {arguments}\n{out}\n{err}");
+        out.into_owned()
+    }
+}
+
+#[tokio::test]
+async fn power_is_driven_with_both_suites() {
+    for suite in ["3", "17"] {
+        let bench = Bench::start().await;
+        assert_eq!(bench.says(suite, "power status").await, "Chassis Power is off\n");
+        bench.says(suite, "power on").await;
+        assert_eq!(bench.says(suite, "power status").await, "Chassis Power is on\n");
+        bench.says(suite, "power reset").await;
+        bench.says(suite, "power cycle").await;
+        assert_eq!(bench.machine.power().borrow().generation, 3);
+        bench.says(suite, "power soft").await;
+        assert!(bench.machine.power().borrow().soft_off_requested);
+        bench.machine.guest_power_off();
+        assert_eq!(bench.says(suite, "power status").await, "Chassis Power is off\n");
+        bench.says(suite, "power on").await;
+        bench.says(suite, "power off").await;
+        assert!(!bench.machine.power().borrow().on);
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_is_off_cannot_be_reset() {
+    let bench = Bench::start().await;
+    let output = bench.ipmitool("17", "power reset").await;
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("Command not supported in present state"), "{said}");
+}
+
+#[tokio::test]
+async fn the_boot_device_holds_for_one_boot() {
+    let bench = Bench::start().await;
+    bench.says("17", "chassis bootdev pxe options=efiboot").await;
+    let told = bench.says("3", "chassis bootparam get 5").await;
+    assert!(told.contains("Boot Flag Valid"), "{told}");
+    assert!(told.contains("Options apply to only next boot"), "{told}");
+    assert!(told.contains("BIOS EFI boot"), "{told}");
+    assert!(told.contains("Force PXE"), "{told}");
+
+    bench.says("17", "power on").await;
+    assert_eq!(bench.machine.take_boot_device().device, Some(BootDevice::Pxe));
+    assert_eq!(bench.machine.take_boot_device().device, None);
+    let told = bench.says("3", "chassis bootparam get 5").await;
+    assert!(told.contains("Boot Flag Invalid"), "{told}");
+}
+
+#[tokio::test]
+async fn a_persistent_boot_device_holds() {
+    let bench = Bench::start().await;
+    bench.says("17", "chassis bootdev disk options=persistent").await;
+    bench.machine.take_boot_device();
+    assert_eq!(bench.machine.take_boot_device().device, Some(BootDevice::Disk));
+    let told = bench.says("17", "chassis bootparam get 5").await;
+    assert!(told.contains("Options apply to all future boots"), "{told}");
+    assert!(told.contains("BIOS PC Compatible (legacy) boot"), "{told}");
+    bench.says("17", "chassis bootdev none").await;
+    assert_eq!(bench.machine.take_boot_device().device, None);
+}
+
+#[tokio::test]
+async fn the_bmc_says_what_it_is() {
+    let bench = Bench::with_profile("supermicro").await;
+    let told = bench.says("17", "mc info").await;
+    for line in [
+        "IPMI Version              : 2.0",
+        "Firmware Revision         : 1.04",
+        "Manufacturer ID           : 10876",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+    let told = bench.says("17", "mc guid").await;
+    assert!(told.contains("7d0c3a52-93a2-4f0b-8d5e-0c6f7a1b2c3d"), "{told}");
+    bench.says("17", "mc selftest").await;
+    let told = bench.says("17", "chassis status").await;
+    assert!(told.contains("System Power         : off"), "{told}");
+    let told = bench.says("17", "lan print 1").await;
+    assert!(told.contains("RMCP+ Cipher Suites     : 3,17"), "{told}");
+    let told = bench.says("17", "channel getciphers ipmi 1").await;
+    assert!(told.contains("17") && told.contains("hmac_sha256"), "{told}");
+    let told = bench.says("17", "user list 1").await;
+    assert!(told.contains(USER), "{told}");
+}
+
+#[tokio::test]
+async fn inventory_and_sensors_are_read() {
+    for suite in ["3", "17"] {
+        let bench = Bench::start().await;
+        let told = bench.says(suite, "fru print 0").await;
+        for line in [
+            " Product Manufacturer  : Acme",
+            " Product Name          : Roadrunner 2U",
+            " Product Serial        : SN-0001",
+            " Chassis Serial        : SN-0001",
+            " Board Serial          : SN-0001",
+        ] {
+            assert!(told.contains(line), "{line}\n{told}");
+        }
+        let told = bench.says(suite, "sdr list").await;
+        assert!(told.contains("Inlet Temp       | 22 degrees C      | ok"), "{told}");
+        assert!(told.contains("Fan1             | no reading        | ns"), "{told}");
+
+        bench.says(suite, "power on").await;
+        let told = bench.says(suite, "sdr list").await;
+        assert!(told.contains("Fan1             | 5400 RPM          | ok"), "{told}");
+        assert!(told.contains("12V              | 12.06 Volts       | ok"), "{told}");
+        assert!(told.contains("Power Usage      | 212 Watts         | ok"), "{told}");
+        let told = bench.says(suite, "sensor get 12V").await;
+        assert!(told.contains("Upper Critical        : 13.200"), "{told}");
+        assert!(told.contains("Lower Critical        : 10.800"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_event_log_is_read_and_cleared() {
+    let bench = Bench::start().await;
+    let told = bench.says("17", "sel list").await;
+    assert!(told.is_empty(), "{told}");
+    bench.says("17", "power on").await;
+    bench.says("17", "power off").await;
+    let told = bench.says("17", "sel list").await;
+    assert!(told.contains("S0/G0: working"), "{told}");
+    assert!(told.contains("S5/G2: soft-off"), "{told}");
+
+    bench.says("17", "sel clear").await;
+    let told = bench.says("17", "sel list").await;
+    assert!(told.contains("Log area reset/cleared"), "{told}");
+    assert!(!told.contains("S0/G0"), "{told}");
+}
+
+#[tokio::test]
+async fn the_light_is_lit() {
+    let bench = Bench::start().await;
+    bench.says("17", "chassis identify force").await;
+    bench.says("17", "chassis identify 0").await;
+    let asked: Vec<Request> = bench.machine.log().into_iter().map(|entry| entry.request).collect();
+    assert_eq!(asked, [Request::Identify(true), Request::Identify(false)]);
+}
+
+#[tokio::test]
+async fn a_wrong_password_opens_nothing() {
+    for suite in ["3", "17"] {
+        let bench = Bench::start().await;
+        let output = bench.ipmitool_as("wrong", suite, "power on").await;
+        assert!(!output.status.success());
+        assert!(!bench.machine.power().borrow().on);
+        assert_eq!(bench.machine.log(), []);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_suite_is_refused() {
+    let bench = Bench::start().await;
+    let output = bench.ipmitool("1", "power status").await;
+    assert!(!output.status.success());
+    let output = bench.ipmitool("0", "power status").await;
+    assert!(!output.status.success());
+}
+
+#[tokio::test]
+async fn sessions_are_closed_behind_every_command() {
+    // Two slots: sessions that stay open would fill them.
+    let bench = Bench::with_profile("poor").await;
+    for _ in 0..6 {
+        bench.says("17", "power status").await;
+    }
+}
+
+#[tokio::test]
+async fn a_user_may_not_switch_power() {
+    let bench = Bench::start().await;
+    let output = bench.ipmitool("17", "-L USER power on").await;
+    assert!(!output.status.success());
+    assert!(!bench.machine.power().borrow().on);
+    let asked: Vec<Request> = bench.machine.log().into_iter().map(|entry| entry.request).collect();
+    assert_eq!(asked, [Request::Other("Chassis Control".to_owned())]);
+    bench.says("17", "-L OPERATOR power on").await;
+    let asked = bench.machine.log().pop().unwrap().request;
+    assert_eq!(asked, Request::Power(PowerRequest::On));
+}
+
+#[tokio::test]
+async fn doubled_replies_are_survived() {
+    let bench = Bench::start().await;
+    bench.machine.faults().update(|faults| faults.duplicate_replies = true);
+    bench.says("17", "power on").await;
+    bench.machine.faults().clear();
+    bench.says("17", "power status").await;
+}
+
+#[tokio::test]
+async fn replies_are_dropped_doubled_and_swapped() {
+    // ASF presence pings; byte 9 is a tag the pong gives back.
+    let ping = |tag| [6, 0, 0xFF, 6, 0, 0, 0x11, 0xBE, 0x80, tag, 0, 0];
+    let bench = Bench::start().await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(("127.0.0.1", bench.port)).await.unwrap();
+    let next_tag = async || {
+        let mut pong = [0; 64];
+        let received = tokio::time::timeout(Duration::from_secs(5), socket.recv(&mut pong)).await;
+        assert_eq!(received.expect("a pong").unwrap(), 28);
+        pong[9]
+    };
+
+    bench.machine.faults().update(|faults| faults.reorder_replies = true);
+    socket.send(&ping(1)).await.unwrap();
+    socket.send(&ping(2)).await.unwrap();
+    assert_eq!([next_tag().await, next_tag().await], [2, 1]);
+
+    bench.machine.faults().set(FaultSet { duplicate_replies: true, ..FaultSet::default() });
+    socket.send(&ping(3)).await.unwrap();
+    assert_eq!([next_tag().await, next_tag().await], [3, 3]);
+
+    bench.machine.faults().set(FaultSet { drop: true, ..FaultSet::default() });
+    socket.send(&ping(4)).await.unwrap();
+    let silence = tokio::time::timeout(Duration::from_millis(200), next_tag()).await;
+    assert!(silence.is_err());
+    bench.machine.faults().clear();
+    socket.send(&ping(5)).await.unwrap();
+    assert_eq!(next_tag().await, 5);
+}
+
+#[tokio::test]
+async fn a_busy_bmc_says_so_as_often_as_it_is_told() {
+    let bench = Bench::start().await;
+    let busy =
+        CompletionFault { code: 0xC0, net_fn: Some(0x00), command: Some(0x02), times: Some(1) };
+    bench.machine.faults().set(FaultSet { completion: vec![busy], ..FaultSet::default() });
+    let output = bench.ipmitool("17", "power on").await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("Node busy"), "{said}");
+    assert!(!bench.machine.power().borrow().on);
+    bench.says("17", "power on").await;
+    assert!(bench.machine.power().borrow().on);
+}
