@@ -1,0 +1,61 @@
+//! The ramdisk: what runs on a machine once a kernel was handed the control.
+
+mod commands;
+mod identity;
+mod inventory;
+mod light;
+mod parameters;
+mod program;
+mod steps;
+mod write;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+
+use crate::event::{BootSource, Event, Stage};
+use crate::firmware::Handover;
+use crate::machine::Machine;
+use crate::rack::World;
+
+use parameters::Parameters;
+
+/// The agent a machine's ramdisk holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentKind {
+    /// The emulator's own, which remembers what it would write.
+    Light,
+    /// A program that takes `--root FOLDER --listen ADDRESS:PORT`, run as a child; the disks are files below that folder.
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// The folder of this machine.
+        folder: PathBuf,
+    },
+}
+
+/// Runs the ramdisk, for as long as there is power.
+pub(crate) async fn run(
+    machine: &Machine,
+    world: &World,
+    source: BootSource,
+    handover: Handover,
+) -> Infallible {
+    machine.tell(Event::KernelRuns(handover.kernel_bytes, handover.ramdisk_bytes));
+    if handover.ramdisk_bytes == 0 {
+        return machine.hang("the kernel has no ramdisk").await;
+    }
+    tokio::time::sleep(world.pace.kernel()).await;
+    machine.now(Stage::Ramdisk(source));
+    if machine.faults().never_call_back {
+        return machine.hang("the ramdisk's agent does not start").await;
+    }
+    match machine.agent() {
+        AgentKind::Light => match Parameters::parse(&handover.command_line) {
+            Ok(parameters) => light::run(machine, world, source, parameters).await,
+            Err(why) => machine.hang(&why).await,
+        },
+        AgentKind::Program { path, folder } => {
+            program::run(machine, path, folder, &handover.command_line).await
+        }
+    }
+}

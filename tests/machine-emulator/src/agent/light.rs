@@ -1,0 +1,193 @@
+//! The emulator's own agent: looks its node up, reports, and serves its API, all for as long as there is power.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use url::Url;
+
+use super::commands::{Asked, Commands};
+use super::identity::Identity;
+use super::inventory;
+use super::parameters::Parameters;
+use super::steps;
+use crate::event::{BootSource, Event};
+use crate::firmware::chain;
+use crate::http as web;
+use crate::machine::Machine;
+use crate::rack::World;
+
+/// What agents speak at most; see ironic-python-agent's `ironic_api_client.py`.
+const API_VERSION: &str = "1.68";
+/// How often an inventory is posted before the agent gives up.
+const INSPECTION_TRIES: u32 = 5;
+/// After an error; ironic-python-agent takes 5 to 10 seconds.
+const PAUSE: Duration = Duration::from_secs(5);
+const LEAST_PAUSE: Duration = Duration::from_millis(200);
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the conductor said of the node.
+struct Node {
+    uuid: String,
+    heartbeat_every: Duration,
+}
+
+/// Runs the agent.
+pub(super) async fn run(
+    machine: &Machine,
+    world: &World,
+    source: BootSource,
+    parameters: Parameters,
+) -> Infallible {
+    let agent = Agent { machine, world, parameters };
+    if let Err(why) = agent.inspect().await {
+        return machine.hang(&why).await;
+    }
+    if agent.parameters.token.is_empty() {
+        return machine.hang(&format!("nothing more to do after {source}")).await;
+    }
+    let node = agent.find_node().await;
+    match agent.serve(node).await {
+        Ok(never) => never,
+        Err(error) => machine.hang(&format!("the agent cannot listen: {error}")).await,
+    }
+}
+
+struct Agent<'a> {
+    machine: &'a Machine,
+    world: &'a World,
+    parameters: Parameters,
+}
+
+impl Agent<'_> {
+    /// Posts the inventory, if that was asked for.
+    async fn inspect(&self) -> Result<(), String> {
+        let Some(url) = &self.parameters.inspection else { return Ok(()) };
+        let report = inventory::report(self.machine, self.parameters.boot_mac.as_deref());
+        let mut why = String::new();
+        for _ in 0..INSPECTION_TRIES {
+            let sent = self.world.http.post(url.clone()).json(&report).timeout(PATIENCE).send();
+            why = match sent.await {
+                Ok(answer) if answer.status().is_success() => {
+                    self.machine.tell(Event::SentInventory);
+                    return Ok(());
+                }
+                Ok(answer) if answer.status() == 409 || answer.status().is_server_error() => {
+                    format!("the inventory is answered with {}", answer.status())
+                }
+                Ok(answer) => return Err(format!("the inventory is refused: {}", answer.status())),
+                Err(error) => chain(&error.without_url()),
+            };
+            self.pause().await;
+        }
+        Err(why)
+    }
+
+    /// Asks which node this machine is, until told.
+    async fn find_node(&self) -> Node {
+        let macs: Vec<String> =
+            self.machine.spec().nics.iter().map(|nic| nic.mac.to_string()).collect();
+        let mut url = self.url("v1/lookup");
+        url.query_pairs_mut().append_pair("addresses", &macs.join(","));
+        loop {
+            let asked = self.world.http.get(url.clone()).timeout(PATIENCE).send().await;
+            if let Ok(answer) = asked
+                && answer.status().is_success()
+                && let Ok(body) = answer.json::<Value>().await
+                && let Some(uuid) = body.pointer("/node/uuid").and_then(Value::as_str)
+            {
+                let timeout = body.pointer("/config/heartbeat_timeout").and_then(Value::as_u64);
+                // ironic-python-agent draws a number from 0.3 to 0.6 each time.
+                let every = Duration::from_secs(timeout.unwrap_or(300)).mul_f64(0.45);
+                return Node { uuid: uuid.to_owned(), heartbeat_every: every.max(LEAST_PAUSE) };
+            }
+            self.pause().await;
+        }
+    }
+
+    /// Serves the API, reports, and carries out what is asked, until the machine ends.
+    async fn serve(&self, node: Node) -> std::io::Result<Infallible> {
+        let address = Ipv4Addr::LOCALHOST;
+        let listener = TcpListener::bind((address, 0)).await?;
+        let at = listener.local_addr()?;
+        let identity = Identity::for_address(address)?;
+        let (jobs, asked) = mpsc::channel(1);
+        let commands =
+            Arc::new(Commands::new(self.machine.clone(), self.parameters.token.clone(), jobs));
+        let api = commands.clone();
+        let server = web::run(listener, Some(identity.acceptor.clone()), move |request| {
+            let api = api.clone();
+            async move { api.answer(request).await }
+        });
+        tokio::join!(
+            server,
+            self.heartbeats(&node, at, &identity, &commands),
+            self.work(&commands, asked)
+        );
+        std::future::pending().await
+    }
+
+    /// Reports: at once, every so often, and whenever a command has ended.
+    async fn heartbeats(
+        &self,
+        node: &Node,
+        at: SocketAddr,
+        identity: &Identity,
+        commands: &Commands,
+    ) {
+        let url = self.url(&format!("v1/heartbeat/{}", node.uuid));
+        let body = json!({
+            "callback_url": format!("https://{at}"), "agent_token": self.parameters.token,
+            "agent_version": "11.0.0", "agent_verify_ca": identity.pem,
+        });
+        let mut told = false;
+        loop {
+            let mut rest = node.heartbeat_every;
+            if !self.machine.faults().agent_is_silent {
+                let request = self.world.http.post(url.clone()).json(&body);
+                let request = request.header("X-OpenStack-Ironic-API-Version", API_VERSION);
+                match request.timeout(PATIENCE).send().await {
+                    Ok(answer) if answer.status() == StatusCode::ACCEPTED => {
+                        if !told {
+                            self.machine.tell(Event::Heartbeat);
+                            told = true;
+                        }
+                    }
+                    Ok(_) | Err(_) => rest = self.world.pace.of(PAUSE).max(LEAST_PAUSE),
+                }
+            }
+            // Elapsed or rung: either way it is time.
+            let _ = tokio::time::timeout(rest, commands.wait_for_an_end()).await;
+        }
+    }
+
+    /// Carries out what is asked, one after the other.
+    async fn work(&self, commands: &Commands, mut asked: mpsc::Receiver<Asked>) {
+        while let Some(asked) = asked.recv().await {
+            let done = steps::run(self.machine, self.world, &asked, commands).await;
+            let ending = done.as_ref().ok().and_then(|done| done.ending);
+            commands.end(&asked.id, done);
+            if let Some(ending) = ending {
+                // The answer has to leave first; systems take some time to end, too.
+                tokio::time::sleep(self.world.pace.of(PAUSE).max(LEAST_PAUSE)).await;
+                ending.take_effect(self.machine);
+            }
+        }
+    }
+
+    fn url(&self, path: &str) -> Url {
+        let base = self.parameters.api.as_str().trim_end_matches('/');
+        // A base that is a URL stays one with a path of letters appended.
+        Url::parse(&format!("{base}/{path}")).unwrap_or_else(|_| self.parameters.api.clone())
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(self.world.pace.of(PAUSE).max(LEAST_PAUSE)).await;
+    }
+}

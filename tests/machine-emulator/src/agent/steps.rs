@@ -1,0 +1,146 @@
+//! What each command does to the machine.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::commands::{Asked, Commands};
+use super::write;
+use crate::disk::Content;
+use crate::event::Event;
+use crate::machine::Machine;
+use crate::rack::World;
+
+/// How a command ended well.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) result: Value,
+    pub(super) ending: Option<Ending>,
+}
+
+/// How the machine ends after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    PowerOff,
+    Reboot,
+}
+
+/// Why a command failed, in the protocol's form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Failure {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) code: u16,
+    pub(super) message: String,
+    pub(super) details: String,
+}
+
+impl Failure {
+    pub(super) fn new(kind: &'static str, details: impl Into<String>) -> Failure {
+        let details = details.into();
+        let message = details.split('.').next().unwrap_or_default().to_owned();
+        Failure { kind, code: 500, message, details }
+    }
+}
+
+impl Ending {
+    pub(super) fn take_effect(self, machine: &Machine) {
+        match self {
+            Ending::PowerOff => machine.chassis().guest_power_off(),
+            Ending::Reboot => machine.chassis().guest_reboot(),
+        }
+    }
+}
+
+/// Carries out what is asked.
+pub(super) async fn run(
+    machine: &Machine,
+    world: &World,
+    asked: &Asked,
+    commands: &Commands,
+) -> Result<Done, Failure> {
+    let step = asked.params.get("step").and_then(|step| step.get("step")).and_then(Value::as_str);
+    let doing = step.unwrap_or(asked.name.rsplit('.').next().unwrap_or_default()).to_owned();
+    machine.tell(Event::Begins(doing.clone()));
+    misbehave(machine, &doing).await?;
+    let done = match (&*asked.name, &*doing) {
+        ("clean.get_clean_steps", _) => {
+            let steps = ["erase_devices_metadata", "erase_devices"].map(described);
+            Ok(json!({"clean_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
+        }
+        ("deploy.get_deploy_steps", _) => {
+            let steps = [described("write_image")];
+            Ok(json!({"deploy_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
+        }
+        ("clean.execute_clean_step", "erase_devices_metadata" | "erase_devices") => {
+            Ok(json!({"clean_result": erase(machine), "clean_step": asked.params.get("step")}))
+        }
+        ("deploy.execute_deploy_step", "write_image") => {
+            let empty = Map::new();
+            let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
+            let arguments = of(asked.params.get("step").and_then(|step| step.get("args")));
+            let properties = of(asked.params.get("node").and_then(|node| node.get("properties")));
+            let hints = of(properties.as_ref().and_then(|all| all.get("root_device")));
+            let arguments = arguments.unwrap_or_else(|| empty.clone());
+            let told = |progress| commands.progress(&asked.id, progress);
+            let written =
+                write::image(machine, world, &arguments, &hints.unwrap_or(empty), told).await;
+            written.map(|disk| {
+                json!({"deploy_result": {"disk": disk}, "deploy_step": asked.params.get("step")})
+            })
+        }
+        ("image.install_bootloader" | "standby.sync", _) => Ok(Value::Null),
+        ("standby.get_partition_uuids", _) => Ok(json!({})),
+        ("standby.power_off" | "standby.run_image", _) => Ok(Value::Null),
+        ("log.collect_system_logs", _) => Ok(json!({"system_logs": ""})),
+        _ => Err(Failure::new("CommandNotFound", format!("There is no command {}.", asked.name))),
+    };
+    let ending = match &*asked.name {
+        "standby.power_off" => Some(Ending::PowerOff),
+        "standby.run_image" => Some(Ending::Reboot),
+        _ => None,
+    };
+    match &done {
+        Ok(_) => machine.tell(Event::Did(doing)),
+        Err(failure) => machine.tell(Event::Failed(doing, failure.details.clone())),
+    }
+    done.map(|result| Done { result, ending })
+}
+
+/// Does what the machine's faults say of this step.
+async fn misbehave(machine: &Machine, doing: &str) -> Result<(), Failure> {
+    let mut reboots = false;
+    machine.misbehave(|faults| {
+        reboots = faults.reboot_in_step.as_deref() == Some(doing);
+        if reboots {
+            faults.reboot_in_step = None;
+        }
+    });
+    if reboots {
+        machine.chassis().guest_reboot();
+        return std::future::pending().await;
+    }
+    if machine.faults().fail_step.as_deref() == Some(doing) {
+        let failure =
+            Failure::new("EmulatedError", format!("The emulator was told to fail {doing}."));
+        machine.tell(Event::Failed(doing.to_owned(), failure.details.clone()));
+        return Err(failure);
+    }
+    Ok(())
+}
+
+fn described(step: &str) -> Value {
+    json!({
+        "step": step, "priority": 10, "interface": "deploy", "reboot_requested": false,
+        "abortable": true, "argsinfo": null,
+    })
+}
+
+/// Erases every disk; tells what was erased.
+fn erase(machine: &Machine) -> Vec<Value> {
+    let mut disks = machine.lock_disks();
+    let erase = |disk: &mut crate::disk::Disk| {
+        disk.set(Content::Blank);
+        json!({"name": format!("/dev/{}", disk.spec.name), "serial": disk.spec.serial, "method": "emulated"})
+    };
+    disks.iter_mut().map(erase).collect()
+}

@@ -1,0 +1,212 @@
+//! Writing an image: really downloaded, really checked, and then only remembered.
+
+use std::io::{self, Write};
+
+use flate2::write::MultiGzDecoder;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256, Sha512};
+use url::Url;
+
+use super::commands::Progress;
+use super::steps::Failure;
+use crate::disk::{Content, can_be_booted};
+use crate::fetch;
+use crate::firmware::chain;
+use crate::machine::Machine;
+use crate::rack::World;
+
+/// No system is installed to less; ironic-python-agent's default too.
+const LEAST_DISK: u64 = 4 << 30;
+/// A sector, where the boot signature is.
+const HEAD: usize = 512;
+
+/// Writes the image that `arguments` name; returns the disk's name.
+pub(super) async fn image(
+    machine: &Machine,
+    world: &World,
+    arguments: &Map<String, Value>,
+    hints: &Map<String, Value>,
+    told: impl Fn(Progress),
+) -> Result<String, Failure> {
+    let info = arguments.get("image_info").cloned().unwrap_or_default();
+    let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    if text("disk_format") != "raw" {
+        let why = "This emulated agent writes raw images only; a real agent writes qcow2 too.";
+        return Err(Failure::new("ImageFormatError", why));
+    }
+    let url = info.pointer("/urls/0").and_then(Value::as_str).unwrap_or_default();
+    let url = Url::parse(url)
+        .map_err(|_| Failure::new("ImageDownloadError", format!("{url} is not a URL.")))?;
+    let mut checksum = match &*text("os_hash_algo") {
+        "sha256" => Checksum::Sha256(Sha256::new()),
+        "sha512" => Checksum::Sha512(Sha512::new()),
+        other => {
+            let why = format!("{other} is not a checksum this agent knows.");
+            return Err(Failure::new("ImageChecksumError", why));
+        }
+    };
+
+    let (bay, capacity) = root_disk(machine, hints)?;
+    let mut disk = Writer::Unknown(Disk { capacity, written: 0, head: Vec::with_capacity(HEAD) });
+    put(machine, bay, Content::Broken { bytes: 0 });
+    let failed = |error: fetch::FetchError| {
+        let why = format!("The image cannot be downloaded: {}.", chain(&error));
+        Failure::new("ImageDownloadError", why)
+    };
+    let mut response = fetch::get(&world.http, &url).await.map_err(failed)?;
+    let total = response.content_length();
+    let mut served = 0;
+    while let Some(chunk) = fetch::next(&mut response, &url).await.map_err(failed)? {
+        served += chunk.len() as u64;
+        checksum.update(&chunk);
+        disk = disk.knowing(&chunk);
+        let written = disk.write_all(&chunk);
+        put(machine, bay, Content::Broken { bytes: disk.disk().written });
+        written.map_err(|error| no_room(&error))?;
+        told(Progress { done_bytes: served, total_bytes: total });
+        fetch::throttle(machine, chunk.len()).await;
+    }
+    let disk = disk.finish().map_err(|error| no_room(&error))?;
+    let (found, wanted) = (checksum.finish(), text("os_hash_value"));
+    if !found.eq_ignore_ascii_case(&wanted) {
+        let why = format!(
+            "The image's checksum is {found}, expected was {wanted}. Correct the checksum or the image on its server."
+        );
+        return Err(Failure::new("ImageChecksumError", why));
+    }
+    put(
+        machine,
+        bay,
+        Content::Image {
+            name: url.to_string(),
+            bytes: disk.written,
+            checksum: found,
+            bootable: can_be_booted(&disk.head),
+            config_drive: arguments.get("configdrive").is_some_and(|drive| !drive.is_null()),
+        },
+    );
+    let name = machine.spec().disks.get(bay).map(|disk| disk.name.clone()).unwrap_or_default();
+    Ok(format!("/dev/{name}"))
+}
+
+/// The bay of the disk to write to, and how much it takes: the one that is hinted at, or the smallest that suffices.
+fn root_disk(machine: &Machine, hints: &Map<String, Value>) -> Result<(usize, u64), Failure> {
+    let hinted = |key: &str, value: &str| {
+        hints
+            .get(key)
+            .and_then(Value::as_str)
+            .is_none_or(|wanted| wanted.trim_start_matches("s==").trim() == value)
+    };
+    let disks = machine.spec().disks.iter().enumerate();
+    let fits = disks.filter(|(_, disk)| {
+        disk.size_bytes >= LEAST_DISK
+            && hinted("serial", &disk.serial)
+            && hinted("model", &disk.model)
+            && hinted("name", &format!("/dev/{}", disk.name))
+    });
+    let chosen = fits.min_by_key(|(_, disk)| disk.size_bytes);
+    let (bay, disk) = chosen.ok_or_else(|| {
+        Failure::new("DeviceNotFound", "No disk is large enough and matches the root device hints.")
+    })?;
+    let full_after = machine.faults().disk_full_after.unwrap_or(u64::MAX);
+    Ok((bay, disk.size_bytes.min(full_after)))
+}
+
+fn put(machine: &Machine, bay: usize, content: Content) {
+    machine.put_on_disk(bay, content);
+}
+
+fn no_room(error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::StorageFull {
+        let why =
+            "The image is larger than the disk. Choose a larger root_device or a smaller image.";
+        return Failure::new("DiskFull", why);
+    }
+    Failure::new("ImageFormatError", format!("The image cannot be unpacked: {error}."))
+}
+
+enum Checksum {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Checksum {
+    fn update(&mut self, octets: &[u8]) {
+        match self {
+            Checksum::Sha256(hash) => hash.update(octets),
+            Checksum::Sha512(hash) => hash.update(octets),
+        }
+    }
+
+    fn finish(self) -> String {
+        match self {
+            Checksum::Sha256(hash) => hex::encode(hash.finalize()),
+            Checksum::Sha512(hash) => hex::encode(hash.finalize()),
+        }
+    }
+}
+
+/// A disk that only counts, and keeps its first sector.
+struct Disk {
+    capacity: u64,
+    written: u64,
+    head: Vec<u8>,
+}
+
+impl Write for Disk {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        if self.written + octets.len() as u64 > self.capacity {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let wanted = HEAD.saturating_sub(self.head.len()).min(octets.len());
+        self.head.extend(&octets[..wanted]);
+        self.written += octets.len() as u64;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What stands between the network and the disk.
+enum Writer {
+    /// Nothing has come yet.
+    Unknown(Disk),
+    Raw(Disk),
+    Gzip(Box<MultiGzDecoder<Disk>>),
+}
+
+impl Writer {
+    /// Tells by its first bytes whether the image is compressed (RFC 1952 §2.3.1).
+    fn knowing(self, chunk: &[u8]) -> Writer {
+        match self {
+            Writer::Unknown(disk) if chunk.starts_with(&[0x1f, 0x8b]) => {
+                Writer::Gzip(Box::new(MultiGzDecoder::new(disk)))
+            }
+            Writer::Unknown(disk) if !chunk.is_empty() => Writer::Raw(disk),
+            known @ (Writer::Unknown(_) | Writer::Raw(_) | Writer::Gzip(_)) => known,
+        }
+    }
+
+    fn write_all(&mut self, octets: &[u8]) -> io::Result<()> {
+        match self {
+            Writer::Unknown(disk) | Writer::Raw(disk) => disk.write_all(octets),
+            Writer::Gzip(decoder) => decoder.write_all(octets),
+        }
+    }
+
+    fn disk(&self) -> &Disk {
+        match self {
+            Writer::Unknown(disk) | Writer::Raw(disk) => disk,
+            Writer::Gzip(decoder) => decoder.get_ref(),
+        }
+    }
+
+    fn finish(self) -> io::Result<Disk> {
+        match self {
+            Writer::Unknown(disk) | Writer::Raw(disk) => Ok(disk),
+            Writer::Gzip(decoder) => decoder.finish(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Boots the virtual CD: fetches what the BMC was given and looks for the agent's parameters in it.
+//!
+//! They are a line of their own in a file that the ramdisk reads, or follow `linux …` (GRUB) or `append …` (ISOLINUX) in the
+//! configuration of a boot loader.
+
+use url::Url;
+
+use crate::event::Event;
+use crate::fetch;
+use crate::firmware::{Handover, chain};
+use crate::machine::Machine;
+use crate::rack::World;
+
+/// A line of parameters is shorter than this.
+const LONGEST_LINE: usize = 8 << 10;
+/// What tells an agent's parameters from other text.
+const SIGN: &[u8] = b"ipa-api-url=http";
+
+/// Boots from the CD that is in the drive.
+pub(crate) async fn boot(machine: &Machine, world: &World) -> Result<Handover, String> {
+    let url = machine.chassis().media().ok_or("the CD drive is empty")?;
+    boot_url(machine, world, &url).await
+}
+
+async fn boot_url(machine: &Machine, world: &World, url: &Url) -> Result<Handover, String> {
+    let mut search = Search::default();
+    let fetched = fetch::download(machine, &world.http, url, |piece| search.see(piece)).await;
+    let bytes = fetched.map_err(|error| chain(&error))?;
+    let command_line = search.found.ok_or("the CD holds no kernel command line for an agent")?;
+    machine.tell(Event::LoadedLoader("the virtual CD".to_owned(), bytes));
+    Ok(Handover { command_line, kernel_bytes: 0, ramdisk_bytes: bytes })
+}
+
+/// Looks for the line in a stream of pieces.
+#[derive(Default)]
+struct Search {
+    window: Vec<u8>,
+    found: Option<String>,
+}
+
+impl Search {
+    fn see(&mut self, piece: &[u8]) {
+        if self.found.is_some() {
+            return;
+        }
+        self.window.extend(piece);
+        self.found = command_line(&self.window);
+        let surplus = self.window.len().saturating_sub(LONGEST_LINE);
+        self.window.drain(..surplus);
+    }
+}
+
+/// The command line in these octets, if one is in there whole: text between what is no text.
+fn command_line(octets: &[u8]) -> Option<String> {
+    let is_text = |octet: &u8| matches!(octet, b' '..=b'~' | b'\t');
+    let at = octets.windows(SIGN.len()).position(|window| window == SIGN)?;
+    let begin = octets[..at].iter().rposition(|octet| !is_text(octet)).map_or(0, |at| at + 1);
+    let end = at + octets[at..].iter().position(|octet| !is_text(octet))?;
+    let line = String::from_utf8_lossy(&octets[begin..end]);
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    let named_before = match words.first() {
+        // GRUB names the kernel, too.
+        Some(&("linux" | "linuxefi")) => 2,
+        Some(&("append" | "APPEND")) => 1,
+        Some(_) | None => 0,
+    };
+    words.drain(..named_before.min(words.len()));
+    Some(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_found_in_a_file_and_in_the_configuration_of_a_boot_loader() {
+        let file = b"\x07etc/arguments\0\0ipa-api-url=http://x BOOTIF=y\n       ";
+        assert_eq!(command_line(file).as_deref(), Some("ipa-api-url=http://x BOOTIF=y"));
+        let grub = b"\0\0menuentry x {\n  linux /kernel quiet ipa-api-url=http://x ipa-agent-token=t    \n}\n";
+        assert_eq!(
+            command_line(grub).as_deref(),
+            Some("quiet ipa-api-url=http://x ipa-agent-token=t")
+        );
+        let isolinux = b"label x\n append initrd=/r ipa-api-url=http://x\n";
+        assert_eq!(command_line(isolinux).as_deref(), Some("initrd=/r ipa-api-url=http://x"));
+        assert_eq!(command_line(b"  linux /kernel quiet\n"), None);
+        assert_eq!(command_line(b"# see ipa-api-url= in the README\n"), None);
+    }
+
+    #[test]
+    fn the_line_is_found_wherever_pieces_end() {
+        let text = [vec![b'\n'; 20_000], b" linux /k ipa-api-url=http://x  \n".to_vec()].concat();
+        for size in [7, 1000, 20_010] {
+            let mut search = Search::default();
+            text.chunks(size).for_each(|piece| search.see(piece));
+            assert_eq!(search.found.as_deref(), Some("ipa-api-url=http://x"));
+        }
+    }
+}

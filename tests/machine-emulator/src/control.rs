@@ -1,0 +1,101 @@
+//! The control API: what machines do and how they misbehave, over HTTP, for people and tests in another process.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::fault::FaultSet;
+use crate::http as web;
+use crate::machine::Machine;
+
+const LARGEST_BODY: usize = 64 << 10;
+
+/// The control API, answering until this is dropped.
+#[derive(Debug)]
+pub struct Control {
+    /// Where it listens.
+    pub address: SocketAddr,
+    _tasks: JoinSet<()>,
+}
+
+/// Serves the control API of `machines`, without any authentication: keep it on loopback.
+///
+/// `GET /machines`, `GET|PUT|DELETE /machines/NAME/faults`, `PUT|DELETE /machines/NAME/bmc-faults`, `GET /machines/NAME/events`,
+/// `GET /machines/NAME/bmc-log`.
+pub async fn serve_control(address: SocketAddr, machines: Vec<Machine>) -> io::Result<Control> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    let machines: Arc<[Machine]> = machines.into();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(web::run(listener, None, move |request| respond(machines.clone(), request)));
+    Ok(Control { address, _tasks: tasks })
+}
+
+async fn respond(machines: Arc<[Machine]>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    let (status, value) = match Limited::new(body, LARGEST_BODY).collect().await {
+        Ok(body) => answer(&machines, &parts.method, parts.uri.path(), &body.to_bytes()),
+        Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
+    };
+    web::json(status, &value)
+}
+
+fn answer(machines: &[Machine], method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
+    let nothing =
+        || (StatusCode::NOT_FOUND, json!({"error": format!("there is nothing at {path}")}));
+    let Some(below) = path.strip_prefix("/machines") else { return nothing() };
+    if below.is_empty() {
+        return (StatusCode::OK, machines.iter().map(describe).collect());
+    }
+    let parts = below.strip_prefix('/').and_then(|below| below.rsplit_once('/'));
+    let Some((name, thing)) = parts else { return nothing() };
+    let Some(machine) = machines.iter().find(|machine| machine.name() == name) else {
+        return nothing();
+    };
+    let bad =
+        |error: serde_json::Error| (StatusCode::BAD_REQUEST, json!({"error": error.to_string()}));
+    match (method.as_str(), thing) {
+        ("GET", "events") => (StatusCode::OK, json!(machine.events())),
+        ("GET", "bmc-log") => (StatusCode::OK, json!(machine.chassis().log())),
+        ("GET", "faults") => (StatusCode::OK, json!(machine.faults())),
+        ("PUT", "faults") => match serde_json::from_slice::<FaultSet>(body) {
+            Ok(faults) => {
+                machine.misbehave(|all| *all = faults);
+                (StatusCode::OK, json!(machine.faults()))
+            }
+            Err(error) => bad(error),
+        },
+        ("DELETE", "faults") => {
+            machine.misbehave(|all| *all = FaultSet::default());
+            (StatusCode::OK, json!(machine.faults()))
+        }
+        ("PUT", "bmc-faults") => match serde_json::from_slice::<bmc_emulator::FaultSet>(body) {
+            Ok(faults) => {
+                machine.chassis().faults().set(faults);
+                (StatusCode::OK, json!(machine.chassis().faults().get()))
+            }
+            Err(error) => bad(error),
+        },
+        ("DELETE", "bmc-faults") => {
+            machine.chassis().faults().clear();
+            (StatusCode::OK, json!(machine.chassis().faults().get()))
+        }
+        _ => nothing(),
+    }
+}
+
+fn describe(machine: &Machine) -> Value {
+    json!({
+        "name": machine.name(),
+        "stage": *machine.stage().borrow(),
+        "disks": machine.disks(),
+    })
+}

@@ -1,0 +1,172 @@
+//! Firmware: chooses what to boot and boots it.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bmc_emulator::{BootDevice, Firmware};
+use url::Url;
+
+use crate::agent;
+use crate::cd;
+use crate::disk::Content;
+use crate::event::{BootSource, Event, Stage};
+use crate::fetch;
+use crate::ipxe::{self, Ended};
+use crate::machine::Machine;
+use crate::rack::World;
+use crate::relay::Speaker;
+use crate::tftp;
+
+/// How long firmware rests when nothing could be booted, before it begins anew.
+const REST: Duration = Duration::from_secs(30);
+/// Never less: a rack of machines that cannot boot must not keep a computer busy.
+const LEAST_REST: Duration = Duration::from_millis(500);
+
+/// A kernel that is about to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handover {
+    pub(crate) command_line: String,
+    pub(crate) kernel_bytes: u64,
+    pub(crate) ramdisk_bytes: u64,
+}
+
+/// Boots, for as long as there is power.
+pub(crate) async fn run(machine: &Machine, world: &World) -> Infallible {
+    tokio::time::sleep(world.pace.self_test()).await;
+    if machine.faults().hang_in_firmware {
+        return machine.hang("the firmware does not get through its self-test").await;
+    }
+    let chosen = machine.chassis().take_boot_device();
+    let mut order = match chosen.device {
+        Some(BootDevice::Pxe) => vec![BootSource::Network, BootSource::Disk],
+        Some(BootDevice::Http) => vec![BootSource::Http, BootSource::Disk],
+        Some(BootDevice::Cdrom | BootDevice::Usb | BootDevice::Floppy) => {
+            vec![BootSource::Cd, BootSource::Disk]
+        }
+        Some(BootDevice::Disk) | None => own_order(machine),
+        Some(BootDevice::Setup | BootDevice::Diagnostics) => {
+            return machine.hang("the firmware shows its setup").await;
+        }
+    };
+    loop {
+        for source in &order {
+            machine.tell(Event::Tries(*source));
+            let booted = match source {
+                BootSource::Disk => boot_disk(machine).await,
+                BootSource::Network => boot_by_tftp(machine, world).await,
+                BootSource::Http => boot_by_http(machine, world, chosen.http_uri.as_ref()).await,
+                BootSource::Cd => cd::boot(machine, world).await,
+            };
+            match booted {
+                Ok(handover) => return agent::run(machine, world, *source, handover).await,
+                Err(why) => machine.tell(Event::CannotBoot(*source, why)),
+            }
+        }
+        order = own_order(machine);
+        tokio::time::sleep(world.pace.of(REST).max(LEAST_REST)).await;
+    }
+}
+
+/// What firmware tries when nobody says otherwise: the disk first, and a CD only while there is one.
+fn own_order(machine: &Machine) -> Vec<BootSource> {
+    let cd = machine.chassis().media().map(|_| BootSource::Cd);
+    [Some(BootSource::Disk), cd, Some(BootSource::Network)].into_iter().flatten().collect()
+}
+
+/// Runs what the disk holds, for as long as there is power; comes back only if nothing there boots.
+async fn boot_disk(machine: &Machine) -> Result<Handover, String> {
+    let bootable = machine.disks().into_iter().find(Content::is_bootable);
+    let Some(Content::Image { name, .. }) = bootable else {
+        return Err("no disk holds anything that boots".to_owned());
+    };
+    machine.tell(Event::DiskRuns(name));
+    machine.now(Stage::Installed);
+    std::future::pending().await
+}
+
+async fn boot_by_tftp(machine: &Machine, world: &World) -> Result<Handover, String> {
+    let lease = lease(machine, world, Speaker::Pxe).await?;
+    let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
+    // Firmware runs programs of its own kind only.
+    let is_efi = file.ends_with(".efi");
+    if is_efi != (machine.spec().firmware == Firmware::Uefi) {
+        return Err(format!("this firmware cannot run {file}"));
+    }
+    let server = world.tftp.unwrap_or(SocketAddr::from((lease.next_server, 69)));
+    let bytes = tftp::read(own_address(lease.address), server, &file)
+        .await
+        .map_err(|error| chain(&error))?;
+    machine.tell(Event::LoadedLoader(file, bytes));
+    run_ipxe(machine, world, bytes).await
+}
+
+async fn boot_by_http(
+    machine: &Machine,
+    world: &World,
+    told: Option<&Url>,
+) -> Result<Handover, String> {
+    if machine.spec().firmware == Firmware::Bios {
+        return Err("a BIOS knows no HTTP boot".to_owned());
+    }
+    let lease = lease(machine, world, Speaker::Http).await?;
+    let url = match told {
+        Some(url) => url.clone(),
+        None => {
+            let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
+            Url::parse(&file).map_err(|_| format!("{file} is not a URL"))?
+        }
+    };
+    let bytes = fetch::download(machine, &world.http, &url, |_| ()).await;
+    let bytes = bytes.map_err(|error| chain(&error))?;
+    machine.tell(Event::LoadedLoader(url.path().to_owned(), bytes));
+    run_ipxe(machine, world, bytes).await
+}
+
+/// What was loaded is taken for iPXE, which asks DHCP again and runs the script it is given.
+async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handover, String> {
+    if bytes == 0 {
+        return Err("the loader is empty".to_owned());
+    }
+    let lease = lease(machine, world, Speaker::Ipxe).await?;
+    let script = lease.boot_file.ok_or("iPXE is given no script")?;
+    let script = Url::parse(&script).map_err(|_| format!("iPXE cannot load {script}"))?;
+    match ipxe::run(machine, world, lease.address, script).await {
+        Ok(Ended::Kernel(handover)) => Ok(handover),
+        Ok(Ended::Exit) => Err("iPXE left to the next boot option".to_owned()),
+        Ok(Ended::LocalDisk) => boot_disk(machine).await,
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+async fn lease(
+    machine: &Machine,
+    world: &World,
+    speaker: Speaker,
+) -> Result<crate::relay::Lease, String> {
+    let lease = world.relay.lease(machine, speaker, world.pace.dhcp_timeout()).await;
+    let lease = lease.ok_or("DHCP does not answer")?;
+    let shown = lease.boot_file.as_deref().map(|file| {
+        // A script's URL holds a capability.
+        if file.ends_with(".ipxe") { "a boot script".to_owned() } else { file.to_owned() }
+    });
+    machine.tell(Event::Leased(lease.address, shown));
+    Ok(lease)
+}
+
+/// Where a machine speaks from: its lease, where that is an address this computer has anyway.
+pub(crate) fn own_address(lease: Ipv4Addr) -> SocketAddr {
+    let ip = if lease.is_loopback() { lease } else { Ipv4Addr::LOCALHOST };
+    (IpAddr::from(ip), 0).into()
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,149 @@
+//! iPXE: fetches a script and does what it says, as <https://ipxe.org/scripting> and <https://ipxe.org/cmd> describe it.
+
+mod command;
+mod words;
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use url::Url;
+
+use crate::event::Event;
+use crate::fetch::{self, FetchError};
+use crate::firmware::Handover;
+use crate::machine::Machine;
+use crate::rack::World;
+
+use command::{Flow, Image};
+use words::Joint;
+
+/// Scripts that start scripts that start scripts.
+const DEEPEST: usize = 8;
+/// A script that runs more commands than this runs in circles.
+const MOST_COMMANDS: usize = 100_000;
+
+/// How a script ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It started a kernel.
+    Kernel(Handover),
+    /// It left iPXE, to what firmware boots next.
+    Exit,
+    /// It starts the disk by itself.
+    LocalDisk,
+}
+
+/// Why a script failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ScriptError {
+    #[error("iPXE cannot load its script")]
+    Load(#[source] FetchError),
+    #[error("{url} does not begin with #!ipxe")]
+    NoScript { url: Url },
+    #[error("the script fails at {line:?}: {why}")]
+    Command { line: String, why: String },
+    #[error("the script runs in circles")]
+    Endless,
+}
+
+/// iPXE with its settings and the images it has loaded.
+pub(crate) struct Interpreter<'a> {
+    machine: &'a Machine,
+    world: &'a World,
+    settings: HashMap<String, String>,
+    images: Vec<Image>,
+    commands: usize,
+}
+
+/// Runs the script at `url`.
+pub(crate) async fn run(
+    machine: &Machine,
+    world: &World,
+    address: Ipv4Addr,
+    url: Url,
+) -> Result<Ended, ScriptError> {
+    let settings = HashMap::from_iter(command::settings(machine.spec(), address));
+    let images = Vec::new();
+    Interpreter { machine, world, settings, images, commands: 0 }.script(url, DEEPEST).await
+}
+
+impl Interpreter<'_> {
+    /// Fetches and runs a script, and those it goes on with.
+    async fn script(&mut self, mut url: Url, depth: usize) -> Result<Ended, ScriptError> {
+        loop {
+            let text = fetch::text(&self.world.http, &url).await.map_err(ScriptError::Load)?;
+            if !text.starts_with("#!ipxe") {
+                return Err(ScriptError::NoScript { url });
+            }
+            self.machine.tell(Event::RunsScript);
+            match self.lines(&text, depth).await? {
+                Flow::Boot(handover) => return Ok(Ended::Kernel(handover)),
+                Flow::LocalDisk => return Ok(Ended::LocalDisk),
+                Flow::Exit | Flow::Next | Flow::Goto(_) => return Ok(Ended::Exit),
+                Flow::Replace(next) => url = next,
+            }
+        }
+    }
+
+    /// Runs the lines of a script to its end, or to what ends it before.
+    async fn lines(&mut self, text: &str, depth: usize) -> Result<Flow, ScriptError> {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let mut at = 0;
+        while let Some(line) = lines.get(at) {
+            at += 1;
+            if line.is_empty() || line.starts_with('#') || line.starts_with(':') {
+                continue;
+            }
+            match self.line(line, depth).await? {
+                Flow::Next => {}
+                Flow::Goto(label) => {
+                    let wanted = format!(":{label}");
+                    let found = lines.iter().position(|line| *line == wanted);
+                    at = found.ok_or_else(|| ScriptError::Command {
+                        line: (*line).to_owned(),
+                        why: format!("there is no label {label}"),
+                    })?;
+                }
+                flow @ (Flow::Boot(_) | Flow::LocalDisk | Flow::Exit | Flow::Replace(_)) => {
+                    return Ok(flow);
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Runs a line: commands joined by `||`, `&&` and `;`. A line that fails ends its script.
+    async fn line(&mut self, line: &str, depth: usize) -> Result<Flow, ScriptError> {
+        let mut outcome = Ok(Flow::Next);
+        let mut joint = Joint::Always;
+        for (words, next) in words::split(line) {
+            let wanted = match joint {
+                Joint::Always => true,
+                Joint::IfFailed => outcome.is_err(),
+                Joint::IfDone => outcome.is_ok(),
+            };
+            if wanted {
+                self.commands += 1;
+                if self.commands > MOST_COMMANDS {
+                    return Err(ScriptError::Endless);
+                }
+                let words: Vec<String> =
+                    words.iter().map(|word| words::expand(word, &self.settings)).collect();
+                outcome = Box::pin(self.command(&words, depth)).await;
+                if let Ok(flow) = &outcome
+                    && *flow != Flow::Next
+                {
+                    return Ok(flow.clone());
+                }
+            }
+            joint = next;
+        }
+        // Nothing after `||` is a command that does nothing, and succeeds.
+        outcome.or_else(|why| match joint {
+            Joint::IfFailed => Ok(Flow::Next),
+            Joint::Always | Joint::IfDone => {
+                Err(ScriptError::Command { line: line.chars().take(60).collect(), why })
+            }
+        })
+    }
+}

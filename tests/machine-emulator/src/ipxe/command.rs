@@ -1,0 +1,183 @@
+//! What each command does: <https://ipxe.org/cmd>.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use bmc_emulator::{Firmware, MachineSpec};
+use url::Url;
+
+use super::{Ended, Interpreter};
+use crate::event::Event;
+use crate::fetch;
+use crate::firmware::{Handover, chain};
+
+/// What follows a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next line.
+    Next,
+    /// The line after this label.
+    Goto(String),
+    /// A kernel runs.
+    Boot(Handover),
+    /// The disk is started.
+    LocalDisk,
+    /// iPXE ends.
+    Exit,
+    /// Another script instead of this one.
+    Replace(Url),
+}
+
+/// Something iPXE has loaded.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    name: String,
+    arguments: Vec<String>,
+    bytes: u64,
+    /// Chosen by `kernel`: what `boot` starts.
+    selected: bool,
+}
+
+/// The settings a script can use.
+pub(super) fn settings(spec: &MachineSpec, address: Ipv4Addr) -> Vec<(String, String)> {
+    let platform = match spec.firmware {
+        Firmware::Bios => "pcbios",
+        Firmware::Uefi => "efi",
+    };
+    let mac = spec.nics.first().map(|nic| nic.mac.to_string()).unwrap_or_default();
+    let set = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        set("platform", platform.to_owned()),
+        set("buildarch", "x86_64".to_owned()),
+        set("mac", mac),
+        set("ip", address.to_string()),
+        set("uuid", spec.uuid.to_string()),
+        set("serial", spec.serial.clone()),
+        set("manufacturer", spec.manufacturer.clone()),
+        set("product", spec.model.clone()),
+    ]
+}
+
+impl Interpreter<'_> {
+    /// Runs one command; an error is what iPXE would print.
+    pub(super) async fn command(&mut self, words: &[String], depth: usize) -> Result<Flow, String> {
+        let Some((name, arguments)) = words.split_first() else { return Ok(Flow::Next) };
+        let first = arguments.first().map(String::as_str);
+        match (name.as_str(), first) {
+            ("set", Some(setting)) => {
+                let setting = setting.split(':').next().unwrap_or(setting).to_owned();
+                self.settings.insert(setting, arguments[1..].join(" "));
+                Ok(Flow::Next)
+            }
+            ("clear", Some(setting)) => {
+                self.settings.remove(setting);
+                Ok(Flow::Next)
+            }
+            ("isset", _) => match first.is_some_and(|value| !value.is_empty()) {
+                true => Ok(Flow::Next),
+                false => Err("it is not set".to_owned()),
+            },
+            ("iseq", Some(one)) => match arguments.get(1).map(String::as_str) == Some(one) {
+                true => Ok(Flow::Next),
+                false => Err("they differ".to_owned()),
+            },
+            ("echo", _) => {
+                self.machine.tell(Event::Echo(arguments.join(" ")));
+                Ok(Flow::Next)
+            }
+            ("sleep", Some(seconds)) => {
+                let seconds = seconds.parse().map_err(|_| format!("{seconds} is no number"))?;
+                tokio::time::sleep(self.world.pace.of(Duration::from_secs(seconds))).await;
+                Ok(Flow::Next)
+            }
+            ("goto", Some(label)) => Ok(Flow::Goto(label.to_owned())),
+            ("exit", _) => Ok(Flow::Exit),
+            ("dhcp" | "ifopen" | "ifconf" | "ifstat", _) => Ok(Flow::Next),
+            ("imgfree", _) => {
+                self.images.retain(|image| first.is_some_and(|name| image.name != name));
+                Ok(Flow::Next)
+            }
+            ("kernel" | "initrd" | "imgfetch" | "module", _) => {
+                self.load(name == "kernel", arguments).await
+            }
+            ("boot", _) => self.boot(),
+            ("chain", _) => self.chain(arguments, depth).await,
+            ("sanboot", _) => match arguments.windows(2).any(|pair| pair == ["--drive", "0x80"]) {
+                true => Ok(Flow::LocalDisk),
+                false => Err("only the first local disk can be started so".to_owned()),
+            },
+            _ => Err(format!("{name}: no such command, or too few arguments")),
+        }
+    }
+
+    async fn load(&mut self, selected: bool, arguments: &[String]) -> Result<Flow, String> {
+        let (options, rest) = options(arguments);
+        let (url, arguments) = rest.split_first().ok_or("a URL is missing")?;
+        let url = Url::parse(url).map_err(|_| format!("{url} is not a URL"))?;
+        let mut breaks = false;
+        self.machine.misbehave(|faults| {
+            breaks = faults.break_downloads > 0;
+            faults.break_downloads = faults.break_downloads.saturating_sub(1);
+        });
+        if breaks {
+            return Err("the connection was reset".to_owned());
+        }
+        let fetched = fetch::download(self.machine, &self.world.http, &url, |_| ()).await;
+        let bytes = fetched.map_err(|error| chain(&error))?;
+        if selected {
+            self.images.iter_mut().for_each(|image| image.selected = false);
+        }
+        let last = url.path_segments().and_then(|mut segments| segments.next_back());
+        let named = options.iter().find(|(option, _)| matches!(*option, "--name" | "-n"));
+        let name = named.map(|(_, name)| *name).or(last).unwrap_or_default().to_owned();
+        self.images.push(Image { name, arguments: arguments.to_vec(), bytes, selected });
+        Ok(Flow::Next)
+    }
+
+    fn boot(&self) -> Result<Flow, String> {
+        let kernel =
+            self.images.iter().find(|image| image.selected).ok_or("no kernel is loaded")?;
+        let others = self.images.iter().filter(|image| !image.selected);
+        Ok(Flow::Boot(Handover {
+            command_line: kernel.arguments.join(" "),
+            kernel_bytes: kernel.bytes,
+            ramdisk_bytes: others.map(|image| image.bytes).sum(),
+        }))
+    }
+
+    async fn chain(&mut self, arguments: &[String], depth: usize) -> Result<Flow, String> {
+        let (options, rest) = options(arguments);
+        let url = rest.first().ok_or("a URL is missing")?;
+        let url = Url::parse(url).map_err(|_| format!("{url} is not a URL"))?;
+        if options.iter().any(|(option, _)| matches!(*option, "--replace" | "-r")) {
+            // What cannot be loaded does not replace.
+            let text = fetch::text(&self.world.http, &url).await.map_err(|error| chain(&error))?;
+            return match text.starts_with("#!ipxe") {
+                true => Ok(Flow::Replace(url)),
+                false => Err("it is not a script".to_owned()),
+            };
+        }
+        let deeper = depth.checked_sub(1).ok_or("too many scripts have started scripts")?;
+        match self.script(url, deeper).await {
+            Ok(Ended::Kernel(handover)) => Ok(Flow::Boot(handover)),
+            Ok(Ended::LocalDisk) => Ok(Flow::LocalDisk),
+            Ok(Ended::Exit) => Ok(Flow::Next),
+            Err(error) => Err(chain(&error)),
+        }
+    }
+}
+
+/// The options at the beginning, each with the word after it, and the rest.
+fn options(arguments: &[String]) -> (Vec<(&str, &str)>, &[String]) {
+    let mut found = Vec::new();
+    let mut rest = arguments;
+    while let [option, after @ ..] = rest
+        && option.starts_with('-')
+    {
+        let takes_word = matches!(&**option, "--name" | "-n" | "--timeout" | "-t");
+        let value = if takes_word { after.first().map(String::as_str) } else { None };
+        found.push((option.as_str(), value.unwrap_or_default()));
+        rest = if takes_word { after.get(1..).unwrap_or_default() } else { after };
+    }
+    (found, rest)
+}

@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod agent;
+mod cd;
+mod control;
+mod dhcp;
+mod disk;
+mod event;
+mod fault;
+mod fetch;
+mod firmware;
+mod http;
+mod ipxe;
+mod life;
+mod machine;
+mod pace;
+mod rack;
+mod relay;
+mod tftp;
+
+pub use agent::AgentKind;
+pub use control::{Control, serve_control};
+pub use disk::{Content, Disk};
+pub use event::{BootSource, Event, Stage};
+pub use fault::{FaultSet, Lie};
+pub use machine::Machine;
+pub use pace::Pace;
+pub use rack::{Network, Rack};

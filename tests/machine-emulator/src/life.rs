@@ -1,0 +1,53 @@
+//! A machine's life: boots whenever power comes or a reset happens, and drops everything when it goes.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use crate::event::{Event, Stage};
+use crate::firmware;
+use crate::machine::Machine;
+use crate::rack::World;
+
+/// Follows the power of `machine` for ever.
+pub(crate) async fn run(machine: Machine, world: Arc<World>) {
+    let mut power = machine.chassis().power();
+    loop {
+        let now = *power.borrow_and_update();
+        if !now.on {
+            machine.now(Stage::Off);
+            if power.wait_for(|power| power.on).await.is_err() {
+                return;
+            }
+            continue;
+        }
+        machine.tell(Event::Started);
+        machine.now(Stage::Booting);
+        let mut running = pin!(firmware::run(&machine, &world));
+        let mut asked_off = false;
+        loop {
+            let change = power.wait_for(|power| {
+                !power.on
+                    || power.generation != now.generation
+                    || (power.soft_off_requested && !asked_off)
+            });
+            let seen = tokio::select! {
+                changed = change => match changed {
+                    Ok(power) => *power,
+                    Err(_) => return,
+                },
+                never = &mut running => match never {},
+            };
+            if !seen.on || seen.generation != now.generation {
+                break;
+            }
+            asked_off = true;
+            // ACPI's power button reaches a running operating system and nobody else.
+            if machine.booted_from().is_some() {
+                machine.chassis().guest_power_off();
+            }
+        }
+        if !power.borrow().on {
+            machine.tell(Event::Off);
+        }
+    }
+}

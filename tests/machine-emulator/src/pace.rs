@@ -1,0 +1,47 @@
+//! How fast firmware and boot loaders go about their own waiting.
+
+use std::time::Duration;
+
+/// How much faster than a real machine an emulated one tests itself, and sleeps when a script says so.
+///
+/// What happens on a wire takes the time it takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace(f64);
+
+/// From power-on to the first try to boot; servers take minutes.
+const SELF_TEST: Duration = Duration::from_secs(3);
+/// From the kernel's start to the agent's.
+const KERNEL: Duration = Duration::from_secs(2);
+/// PXE 2.1 §2.2.1 begins with 4 seconds.
+const FIRST_DHCP_TIMEOUT: Duration = Duration::from_secs(4);
+/// Never less than a busy computer may take to answer.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(500);
+
+impl Pace {
+    /// A machine `speed` times as fast; nonsense counts as 1.
+    pub fn times(speed: f64) -> Pace {
+        Pace(if speed.is_finite() && speed > 0.0 { speed } else { 1.0 })
+    }
+
+    pub(crate) fn of(self, real: Duration) -> Duration {
+        real.div_f64(self.0)
+    }
+
+    pub(crate) fn self_test(self) -> Duration {
+        self.of(SELF_TEST)
+    }
+
+    pub(crate) fn kernel(self) -> Duration {
+        self.of(KERNEL)
+    }
+
+    pub(crate) fn dhcp_timeout(self) -> Duration {
+        self.of(FIRST_DHCP_TIMEOUT).max(LEAST_TIMEOUT)
+    }
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace(1.0)
+    }
+}

@@ -1,0 +1,90 @@
+//! A rack: machines that boot from the same network, as long as they are not dropped.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bmc_emulator::{MachineSpec, Served};
+use reqwest::Client;
+use tokio::task::JoinSet;
+
+use crate::agent::AgentKind;
+use crate::fetch;
+use crate::life;
+use crate::machine::Machine;
+use crate::pace::Pace;
+use crate::relay::Relay;
+
+/// The network that machines boot from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The DHCP server, which is asked as a relay asks.
+    pub dhcp: SocketAddr,
+    /// The TFTP server; where DHCP says, on port 69, unless told.
+    pub tftp: Option<SocketAddr>,
+}
+
+/// Machines that live until this is dropped.
+pub struct Rack {
+    world: Arc<World>,
+    machines: Vec<Machine>,
+    served: Vec<Served>,
+    tasks: JoinSet<()>,
+}
+
+/// What all machines of a rack share.
+pub(crate) struct World {
+    pub(crate) relay: Arc<Relay>,
+    pub(crate) tftp: Option<SocketAddr>,
+    pub(crate) http: Client,
+    pub(crate) pace: Pace,
+}
+
+impl Rack {
+    /// An empty rack on `network`.
+    pub async fn start(network: Network, pace: Pace) -> io::Result<Rack> {
+        // Ours or another's of the same kind: whoever is first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let relay = Relay::open(network.dhcp).await?;
+        let http = fetch::client().map_err(io::Error::other)?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(relay.clone().run());
+        let world = Arc::new(World { relay, tftp: network.tftp, http, pace });
+        Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks })
+    }
+
+    /// Adds machines, which are off, and has their BMCs answer.
+    pub async fn add(
+        &mut self,
+        machines: Vec<(MachineSpec, AgentKind)>,
+    ) -> io::Result<Vec<Machine>> {
+        let (specs, agents): (Vec<_>, Vec<_>) = machines.into_iter().unzip();
+        let chassis: Vec<_> = specs.into_iter().map(bmc_emulator::Machine::new).collect();
+        let served = bmc_emulator::serve(chassis.clone()).await?;
+        let parts = chassis.into_iter().zip(&served.machines).zip(agents);
+        let added: Vec<Machine> = parts
+            .map(|((chassis, bmc), agent)| Machine::new(chassis, bmc.clone(), agent))
+            .collect();
+        for machine in &added {
+            self.tasks.spawn(life::run(machine.clone(), self.world.clone()));
+        }
+        self.machines.extend(added.iter().cloned());
+        self.served.push(served);
+        Ok(added)
+    }
+
+    /// Every machine, in the order they were added.
+    pub fn machines(&self) -> &[Machine] {
+        &self.machines
+    }
+
+    /// The machine of that name.
+    pub fn machine(&self, name: &str) -> Option<&Machine> {
+        self.machines.iter().find(|machine| machine.name() == name)
+    }
+
+    /// The certificates of all BMCs that speak HTTPS, one after the other.
+    pub fn certificates_pem(&self) -> String {
+        self.served.iter().map(|served| served.certificate_pem.as_str()).collect()
+    }
+}
