@@ -1,0 +1,159 @@
+//! baremetald: inside this process, or as a child that can be killed.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baremetal::{Listeners, Service};
+use tokio::fs;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::PATIENCE;
+
+/// A service that runs until this is dropped.
+pub(crate) enum Daemon {
+    /// In this process.
+    Inside { stop: CancellationToken, _running: JoinSet<()> },
+    /// In another.
+    Child(Outside),
+}
+
+/// A service in a process of its own.
+#[derive(Default)]
+pub(crate) struct Outside {
+    config: PathBuf,
+    log: Arc<Mutex<Vec<String>>>,
+    stop: CancellationToken,
+    /// Reads what it says until it is dead; tells at whose wish it died.
+    reading: JoinSet<Killed>,
+}
+
+/// Whether a service was killed that was to be killed at a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// At that line.
+    AtLine,
+    /// Not there: it never said as many.
+    Never,
+}
+
+impl Daemon {
+    /// Starts inside this process.
+    pub(crate) async fn inside(config: &Path) -> (Daemon, Listeners) {
+        let config = baremetal::config::load(config).expect("the lab's configuration is valid");
+        let service = Service::start(config).await.expect("baremetald starts");
+        let listeners = service.listeners().clone();
+        let stop = CancellationToken::new();
+        let mut running = JoinSet::new();
+        let until = stop.clone();
+        running.spawn(async move { service.run(until).await.expect("baremetald runs") });
+        (Daemon::Inside { stop, _running: running }, listeners)
+    }
+
+    /// Starts as a child.
+    pub(crate) async fn child(config: &Path, state: &Path) -> (Daemon, Listeners) {
+        let mut outside = Outside { config: config.to_owned(), ..Outside::default() };
+        outside.start(usize::MAX);
+        let listeners = outside.listeners(state).await;
+        (Daemon::Child(outside), listeners)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        match self {
+            Daemon::Inside { stop, .. } => stop.cancel(),
+            Daemon::Child(outside) if std::thread::panicking() => {
+                let log = outside.log.lock().unwrap_or_else(PoisonError::into_inner);
+                let last = log[log.len().saturating_sub(60)..].join("\n");
+                eprintln!("baremetald said last:\n{last}");
+            }
+            Daemon::Child(_) => {}
+        }
+    }
+}
+
+impl Outside {
+    /// Starts the program, and kills it (SIGKILL) as soon as it has said `lines` lines that tell a step or a state.
+    pub(crate) fn start(&mut self, lines: usize) {
+        let mut child = Command::new(compat::program("baremetald"))
+            .arg("--config")
+            .arg(&self.config)
+            .env("RUST_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("baremetald starts");
+        self.stop = CancellationToken::new();
+        let (log, stop) = (self.log.clone(), self.stop.clone());
+        self.reading.spawn(async move {
+            let killed = tokio::select! {
+                killed = read(&mut child, &log, lines) => killed,
+                () = stop.cancelled() => Killed::Never,
+            };
+            // Dead and gone: its ports are free.
+            child.kill().await.expect("a child can be killed");
+            killed
+        });
+    }
+
+    /// Waits until the program has been killed at its line.
+    pub(crate) async fn killed(&mut self) {
+        let ended = self.reading.join_next().await.expect("a child is there");
+        let killed = ended.expect("reading does not panic");
+        assert_eq!(killed, Killed::AtLine, "baremetald ended by itself");
+    }
+
+    /// Kills the program now, if it is there.
+    pub(crate) async fn kill(&mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.reading.join_next().await {
+            ended.expect("reading does not panic");
+        }
+    }
+
+    /// The lines it has said that tell a step or a state.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.iter().filter(|line| is_step(line)).cloned().collect()
+    }
+
+    /// Where it listens, once it does.
+    async fn listeners(&self, state: &Path) -> Listeners {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read(state.join("listeners.json")).await.unwrap_or_default();
+            if let Ok(listeners) = serde_json::from_slice(&text) {
+                return listeners;
+            }
+            assert!(Instant::now() < deadline, "baremetald does not listen: {:?}", self.log);
+            sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Reads what the program says until that are so many lines that tell a step or a state, or it ends.
+async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> Killed {
+    let output = child.stderr.take().expect("its output is piped");
+    let mut output = BufReader::new(output).lines();
+    let mut told = 0;
+    while let Ok(Some(line)) = output.next_line().await {
+        told += usize::from(is_step(&line));
+        log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        if told >= lines {
+            return Killed::AtLine;
+        }
+    }
+    Killed::Never
+}
+
+/// Whether a log line tells an action that is about to be done, or a new state.
+fn is_step(line: &str) -> bool {
+    line.contains(": performing ") || (line.contains(": node ") && line.contains(" is now "))
+}

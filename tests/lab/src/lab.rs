@@ -1,0 +1,205 @@
+//! Starting everything, and holding it while a test runs.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use baremetal::Listeners;
+use machine_emulator::{AgentKind, Network, Pace, Rack};
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+use url::Url;
+
+use crate::api::Api;
+use crate::daemon::Daemon;
+use crate::files;
+use crate::images::{Image, Images};
+use crate::machine::{AgentOf, Machine, Placed};
+
+/// Firmware that tests itself in 30 ms.
+const SPEED: f64 = 100.0;
+
+/// A whole installation, on free ports, until this is dropped.
+pub struct Lab {
+    pub(crate) daemon: Mutex<Daemon>,
+    pub(crate) api: Api,
+    pub(crate) image: Image,
+    images: Images,
+    rack: Mutex<Rack>,
+    folder: TempDir,
+}
+
+/// What differs from one lab to another, as `baremetald.toml` has it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// From power-on to the agent's report.
+    pub boot_timeout: &'static str,
+    /// For the BMC to answer and to do as asked.
+    pub bmc_timeout: &'static str,
+    /// For a machine to switch on or off.
+    pub power_timeout: &'static str,
+    /// For an agent that does not answer.
+    pub silence_timeout: &'static str,
+    /// How often to look at what is awaited.
+    pub poll_every: &'static str,
+    /// How often power states are refreshed.
+    pub power_sync_every: &'static str,
+    /// How many requests a BMC gets in a second.
+    pub requests_per_second: u32,
+}
+
+impl Default for Settings {
+    /// Deadlines that no healthy machine meets on a busy computer, and eager looks.
+    fn default() -> Self {
+        Settings {
+            boot_timeout: "40s",
+            bmc_timeout: "20s",
+            power_timeout: "20s",
+            silence_timeout: "20s",
+            poll_every: "50ms",
+            power_sync_every: "60s",
+            requests_per_second: 1000,
+        }
+    }
+}
+
+impl Lab {
+    /// Starts with baremetald inside this process.
+    pub async fn start() -> Lab {
+        Lab::start_with(Settings::default()).await
+    }
+
+    /// The same with other settings.
+    pub async fn start_with(settings: Settings) -> Lab {
+        let (folder, config) = prepare(&settings);
+        let (daemon, listeners) = Daemon::inside(&config).await;
+        Lab::around(daemon, &listeners, folder).await
+    }
+
+    /// Starts with the program baremetald, which can be killed.
+    pub async fn with_child(settings: Settings) -> Lab {
+        let (folder, config) = prepare(&settings);
+        let (daemon, listeners) = Daemon::child(&config, &folder.path().join("state")).await;
+        // Started again it has to be where machines and agents know it to be.
+        std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
+            .expect("the configuration can be written");
+        Lab::around(daemon, &listeners, folder).await
+    }
+
+    async fn around(daemon: Daemon, listeners: &Listeners, folder: TempDir) -> Lab {
+        let network =
+            Network { dhcp: listeners.dhcp.expect("DHCP is configured"), tftp: listeners.tftp };
+        let rack = Rack::start(network, Pace::times(SPEED)).await.expect("a rack starts");
+        let images = Images::start().await.expect("an image server starts");
+        let base = Url::parse(&format!("http://{}/", listeners.api));
+        Lab {
+            daemon: Mutex::new(daemon),
+            api: Api::new(base.expect("an address makes a URL")),
+            image: images.bootable("system.raw"),
+            images,
+            rack: Mutex::new(rack),
+            folder,
+        }
+    }
+
+    /// Puts a machine into the rack; it is off.
+    pub async fn rack(&self, machine: Machine) -> Placed {
+        let mut placed = self.rack_all(vec![machine]).await;
+        placed.pop().expect("one went in")
+    }
+
+    /// Puts machines into the rack; they are off.
+    pub async fn rack_all(&self, machines: Vec<Machine>) -> Vec<Placed> {
+        let parts = machines.iter().map(|machine| (machine.spec.clone(), self.agent_of(machine)));
+        let added = self.rack.lock().await.add(parts.collect()).await;
+        let added = added.expect("BMCs find free ports");
+        machines.iter().zip(added).map(|(wanted, added)| Placed::new(wanted, added)).collect()
+    }
+
+    /// The image server.
+    pub fn images(&self) -> &Images {
+        &self.images
+    }
+
+    /// The image that nodes are given unless a test gives them another.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The API.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    fn agent_of(&self, machine: &Machine) -> AgentKind {
+        match machine.agent {
+            AgentOf::TheEmulator => AgentKind::Light,
+            AgentOf::TheProject => AgentKind::Program {
+                path: compat::program("ramdisk-agent"),
+                folder: self.folder.path().join("machines").join(&machine.spec.name),
+            },
+        }
+    }
+}
+
+fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
+    // Ours or another's of the same kind: whoever is first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::Builder::new().prefix("lab-").tempdir();
+    let folder = folder.expect("a temporary folder can be made");
+    files::write(folder.path()).expect("stand-ins can be written");
+    let config = folder.path().join("baremetald.toml");
+    std::fs::write(&config, configuration(settings, &folder, None))
+        .expect("the configuration can be written");
+    (folder, config)
+}
+
+/// `baremetald.toml`: on free ports, or where it was before.
+fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) -> String {
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    let api = at.map_or(free, |at| at.api);
+    let provisioning = at.and_then(|at| at.provisioning).unwrap_or(free);
+    let dhcp = at.and_then(|at| at.dhcp).unwrap_or(free);
+    let tftp = at.and_then(|at| at.tftp).unwrap_or(free);
+    let folder = folder.path().display();
+    let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
+    let Settings { poll_every, power_sync_every, requests_per_second, .. } = settings;
+    let mut text = String::new();
+    let written = write!(
+        text,
+        r#"state_dir = "{folder}/state"
+[api]
+listen = "{api}"
+[conductor]
+hostname = "lab"
+power_sync_every = "{power_sync_every}"
+[timeouts]
+bmc = "{bmc_timeout}"
+power = "{power_timeout}"
+ask_again = "1s"
+boot = "{boot_timeout}"
+command = "60s"
+silence = "{silence_timeout}"
+poll_every = "{poll_every}"
+[bmc]
+request_timeout = "5s"
+requests_per_second = {requests_per_second}
+burst = {requests_per_second}
+[provisioning]
+listen = "{provisioning}"
+kernel = "{folder}/kernel"
+ramdisk = "{folder}/ramdisk"
+iso = "{folder}/boot.iso"
+loaders = "{folder}/loaders"
+heartbeat_timeout = "10s"
+tftp = "{tftp}"
+[provisioning.dhcp]
+listen = "{dhcp}"
+server = "127.0.0.1"
+prefix = 8
+range = "127.1.0.1-127.1.255.254"
+"#
+    );
+    written.expect("text can be written to a text");
+    text
+}
