@@ -1,0 +1,46 @@
+//! A machine is installed, installed anew, and given back.
+
+use bmc_emulator::Firmware;
+use lab::{Lab, Machine};
+use machine_emulator::{BootSource, Content, Stage};
+
+#[tokio::test]
+async fn a_machine_is_deployed_and_given_back() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u7")).await;
+    machine.put_on_disk(0, Content::leftover());
+    let node = lab.available(&machine).await;
+    assert!(machine.disks_are_blank(), "an earlier owner's disk is erased before anyone gets it");
+
+    lab.provision(node, "active").await.reaches("active").await;
+    machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    assert_eq!(machine.booted_from(), Some(BootSource::Disk));
+    let disks = machine.disks();
+    let [Content::Image { name, checksum, .. }] = &disks[..] else {
+        panic!("the disk holds {:?}", machine.disks());
+    };
+    assert_eq!((name, checksum), (&lab.image().url, &lab.image().checksum));
+
+    lab.provision(node, "deleted").await.reaches("available").await;
+    assert!(machine.disks_are_blank());
+    assert!(!machine.chassis().power().borrow().on, "nobody needs a clean machine to run");
+}
+
+#[tokio::test]
+async fn a_machine_is_installed_anew_with_another_image() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u8").uefi()).await;
+    assert_eq!(machine.spec().firmware, Firmware::Uefi);
+    let node = lab.available(&machine).await;
+    lab.provision(node, "active").await.reaches("active").await;
+
+    let newer = lab.images().bootable("newer.raw");
+    lab.choose(node, &newer).await;
+    // The node is active before and after: what tells is the disk.
+    lab.provision(node, "rebuild").await.reaches("active").await;
+    let written = machine.disks();
+    assert!(
+        matches!(&written[..], [Content::Image { name, .. }] if *name == newer.url),
+        "the disk holds {written:?}"
+    );
+}

@@ -1,0 +1,251 @@
+//! Each way a deployment goes wrong: what the operator is told, that the machine is left alone, and that asking again suffices.
+
+use bmc_emulator::StatusFault;
+use lab::{Image, ImageFault, Lab, Machine, Node, Placed, Settings};
+use machine_emulator::{Content, Stage};
+use serde_json::Value;
+
+/// A machine that is ready to be deployed, and what will go wrong.
+struct Story {
+    lab: Lab,
+    machine: Placed,
+    node: Node,
+}
+
+impl Story {
+    async fn begin(settings: Settings, blueprint: Machine) -> Story {
+        let lab = Lab::start_with(settings).await;
+        let machine = lab.rack(blueprint).await;
+        let node = lab.available(&machine).await;
+        Story { lab, machine, node }
+    }
+
+    /// Deploys: the node fails with all of `words` and what to do, and its machine is left as it is.
+    async fn fails(&self, words: &[&str]) {
+        let error = self.lab.provision(self.node, "active").await.fails("deploy failed").await;
+        for word in words {
+            assert!(error.contains(word), "{word:?} is not in {error:?}");
+        }
+        assert!(error.contains("To go on: "), "{error:?} does not say what to do");
+        let asked = self.machine.chassis().log().len();
+        let power = *self.machine.chassis().power().borrow();
+
+        // Time passes: another machine goes its whole way.
+        let neighbour = self.lab.rack(Machine::redfish("neighbour")).await;
+        self.lab.available(&neighbour).await;
+        let log = self.machine.chassis().log();
+        assert_eq!(&log[asked..], [], "a machine that failed is left alone");
+        assert_eq!(*self.machine.chassis().power().borrow(), power);
+        assert!(
+            !self.machine.disks().iter().any(Content::is_bootable),
+            "nothing boots of what failed: {:?}",
+            self.machine.disks()
+        );
+    }
+
+    /// The BMC takes no password any more, and no session that is open.
+    fn forget_and_refuse(&self) {
+        self.machine.chassis().faults().update(|faults| {
+            faults.refuse_credentials = true;
+            faults.forget_sessions = true;
+        });
+    }
+
+    /// Deploys again, and all is well.
+    async fn succeeds(&self) {
+        let node = self.lab.provision(self.node, "active").await.reaches("active").await;
+        assert_eq!(node["last_error"], Value::Null);
+        let mut stage = self.machine.stage();
+        stage.wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_checksum_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    let right = story.lab.image().clone();
+    story.lab.choose(story.node, &Image { checksum: "0".repeat(64), ..right.clone() }).await;
+    story.fails(&["writing the image failed", "checksum", &right.checksum, &"0".repeat(64)]).await;
+    story.lab.choose(story.node, &right).await;
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn an_image_with_a_wrong_byte_never_boots() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.lab.images().misbehave("system.raw", ImageFault::WrongByte);
+    story.fails(&["writing the image failed", "checksum"]).await;
+    story.lab.images().misbehave("system.raw", ImageFault::None);
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_truncated_image_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::ipmi("m")).await;
+    story.lab.images().misbehave("system.raw", ImageFault::Truncated);
+    story.fails(&["writing the image failed", "broke off"]).await;
+    story.lab.images().misbehave("system.raw", ImageFault::None);
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn an_image_server_that_refuses_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.lab.images().misbehave("system.raw", ImageFault::Refused);
+    story.fails(&["writing the image failed", "503"]).await;
+    story.lab.images().misbehave("system.raw", ImageFault::None);
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn an_unreachable_image_server_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.lab.images().stop().await;
+    story.fails(&["writing the image failed", "cannot be downloaded", "refused"]).await;
+    story.lab.images().start_again().await;
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.machine.misbehave(|faults| faults.disk_full_after = Some(100_000));
+    story.fails(&["writing the image failed", "larger than the disk"]).await;
+    story.machine.misbehave(|faults| faults.disk_full_after = None);
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn our_agent_refuses_an_image_with_a_backing_file() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m").with_our_agent()).await;
+    let bad = story.lab.images().put("layered.qcow2", "qcow2", layered_qcow2());
+    story.lab.choose(story.node, &bad).await;
+    story.fails(&["writing the image failed", "backing file"]).await;
+    let right = story.lab.image().clone();
+    story.lab.choose(story.node, &right).await;
+    story.succeeds().await;
+}
+
+/// The header of a qcow2 image (version 3) whose missing clusters are to be taken from /etc/shadow.
+fn layered_qcow2() -> Vec<u8> {
+    let name = b"/etc/shadow";
+    let mut image = b"QFI\xfb".to_vec();
+    image.extend(3_u32.to_be_bytes());
+    image.extend(112_u64.to_be_bytes());
+    image.extend((name.len() as u32).to_be_bytes());
+    image.extend(16_u32.to_be_bytes());
+    image.extend((1_u64 << 20).to_be_bytes());
+    // No encryption; one entry in the first-level table, at the second cluster; references at the third.
+    image.extend(0_u32.to_be_bytes());
+    image.extend(1_u32.to_be_bytes());
+    image.extend((1_u64 << 16).to_be_bytes());
+    image.extend((2_u64 << 16).to_be_bytes());
+    image.extend(1_u32.to_be_bytes());
+    image.extend(0_u32.to_be_bytes());
+    image.extend(0_u64.to_be_bytes());
+    // Features: none; reference counts of 16 bits; this header's length.
+    image.extend([0; 24]);
+    image.extend(4_u32.to_be_bytes());
+    image.extend(104_u32.to_be_bytes());
+    image.resize(112, 0);
+    image.extend(name);
+    image.resize(4 << 16, 0);
+    image
+}
+
+#[tokio::test]
+async fn a_bmc_that_refuses_the_password_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.forget_and_refuse();
+    story.fails(&["rejected our credentials", "correct user, password"]).await;
+    story.machine.chassis().faults().clear();
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn an_ipmi_bmc_that_refuses_the_password_is_told_and_mended() {
+    let story = Story::begin(Settings::default(), Machine::ipmi("m")).await;
+    story.forget_and_refuse();
+    story.fails(&["correct user, password"]).await;
+    story.machine.chassis().faults().clear();
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_bmc_that_answers_503_is_given_time_and_then_told() {
+    let settings = Settings { power_timeout: "3s", bmc_timeout: "3s", ..Settings::default() };
+    let story = Story::begin(settings, Machine::redfish("m")).await;
+    let busy = StatusFault { status: 503, method: None, path_prefix: None, times: None };
+    story.machine.chassis().faults().update(|faults| faults.status.push(busy));
+    story.fails(&["503", "the BMC"]).await;
+    story.machine.chassis().faults().clear();
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_bmc_that_is_busy_for_a_while_is_borne() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    let busy = StatusFault { status: 503, method: None, path_prefix: None, times: Some(5) };
+    story.machine.chassis().faults().update(|faults| faults.status.push(busy));
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_never_calls_back_is_told_with_its_trail() {
+    let settings = Settings { boot_timeout: "5s", ..Settings::default() };
+    let story = Story::begin(settings, Machine::redfish("m")).await;
+    story.machine.misbehave(|faults| faults.never_call_back = true);
+    story.fails(&["never called back", "boot script", "console"]).await;
+    story.machine.misbehave(|faults| faults.never_call_back = false);
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_restarts_amid_the_image_is_told_and_mended() {
+    let settings = Settings { silence_timeout: "2s", ..Settings::default() };
+    let story = Story::begin(settings, Machine::redfish("m")).await;
+    let step = "write_image".to_owned();
+    story.machine.misbehave(|faults| faults.reboot_in_step = Some(step));
+    story.fails(&["fell silent", "writing the image", "reboot"]).await;
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_step_that_fails_in_cleaning_keeps_the_machine_from_anyone() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    machine.put_on_disk(0, Content::leftover());
+    let node = lab.manageable(&machine).await;
+    let step = "erase_devices_metadata".to_owned();
+    machine.misbehave(|faults| faults.fail_step = Some(step));
+    let error = lab.provision(node, "provide").await.fails("clean failed").await;
+    assert!(error.contains("erasing partition tables and signatures failed"), "{error}");
+
+    machine.misbehave(|faults| faults.fail_step = None);
+    lab.provision(node, "manage").await.reaches("manageable").await;
+    lab.provision(node, "provide").await.reaches("available").await;
+    assert!(machine.disks_are_blank());
+}
+
+#[tokio::test]
+async fn a_bad_line_delays_a_machine_and_no_more() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.machine.misbehave(|faults| {
+        faults.duplicate_dhcp = true;
+        faults.delay_dhcp_millis = Some(100);
+        faults.break_downloads = 2;
+    });
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn a_bmc_nobody_can_log_in_to_is_told_at_once() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    machine.chassis().faults().update(|faults| faults.refuse_credentials = true);
+    let node = lab.enroll(&machine).await;
+    let error = lab.provision(node, "manage").await.fails("enroll").await;
+    assert!(error.contains("rejected our credentials"), "{error}");
+    machine.chassis().faults().clear();
+    lab.provision(node, "manage").await.reaches("manageable").await;
+}

@@ -1,0 +1,53 @@
+//! What a machine is made of, as its agent tells it.
+
+use bmc_emulator::DiskSpec;
+use lab::{Lab, Machine, Settings};
+use machine_emulator::Lie;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn an_inventory_is_what_the_machine_is_made_of() {
+    let lab = Lab::start().await;
+    let mut blueprint = Machine::redfish("r1u1").uefi();
+    blueprint.spec.cpus = 24;
+    blueprint.spec.memory_mib = 96 << 10;
+    blueprint.spec.disks.push(DiskSpec {
+        name: "nvme0n1".to_owned(),
+        serial: "NVME1".to_owned(),
+        size_bytes: 1 << 40,
+        model: "Emulated NVMe".to_owned(),
+        rotational: false,
+    });
+    let machine = lab.rack(blueprint).await;
+    let node = lab.manageable(&machine).await;
+    lab.provision(node, "inspect").await.reaches("manageable").await;
+
+    let found = lab.inventory(node).await["inventory"].clone();
+    assert_eq!(found["cpu"]["count"], 24);
+    assert_eq!(found["memory"]["physical_mb"], 96 << 10);
+    assert_eq!(found["boot"]["current_boot_mode"], "uefi");
+    assert_eq!(found["system_vendor"]["serial_number"], machine.spec().serial);
+    let disks = found["disks"].as_array().expect("disks are listed").iter();
+    let disks: Vec<Value> = disks.map(|disk| json!([disk["serial"], disk["size"]])).collect();
+    let made = machine.spec().disks.iter();
+    let made: Vec<Value> = made.map(|disk| json!([disk.serial, disk.size_bytes])).collect();
+    assert_eq!(disks, made);
+    assert_eq!(found["interfaces"][0]["mac_address"], machine.spec().nics[0].mac.to_string());
+
+    let properties = lab.node(node).await["properties"].clone();
+    assert_eq!((&properties["cpus"], &properties["memory_mb"]), (&json!(24), &json!(96 << 10)));
+}
+
+#[tokio::test]
+async fn what_is_no_inventory_is_refused_and_never_believed() {
+    let lab = Lab::start_with(Settings { boot_timeout: "3s", ..Settings::default() }).await;
+    let machine = lab.rack(Machine::redfish("r1u2")).await;
+    let node = lab.manageable(&machine).await;
+    machine.misbehave(|faults| faults.lie = Some(Lie::Nonsense));
+    let error = lab.provision(node, "inspect").await.fails("inspect failed").await;
+    assert!(error.contains("sent no inventory"), "{error}");
+
+    machine.misbehave(|faults| faults.lie = None);
+    lab.provision(node, "inspect").await.reaches("manageable").await;
+    assert_eq!(lab.node(node).await["last_error"], Value::Null);
+}

@@ -1,0 +1,80 @@
+//! Every kind of BMC, and every way to get the ramdisk onto a machine.
+
+use lab::{Lab, Machine, Placed};
+use machine_emulator::{BootSource, Event, Stage};
+
+/// The whole road, from unknown to installed; then which way the ramdisk came is looked at.
+async fn check(blueprint: Machine, way: BootSource) {
+    let lab = Lab::start().await;
+    let machine = lab.rack(blueprint).await;
+    let node = lab.manageable(&machine).await;
+    lab.provision(node, "inspect").await.reaches("manageable").await;
+    lab.provision(node, "provide").await.reaches("available").await;
+    lab.provision(node, "active").await.reaches("active").await;
+    machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+
+    // Three times the ramdisk: to inspect, to clean, to install. Then the disk.
+    assert_eq!(ways(&machine), [way, way, way, BootSource::Disk]);
+    assert_eq!(machine.chassis().media(), None, "no medium is left in the drive");
+}
+
+fn ways(machine: &Placed) -> Vec<BootSource> {
+    let tried = machine.events().into_iter();
+    tried
+        .filter_map(|event| if let Event::Tries(source) = event { Some(source) } else { None })
+        .collect()
+}
+
+#[tokio::test]
+async fn redfish_boots_a_bios_by_ipxe() {
+    check(Machine::redfish("m"), BootSource::Network).await;
+}
+
+#[tokio::test]
+async fn redfish_boots_uefi_by_ipxe() {
+    check(Machine::redfish("m").uefi(), BootSource::Network).await;
+}
+
+#[tokio::test]
+async fn redfish_boots_uefi_by_http() {
+    check(Machine::redfish("m").uefi().boot("http-ipxe"), BootSource::Http).await;
+}
+
+#[tokio::test]
+async fn redfish_boots_a_virtual_cd() {
+    check(Machine::redfish("m").uefi().boot("redfish-virtual-media"), BootSource::Cd).await;
+}
+
+#[tokio::test]
+async fn ipmi_with_cipher_suite_3_boots_a_bios() {
+    check(Machine::ipmi("m").suite(3), BootSource::Network).await;
+}
+
+#[tokio::test]
+async fn ipmi_with_cipher_suite_17_boots_a_bios() {
+    check(Machine::ipmi("m").suite(17), BootSource::Network).await;
+}
+
+#[tokio::test]
+async fn ipmi_boots_uefi_with_the_suite_the_bmc_offers() {
+    check(Machine::ipmi("m").uefi(), BootSource::Network).await;
+}
+
+#[tokio::test]
+async fn every_family_of_redfish_bmcs_is_led_through() {
+    let lab = Lab::start().await;
+    let families = ["ami-megarac", "dell-idrac", "hpe-ilo", "lenovo-xcc", "poor", "supermicro"];
+    let blueprints = families.map(|family| {
+        let mut blueprint = Machine::redfish(family).uefi();
+        blueprint.spec.bmc.profile = family.to_owned();
+        blueprint
+    });
+    let machines = lab.rack_all(blueprints.into()).await;
+    let roads = machines.iter().map(async |machine| {
+        let node = lab.available(machine).await;
+        lab.provision(node, "active").await.reaches("active").await;
+        let mut stage = machine.stage();
+        stage.wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    });
+    futures::future::join_all(roads).await;
+}

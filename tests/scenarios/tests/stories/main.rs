@@ -1,0 +1,9 @@
+//! The stories, in the order an operator meets them; one program, for each would be linked for as long as all are run.
+
+mod abort;
+mod crash;
+mod deploy_and_give_back;
+mod faults;
+mod inspect;
+mod kinds;
+mod rack_up;

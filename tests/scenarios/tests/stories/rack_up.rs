@@ -1,0 +1,91 @@
+//! A rack is enrolled as a whole, and comes up under a limit.
+
+use lab::{Lab, Machine, Placed};
+use machine_emulator::Stage;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+async fn six_machines(lab: &Lab) -> Vec<Placed> {
+    let blueprints = (1..=6).map(|place| match place {
+        1 | 2 => Machine::redfish(&format!("r1u{place}")),
+        3 | 4 => Machine::redfish(&format!("r1u{place}")).uefi(),
+        5 => Machine::redfish("r1u5").uefi().boot("http-ipxe"),
+        _ => Machine::ipmi(&format!("r1u{place}")),
+    });
+    lab.rack_all(blueprints.collect()).await
+}
+
+fn manifest(machines: &[Placed]) -> Value {
+    let rows = (1..).zip(machines).map(|(line, machine)| machine.row(line));
+    json!({"name": "r1", "description": "a rack of six", "machines": rows.collect::<Vec<_>>()})
+}
+
+#[tokio::test]
+async fn a_rack_comes_up_under_its_limit() {
+    let lab = Lab::start().await;
+    let machines = six_machines(&lab).await;
+    let asked = manifest(&machines);
+    let enrolled = lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&asked)).await;
+    assert_eq!(results(&enrolled.expect("the rack is enrolled")), ["enrolled"; 6]);
+
+    let up =
+        json!({"reach": "installed", "instance_info": lab.image().instance_info(), "limit": 2});
+    let begun = lab.api().send(Method::PUT, "/bedplate/v1/racks/r1/up", Some(&up)).await;
+    assert_eq!(begun.expect("the rack is on its way")["to_do"], 6);
+
+    let mut most = 0;
+    let all_there = |rack: &Value| {
+        let machines = rack["machines"].as_array().expect("a rack has machines");
+        let count = |way: &str| machines.iter().filter(|machine| machine["way"] == way).count();
+        most = most.max(count("under_way"));
+        assert_eq!(count("stuck"), 0, "{rack}");
+        (count("there") == machines.len()).then_some(())
+    };
+    lab.api().until("/bedplate/v1/racks/r1", "a rack that is up", all_there).await;
+    assert_eq!(most, 2, "as many as allowed were on their way at once, and never more");
+    for machine in &machines {
+        let mut stage = machine.stage();
+        stage.wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    }
+}
+
+#[tokio::test]
+async fn enrolling_a_rack_twice_changes_nothing() {
+    let lab = Lab::start().await;
+    let machines = six_machines(&lab).await;
+    let asked = manifest(&machines);
+    let post = async || {
+        let answer = lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&asked)).await;
+        answer.expect("the rack is enrolled")
+    };
+    post().await;
+    let before = everything(&lab).await;
+    assert_eq!(results(&post().await), ["unchanged"; 6]);
+    assert_eq!(everything(&lab).await, before);
+}
+
+#[tokio::test]
+async fn a_bad_row_names_its_line_and_field_and_nothing_is_enrolled() {
+    let lab = Lab::start().await;
+    let machines = six_machines(&lab).await;
+    let mut asked = manifest(&machines);
+    asked["machines"][1]["ports"] = json!(["52:54:00:zz:00:01"]);
+    asked["machines"][4]["driver"] = json!("pigeon");
+    let refused = lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&asked)).await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    let text = refused.body.to_string();
+    for part in ["line 2: mac: ", "line 5: ", "pigeon"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    assert_eq!(lab.api().get("/v1/nodes").await["nodes"], json!([]));
+    assert_eq!(lab.api().get("/bedplate/v1/racks").await["racks"], json!([]));
+}
+
+fn results(answer: &Value) -> Vec<&str> {
+    let machines = answer["machines"].as_array().expect("the machines are listed");
+    machines.iter().filter_map(|machine| machine["result"].as_str()).collect()
+}
+
+async fn everything(lab: &Lab) -> Value {
+    json!([lab.api().get("/v1/nodes/detail").await, lab.api().get("/v1/ports/detail").await])
+}
