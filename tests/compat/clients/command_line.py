@@ -1,0 +1,63 @@
+"""Runs `openstack` commands, one process each, without paying for Python's start and imports every time.
+
+Reads one JSON list of arguments a line on standard input and answers each with one line
+{"code": exit code, "stdout": text, "stderr": text}. The client is imported once; every command runs in a fork of that,
+so commands share no state, and the client is what its users run: `openstackclient.shell.main`.
+"""
+
+import gc
+import importlib.metadata
+import json
+import os
+import sys
+import tempfile
+
+from keystoneauth1 import loading
+from openstackclient import shell
+
+
+def import_plugins():
+    """Imports what the client looks up by entry point: the baremetal commands and every kind of authentication."""
+    loading.get_available_plugin_loaders()
+    for entry_point in importlib.metadata.entry_points(group="openstack.baremetal.v1"):
+        entry_point.load()
+    for entry_point in importlib.metadata.entry_points(group="openstack.cli.extension", name="baremetal"):
+        entry_point.load()
+
+
+def run_in_fork(arguments):
+    """One command, as a process of its own."""
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        child = os.fork()
+        if child == 0:
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stderr.fileno(), 2)
+            code = 1
+            try:
+                code = shell.main(arguments)
+            except SystemExit as stop:
+                code = stop.code if isinstance(stop.code, int) else 1
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code or 0)
+        _, status = os.waitpid(child, 0)
+        return {"code": os.waitstatus_to_exitcode(status), "stdout": whole(stdout), "stderr": whole(stderr)}
+
+
+def whole(file):
+    """All that was written to a file."""
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def main():
+    """Answers commands until standard input ends."""
+    import_plugins()
+    gc.freeze()
+    for line in sys.stdin:
+        print(json.dumps(run_in_fork(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

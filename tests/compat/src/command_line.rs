@@ -1,0 +1,114 @@
+//! `openstack` commands, as a user types them.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::python;
+
+/// A running client, ready for commands.
+pub struct CommandLine {
+    url: String,
+    process: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub struct Answer {
+    /// What was typed.
+    pub command: String,
+    /// The exit code.
+    pub code: i64,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl CommandLine {
+    /// A client of the service at `url`, without authentication.
+    pub fn start(url: &str) -> Self {
+        CommandLine::start_within(&[], url)
+    }
+
+    /// The same, by way of a program that runs the one it is given: `ip netns exec NAME`.
+    pub fn start_within(launcher: &[&str], url: &str) -> Self {
+        let mut words: Vec<OsString> = launcher.iter().map(OsString::from).collect();
+        words.push(python::interpreter().into());
+        words.push(Path::new(python::HOME).join("clients/command_line.py").into());
+        let mut process = Command::new(&words[0])
+            .args(&words[1..])
+            // nothing of the caller's cloud may leak into the test
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", "/nonexistent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the client can be started");
+        let commands = process.stdin.take().expect("standard input is a pipe");
+        let answers = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
+        CommandLine { url: url.to_owned(), process, commands, answers }
+    }
+
+    /// `openstack baremetal WORDS`, whatever comes of it.
+    pub fn run(&mut self, words: &[&str]) -> Answer {
+        let mut arguments = vec!["--os-auth-type", "none", "--os-endpoint", &self.url, "baremetal"];
+        arguments.extend(words);
+        writeln!(self.commands, "{}", json!(arguments)).expect("the client takes commands");
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("the client answers");
+        let answer: Value = serde_json::from_str(&line).expect("the client answers a JSON line");
+        let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
+        Answer {
+            command: words.join(" "),
+            code: answer["code"].as_i64().expect("an exit code"),
+            stdout: text("stdout"),
+            stderr: text("stderr"),
+        }
+    }
+
+    /// A command that has to succeed; its output, as text.
+    #[track_caller]
+    pub fn done(&mut self, words: &[&str]) -> String {
+        let answer = self.run(words);
+        assert_eq!(answer.code, 0, "openstack baremetal {}\n{}", answer.command, answer.stderr);
+        answer.stdout
+    }
+
+    /// A command that has to succeed; its output, as JSON.
+    #[track_caller]
+    pub fn json(&mut self, words: &[&str]) -> Value {
+        let words = [words, &["-f", "json"]].concat();
+        let output = self.done(&words);
+        match serde_json::from_str(&output) {
+            Ok(value) => value,
+            Err(error) => panic!("openstack baremetal {}: {error}\n{output}", words.join(" ")),
+        }
+    }
+
+    /// A command that has to fail; what it says about it.
+    #[track_caller]
+    pub fn refused(&mut self, words: &[&str]) -> String {
+        let answer = self.run(words);
+        assert_ne!(
+            answer.code, 0,
+            "openstack baremetal {} succeeded\n{}",
+            answer.command, answer.stdout
+        );
+        answer.stderr
+    }
+}
+
+impl Drop for CommandLine {
+    fn drop(&mut self) {
+        // It may be inside a command that waits; nobody waits for that any more.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

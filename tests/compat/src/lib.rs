@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+pub use crate::command_line::{Answer, CommandLine};
+pub use crate::program::program;
+pub use crate::service::Service;
+
+mod command_line;
+pub mod patience;
+mod program;
+pub mod python;
+mod service;
+pub mod wire;

@@ -1,0 +1,21 @@
+//! The Python environment that holds the public clients.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The folder of this crate, where the clients' drivers are.
+pub const HOME: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The Python of the environment with the clients, made on first use.
+#[track_caller]
+pub fn interpreter() -> PathBuf {
+    let made = Command::new(Path::new(HOME).join("../real/venv.sh"))
+        .arg(Path::new(HOME).join("requirements.txt"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("venv.sh can be started");
+    assert!(made.status.success(), "no Python environment: python3 with venv and PyPI are needed");
+    let folder = String::from_utf8(made.stdout).expect("venv.sh prints a path");
+    Path::new(folder.trim()).join("bin/python")
+}

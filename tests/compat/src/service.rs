@@ -1,0 +1,128 @@
+//! The service under test: a `baremetald` of its own for each test, with nothing but pretend hardware.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use std::{env, mem, process};
+
+use serde_json::Value;
+
+use crate::patience::wait_for;
+use crate::program;
+use crate::wire::{Reply, Request};
+
+/// Names another service to test instead of ours: `http://HOST:PORT`.
+const URL_VARIABLE: &str = "BEDPLATE_COMPAT_URL";
+
+/// How long a daemon may take to listen, on a machine that compiles meanwhile.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A bare metal service that answers.
+pub struct Service {
+    /// `http://HOST:PORT`, without a trailing slash.
+    pub url: String,
+    /// Our own ends with the test. None is somebody else's service, left as empty as it was found.
+    daemon: Option<Daemon>,
+}
+
+struct Daemon {
+    process: Child,
+    folder: PathBuf,
+}
+
+impl Service {
+    /// Our own, started for the caller; or the one the environment names, which has to be empty.
+    #[track_caller]
+    pub fn start() -> Self {
+        let Ok(url) = env::var(URL_VARIABLE) else { return Service::start_own() };
+        let service = Service { url: url.trim_end_matches('/').to_owned(), daemon: None };
+        let nodes = service.nodes();
+        if !nodes.is_empty() {
+            // Forgotten, so that its end does not remove what is not ours.
+            let url = mem::ManuallyDrop::new(service).url.clone();
+            panic!("{url} has {} nodes: the tests want an empty service", nodes.len());
+        }
+        service
+    }
+
+    /// Whether this is our own daemon.
+    pub fn is_ours(&self) -> bool {
+        self.daemon.is_some()
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        let list = self.ask("GET", "/v1/nodes?fields=uuid").json();
+        let nodes = list["nodes"].as_array().into_iter().flatten();
+        nodes.filter_map(|node| node["uuid"].as_str()).map(str::to_owned).collect()
+    }
+
+    #[track_caller]
+    fn start_own() -> Self {
+        let folder = new_folder();
+        let config = folder.join("baremetald.toml");
+        let text = format!("state_dir = '{}'\n[api]\nlisten = '127.0.0.1:0'\n", folder.display());
+        fs::write(&config, text).expect("a file can be written");
+        let log = fs::File::create(folder.join("log")).expect("a file can be written");
+        let mut process = Command::new(program("baremetald"))
+            .arg("--config")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log)
+            .spawn()
+            .expect("baremetald can be started");
+        let address = wait_for("baremetald to listen", START_TIMEOUT, || {
+            if let Ok(Some(status)) = process.try_wait() {
+                let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                panic!("baremetald ended with {status}:\n{said}");
+            }
+            let listeners = fs::read_to_string(folder.join("listeners.json")).ok()?;
+            let listeners: Value = serde_json::from_str(&listeners).ok()?;
+            listeners["api"].as_str().map(str::to_owned)
+        });
+        Service { url: format!("http://{address}"), daemon: Some(Daemon { process, folder }) }
+    }
+
+    /// A request of the newest microversion.
+    #[track_caller]
+    pub fn ask(&self, method: &str, path: &str) -> Reply {
+        Request::new(method, path).version("latest").send(&self.url)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            return;
+        }
+        for node in self.nodes() {
+            // in maintenance even a node in use may be removed
+            self.ask("PUT", &format!("/v1/nodes/{node}/maintenance"));
+            self.ask("DELETE", &format!("/v1/nodes/{node}"));
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            let said = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            let lines: Vec<&str> = said.lines().collect();
+            let last = lines.len().saturating_sub(40);
+            eprintln!("baremetald said last:\n{}", lines[last..].join("\n"));
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn new_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = env::temp_dir().join(format!("bedplate-compat-{}-{number}", process::id()));
+    fs::create_dir_all(&folder).expect("a temporary folder can be made");
+    folder
+}
