@@ -1,0 +1,345 @@
+#!/usr/bin/env bash
+# rack.sh - a rack of virtual machines with BMCs, on a network of its own without an uplink.
+#
+#   rack.sh deps               install Debian's packages and make the Python environment
+#   rack.sh up FIRMWARE...     one machine for each: bios, uefi, or http (UEFI that boots by HTTP and never by PXE)
+#   rack.sh down               stop and remove this rack
+#   rack.sh down-all           stop and remove every rack
+#   rack.sh json               the machines, their BMCs and what they are made of
+#   rack.sh manifest           the same as `bedplate rack enroll` takes it: BIOS over IPMI, UEFI over Redfish
+#   rack.sh exec COMMAND...    run a command inside the rack's network
+#   rack.sh virsh ARGUMENT...  virsh against the rack's own libvirtd
+#
+# A machine is a libvirt domain run by TCG (no hardware virtualisation), powered off at first, with one virtio NIC on br0, one
+# empty virtio disk, a CD drive and an IPMI interface to its own host. Its BMC has an address of its own and speaks Redfish
+# (HTTPS, Basic; sushy-emulator) on 8443 and IPMI 2.0 (vbmcd) on 623. Provisioning is 10.78.0.0/24, BMCs are 10.78.1.0/24;
+# both gateways are 10.78.x.1 inside the network. Racks with different names do not see each other.
+#
+#   RACK_NAME  which rack (default: rack)     RACK_MEMORY  MiB a machine (512)
+#   RACK_CPUS  processors a machine (1)       RACK_DISK    size of its disk (4G)
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
+. "$HERE/debian.sh"
+
+NAME=${RACK_NAME:-rack}
+MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G}
+RACKS=$BEDPLATE_CACHE/racks
+RACK=$RACKS/$NAME                        # all state of this rack
+NETWORK=bedplate-$NAME                   # its network namespace
+PROVISIONING=10.78.0 BMCS=10.78.1
+REDFISH_PORT=8443
+USERNAME=admin PASSWORD=password
+OVMF=/usr/share/OVMF
+LIBVIRT="qemu+unix:///system?socket=$RACK/libvirt/run/libvirt-sock"
+PACKAGES=(qemu-system-x86 qemu-utils ipxe-qemu ovmf seabios libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
+  libvirt-dev pkg-config gcc libc6-dev python3-venv python3-dev iproute2 openssl ipmitool curl)
+
+inside() { ip netns exec "$NETWORK" "$@"; }
+virsh_() { virsh -q -c "$LIBVIRT" "$@"; }
+machine() { printf 'node-%d' "$1"; }
+bmc() { printf '%s.%d' "$BMCS" $((10 + $1)); }
+mac() { printf '52:54:00:78:00:%02x' "$1"; }
+serial() { printf 'RACK%04d' "$1"; }
+disk_serial() { printf 'DISK%04d' "$1"; }
+uuid() { # follows from rack and index, so it survives down and up
+  local hash
+  hash=$(printf '%s/%s' "$NAME" "$1" | md5sum)
+  printf '%s-%s-4%s-a%s-%s' "${hash:0:8}" "${hash:8:4}" "${hash:13:3}" "${hash:17:3}" "${hash:20:12}"
+}
+
+alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+until_it_works() { # TRIES COMMAND...: five tries a second
+  local tries=$1
+  shift
+  for (( ; tries > 0; tries--)); do
+    "$@" >/dev/null 2>&1 && return 0
+    sleep 0.2
+  done
+  return 1
+}
+start() { # PIDFILE LOG COMMAND...: in the background, inside the network
+  local pidfile=$1 log=$2
+  shift 2
+  # `ip netns exec` becomes the command, so $! is the command's own pid
+  ip netns exec "$NETWORK" "$@" >>"$log" 2>&1 </dev/null &
+  echo $! >"$pidfile"
+  disown
+}
+stop() { # PIDFILE: end the process named there, hard after five seconds
+  local pid
+  if alive "$1"; then
+    pid=$(cat "$1")
+    kill "$pid" 2>/dev/null || true
+    for _ in $(seq 25); do
+      kill -0 "$pid" 2>/dev/null || break
+      sleep 0.2
+    done
+    kill -9 "$pid" 2>/dev/null || true
+  fi
+  rm -f "$1"
+}
+
+deps() {
+  install_packages "${PACKAGES[@]}"
+  account
+  "$HERE/venv.sh" "$HERE/requirements.txt" >/dev/null
+}
+# libvirtd looks this account up when it starts, before it reads qemu.conf
+account() { getent passwd libvirt-qemu >/dev/null || useradd -r -U -s /usr/sbin/nologin -d /nonexistent libvirt-qemu; }
+
+network_up() {
+  ip netns list | grep -qw "$NETWORK" || ip netns add "$NETWORK"
+  inside sysctl -qw net.ipv6.conf.all.forwarding=1
+  inside ip link set lo up
+  inside ip link show br0 >/dev/null 2>&1 || inside ip link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+  inside ip addr replace $PROVISIONING.1/24 dev br0
+  # a prefix to advertise: iPXE waits 14 s for a router that does not answer
+  inside ip -6 addr replace fd78::1/64 dev br0 nodad
+  inside ip link set br0 up
+  inside ip link show bmc0 >/dev/null 2>&1 || inside ip link add bmc0 type bridge
+  inside ip addr replace $BMCS.1/24 dev bmc0
+  inside ip link set bmc0 up
+}
+
+libvirt_up() {
+  local home=$RACK/libvirt
+  mkdir -p "$home"/{etc/qemu,run,lib/images,log,cache}
+  cat >"$home/etc/libvirtd.conf" <<C
+unix_sock_rw_perms = "0700"
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+log_outputs = "3:file:/var/log/libvirt/libvirtd.log"
+C
+  cat >"$home/etc/qemu.conf" <<C
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+cgroup_controllers = [ ]
+namespaces = [ ]
+stdio_handler = "file"
+C
+  # `ip netns exec` gives a mount namespace too, so these binds are seen by this libvirtd alone
+  # shellcheck disable=SC2016 # for the inner shell
+  start "$RACK/libvirtd.pid" "$RACK/libvirtd.out" bash -c '
+    set -e; mount --make-rprivate /
+    for bind in etc/libvirt=etc run/libvirt=run var/lib/libvirt=lib var/log/libvirt=log var/cache/libvirt=cache; do
+      mkdir -p /${bind%=*}; mount --bind "$0/${bind#*=}" /${bind%=*}; done
+    exec libvirtd -f /etc/libvirt/libvirtd.conf -p /run/libvirt/libvirtd.pid' "$home"
+  until_it_works 150 virsh_ list || {
+    cat "$RACK/libvirtd.out" "$home/log/libvirtd.log" >&2
+    die "libvirtd did not come up"
+  }
+  # sushy-emulator puts inserted media into a pool of this name
+  virsh_ pool-define-as default dir --target /var/lib/libvirt/images >/dev/null
+  virsh_ pool-start default >/dev/null
+}
+
+firmware_xml() { # INDEX FIRMWARE
+  case $2 in
+    bios) printf '<bios useserial="yes"/>' ;;
+    uefi | http)
+      printf '<loader readonly="yes" type="pflash">%s</loader><nvram template="%s">%s</nvram>' \
+        $OVMF/OVMF_CODE_4M.fd $OVMF/OVMF_VARS_4M.fd "$RACK/$(machine "$1")/nvram.fd"
+      ;;
+  esac
+}
+# What keeps OVMF from PXE leaves HTTP as its only network boot: OVMF reads these names, libvirt's boot order cannot say it.
+fwcfg_xml() { # FIRMWARE
+  [ "$1" = http ] || return 0
+  printf '<sysinfo type="fwcfg"><entry name="opt/org.tianocore/IPv4PXESupport">no</entry><entry name="opt/org.tianocore/IPv6PXESupport">no</entry></sysinfo>'
+}
+# iPXE in the NIC's ROM is the BIOS machine's way to boot; UEFI machines bring their own PXE and HTTP.
+rom_xml() { [ "$1" = bios ] || printf '<rom enabled="no"/>'; }
+
+domain_xml() { # INDEX FIRMWARE
+  local name
+  name=$(machine "$1")
+  cat <<X
+<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>$name</name><uuid>$(uuid "$1")</uuid>
+  <memory unit='MiB'>$MEMORY</memory><vcpu>$CPUS</vcpu>
+  <sysinfo type='smbios'>
+    <system><entry name='manufacturer'>Bedplate</entry><entry name='product'>Virtual Server</entry>
+      <entry name='serial'>$(serial "$1")</entry><entry name='uuid'>$(uuid "$1")</entry></system>
+  </sysinfo>$(fwcfg_xml "$2")
+  <os><type arch='x86_64' machine='q35'>hvm</type>$(firmware_xml "$1" "$2")<smbios mode='sysinfo'/><boot dev='hd'/><boot dev='network'/></os>
+  <features><acpi/><apic/><smm state='on'/></features>
+  <cpu mode='maximum'/>
+  <on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>
+  <devices>
+    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+    <disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='unsafe' discard='unmap'/>
+      <source file='$RACK/$name/disk.qcow2'/><target dev='vda' bus='virtio'/><serial>$(disk_serial "$1")</serial></disk>
+    <disk type='file' device='cdrom'><target dev='sda' bus='sata'/><readonly/></disk>
+    <interface type='bridge'><source bridge='br0'/><mac address='$(mac "$1")'/><model type='virtio'/><target dev='tap-$name'/>$(rom_xml "$2")</interface>
+    <serial type='unix'><source mode='bind' path='$RACK/$name/console.sock'/><log file='$RACK/$name/console.log' append='on'/><target port='0'/></serial>
+    <console type='pty'><target type='serial' port='0'/></console>
+    <rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>
+    <memballoon model='none'/>
+  </devices>
+  <qemu:commandline>
+    <qemu:arg value='-device'/><qemu:arg value='ipmi-bmc-sim,id=bmc'/><qemu:arg value='-device'/><qemu:arg value='isa-ipmi-kcs,bmc=bmc'/>
+  </qemu:commandline>
+</domain>
+X
+}
+
+machine_up() { # INDEX FIRMWARE
+  local home
+  home=$RACK/$(machine "$1")
+  mkdir -p "$home"
+  printf '%s' "$2" >"$home/firmware"
+  : >"$home/console.log"
+  qemu-img create -q -f qcow2 "$home/disk.qcow2" "$DISK"
+  domain_xml "$1" "$2" >"$home/domain.xml"
+  virsh_ define "$home/domain.xml" >/dev/null
+  inside ip addr replace "$(bmc "$1")/24" dev bmc0
+}
+
+authority_up() { # the certificate authority and the account of all BMCs
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=rack CA" \
+    -addext basicConstraints=critical,CA:TRUE -keyout "$RACK/ca.key" -out "$RACK/ca.pem" 2>/dev/null
+  "$VENV/bin/python" -c 'import bcrypt, sys; print(sys.argv[1] + ":" + bcrypt.hashpw(sys.argv[2].encode(), bcrypt.gensalt(4)).decode())' \
+    "$USERNAME" "$PASSWORD" >"$RACK/htpasswd"
+}
+
+redfish_up() { # INDEX
+  local home address
+  home=$RACK/$(machine "$1") address=$(bmc "$1")
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$(machine "$1")-bmc" -keyout "$home/bmc.key" -out "$home/bmc.csr" 2>/dev/null
+  openssl x509 -req -in "$home/bmc.csr" -CA "$RACK/ca.pem" -CAkey "$RACK/ca.key" -CAcreateserial -days 3650 -out "$home/bmc.pem" \
+    -extfile <(printf 'subjectAltName=IP:%s\nbasicConstraints=CA:FALSE\n' "$address") 2>/dev/null
+  mkdir -p "$home/redfish"
+  cat >"$home/redfish.conf" <<C
+SUSHY_EMULATOR_LISTEN_IP = '$address'
+SUSHY_EMULATOR_LISTEN_PORT = $REDFISH_PORT
+SUSHY_EMULATOR_SSL_CERT = '$home/bmc.pem'
+SUSHY_EMULATOR_SSL_KEY = '$home/bmc.key'
+SUSHY_EMULATOR_AUTH_FILE = '$RACK/htpasswd'
+SUSHY_EMULATOR_LIBVIRT_URI = '$LIBVIRT'
+SUSHY_EMULATOR_STATE_DIR = '$home/redfish'
+SUSHY_EMULATOR_ALLOWED_INSTANCES = ['$(uuid "$1")']
+SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$OVMF/OVMF_CODE_4M.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
+SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '$OVMF/OVMF_VARS_4M.fd'
+C
+  start "$home/redfish.pid" "$home/redfish.log" "$VENV/bin/sushy-emulator" --config "$home/redfish.conf"
+}
+redfish_answers() { inside curl -s -o /dev/null --cacert "$RACK/ca.pem" "https://$(bmc "$1"):$REDFISH_PORT/redfish/v1/"; }
+
+ipmi_up() { # COUNT
+  local index home
+  # One file a BMC, written directly: vbmcd starts those marked active by itself, where `vbmc add` costs two Python starts each
+  for ((index = 0; index < $1; index++)); do
+    home=$RACK/vbmc/$(machine "$index")
+    mkdir -p "$home"
+    cat >"$home/config" <<C
+[VirtualBMC]
+username = $USERNAME
+password = $PASSWORD
+address = $(bmc "$index")
+port = 623
+domain_name = $(machine "$index")
+libvirt_uri = $LIBVIRT
+active = True
+C
+  done
+  printf '[default]\nconfig_dir=%s\npid_file=%s\nserver_port=50891\n[log]\nlogfile=%s\n' "$RACK/vbmc" "$RACK/vbmcd.own.pid" "$RACK/vbmcd.log" >"$RACK/vbmc.conf"
+  start "$RACK/vbmcd.pid" "$RACK/vbmcd.out" env VIRTUALBMC_CONFIG="$RACK/vbmc.conf" "$VENV/bin/vbmcd" --foreground
+}
+ipmi_answers() { inside ipmitool -I lanplus -C 3 -N 1 -R 1 -H "$(bmc "$1")" -U $USERNAME -P $PASSWORD chassis power status; }
+
+up() {
+  local firmware=("$@") index
+  (($# >= 1 && $# <= 100)) || die "up takes 1 to 100 machines: bios, uefi or http"
+  for index in "$@"; do case $index in bios | uefi | http) ;; *) die "$index is no firmware: bios, uefi or http" ;; esac; done
+  is_root || die "a rack needs root: a network namespace, tap devices, libvirtd"
+  needs qemu-system-x86_64 qemu-img libvirtd virsh ip openssl curl ipmitool python3
+  # a socket's path has to stay below 108 bytes
+  [ ${#RACK} -le 80 ] || die "$RACK is too long a path for sockets: set BEDPLATE_CACHE"
+  down
+  account
+  VENV=$("$HERE/venv.sh" "$HERE/requirements.txt")
+  mkdir -p "$RACK"
+  network_up
+  libvirt_up
+  authority_up
+  for index in "${!firmware[@]}"; do machine_up "$index" "${firmware[index]}"; done
+  for index in "${!firmware[@]}"; do redfish_up "$index"; done
+  ipmi_up $#
+  for index in "${!firmware[@]}"; do
+    until_it_works 300 redfish_answers "$index" || die "$(machine "$index"): Redfish did not answer, see $RACK/$(machine "$index")/redfish.log"
+    until_it_works 60 ipmi_answers "$index" || die "$(machine "$index"): IPMI did not answer, see $RACK/vbmcd.out"
+  done
+  printf '%s\n' "$PASSWORD" >"$RACK/bmc.password"
+  manifest >"$RACK/rack.yaml"
+}
+
+machines() {
+  local home
+  for home in "$RACK"/node-*/; do [ -d "$home" ] && basename "$home" | sed 's/node-//'; done | sort -n
+}
+json() {
+  local index separator='[' home
+  for index in $(machines); do
+    home=$RACK/$(machine "$index")
+    printf '%s{"name":"%s","firmware":"%s","uuid":"%s","serial":"%s","mac":"%s","cpus":%d,"memory_mib":%d,"disk_serial":"%s","disk_bytes":%d,' \
+      "$separator" "$(machine "$index")" "$(cat "$home/firmware")" "$(uuid "$index")" "$(serial "$index")" "$(mac "$index")" "$CPUS" "$MEMORY" \
+      "$(disk_serial "$index")" "$(numfmt --from=iec "$DISK")"
+    printf '"bmc":"%s","redfish":"https://%s:%s","ipmi_port":623,"username":"%s","password":"%s","ca":"%s","disk":"%s","console":"%s"}\n' \
+      "$(bmc "$index")" "$(bmc "$index")" $REDFISH_PORT $USERNAME $PASSWORD "$RACK/ca.pem" "$home/disk.qcow2" "$home/console.log"
+    separator=','
+  done
+  [ "$separator" = ',' ] || printf '['
+  echo ']'
+}
+
+manifest() {
+  local index
+  printf 'rack: %s\ndefaults:\n  bmc: {user: %s, password_file: bmc.password}\nmachines:\n' "$NAME" "$USERNAME"
+  for index in $(machines); do
+    printf -- '- name: %s\n  mac: "%s"\n' "$(machine "$index")" "$(mac "$index")"
+    case $(cat "$RACK/$(machine "$index")/firmware") in
+      bios) printf '  bmc: {type: ipmi, address: "%s:623", cipher_suite: 3}\n' "$(bmc "$index")" ;;
+      uefi) redfish_yaml "$index" ;;
+      http) redfish_yaml "$index" && printf '  boot: http-ipxe\n' ;;
+    esac
+  done
+}
+redfish_yaml() { # INDEX
+  printf '  bmc: {type: redfish, address: "https://%s:%s", system: /redfish/v1/Systems/%s}\n' "$(bmc "$1")" $REDFISH_PORT "$(uuid "$1")"
+}
+
+down() {
+  local index pid
+  stop "$RACK/vbmcd.pid"
+  for index in $(machines); do
+    stop "$RACK/$(machine "$index")/redfish.pid"
+    ! alive "$RACK/libvirtd.pid" || virsh_ destroy "$(machine "$index")" >/dev/null 2>&1 || true
+  done
+  stop "$RACK/libvirtd.pid"
+  if ip netns list 2>/dev/null | grep -qw "$NETWORK"; then
+    # whatever is still inside was started there by this script or its user
+    for pid in $(ip netns pids "$NETWORK"); do kill -9 "$pid" 2>/dev/null || true; done
+    ip netns del "$NETWORK"
+  fi
+  rm -rf "${RACK:?}"
+}
+down_all() {
+  local rack
+  for rack in "$RACKS"/*/; do [ ! -d "$rack" ] || RACK_NAME=$(basename "$rack") "$0" down; done
+}
+
+case ${1:-} in
+  deps | json | manifest | down) "$1" ;;
+  down-all) down_all ;;
+  up) up "${@:2}" ;;
+  exec) exec ip netns exec "$NETWORK" "${@:2}" ;;
+  virsh) virsh_ "${@:2}" ;;
+  *)
+    sed -n '2,20p' "$0" | sed 's/^# \{0,1\}//'
+    exit 2
+    ;;
+esac

@@ -1,0 +1,97 @@
+//! `baremetald` inside the rack's network, with the provisioning side on the rack's bridge.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+use compat::patience::wait_for;
+use compat::program;
+
+use crate::Rack;
+use crate::rack::GATEWAY;
+
+/// Where the API is, inside the rack's network.
+pub(crate) const API: &str = "http://127.0.0.1:6385";
+
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A running `baremetald`.
+pub struct Daemon {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts it and waits until it listens.
+    #[track_caller]
+    pub fn start(rack: &Rack) -> Self {
+        let config = rack.folder.join("baremetald.toml");
+        fs::write(&config, configuration(rack)).expect("a file can be written");
+        let mut command = rack.command(program("baremetald"));
+        command.arg("--config").arg(&config).env("RUST_BACKTRACE", "1");
+        let mut process = rack.spawn("baremetald", &mut command);
+        let log = rack.log("baremetald");
+        wait_for("baremetald to listen", START_TIMEOUT, || {
+            if let Ok(Some(status)) = process.try_wait() {
+                panic!("baremetald ended with {status}:\n{}", last_lines(&log, 30));
+            }
+            rack.folder.join("state/listeners.json").is_file().then_some(())
+        });
+        Daemon { process, log }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("baremetald said last:\n{}", last_lines(&self.log, 80));
+        }
+    }
+}
+
+/// The end of a log, for the reader of a failed test.
+pub(crate) fn last_lines(log: &Path, count: usize) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+fn configuration(rack: &Rack) -> String {
+    // target/PROFILE/baremetald: `make build` puts the ramdisk beside the profiles
+    let target = program("baremetald");
+    let ramdisk =
+        target.ancestors().nth(2).expect("a profile's folder is in target").join("ramdisk");
+    format!(
+        r#"
+state_dir = "{state}"
+
+[api]
+listen = "127.0.0.1:6385"
+
+[bmc]
+authorities = "{authority}"
+
+[provisioning]
+listen = "{GATEWAY}:6386"
+kernel = "{ramdisk}/kernel"
+ramdisk = "{ramdisk}/ramdisk"
+iso = "{ramdisk}/ramdisk.iso"
+kernel_parameters = ["console=ttyS0"]
+tftp = "{GATEWAY}:69"
+router_advertisements = "br0"
+
+[provisioning.dhcp]
+interface = "br0"
+server = "{GATEWAY}"
+prefix = 24
+range = "10.78.0.100-10.78.0.199"
+"#,
+        state = rack.folder.join("state").display(),
+        ramdisk = ramdisk.display(),
+        authority = rack.machines[0].ca.display(),
+    )
+}

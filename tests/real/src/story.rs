@@ -1,0 +1,145 @@
+//! What every story begins with: a rack, a daemon, an image to install and the client of an operator.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use compat::CommandLine;
+use compat::patience::wait_for;
+use serde_json::Value;
+
+use crate::daemon::{API, last_lines};
+use crate::rack::GATEWAY;
+use crate::{Daemon, Firmware, Machine, Rack};
+
+/// The port of the server that images are fetched from.
+const IMAGES_PORT: u16 = 8000;
+
+/// A rack that is up, with a daemon in charge of it.
+pub struct Story {
+    /// `openstack baremetal`.
+    pub client: CommandLine,
+    // Dropped in this order: the rack last, for the others run in its network.
+    _daemon: Daemon,
+    _images: Images,
+    /// The rack.
+    pub rack: Rack,
+}
+
+struct Images(Child);
+
+impl Story {
+    /// Begins a story of this name, which is also the rack's; none where the environment does not ask for real machines.
+    #[track_caller]
+    pub fn begin(name: &str, firmware: &[Firmware]) -> Option<Self> {
+        if env::var_os("BEDPLATE_REAL").is_none() {
+            eprintln!("SKIPPED: {name} needs a rack; `make test-rack` brings one up");
+            return None;
+        }
+        let rack = Rack::up(name, firmware);
+        let images = Images::serve(&rack);
+        let daemon = Daemon::start(&rack);
+        let launcher = rack.launcher();
+        let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
+        let client = CommandLine::start_within(&launcher, API);
+        Some(Story { client, _daemon: daemon, _images: images, rack })
+    }
+
+    /// The machine of this number.
+    pub fn machine(&self, number: usize) -> Machine {
+        self.rack.machines[number].clone()
+    }
+
+    /// One field of a node.
+    #[track_caller]
+    pub fn field(&mut self, node: &str, field: &str) -> Value {
+        self.client.json(&["node", "show", node, "--fields", field])[field].take()
+    }
+
+    /// `bedplate WORDS`, which has to succeed; what it printed.
+    #[track_caller]
+    pub fn bedplate(&self, words: &[&str]) -> String {
+        let mut command = self.rack.command(compat::program("bedplate"));
+        let run =
+            command.args(words).env("BEDPLATE_URL", API).output().expect("bedplate can be started");
+        let printed = String::from_utf8_lossy(&run.stdout).into_owned();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success(), "bedplate {}\n{printed}{said}", words.join(" "));
+        printed
+    }
+}
+
+impl Drop for Story {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for machine in &self.rack.machines {
+                eprintln!("{} printed last:\n{}", machine.name, last_lines(&machine.console, 25));
+            }
+        }
+    }
+}
+
+/// An image to install, and where the machines find it.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Where it is.
+    pub url: String,
+    /// The SHA-256 of the file.
+    pub sha256: String,
+    /// The word of `instance_info.image_disk_format`.
+    pub format: &'static str,
+}
+
+/// One of the files `tiny-image.sh` makes: `tiny.raw`, `tiny.raw.gz` or `tiny.qcow2`.
+#[track_caller]
+pub fn image(file: &str) -> Image {
+    let path = images_folder().join(file);
+    let sum = Command::new("sha256sum").arg(&path).output().expect("sha256sum can be started");
+    let sum = String::from_utf8_lossy(&sum.stdout).into_owned();
+    let sha256 = sum.split(' ').next().filter(|sum| sum.len() == 64);
+    let sha256 = sha256
+        .unwrap_or_else(|| panic!("no {}: tiny-image.sh makes it", path.display()))
+        .to_owned();
+    let format = if file.ends_with(".qcow2") { "qcow2" } else { "raw" };
+    Image { url: format!("http://{GATEWAY}:{IMAGES_PORT}/{file}"), sha256, format }
+}
+
+impl Images {
+    #[track_caller]
+    fn serve(rack: &Rack) -> Self {
+        let folder = images_folder();
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let mut command = rack.command("python3");
+        command
+            .args(["-m", "http.server", "--bind", GATEWAY, "--directory"])
+            .arg(folder)
+            .arg(IMAGES_PORT.to_string());
+        let process = rack.spawn("images", &mut command);
+        wait_for("the image server", Duration::from_secs(30), || {
+            let mut ask = rack.command("curl");
+            ask.args(["-s", "-o", "/dev/null", &format!("http://{GATEWAY}:{IMAGES_PORT}/")]);
+            ask.stderr(Stdio::null()).status().is_ok_and(|status| status.success()).then_some(())
+        });
+        Images(process)
+    }
+}
+
+impl Drop for Images {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where `make test-rack` puts the images.
+fn images_folder() -> PathBuf {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let cache =
+        env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| home.join(".cache"));
+    env::var_os("BEDPLATE_CACHE")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| cache.join("bedplate"))
+        .join("images")
+}

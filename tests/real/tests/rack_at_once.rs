@@ -1,0 +1,35 @@
+//! A rack, not a machine: a manifest, one command, and all of it is installed.
+
+use std::time::Duration;
+
+use real::{Firmware, Story, image};
+
+#[test]
+fn a_mixed_rack_is_brought_up_by_one_command() {
+    let Some(story) = Story::begin("mixed", &[Firmware::Bios, Firmware::Uefi]) else { return };
+    let manifest = story.rack.folder.join("rack.yaml");
+    let manifest = manifest.to_str().expect("the cache's path is text");
+    let image = image("tiny.qcow2");
+
+    story.bedplate(&["rack", "enroll", manifest]);
+    let enrolled = story.bedplate(&["rack", "status", "mixed"]);
+    let again = story.bedplate(&["rack", "enroll", manifest]);
+    assert_eq!(
+        story.bedplate(&["rack", "status", "mixed"]),
+        enrolled,
+        "enrolling again changed something: {again}"
+    );
+
+    let checksum = format!("sha256:{}", image.sha256);
+    let told =
+        story.bedplate(&["rack", "up", "mixed", "--image", &image.url, "--checksum", &checksum]);
+    for machine in &story.rack.machines {
+        assert!(told.contains(&machine.name), "not a word of {}:\n{told}", machine.name);
+        machine.prints(machine.firmware.boots_as(), 1, Duration::from_secs(180));
+        let status = story.bedplate(&["rack", "status", "mixed"]);
+        let line = status.lines().find(|line| line.contains(&machine.name)).unwrap_or_default();
+        assert!(line.contains("active") || line.contains("installed"), "{status}");
+        let explained = story.bedplate(&["node", "explain", &machine.name]);
+        assert!(explained.contains("active"), "{explained}");
+    }
+}
