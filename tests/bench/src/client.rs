@@ -1,0 +1,81 @@
+//! One client of the API: a connection that is kept.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+/// The microversion that is asked for; the one other implementations were measured with.
+const VERSION: &str = "1.81";
+
+/// A connection to the API.
+pub(crate) struct Client {
+    host: String,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Client {
+    /// Connects.
+    pub(crate) async fn connect(address: SocketAddr) -> std::io::Result<Client> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        // Ends with its sender; why it ended is told to whoever sends.
+        tokio::spawn(connection);
+        Ok(Client { host: address.to_string(), sender })
+    }
+
+    /// Asks once, and reads all of the answer.
+    pub(crate) async fn ask(&mut self, call: &Call) -> anyhow::Result<(StatusCode, Bytes)> {
+        let mut request = Request::builder()
+            .method(&call.method)
+            .uri(&call.path)
+            .header("host", &self.host)
+            .header("accept", "application/json")
+            .header("x-openstack-ironic-api-version", VERSION);
+        let body = match &call.body {
+            Some(body) => {
+                request = request.header("content-type", "application/json");
+                Bytes::from(serde_json::to_vec(body)?)
+            }
+            None => Bytes::new(),
+        };
+        self.sender.ready().await.context("the connection was closed")?;
+        let answer = self.sender.send_request(request.body(Full::new(body))?).await?;
+        let status = answer.status();
+        Ok((status, answer.into_body().collect().await?.to_bytes()))
+    }
+
+    /// Asks once for what must be answered well.
+    pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<Bytes> {
+        let (status, answer) = self.ask(&Call::get(path)).await?;
+        let text = || String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();
+        anyhow::ensure!(status.is_success(), "GET {path}: {status} {}", text());
+        Ok(answer)
+    }
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) body: Option<Value>,
+}
+
+impl Call {
+    pub(crate) fn get(path: impl Into<String>) -> Call {
+        Call { method: Method::GET, path: path.into(), body: None }
+    }
+
+    pub(crate) fn send(method: Method, path: impl Into<String>, body: Value) -> Call {
+        Call { method, path: path.into(), body: Some(body) }
+    }
+}

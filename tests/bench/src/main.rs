@@ -1,0 +1,104 @@
+#![doc = include_str!("../README.md")]
+
+mod api;
+mod client;
+mod daemon;
+mod load;
+mod process;
+mod racks;
+mod refresh;
+mod report;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::report::Report;
+
+/// Measures baremetald against its budgets.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    role: Option<Role>,
+    /// What to measure, in this order; everything unless told.
+    #[arg(value_enum)]
+    phases: Vec<Phase>,
+    #[command(flatten)]
+    sizes: Sizes,
+}
+
+/// How much of everything.
+#[derive(Clone, Debug, clap::Args)]
+struct Sizes {
+    /// Nodes in the database.
+    #[arg(long, default_value_t = 10_000)]
+    nodes: usize,
+    /// Requests of a phase that asks for single nodes.
+    #[arg(long, default_value_t = 20_000)]
+    requests: usize,
+    /// Clients, each with a connection that it keeps.
+    #[arg(long, default_value_t = 16)]
+    clients: usize,
+    /// Nodes of fake hardware that go from enroll to active.
+    #[arg(long, default_value_t = 100)]
+    lives: usize,
+    /// Machines whose power is refreshed.
+    #[arg(long, default_value_t = 10_000)]
+    machines: usize,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Phase {
+    /// Start, and memory at rest.
+    Start,
+    /// Nodes created, shown, listed and changed.
+    Api,
+    /// Nodes of fake hardware from enroll to active.
+    Life,
+    /// The power states of emulated BMCs, learnt and refreshed.
+    Refresh,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Emulates BMCs until its input ends; started by the bench itself.
+    #[command(hide = true)]
+    Racks {
+        /// How many.
+        machines: usize,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    process::allow_many_files();
+    if let Some(Role::Racks { machines }) = arguments.role {
+        racks::serve(machines)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // One thread for all clients: the processors belong to what is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start a runtime")?;
+    let phases = match arguments.phases.is_empty() {
+        true => Phase::value_variants().to_vec(),
+        false => arguments.phases,
+    };
+    runtime.block_on(measure(&phases, &arguments.sizes))
+}
+
+async fn measure(phases: &[Phase], sizes: &Sizes) -> anyhow::Result<ExitCode> {
+    let mut report = Report::begin()?;
+    for phase in phases {
+        match phase {
+            Phase::Start => api::start(&mut report).await?,
+            Phase::Api => api::nodes(sizes, &mut report).await?,
+            Phase::Life => api::lives(sizes, &mut report).await?,
+            Phase::Refresh => refresh::measure(sizes, &mut report).await?,
+        }
+    }
+    report.end()
+}

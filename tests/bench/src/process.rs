@@ -1,0 +1,69 @@
+//! What the kernel says of a process: proc(5).
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// How many of the ticks of `/proc/PID/stat` are a second: the kernel's `USER_HZ`, 100 wherever we run.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The processor time `pid` has spent so far, in user and kernel mode.
+pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
+    let stat = read(pid, "stat")?;
+    // The second field is the program's name in parentheses and may hold anything; utime and stime are the 14th and 15th.
+    let (_, rest) = stat.rsplit_once(')').context("/proc/PID/stat has no name")?;
+    let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks: u64 = ticks.sum::<Result<_, _>>().context("/proc/PID/stat has no times")?;
+    Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
+}
+
+/// The resident memory of `pid`, in MiB.
+pub(crate) fn resident_mib(pid: u32) -> anyhow::Result<f64> {
+    mib(&read(pid, "smaps_rollup")?, "Rss:")
+}
+
+/// The most memory `pid` ever had resident, in MiB.
+pub(crate) fn peak_mib(pid: u32) -> anyhow::Result<f64> {
+    mib(&read(pid, "status")?, "VmHWM:")
+}
+
+/// Raises the soft limit of open files to the hard one, for us and our children: every BMC is a socket.
+pub(crate) fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it is refused, what needs it says so.
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).ok();
+}
+
+fn read(pid: u32, file: &str) -> anyhow::Result<String> {
+    let path = format!("/proc/{pid}/{file}");
+    fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))
+}
+
+fn mib(text: &str, key: &str) -> anyhow::Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    let line = line.with_context(|| format!("the kernel does not tell {key}"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib as f64 / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_in_mib() {
+        let text = "VmPeak:\t  999 kB\nVmHWM:\t    2048 kB\n";
+        assert_eq!(mib(text, "VmHWM:").unwrap(), 2.0);
+        assert!(mib(text, "Rss:").is_err());
+    }
+
+    #[test]
+    fn the_kernel_tells_of_this_process() {
+        let us = std::process::id();
+        assert!(resident_mib(us).unwrap() > 0.1);
+        assert!(peak_mib(us).unwrap() >= resident_mib(us).unwrap() / 2.0);
+        cpu(us).unwrap();
+    }
+}

@@ -1,0 +1,131 @@
+//! The power states of emulated BMCs: learnt when their nodes are managed, then refreshed.
+
+use std::borrow::Cow;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use bmc_emulator::ReportedPower;
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::Sizes;
+use crate::api::{drive, timed, uuids};
+use crate::client::{Call, Client};
+use crate::daemon::{Daemon, Home};
+use crate::process;
+use crate::racks::Racks;
+use crate::report::{Budget, Report, Row};
+
+/// How long a refresh may take at all.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// `conductor.power_sync_every` while refreshes are measured.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Enrolls machines, has them managed, and measures how soon new power states are known.
+pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
+    let mut racks = Racks::start(sizes.machines).await?;
+    let home = Home::new()?;
+    let authorities = home.path("authorities.pem");
+    fs::write(&authorities, &racks.authorities)?;
+    let config = |every: Duration| {
+        let every = every.as_secs();
+        format!(
+            "[bmc]\nauthorities = {authorities:?}\n[conductor]\npower_sync_every = \"{every}s\"\n"
+        )
+    };
+
+    // Nothing is refreshed while nodes are being enrolled: it would be measured with them.
+    racks.power(ReportedPower::Off).await?;
+    let daemon = home.start(&config(Duration::from_secs(86_400))).await?;
+    let creates: Vec<Call> = racks.nodes.iter().enumerate().map(create).collect();
+    let made = timed("BMCs: enroll", &daemon, sizes.clients, creates.into_iter(), None, report);
+    let uuids = uuids(&made.await?)?;
+    drive("BMCs: manage", ("manage", "manageable"), &uuids, &daemon, sizes.clients, report).await?;
+    daemon.stop().await?;
+
+    // A service that has just started has to log in everywhere: that is the refresh with the budget.
+    racks.power(ReportedPower::On).await?;
+    let cpu = process::cpu(racks.pid)?;
+    let daemon = home.start(&config(EVERY)).await?;
+    let first_begins = Instant::now() + EVERY;
+    let row = Row {
+        phase: "BMCs: refresh, logging in",
+        budget: Some(Budget::Seconds(30.0)),
+        ..Row::default()
+    };
+    await_power(row, "power on", first_begins, uuids.len(), &daemon, report).await?;
+    let spent = (process::cpu(racks.pid)? - cpu).as_secs_f64();
+    report.note(&format!("the emulated BMCs spent {spent:.2} s of CPU meanwhile"))?;
+
+    racks.power(ReportedPower::Off).await?;
+    let row = Row { phase: "BMCs: a change noticed", ..Row::default() };
+    await_power(row, "power off", Instant::now(), uuids.len(), &daemon, report).await?;
+    report.note("that is what was left of one refresh, and the next one, sessions being open")?;
+    report.note(&format!("peak: {:.1} MiB", process::peak_mib(daemon.pid)?))?;
+    daemon.stop().await
+}
+
+/// Waits until all nodes are known to have that power, and reports how long after `begun` that is.
+async fn await_power(
+    mut row: Row<'_>,
+    power: &str,
+    begun: Instant,
+    count: usize,
+    daemon: &Daemon,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let cpu = process::cpu(daemon.pid)?;
+    let mut client = daemon.client().await?;
+    let known = loop {
+        let known = with_power(&mut client, power).await?;
+        if known >= count || begun.elapsed() > PATIENCE {
+            break known;
+        }
+        // Looking costs the service time as well.
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    };
+    row.count = Some(known);
+    row.seconds = Some(begun.elapsed().as_secs_f64());
+    row.errors = count.saturating_sub(known);
+    row.cpu_seconds = Some((process::cpu(daemon.pid)? - cpu).as_secs_f64());
+    row.resident_mib = Some(process::resident_mib(daemon.pid)?);
+    report.row(&row)
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    nodes: Vec<Powered<'a>>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Powered<'a> {
+    #[serde(borrow)]
+    power_state: Option<Cow<'a, str>>,
+}
+
+/// How many nodes are known to have that power.
+async fn with_power(client: &mut Client, power: &str) -> anyhow::Result<usize> {
+    let mut known = 0;
+    let mut path = Some("/v1/nodes?limit=1000&fields=uuid,power_state".to_owned());
+    while let Some(at) = path {
+        let answer = client.get(&at).await?;
+        let page: Page = serde_json::from_slice(&answer)?;
+        known +=
+            page.nodes.iter().filter(|node| node.power_state.as_deref() == Some(power)).count();
+        path = page.next.map(|next| next[next.find("/v1/").unwrap_or(0)..].to_owned());
+    }
+    Ok(known)
+}
+
+fn create((index, (driver, info)): (usize, &(String, serde_json::Value))) -> Call {
+    let body = json!({
+        "name": format!("machine-{index}"),
+        "driver": driver,
+        "driver_info": info,
+        "resource_class": "baremetal",
+    });
+    Call::send(Method::POST, "/v1/nodes", body)
+}

@@ -1,0 +1,166 @@
+//! The table that is printed, a row as soon as it is measured.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::load::Load;
+
+/// The rows so far.
+pub(crate) struct Report {
+    wrong: bool,
+}
+
+/// One thing that was measured. What does not apply is not printed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row<'a> {
+    pub(crate) phase: &'a str,
+    pub(crate) count: Option<usize>,
+    pub(crate) at_once: Option<usize>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p99_ms: Option<f64>,
+    pub(crate) cpu_seconds: Option<f64>,
+    pub(crate) resident_mib: Option<f64>,
+    /// Answers that are errors, or nodes that did not arrive.
+    pub(crate) errors: usize,
+    pub(crate) retries: usize,
+    pub(crate) budget: Option<Budget>,
+}
+
+/// What a row must reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Budget {
+    PerSecond(f64),
+    Seconds(f64),
+    ResidentMib(f64),
+}
+
+impl Row<'_> {
+    /// A row of many requests.
+    pub(crate) fn of_load<'a>(phase: &'a str, clients: usize, load: &Load) -> Row<'a> {
+        Row {
+            phase,
+            count: Some(load.took.len()),
+            at_once: Some(clients),
+            seconds: Some(load.seconds),
+            p50_ms: load.quantile(0.5),
+            p99_ms: load.quantile(0.99),
+            errors: load.errors,
+            retries: load.retries,
+            ..Row::default()
+        }
+    }
+
+    fn per_second(&self) -> Option<f64> {
+        Some(self.count? as f64 / self.seconds?)
+    }
+
+    /// The budget in words, and whether it is met.
+    fn verdict(&self) -> String {
+        let Some(budget) = self.budget else { return String::new() };
+        let (words, met) = match budget {
+            Budget::PerSecond(least) => {
+                (format!(">= {least} /s"), self.per_second().map(|got| got >= least))
+            }
+            Budget::Seconds(most) => (format!("<= {most} s"), self.seconds.map(|got| got <= most)),
+            Budget::ResidentMib(most) => {
+                (format!("<= {most} MiB"), self.resident_mib.map(|got| got <= most))
+            }
+        };
+        let met = met.unwrap_or(false) && self.errors == 0;
+        format!("{words} {}", if met { "hit" } else { "MISS" })
+    }
+
+    fn cells(&self) -> String {
+        let cell = |value: Option<f64>, digits: usize, width: usize| match value {
+            Some(value) => format!(" {value:>width$.digits$}"),
+            None => format!(" {:>width$}", "-"),
+        };
+        let whole = |value: Option<usize>, width| cell(value.map(|value| value as f64), 0, width);
+        [
+            format!("{:28}", self.phase),
+            whole(self.count, 7),
+            whole(self.at_once, 7),
+            cell(self.seconds, 3, 9),
+            cell(self.per_second(), 1, 10),
+            cell(self.p50_ms, 2, 8),
+            cell(self.p99_ms, 2, 8),
+            cell(self.cpu_seconds, 2, 7),
+            cell(self.resident_mib, 1, 7),
+            whole(Some(self.errors), 6),
+            whole(Some(self.retries), 7),
+            format!("  {}", self.verdict()),
+        ]
+        .concat()
+    }
+}
+
+impl Report {
+    pub(crate) fn begin() -> anyhow::Result<Report> {
+        print(&format!(
+            "{:28} {:>7} {:>7} {:>9} {:>10} {:>8} {:>8} {:>7} {:>7} {:>6} {:>7}  budget",
+            "phase",
+            "n",
+            "at once",
+            "seconds",
+            "per second",
+            "p50 ms",
+            "p99 ms",
+            "CPU s",
+            "RSS MiB",
+            "errors",
+            "retries"
+        ))?;
+        Ok(Report { wrong: false })
+    }
+
+    pub(crate) fn row(&mut self, row: &Row) -> anyhow::Result<()> {
+        self.wrong |= row.errors > 0;
+        print(row.cells().trim_end())
+    }
+
+    /// A sentence below a row.
+    pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
+        print(&format!("    {text}"))
+    }
+
+    /// Whether everything was answered well.
+    pub(crate) fn end(self) -> anyhow::Result<ExitCode> {
+        if self.wrong {
+            print("There were errors: no figure of a row that has some means anything.")?;
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn print(line: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush().map_err(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(row: &Row, want: &str) {
+        assert_eq!(row.verdict(), want);
+    }
+
+    #[test]
+    fn a_budget_is_met_or_missed() {
+        let row = Row { count: Some(300), seconds: Some(2.0), ..Row::default() };
+        check(&Row { budget: Some(Budget::PerSecond(150.0)), ..row.clone() }, ">= 150 /s hit");
+        check(&Row { budget: Some(Budget::PerSecond(151.0)), ..row.clone() }, ">= 151 /s MISS");
+        check(&Row { budget: Some(Budget::Seconds(2.5)), ..row.clone() }, "<= 2.5 s hit");
+        check(&Row { budget: Some(Budget::ResidentMib(40.0)), ..row }, "<= 40 MiB MISS");
+    }
+
+    #[test]
+    fn no_budget_is_met_with_errors() {
+        let row = Row { seconds: Some(1.0), errors: 1, ..Row::default() };
+        check(&Row { budget: Some(Budget::Seconds(2.0)), ..row }, "<= 2 s MISS");
+    }
+}
