@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+
+mod crates;
+mod files;
+mod graph;
+mod verdict;
+
+pub use crates::{Crate, Dependency, Kind, Layer, crates};
+pub use files::{TextFile, files, root, text_files};
+pub use graph::{Graph, Package, graph};
+pub use verdict::none;

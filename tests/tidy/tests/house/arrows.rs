@@ -1,0 +1,115 @@
+//! Who may depend on whom: tests, then services, then drivers.
+
+use std::collections::HashMap;
+
+use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
+
+/// Crates that compute and do nothing else.
+const PURE: [&str; 6] =
+    ["agent-protocol", "baremetal-core", "dhcp", "hardware", "rack-manifest", "tftp"];
+
+/// What a crate that links it could do more than compute with.
+const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx", "tokio"];
+
+/// What one crate alone may use, so that there is one place to look.
+const KEPT_APART: [(&str, &str); 3] = [
+    ("sqlx", "baremetal-store"),
+    ("redfish", "baremetal-conductor"),
+    ("ipmi", "baremetal-conductor"),
+];
+
+/// What a pure crate's `.clippy.toml` forbids at least.
+const FORBIDDEN: [&str; 3] =
+    ["std::time::Instant::now", "std::time::SystemTime::now", "std::env::var"];
+
+/// Why `from` must not depend on `to`, if so.
+fn objection(from: &Crate, to: &Crate, kind: Kind) -> Option<&'static str> {
+    if from.is_emulator() && to.layer != Layer::Tests {
+        return Some("an emulator with our code in it would share our mistakes");
+    }
+    match (from.layer, to.layer, kind) {
+        (Layer::Tests, _, _) => None,
+        (_, Layer::Tests, Kind::Dev) if to.is_emulator() => None,
+        (_, Layer::Tests, Kind::Dev) => Some("of tests/, only emulators serve others' tests"),
+        (_, Layer::Tests, Kind::Normal) => Some("what is run does not need what tries it"),
+        (Layer::Drivers, Layer::Services, _) => Some("a driver knows no service"),
+        (Layer::Drivers, Layer::Drivers, _) => None,
+        (Layer::Services, Layer::Services | Layer::Drivers, _) => None,
+    }
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let crates = crates();
+    let by_name: HashMap<&str, &Crate> =
+        crates.iter().map(|one| (one.folder.as_str(), one)).collect();
+    let wrong = crates.iter().flat_map(|from| {
+        from.dependencies.iter().filter_map(|dependency| {
+            let to = by_name.get(dependency.name.as_str())?;
+            let why = objection(from, to, dependency.kind)?;
+            Some(format!("{} depends on {}: {why}", from.path(), to.path()))
+        })
+    });
+    none("dependencies that point the wrong way", wrong);
+}
+
+#[test]
+fn pure_crates_link_nothing_that_acts() {
+    let graph = graph();
+    let wrong = PURE.iter().flat_map(|pure| {
+        let linked = graph.linked_with(pure);
+        let impure = IMPURE.iter().filter(move |name| linked.contains(**name));
+        impure.map(move |name| format!("{pure} links {name}"))
+    });
+    none("pure crates that could act", wrong);
+}
+
+#[test]
+fn pure_crates_forbid_themselves_clocks_and_the_environment() {
+    let crates = crates();
+    let pure = crates.iter().filter(|one| PURE.contains(&one.folder.as_str()));
+    let wrong = pure.flat_map(|one| {
+        let text = std::fs::read_to_string(one.file(".clippy.toml")).unwrap_or_default();
+        let lints: toml::Table = text.parse().expect("a .clippy.toml is TOML");
+        let methods = lints.get("disallowed-methods").and_then(toml::Value::as_array);
+        let paths = methods.into_iter().flatten().filter_map(|method| method.get("path")?.as_str());
+        let paths: Vec<String> = paths.map(str::to_owned).collect();
+        let missing = FORBIDDEN.iter().filter(move |name| !paths.iter().any(|path| path == *name));
+        missing.map(|name| format!("{}/.clippy.toml does not forbid {name}", one.path()))
+    });
+    none("pure crates that may look at the world", wrong);
+}
+
+#[test]
+fn sql_and_bmcs_have_one_user_each() {
+    let crates = crates();
+    let run = crates.iter().filter(|one| one.layer != Layer::Tests);
+    let wrong = run.flat_map(|one| {
+        let taken = |name: &str| KEPT_APART.iter().find(|(what, _)| *what == name);
+        let linked = one.dependencies.iter().filter(|it| it.kind == Kind::Normal);
+        let taken = linked.filter_map(move |it| taken(&it.name));
+        let others = taken.filter(|(_, user)| *user != one.folder);
+        others.map(|(what, user)| format!("{} uses {what}, which is {user}'s", one.path()))
+    });
+    none("crates that use what is another's", wrong);
+}
+
+#[test]
+fn nothing_that_is_run_starts_a_program() {
+    let starts = ["process::Command", "tokio::process", "process::{"];
+    // `bedplate dev` is there to start programs.
+    let sources = text_files().into_iter().filter(|file| {
+        let run = file.path.starts_with("drivers/") || file.path.starts_with("services/");
+        let source = file.path.ends_with(".rs") && file.path.contains("/src/");
+        run && source && !file.path.starts_with("services/bedplate/src/dev/")
+    });
+    let wrong = sources.filter(|file| starts.iter().any(|word| file.text.contains(word)));
+    none("sources that start programs", wrong.map(|file| file.path));
+}
+
+#[test]
+fn every_core_is_pure() {
+    let cores = crates().into_iter().filter(|one| one.folder.ends_with("-core"));
+    let wrong = cores.filter(|one| !PURE.contains(&one.folder.as_str()));
+    none("cores that nobody keeps pure", wrong.map(|one| one.path()));
+}

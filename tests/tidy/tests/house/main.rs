@@ -1,0 +1,9 @@
+//! What a reader of this repository relies on.
+
+mod arrows;
+mod documents;
+mod layout;
+mod licences;
+mod manifests;
+mod samples;
+mod words;

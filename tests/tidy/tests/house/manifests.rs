@@ -1,0 +1,90 @@
+//! One manifest for all crates: what may differ between them, and that each dependency is chosen once and used.
+
+use std::collections::BTreeSet;
+
+use tidy::{Crate, crates, none, root};
+use toml::{Table, Value};
+
+/// Dependencies that no line of ours names, for macros name them.
+const NAMED_BY_MACROS: [(&str, &str); 1] = [("baremetal-core", "newtype-uuid")];
+
+fn root_manifest() -> Table {
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).expect("the root has a manifest");
+    text.parse().expect("a manifest is TOML")
+}
+
+fn at<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(table.get(*first)?, |value, key| value.get(key))
+}
+
+/// What the root chose for all.
+fn chosen() -> BTreeSet<String> {
+    let manifest = root_manifest();
+    let entries = at(&manifest, &["workspace", "dependencies"]).and_then(Value::as_table);
+    entries.expect("the root manifest chooses dependencies").keys().cloned().collect()
+}
+
+#[test]
+fn nothing_of_ours_is_versioned_or_published() {
+    let manifest = root_manifest();
+    let package = |key| at(&manifest, &["workspace", "package", key]);
+    assert_eq!(package("version").and_then(Value::as_str), Some("0.0.0"));
+    assert_eq!(package("publish").and_then(Value::as_bool), Some(false));
+    assert_eq!(package("license").and_then(Value::as_str), Some("Apache-2.0"));
+}
+
+#[test]
+fn every_crate_takes_what_is_the_same_for_all_from_the_root() {
+    let same: [&[&str]; 5] = [
+        &["package", "version", "workspace"],
+        &["package", "edition", "workspace"],
+        &["package", "license", "workspace"],
+        &["package", "publish", "workspace"],
+        &["lints", "workspace"],
+    ];
+    let crates = crates();
+    let wrong = crates.iter().flat_map(|one| {
+        let own = |path: &&&[&str]| at(&one.manifest, path) != Some(&Value::Boolean(true));
+        let own = same.iter().filter(own);
+        own.map(|path| format!("{}/Cargo.toml lacks {} = true", one.path(), path.join(".")))
+    });
+    none("manifests that go their own way", wrong);
+}
+
+#[test]
+fn every_dependency_is_chosen_in_the_root() {
+    let chosen = chosen();
+    let crates = crates();
+    let wrong = crates.iter().flat_map(|one| {
+        let own = one.dependencies.iter().filter(|it| !it.from_root || !chosen.contains(&it.name));
+        own.map(|it| format!("{}/Cargo.toml chooses {} for itself", one.path(), it.name))
+    });
+    none("dependencies that the root manifest does not know", wrong);
+}
+
+#[test]
+fn every_choice_of_the_root_is_used() {
+    let crates = crates();
+    let used: BTreeSet<&str> =
+        crates.iter().flat_map(|one| &one.dependencies).map(|it| it.name.as_str()).collect();
+    let wrong = chosen().into_iter().filter(|name| !used.contains(name.as_str()));
+    none("entries of [workspace.dependencies] that no crate uses", wrong);
+}
+
+#[test]
+fn every_crate_uses_what_it_depends_on() {
+    let crates = crates();
+    none("dependencies that their crate never names", crates.iter().flat_map(unused));
+}
+
+fn unused(one: &Crate) -> Vec<String> {
+    let source = one.source();
+    let words: BTreeSet<&str> = source.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let named = |name: &str| {
+        let word = name.replace('-', "_");
+        words.contains(word.as_str()) || NAMED_BY_MACROS.contains(&(one.folder.as_str(), name))
+    };
+    let unused = one.dependencies.iter().filter(|it| !named(&it.name));
+    unused.map(|it| format!("{}: {}", one.path(), it.name)).collect()
+}

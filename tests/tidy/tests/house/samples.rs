@@ -1,0 +1,38 @@
+//! Sample racks are what an administrator begins with: they are read by the reader of racks, and nothing is wrong with them.
+
+use rack_manifest::{Manifest, Unreadable, check, read_csv, read_yaml};
+use tidy::{none, root, text_files};
+
+fn read(path: &str, text: &str) -> Option<Result<Manifest, Unreadable>> {
+    let file = path.strip_prefix("deploy/")?.rsplit('/').next()?;
+    let (name, format) = file.rsplit_once('.')?;
+    match format {
+        "yaml" if name.starts_with("rack") => Some(read_yaml(text)),
+        "csv" => Some(read_csv(name, text)),
+        _ => None,
+    }
+}
+
+#[test]
+fn sample_racks_are_right() {
+    let read = |file: &tidy::TextFile| Some((file.path.clone(), read(&file.path, &file.text)?));
+    let racks: Vec<_> = text_files().iter().filter_map(read).collect();
+    assert!(!racks.is_empty(), "deploy/ holds no rack");
+    let wrong = racks.into_iter().flat_map(|(path, rack)| match rack {
+        Ok(rack) => check(&rack).iter().map(|mistake| format!("{path}: {mistake}")).collect(),
+        Err(error) => vec![format!("{path}: {error:?}")],
+    });
+    none("sample racks that cannot be enrolled", wrong);
+}
+
+#[test]
+fn the_files_that_sample_racks_name_are_there() {
+    let folder = root().join("deploy/dev");
+    let rack = std::fs::read_to_string(folder.join("rack.yaml")).expect("there is a sample rack");
+    let named = rack.split("password_file: ").skip(1);
+    let named: Vec<&str> =
+        named.filter_map(|rest| rest.split([',', '}', '\n']).next()).map(str::trim).collect();
+    assert!(!named.is_empty(), "deploy/dev/rack.yaml names no password file");
+    let gone = named.into_iter().filter(|name| !folder.join(name).is_file());
+    none("deploy/dev/rack.yaml names files that are not there", gone.map(str::to_owned));
+}

@@ -1,0 +1,29 @@
+//! What no file may mention: where its writer happened to sit, and whose mirror a build happened to use.
+
+use tidy::{none, text_files};
+
+/// Written in pieces, so that this file does not mention them.
+const UNWANTED: [&str; 7] = [
+    concat!("..", "/shared"),
+    concat!("/wo", "rk/"),
+    concat!("crates", ".io"),
+    concat!("pypi", ".org"),
+    concat!("pythonhosted", ".org"),
+    concat!("deb.", "debian.org"),
+    concat!("registry.", "npmjs.org"),
+];
+
+#[test]
+fn no_file_names_a_registry_or_somebodys_folders() {
+    // The lock file names the registry that all of Cargo's do.
+    let files = text_files().into_iter().filter(|file| file.path != "Cargo.lock");
+    let wrong = files.flat_map(|file| {
+        let lines = file.text.lines().enumerate();
+        let found = lines.flat_map(|(at, line)| {
+            let words = UNWANTED.iter().filter(|word| line.contains(**word));
+            words.map(|word| format!("{}:{}: {word}", file.path, at + 1)).collect::<Vec<_>>()
+        });
+        found.collect::<Vec<_>>()
+    });
+    none("words that belong into no file", wrong);
+}
