@@ -1,0 +1,89 @@
+# make run     see a rack come up           make test    everything that is tested, as below
+# make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack
+# make bench   what is claimed, measured    make clean   what was built, and racks left behind
+#
+# Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
+# missing and what it skips. Downloads and Python environments are kept in ~/.cache/bedplate (BEDPLATE_CACHE).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: build ramdisk run test lint test-fast test-compat test-rack bench clean build-packages
+
+RACK ?= emulated
+RAMDISK := target/ramdisk
+PACKAGES := tests/real/packages.sh
+SCRIPTS := $(shell find . -path ./target -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print)
+# What runs the tests of `cargo TEST -p CRATE`: nextest where it is installed.
+TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
+
+# The tests of one crate. Building the whole workspace each time keeps one set of features, and so one build of every dependency.
+NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+FAST = $(if $(NEXTEST),-E 'not (package(real) or package(compat))',--exclude real --exclude compat)
+only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
+
+build: build-packages ramdisk
+	cargo build --workspace --bins
+
+build-packages:
+	@$(PACKAGES) gcc libc6-dev
+
+# What machines boot to be worked on: its kernel, the ramdisk, and both as a CD.
+ramdisk: build-packages
+	@$(PACKAGES) cpio zstd kmod
+	images/ramdisk/build.sh $(RAMDISK)
+	images/ramdisk/iso.sh $(RAMDISK)
+
+run: build-packages
+ifeq ($(RACK),qemu)
+	$(MAKE) build
+	tests/real/show.sh
+else
+	cargo build --workspace --bins
+	target/debug/bedplate dev
+endif
+
+test: lint test-fast test-compat test-rack
+	@echo "make test: all of it passed"
+
+lint: build-packages
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	@$(PACKAGES) shellcheck python3-venv
+	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shell scripts, for shellcheck is not installed"; fi
+	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
+
+# Unit tests, the store on both databases, emulators, scenarios.
+test-fast: build-packages
+	@$(PACKAGES) curl iproute2 ipmitool openipmi ipxe qemu-system-x86
+	cargo build --workspace --bins
+	tests/real/postgres.sh cargo $(TEST) --workspace $(FAST)
+
+# The public OpenStack clients.
+test-compat: build-packages
+	@$(PACKAGES) python3-venv
+	cargo build --workspace --bins
+	cargo $(TEST) $(call only,compat)
+
+# QEMU machines. A rack needs root, for network namespaces and libvirtd.
+test-rack:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, for it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
+
+.PHONY: run-test-rack
+run-test-rack: build-packages ramdisk
+	@$(PACKAGES) ipxe python3-venv
+	tests/real/rack.sh deps
+	tests/real/tiny-image.sh
+	cargo build --workspace --bins
+	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real)
+
+bench: build-packages
+	cargo build --release -p baremetal -p bench --bins
+	cargo run --release -p bench
+
+clean:
+	tests/real/rack.sh down-all
+	cargo clean
+	rm -rf .state
+	@echo "downloads are kept in $${BEDPLATE_CACHE:-$${XDG_CACHE_HOME:-~/.cache}/bedplate}"
