@@ -72,9 +72,8 @@ fn compressed_qcow2_is_written() {
 /// What QEMU itself makes, where it is installed.
 #[test]
 fn qcow2_made_by_qemu_is_written() {
-    if !harness::installed("qemu-img") {
-        eprintln!("skipped: qemu-img is not installed");
-        return;
+    if !peers::installed("qemu-img") {
+        return peers::skip("qcow2_made_by_qemu_is_written", "qemu-img is not installed");
     }
     let folder = std::env::temp_dir().join(format!("agent-qemu-{}", uuid::Uuid::new_v4()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -22,10 +22,8 @@ pub(crate) struct IpmiSim {
 impl IpmiSim {
     /// A simulator, or `None` with a word about it where the program is not installed.
     pub(crate) fn start() -> Option<Self> {
-        let installed =
-            env::split_paths(&env::var_os("PATH")?).any(|folder| folder.join("ipmi_sim").is_file());
-        if !installed {
-            eprintln!("SKIPPED: ipmi_sim is not installed (Debian's package openipmi)");
+        if !peers::installed("ipmi_sim") {
+            peers::skip("ipmi_sim", "it is not installed (Debian's package openipmi)");
             return None;
         }
 

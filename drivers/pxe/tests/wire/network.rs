@@ -20,9 +20,7 @@ pub(crate) fn missing(programs: &[&str], files: &[&str]) -> Option<String> {
     if !rustix::process::getuid().is_root() {
         return Some("needs root, for network namespaces".to_owned());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).exists());
-    let program = programs.iter().find(|name| !found(name));
+    let program = programs.iter().find(|name| !peers::installed(name));
     let file = files.iter().find(|name| !std::path::Path::new(name).exists());
     program.or(file).map(|name| format!("needs {name}"))
 }

@@ -39,7 +39,7 @@ fn leased() -> Recorder {
 #[test]
 fn udhcpc_takes_its_lease() {
     if let Some(reason) = missing(&["ip", "busybox"], &[]) {
-        return eprintln!("SKIPPED udhcpc_takes_its_lease: {reason}");
+        return peers::skip("udhcpc_takes_its_lease", reason);
     }
     let network = Network::new("udhcpc");
     network.run(async {
@@ -79,7 +79,7 @@ fn udhcpc_takes_its_lease() {
 #[test]
 fn dhcping_finds_the_server_alive() {
     if let Some(reason) = missing(&["ip", "dhcping"], &[]) {
-        return eprintln!("SKIPPED dhcping_finds_the_server_alive: {reason}");
+        return peers::skip("dhcping_finds_the_server_alive", reason);
     }
     let network = Network::new("dhcping");
     network.run(async {
@@ -103,7 +103,7 @@ fn dhcping_finds_the_server_alive() {
 #[test]
 fn rdisc6_hears_of_a_router_that_is_none() {
     if let Some(reason) = missing(&["ip", "rdisc6"], &[]) {
-        return eprintln!("SKIPPED rdisc6_hears_of_a_router_that_is_none: {reason}");
+        return peers::skip("rdisc6_hears_of_a_router_that_is_none", reason);
     }
     let network = Network::new("rdisc6");
     network.run(async {
@@ -128,9 +128,8 @@ fn squeeze(line: &str) -> String {
 /// Lets a client load a file of a size that is no multiple of any block, and compares.
 async fn check_tftp(program: &str, arguments: &[&str]) {
     let name = format!("{program} {}", arguments.join(" "));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|folder| folder.join(program).exists()) {
-        return eprintln!("SKIPPED {name}: {program} is not installed");
+    if !peers::installed(program) {
+        return peers::skip(&name, format_args!("{program} is not installed"));
     }
     let content: Vec<u8> = (0..1_234_567_u32).map(|at| (at % 251) as u8).collect();
     let mut files = TftpFiles::new();

@@ -116,7 +116,7 @@ fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Sighting]) {
     }
     let files = [machine::FILES, Loader::ALL.map(Loader::debian_path)].concat();
     if let Some(reason) = missing(&programs, &files) {
-        return eprintln!("SKIPPED {name}: {reason}");
+        return peers::skip(name, reason);
     }
     let network = Network::new(name);
     network.run(async {

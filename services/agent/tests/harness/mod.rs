@@ -4,7 +4,7 @@ mod http;
 pub(crate) mod images;
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -243,10 +243,4 @@ pub(crate) fn until<T>(what: &str, mut seen: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < end, "waited in vain until {what}");
         std::thread::yield_now();
     }
-}
-
-/// Whether a program is installed.
-pub(crate) fn installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).exists())
 }

@@ -24,7 +24,7 @@ impl Scratch {
     /// `None` where no server was given.
     pub(crate) async fn postgres() -> Option<Scratch> {
         let Ok(server) = std::env::var("BEDPLATE_TEST_POSTGRES") else {
-            eprintln!("SKIPPED on PostgreSQL: BEDPLATE_TEST_POSTGRES is not set");
+            peers::skip("the store on PostgreSQL", "BEDPLATE_TEST_POSTGRES is not set");
             return None;
         };
         let schema = format!("test_{}", Uuid::new_v4().simple());

@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+
+use std::fmt::Display;
+use std::io::Write;
+use std::{env, fs};
+
+/// Whether a program of this name is installed.
+pub fn installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Says that `test` is not tried, and why.
+///
+/// # Panics
+///
+/// Where the environment requires every peer.
+#[track_caller]
+pub fn skip(test: &str, reason: impl Display) {
+    let line = format!("SKIPPED {test}: {reason}");
+    assert!(env::var_os("BEDPLATE_PEERS").is_none_or(|word| word != "required"), "{line}");
+    eprintln!("{line}");
+    let Some(list) = env::var_os("BEDPLATE_SKIPPED") else { return };
+    // One write, so that lines of tests that run at once do not mix.
+    let file = fs::OpenOptions::new().append(true).create(true).open(list);
+    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    written.expect("the list of what is skipped can be written");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_installed_is_found() {
+        assert!(installed("sh"));
+        assert!(!installed("no-such-program"));
+    }
+}
