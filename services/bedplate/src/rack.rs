@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
-use rack_manifest::{Manifest, Password, Unresolved, check, read_csv, read_yaml, request};
+use rack_manifest::{Manifest, Mistake, Password, Unresolved, check, read_csv, read_yaml, request};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -124,14 +124,14 @@ pub(crate) async fn enroll(
     name: Option<String>,
     format: Format,
 ) -> anyhow::Result<()> {
-    let manifest = read(file, name)?;
-    let mistakes = check(&manifest);
     let folder = file.parent().unwrap_or(Path::new("."));
-    let asked = if mistakes.is_empty() {
+    let asked = read(file, name)?.and_then(|manifest| {
+        let mistakes = check(&manifest);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
         request(&manifest, |password| resolve(password, folder))
-    } else {
-        Err(mistakes)
-    };
+    });
     let asked = match asked {
         Ok(asked) => asked,
         Err(mistakes) => {
@@ -155,10 +155,10 @@ pub(crate) async fn enroll(
     ))
 }
 
-fn read(file: &Path, name: Option<String>) -> anyhow::Result<Manifest> {
+fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Vec<Mistake>>> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let read = match file.extension().and_then(|ending| ending.to_str()) {
+    Ok(match file.extension().and_then(|ending| ending.to_str()) {
         Some("yaml" | "yml") => read_yaml(&text),
         Some("csv") => {
             let own = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -167,8 +167,7 @@ fn read(file: &Path, name: Option<String>) -> anyhow::Result<Manifest> {
         Some(_) | None => {
             bail!("{}: a manifest's name ends in .yaml, .yml or .csv", file.display())
         }
-    };
-    read.map_err(|why| anyhow::anyhow!("{}: {why}; nothing was enrolled", file.display()))
+    })
 }
 
 /// Looks a password up: files lie beside the manifest unless their path is absolute.

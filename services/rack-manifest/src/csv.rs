@@ -1,9 +1,11 @@
 //! Manifests in CSV: one machine a line, the columns named by the first.
 
+use csv::StringRecord;
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
 use serde_json::{Map, Value};
 
-use crate::{Bmc, BmcKind, Machine, Manifest, Password, Unreadable};
+use crate::{Bmc, BmcKind, Machine, Manifest, Mistake, Password, check};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,7 +13,8 @@ struct Row {
     name: String,
     position: Option<u32>,
     mac: String,
-    bmc_type: BmcKind,
+    /// Text, for the reader does not tell the column of a word it does not know.
+    bmc_type: String,
     bmc_address: String,
     user: Option<String>,
     password_file: Option<String>,
@@ -25,30 +28,96 @@ struct Row {
     resource_class: Option<String>,
 }
 
-pub(crate) fn read(rack: &str, text: &str) -> Result<Manifest, Unreadable> {
+/// Every column there may be.
+const COLUMNS: [&str; 15] = [
+    "name",
+    "position",
+    "mac",
+    "bmc_type",
+    "bmc_address",
+    "user",
+    "password_file",
+    "password_env",
+    "system",
+    "verify",
+    "cipher_suite",
+    "boot",
+    "group",
+    "role",
+    "resource_class",
+];
+
+/// The columns there have to be.
+const NEEDED: [&str; 4] = ["name", "mac", "bmc_type", "bmc_address"];
+
+pub(crate) fn read(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(unreadable)?.clone();
-    let mut machines = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(unreadable)?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let row: Row = record.deserialize(Some(&header)).map_err(unreadable)?;
-        machines.push(machine(line, machines.len(), row));
+    let header = reader.headers().cloned();
+    let header = header.map_err(|error| vec![unreadable(&error, &StringRecord::new())])?;
+    let columns = check_columns(&header);
+    if !columns.is_empty() {
+        return Err(columns);
     }
-    Ok(Manifest { rack: rack.to_owned(), description: None, machines })
+    let (mut machines, mut mistakes) = (Vec::new(), Vec::new());
+    for (index, record) in reader.records().enumerate() {
+        let row = record.and_then(|record| {
+            let line = record.position().map_or(0, csv::Position::line);
+            Ok((line, record.deserialize::<Row>(Some(&header))?))
+        });
+        match row {
+            Ok((line, row)) => match kind(&row) {
+                Ok(kind) => machines.push(machine(line, index, row, kind)),
+                Err(problem) => {
+                    mistakes.push(Mistake { line, field: "bmc_type".to_owned(), problem });
+                }
+            },
+            Err(error) => mistakes.push(unreadable(&error, &header)),
+        }
+    }
+    let manifest = Manifest { rack: rack.to_owned(), description: None, machines };
+    if mistakes.is_empty() {
+        return Ok(manifest);
+    }
+    if !manifest.machines.is_empty() {
+        mistakes.extend(check(&manifest));
+    }
+    mistakes.sort_by_key(|mistake| mistake.line);
+    Err(mistakes)
 }
 
-fn unreadable(error: csv::Error) -> Unreadable {
+fn check_columns(header: &StringRecord) -> Vec<Mistake> {
+    let mistake = |field: &str, problem: String| Mistake { line: 1, field: field.into(), problem };
+    let unknown = header.iter().filter(|column| !COLUMNS.contains(column));
+    let unknown = unknown.map(|column| {
+        let shown: String = column.chars().take(64).collect();
+        mistake(&shown, format!("there is no such column; there are {}", COLUMNS.join(", ")))
+    });
+    let twice = COLUMNS.iter().filter(|name| header.iter().filter(|own| own == *name).count() > 1);
+    let twice = twice.map(|column| mistake(column, "there are two columns of this name".into()));
+    let missing = NEEDED.iter().filter(|name| !header.iter().any(|column| column == **name));
+    let missing = missing.map(|column| mistake(column, "this column is missing".into()));
+    unknown.chain(twice).chain(missing).collect()
+}
+
+fn unreadable(error: &csv::Error, header: &StringRecord) -> Mistake {
     let line = error.position().map_or(0, csv::Position::line);
-    let problem = if let csv::ErrorKind::Deserialize { err, .. } = error.kind() {
-        err.to_string()
+    let (field, problem) = if let csv::ErrorKind::Deserialize { err, .. } = error.kind() {
+        let column = err.field().and_then(|index| header.get(usize::try_from(index).ok()?));
+        (column.unwrap_or_default(), err.kind().to_string())
+    } else if let csv::ErrorKind::UnequalLengths { expected_len, len, .. } = error.kind() {
+        ("", format!("it has {len} fields, and the first line has {expected_len}"))
     } else {
-        error.to_string()
+        ("", error.to_string())
     };
-    Unreadable { line, problem }
+    Mistake { line, field: field.to_owned(), problem }
 }
 
-fn machine(line: u64, index: usize, row: Row) -> Machine {
+fn kind(row: &Row) -> Result<BmcKind, String> {
+    let word = row.bmc_type.as_str().into_deserializer();
+    BmcKind::deserialize(word).map_err(|error: serde::de::value::Error| error.to_string())
+}
+
+fn machine(line: u64, index: usize, row: Row, kind: BmcKind) -> Machine {
     let file = row.password_file.map(Password::File);
     Machine {
         line,
@@ -56,7 +125,7 @@ fn machine(line: u64, index: usize, row: Row) -> Machine {
         position: row.position.unwrap_or(index as u32 + 1),
         macs: row.mac.split_whitespace().map(str::to_owned).collect(),
         bmc: Bmc {
-            kind: row.bmc_type,
+            kind,
             address: row.bmc_address,
             user: row.user,
             password: file.or(row.password_env.map(Password::Environment)),
@@ -78,6 +147,8 @@ fn machine(line: u64, index: usize, row: Row) -> Machine {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
+
     use super::*;
 
     #[test]
@@ -93,11 +164,36 @@ mod tests {
         assert_eq!((&a.group, &a.bmc.user), (&None, &Some("admin".to_owned())));
     }
 
+    #[track_caller]
+    fn check_refused(text: &str, want: Expect) {
+        let mistakes = read("r1", text).unwrap_err();
+        want.assert_eq(&mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    }
+
     #[test]
-    fn a_bad_row_names_its_line_and_column() {
-        let error =
-            read("r1", "name,mac,bmc_type,bmc_address\na,m,redfish,x\nb,m,lom,x\n").unwrap_err();
-        assert_eq!(error.line, 3);
-        assert!(error.problem.contains("lom"), "{error}");
+    fn every_bad_row_names_its_line_and_column() {
+        check_refused(
+            "name,mac,bmc_type,bmc_address,user,password_env,position\n\
+             a,52:54:00:00:00:01,lom,10.0.0.1,admin,PW,1\n\
+             b,52:54:00:00:00:zz,ipmi,10.0.0.2,admin,PW,2\n\
+             c,52:54:00:00:00:03,ipmi,10.0.0.3,admin,PW,third\n\
+             d,52:54:00:00:00:04,ipmi\n",
+            expect![[r#"
+                line 2: bmc_type: unknown variant `lom`, expected one of `redfish`, `ipmi`, `fake`
+                line 3: mac: "52:54:00:00:00:zz" is not a MAC address
+                line 4: position: invalid digit found in string
+                line 5: it has 3 fields, and the first line has 7"#]],
+        );
+    }
+
+    #[test]
+    fn columns_nobody_knows_and_columns_that_are_missing_are_named() {
+        check_refused(
+            "name,mac,bmc,bmc_address,name\na,m,redfish,x,b\n",
+            expect![[r#"
+                line 1: bmc: there is no such column; there are name, position, mac, bmc_type, bmc_address, user, password_file, password_env, system, verify, cipher_suite, boot, group, role, resource_class
+                line 1: name: there are two columns of this name
+                line 1: bmc_type: this column is missing"#]],
+        );
     }
 }

@@ -7,7 +7,5 @@ mod wire;
 mod yaml;
 
 pub use check::check;
-pub use manifest::{
-    Bmc, BmcKind, Machine, Manifest, Mistake, Password, Unreadable, read_csv, read_yaml,
-};
+pub use manifest::{Bmc, BmcKind, Machine, Manifest, Mistake, Password, read_csv, read_yaml};
 pub use wire::{MachineRequest, RackRequest, Unresolved, request};

@@ -82,22 +82,12 @@ pub enum Password {
     Environment(String),
 }
 
-/// The file cannot be read as a manifest at all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}")]
-pub struct Unreadable {
-    /// Where, from 1; 0 where that is not known.
-    pub line: u64,
-    /// What is wrong.
-    pub problem: String,
-}
-
-/// Something in a manifest that cannot be.
+/// Something in a manifest that cannot be, or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Mistake {
     /// Where, from 1; 0 for the rack itself.
     pub line: u64,
-    /// Which field: `bmc.address`.
+    /// Which field: `bmc.address`; in CSV, which column. Empty where a line as a whole cannot be read.
     pub field: String,
     /// What is wrong with it.
     pub problem: String,
@@ -105,16 +95,20 @@ pub struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}: {}", self.line, self.field, self.problem)
+        let Mistake { line, field, problem } = self;
+        let separator = if field.is_empty() { "" } else { ": " };
+        write!(f, "line {line}: {field}{separator}{problem}")
     }
 }
 
-/// Reads a manifest in YAML.
-pub fn read_yaml(text: &str) -> Result<Manifest, Unreadable> {
+/// Reads a manifest in YAML. The first thing that cannot be read is told.
+pub fn read_yaml(text: &str) -> Result<Manifest, Vec<Mistake>> {
     yaml::read(text)
 }
 
 /// Reads a manifest in CSV, with a header line. The rack's name is not in it.
-pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Unreadable> {
+///
+/// Where rows cannot be read, what `check` has to say of the others is told with them.
+pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
     csv::read(rack, text)
 }

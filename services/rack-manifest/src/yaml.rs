@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use crate::{Bmc, BmcKind, Machine, Manifest, Password, Unreadable};
+use crate::{Bmc, BmcKind, Machine, Manifest, Mistake, Password};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,8 +60,9 @@ struct RawBmc {
     cipher_suite: Option<u8>,
 }
 
-pub(crate) fn read(text: &str) -> Result<Manifest, Unreadable> {
-    let raw: RawManifest = serde_saphyr::from_str(text).map_err(unreadable)?;
+pub(crate) fn read(text: &str) -> Result<Manifest, Vec<Mistake>> {
+    let raw: RawManifest =
+        serde_saphyr::from_str(text).map_err(|error| vec![unreadable(&error)])?;
     let RawManifest { rack, description, defaults, machines } = raw;
     let machines = machines
         .into_iter()
@@ -71,12 +72,12 @@ pub(crate) fn read(text: &str) -> Result<Manifest, Unreadable> {
     Ok(Manifest { rack, description, machines })
 }
 
-fn unreadable(error: serde_saphyr::Error) -> Unreadable {
+fn unreadable(error: &serde_saphyr::Error) -> Mistake {
     let line = error.location().map_or(0, |location| location.line());
     let text = error.to_string();
     // The rest is a drawing of the place in the file.
     let problem = text.lines().next().unwrap_or("it cannot be read").to_owned();
-    Unreadable { line, problem }
+    Mistake { line, field: String::new(), problem }
 }
 
 fn machine(index: usize, raw: Spanned<RawMachine>, defaults: &RawDefaults) -> Machine {
@@ -141,9 +142,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, line: u64, says: &str) {
-        let error = read(text).unwrap_err();
-        assert_eq!(error.line, line, "{error}");
-        assert!(error.problem.contains(says), "{error}");
+        let mistakes = read(text).unwrap_err();
+        let [mistake] = &mistakes[..] else { panic!("{mistakes:?}") };
+        assert_eq!(mistake.line, line, "{mistake}");
+        assert!(mistake.problem.contains(says), "{mistake}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Sample racks are what an administrator begins with: they are read by the reader of racks, and nothing is wrong with them.
 
-use rack_manifest::{Manifest, Unreadable, check, read_csv, read_yaml};
+use rack_manifest::{Manifest, Mistake, check, read_csv, read_yaml};
 use tidy::{none, root, text_files};
 
-fn read(path: &str, text: &str) -> Option<Result<Manifest, Unreadable>> {
+fn read(path: &str, text: &str) -> Option<Result<Manifest, Vec<Mistake>>> {
     let file = path.strip_prefix("deploy/")?.rsplit('/').next()?;
     let (name, format) = file.rsplit_once('.')?;
     match format {
