@@ -1,6 +1,7 @@
 //! `baremetald`: reads its configuration, starts, stops when told.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context;
 use baremetal::{Config, Service};
@@ -18,8 +19,18 @@ struct Arguments {
     check: bool,
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not by `Result`'s own way out: it would show a backtrace, which tells an administrator nothing.
+            eprintln!("baremetald: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config: Config = daemon::load(&arguments.config)?;
     if arguments.check {
         return Ok(());

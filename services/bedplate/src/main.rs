@@ -9,6 +9,8 @@ mod output;
 mod progress;
 mod rack;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 use rustls::crypto::ring;
 
@@ -41,8 +43,18 @@ enum Command {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    match run(Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not by `Result`'s own way out: it would show a backtrace, which tells an operator nothing.
+            eprintln!("bedplate: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
     // Fails only when one is installed already, and nobody else does.
     let _ = ring::default_provider().install_default();
     match arguments.command {

@@ -1,6 +1,7 @@
 //! `bedplate node …`. For everything else about nodes there is `openstack baremetal`.
 
 use clap::Subcommand;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::Api;
@@ -70,7 +71,7 @@ async fn explain(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {
         return output::json(&told);
     }
     line(&format!("{}.", capital(&text(&told["summary"]))))?;
-    line(&format!("Since:     {}", text(&told["since"])))?;
+    line(&format!("Since:     {}", time(&told["since"])))?;
     if let Some(task) = told["task"].as_object() {
         let number = |key: &str| task[key].as_u64().unwrap_or(0);
         line(&format!(
@@ -85,7 +86,7 @@ async fn explain(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {
     {
         let seen = &told["last_seen"][side];
         let seen = match seen.as_object() {
-            Some(_) => format!("{}, at {}", text(&seen["what"]), text(&seen["at"])),
+            Some(_) => format!("{}, at {}", text(&seen["what"]), time(&seen["at"])),
             None => "not seen since the service started".to_owned(),
         };
         line(&format!("{:10} {seen}", format!("{label}:")))?;
@@ -104,6 +105,13 @@ async fn sensors(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {
         vec![text(&reading["name"]), value, text(&reading["unit"]), text(&reading["health"])]
     });
     output::table(&["Sensor", "Value", "Unit", "Health"], rows)
+}
+
+/// A time to the second, and how long ago that was.
+fn time(value: &Value) -> String {
+    let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
+    let ago = Timestamp::now().duration_since(at).as_secs();
+    format!("{} ({ago} s ago)", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
 }
 
 fn text(value: &Value) -> String {
