@@ -34,7 +34,8 @@ fn python() -> Option<PathBuf> {
 #[tokio::test]
 async fn sushy_drives_every_profile() {
     let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
-        let reason = format!("sushy {VERSION} cannot be installed from a Python package index here");
+        let reason =
+            format!("sushy {VERSION} cannot be installed from a Python package index here");
         return peers::skip("sushy_drives_every_profile", reason);
     };
     for profile in PROFILES {
