@@ -14,6 +14,7 @@ is_root || die "a rack of virtual machines needs root: a network namespace, tap 
 say "Bringing up two virtual machines: BIOS with an IPMI BMC, UEFI with a Redfish BMC"
 "$HERE/rack.sh" up bios uefi
 trap '"$HERE/rack.sh" down' EXIT
+trap exit INT TERM HUP
 inside() { "$HERE/rack.sh" exec "$@"; }
 bedplate() {
   printf '\nbedplate %s\n' "$*"
