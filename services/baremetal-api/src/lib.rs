@@ -7,6 +7,7 @@ mod conductor;
 mod driver;
 mod empty;
 mod error;
+mod field;
 mod history;
 mod inventory;
 mod links;

@@ -24,12 +24,12 @@ use tracing::info;
 
 use crate::app::{App, again};
 use crate::error::Error;
+use crate::field::Shown;
 use crate::{microversion, openapi};
-use field::Shown;
 use query::{Extent, List};
 use view::{Look, View};
 
-pub(crate) use field::{Access, FIELDS, Field};
+pub(crate) use field::Field;
 pub(crate) use view::{last_error, state_word};
 
 /// How much room a field takes, measured on nodes with little in their objects.
@@ -260,7 +260,7 @@ fn one(
     app: &App,
     node: &Node,
     asked: Microversion,
-    shown: Shown,
+    shown: Shown<Field>,
     origin: &Origin,
     status: StatusCode,
 ) -> Response {

@@ -15,6 +15,7 @@ use utoipa::openapi::{
     Response as DocResponse, Schema,
 };
 
+use crate::field::{Access, Fields};
 use crate::node::{self, json};
 use crate::port;
 
@@ -46,7 +47,7 @@ fn document(paths: Paths) -> OpenApi {
 
 /// What `POST /v1/nodes` reads: every field a client may write.
 pub(crate) fn node_body() -> RefOr<Schema> {
-    let writable = node::FIELDS.iter().filter(|row| row.access != node::Access::Read);
+    let writable = node::Field::TABLE.iter().filter(|row| row.access != Access::Read);
     let fields = writable.map(|row| {
         let kind = if matches!(
             row.field,
@@ -76,7 +77,7 @@ pub(crate) fn node_body() -> RefOr<Schema> {
 
 /// What `POST /v1/ports` reads: every field a client may write.
 pub(crate) fn port_body() -> RefOr<Schema> {
-    let writable = port::FIELDS.iter().filter(|row| row.access != port::Access::Read);
+    let writable = port::Field::TABLE.iter().filter(|row| row.access != Access::Read);
     let fields = writable.map(|row| {
         let kind = if matches!(row.field, port::Field::Extra | port::Field::LocalLinkConnection) {
             Type::Object

@@ -21,10 +21,10 @@ use serde_json::{Map, Value};
 
 use crate::app::{App, again};
 use crate::error::Error;
+use crate::field::Shown;
 use crate::node::json;
 use crate::value::text;
 use crate::{microversion as since, openapi};
-use field::Shown;
 use query::Extent;
 use view::View;
 
@@ -49,7 +49,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/nodes/{node}/ports", [of_node])
 }
 
-pub(crate) use field::{Access, FIELDS, Field};
+pub(crate) use field::Field;
 
 /// `POST /v1/ports`.
 async fn create(

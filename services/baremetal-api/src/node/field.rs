@@ -1,7 +1,8 @@
 //! The fields of a node, and the version each came with.
 
 use baremetal_core::Interface;
-use openstack_api::{ApiError, Microversion};
+
+use crate::field::{Access, Fields, Row, row};
 
 /// A field of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,42 +66,29 @@ pub(crate) enum Field {
     Volume,
 }
 
-/// What is known of a field.
-pub(crate) struct Row {
-    /// Which field.
-    pub(crate) field: Field,
-    /// Its name.
-    pub(crate) name: &'static str,
-    /// The version that brought it.
-    pub(crate) since: Microversion,
-    /// Who may write it.
-    pub(crate) access: Access,
-}
-
-/// Who may write a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Only we.
-    Read,
-    /// Clients, when they create the node.
-    Create,
-    /// Clients, at any time the node's state allows.
-    Write,
-}
-
 use Access::{Create, Read, Write};
 
-const fn row(field: Field, name: &'static str, minor: u16, access: Access) -> Row {
-    Row { field, name, since: Microversion::new(minor), access }
-}
-
-const fn interface(interface: Interface, name: &'static str, minor: u16) -> Row {
+const fn interface(interface: Interface, name: &'static str, minor: u16) -> Row<Field> {
     row(Field::Interface(interface), name, minor, Write)
 }
 
-/// Every field, in the order it is shown and written: one that another depends on comes first.
+impl Fields for Field {
+    const THING: &'static str = "node";
+    const BRIEF: &'static [Field] = &[
+        Field::Uuid,
+        Field::Name,
+        Field::InstanceUuid,
+        Field::Maintenance,
+        Field::PowerState,
+        Field::ProvisionState,
+        Field::Links,
+    ];
+    const LINKS: Field = Field::Links;
+    const TABLE: &'static [Row<Field>] = TABLE;
+}
+
 #[rustfmt::skip]
-pub(crate) const FIELDS: &[Row] = &[
+const TABLE: &[Row<Field>] = &[
     row(Field::Uuid,                 "uuid",                   1,  Create),
     row(Field::Name,                 "name",                   5,  Write),
     row(Field::CreatedAt,            "created_at",             1,  Read),
@@ -171,60 +159,3 @@ pub(crate) const FIELDS: &[Row] = &[
     row(Field::Portgroups,           "portgroups",             24, Read),
     row(Field::Volume,               "volume",                 32, Read),
 ];
-
-/// Which fields to show: one bit for each row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown(u128);
-
-impl Shown {
-    /// All that a client that asked for this version knows.
-    pub(crate) fn all(asked: Microversion) -> Self {
-        Shown::these(|row| asked.has(row.since))
-    }
-
-    /// What a list shows of each node unless it is asked for more.
-    pub(crate) fn brief(asked: Microversion) -> Self {
-        Shown::these(|row| {
-            asked.has(row.since)
-                && matches!(
-                    row.field,
-                    Field::Uuid
-                        | Field::Name
-                        | Field::InstanceUuid
-                        | Field::Maintenance
-                        | Field::PowerState
-                        | Field::ProvisionState
-                        | Field::Links
-                )
-        })
-    }
-
-    /// The fields that `raw` names, separated by commas; the links always.
-    pub(crate) fn named(raw: &str, asked: Microversion) -> Result<Self, ApiError> {
-        let mut shown = Shown::these(|row| row.field == Field::Links);
-        for name in raw.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let (at, row) = find(name).ok_or_else(|| {
-                let name: String = name.chars().take(64).collect();
-                ApiError::bad_field("fields", format!("a node has no field {name:?}"))
-            })?;
-            asked.need(row.since, row.name)?;
-            shown.0 |= 1 << at;
-        }
-        Ok(shown)
-    }
-
-    fn these(fits: impl Fn(&Row) -> bool) -> Self {
-        let bits = FIELDS.iter().enumerate().filter(|(_, row)| fits(row)).map(|(at, _)| 1 << at);
-        Shown(bits.fold(0, |all, bit: u128| all | bit))
-    }
-
-    /// The rows to show.
-    pub(crate) fn rows(self) -> impl Iterator<Item = &'static Row> {
-        FIELDS.iter().enumerate().filter(move |(at, _)| self.0 >> at & 1 == 1).map(|(_, row)| row)
-    }
-}
-
-/// The row of the field named `name`, and where it stands.
-pub(crate) fn find(name: &str) -> Option<(usize, &'static Row)> {
-    FIELDS.iter().enumerate().find(|(_, row)| row.name == name)
-}

@@ -4,7 +4,8 @@ use baremetal_core::{NodeFilter, NodeIdent, NodeSort, Page, State};
 use openstack_api::{ApiError, Direction, Microversion, Paging, Query, flag};
 use uuid::Uuid;
 
-use super::field::{Shown, find};
+use super::Field;
+use crate::field::{Fields, Shown};
 use crate::microversion as since;
 
 /// A list that a client asks for.
@@ -20,7 +21,7 @@ pub(crate) struct List {
     /// Which page of them.
     pub(crate) page: Page<NodeSort>,
     /// Which fields of each.
-    pub(crate) shown: Shown,
+    pub(crate) shown: Shown<Field>,
 }
 
 /// How much of each node a list shows when the client does not say.
@@ -86,7 +87,7 @@ pub(crate) fn shown(
     query: &mut Query,
     extent: Extent,
     asked: Microversion,
-) -> Result<Shown, ApiError> {
+) -> Result<Shown<Field>, ApiError> {
     let detail = match query.take("detail") {
         None => false,
         Some(raw) => {
@@ -182,7 +183,7 @@ fn narrow(
 
 fn sort(key: Option<&str>, asked: Microversion) -> Result<NodeSort, ApiError> {
     let Some(key) = key else { return Ok(NodeSort::CreatedAt) };
-    if let Some((_, row)) = find(key) {
+    if let Some((_, row)) = Field::find(key) {
         asked.need(row.since, row.name)?;
     }
     Ok(match key {

@@ -5,7 +5,8 @@ use openstack_api::{Microversion, Origin};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::field::{Field, Row, Shown};
+use super::Field;
+use crate::field::{Row, Shown};
 use crate::links::Links;
 use crate::microversion;
 use crate::secret::Masked;
@@ -17,7 +18,7 @@ pub(crate) struct Look<'a> {
     /// The version asked for.
     pub(crate) asked: Microversion,
     /// Which fields.
-    pub(crate) shown: Shown,
+    pub(crate) shown: Shown<Field>,
     /// Where the client reached us.
     pub(crate) origin: &'a Origin,
     /// The conductor that looks after them.
@@ -55,7 +56,7 @@ impl Serialize for View<'_> {
 }
 
 impl View<'_> {
-    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row) -> Result<(), M::Error> {
+    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row<Field>) -> Result<(), M::Error> {
         let node = self.node;
         let nothing = Step::default();
         match row.field {

@@ -5,7 +5,8 @@ use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Microversion, Operation, apply_patch};
 use serde_json::{Map, Value};
 
-use super::field::{Access, FIELDS, Field, Row, find};
+use super::Field;
+use crate::field::{Fields, Row};
 use crate::secret;
 use crate::value::{boolean, object, text, uuid};
 
@@ -15,11 +16,7 @@ type Wanted = Map<String, Value>;
 /// Sets what `body` says of a node that is being created.
 pub(crate) fn create(node: &mut Node, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
     for name in body.keys() {
-        let row = known(name)?;
-        if row.access == Access::Read {
-            return Err(ApiError::bad_field(row.name, "it can not be set when a node is created"));
-        }
-        asked.need(row.since, row.name)?;
+        Field::creatable(name, asked)?;
     }
     if !body.contains_key("driver") {
         return Err(ApiError::bad_field("driver", "it is required"));
@@ -36,11 +33,7 @@ pub(crate) fn patched(
 ) -> Result<Node, ApiError> {
     let mut document = Wanted::new();
     for operation in &patch {
-        let row = known(operation.field()?)?;
-        if row.access != Access::Write {
-            return Err(ApiError::bad_field(row.name, "it can not be changed"));
-        }
-        asked.need(row.since, row.name)?;
+        let row = Field::changeable(operation.field()?, asked)?;
         if !document.contains_key(row.name) {
             document.insert(row.name.to_owned(), present(before, row.field));
         }
@@ -59,14 +52,6 @@ pub(crate) fn patched(
     Ok(after)
 }
 
-/// The row of a field that clients have named.
-fn known(name: &str) -> Result<&'static Row, ApiError> {
-    find(name).map(|(_, row)| row).ok_or_else(|| {
-        let name: String = name.chars().take(64).collect();
-        ApiError::bad_request(format!("{name}: a node has no such field"))
-    })
-}
-
 /// The value a field has now, its secrets included. Only an object has parts that can be patched: of any other field
 /// the value is not looked at.
 fn present(node: &Node, field: Field) -> Value {
@@ -82,7 +67,7 @@ fn present(node: &Node, field: Field) -> Value {
 
 /// Sets fields in the order of the table, then looks at those that depend on one another.
 fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
-    for row in FIELDS {
+    for row in Field::TABLE {
         if let Some(value) = wanted.remove(row.name) {
             set(node, row, value)?;
         }
@@ -102,7 +87,7 @@ fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn set(node: &mut Node, row: &Row, value: Value) -> Result<(), ApiError> {
+fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> {
     let name = row.name;
     match row.field {
         Field::Uuid => {

@@ -5,10 +5,10 @@ use openstack_api::{ApiError, Microversion, Query, flag};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::field::Shown;
-use super::write;
+use super::{Field, write};
 use crate::app::App;
 use crate::error::Error;
+use crate::field::Shown;
 use crate::microversion as since;
 
 /// How much of each port a list shows when the client does not say.
@@ -25,7 +25,7 @@ pub(crate) fn shown(
     query: &mut Query,
     extent: Extent,
     asked: Microversion,
-) -> Result<Shown, ApiError> {
+) -> Result<Shown<Field>, ApiError> {
     let detail = match query.take("detail") {
         None => extent == Extent::Detail,
         Some(raw) => {
@@ -42,7 +42,7 @@ pub(crate) fn shown(
             Shown::named(&raw, asked)
         }
         None if detail => Ok(Shown::all(asked)),
-        None => Ok(Shown::brief()),
+        None => Ok(Shown::brief(asked)),
     }
 }
 

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Map;
 
-use super::field::{Field, Row, Shown};
+use super::Field;
+use crate::field::{Row, Shown};
 use crate::links::Links;
 use crate::time::Time;
 
@@ -15,7 +16,7 @@ pub(crate) struct View<'a> {
     /// Which port.
     pub(crate) port: &'a Port,
     /// Which fields.
-    pub(crate) shown: Shown,
+    pub(crate) shown: Shown<Field>,
     /// Where the client reached us.
     pub(crate) origin: &'a Origin,
 }
@@ -34,7 +35,7 @@ impl Serialize for View<'_> {
 }
 
 impl View<'_> {
-    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row) -> Result<(), M::Error> {
+    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row<Field>) -> Result<(), M::Error> {
         let port = self.port;
         match row.field {
             Field::Uuid => object.serialize_value(&port.id),

@@ -6,7 +6,8 @@ use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Microversion, Operation, apply_patch};
 use serde_json::{Map, Value};
 
-use super::field::{Access, FIELDS, Field, Row, find};
+use super::Field;
+use crate::field::{Fields, Row};
 use crate::value::{boolean, object, text, uuid};
 
 /// What a client wants to set: fields and their new values, null for the default.
@@ -15,11 +16,7 @@ type Wanted = Map<String, Value>;
 /// Sets what `body` says of a port that is being created. Its node is not in there any more.
 pub(crate) fn create(port: &mut Port, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
     for name in body.keys() {
-        let row = known(name)?;
-        if row.access == Access::Read {
-            return Err(ApiError::bad_field(row.name, "it can not be set when a port is created"));
-        }
-        asked.need(row.since, row.name)?;
+        Field::creatable(name, asked)?;
     }
     if !body.contains_key("address") {
         return Err(ApiError::bad_field("address", "it is required"));
@@ -35,11 +32,7 @@ pub(crate) fn patched(
 ) -> Result<Port, ApiError> {
     let mut document = Wanted::new();
     for operation in &patch {
-        let row = known(operation.field()?)?;
-        if row.access != Access::Write {
-            return Err(ApiError::bad_field(row.name, "it can not be changed"));
-        }
-        asked.need(row.since, row.name)?;
+        let row = Field::changeable(operation.field()?, asked)?;
         if !document.contains_key(row.name) {
             let objects = [
                 (Field::Extra, &before.extra),
@@ -56,15 +49,8 @@ pub(crate) fn patched(
     Ok(after)
 }
 
-fn known(name: &str) -> Result<&'static Row, ApiError> {
-    find(name).map(|(_, row)| row).ok_or_else(|| {
-        let name: String = name.chars().take(64).collect();
-        ApiError::bad_request(format!("{name}: a port has no such field"))
-    })
-}
-
 fn set_all(port: &mut Port, mut wanted: Wanted) -> Result<(), ApiError> {
-    for row in FIELDS {
+    for row in Field::TABLE {
         if let Some(value) = wanted.remove(row.name) {
             set(port, row, value)?;
         }
@@ -72,7 +58,7 @@ fn set_all(port: &mut Port, mut wanted: Wanted) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn set(port: &mut Port, row: &Row, value: Value) -> Result<(), ApiError> {
+fn set(port: &mut Port, row: &Row<Field>, value: Value) -> Result<(), ApiError> {
     let name = row.name;
     match row.field {
         Field::Uuid => {
