@@ -42,12 +42,7 @@ async fn respond(machines: Arc<[Machine]>, request: Request<Incoming>) -> Respon
         Ok(body) => answer(&machines, &parts.method, parts.uri.path(), &body.to_bytes()),
         Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
     };
-    let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert("content-type", http::HeaderValue::from_static("application/json"));
-    response
+    web::json(status, &value)
 }
 
 fn answer(machines: &[Machine], method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {

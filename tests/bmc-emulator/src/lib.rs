@@ -13,7 +13,7 @@ mod sensors;
 mod serve;
 mod spec;
 mod tls;
-mod web;
+pub mod web;
 
 pub use boot::{BootChoice, BootDevice, Lasting};
 pub use control::{Control, serve_control};

@@ -5,12 +5,14 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
@@ -21,7 +23,7 @@ use tracing::debug;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers requests on `listener` until dropped.
-pub(crate) async fn run<H, F>(listener: TcpListener, tls: Option<TlsAcceptor>, handler: H)
+pub async fn run<H, F>(listener: TcpListener, tls: Option<TlsAcceptor>, handler: H)
 where
     H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
@@ -42,6 +44,15 @@ where
             Some(ended) = connections.join_next() => carry_panic(ended),
         }
     }
+}
+
+/// An answer in JSON.
+pub fn json(status: StatusCode, body: &impl Serialize) -> Response<Full<Bytes>> {
+    let body = serde_json::to_vec(body).unwrap_or_default();
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// A panic in a task is a panic of the program.

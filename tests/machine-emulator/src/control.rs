@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bmc_emulator::web;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -13,7 +14,6 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::fault::FaultSet;
-use crate::http as web;
 use crate::machine::Machine;
 
 const LARGEST_BODY: usize = 64 << 10;

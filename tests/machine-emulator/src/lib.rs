@@ -9,7 +9,6 @@ mod event;
 mod fault;
 mod fetch;
 mod firmware;
-mod http;
 mod ipxe;
 mod life;
 mod machine;

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bmc_emulator::web::json;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -11,7 +12,6 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::steps::{Done, Failure};
-use crate::http::json;
 use crate::machine::Machine;
 
 /// A config drive of 64 MiB in base64, and the rest.

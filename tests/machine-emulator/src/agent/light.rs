@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bmc_emulator::web;
 use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -18,7 +19,6 @@ use super::parameters::Parameters;
 use super::steps;
 use crate::event::{BootSource, Event};
 use crate::firmware::chain;
-use crate::http as web;
 use crate::machine::Machine;
 use crate::rack::World;
 
