@@ -228,13 +228,6 @@ impl Conductor {
         Ok(world.parameters(&node, &boot, port).await)
     }
 
-    /// The machine fetched one of the files everyone gets.
-    pub fn fetched(&self, mac: Option<MacAddress>, file: &str) {
-        if let Some(mac) = mac {
-            self.world.sightings.note_address(mac, Side::Http, format!("fetched {file}"));
-        }
-    }
-
     /// Which node an agent runs on. Tells nothing that an agent could not do without, and no secret.
     pub async fn lookup(
         &self,
