@@ -61,7 +61,7 @@ pub(super) fn run(
     let mut input = Input { chunks, ahead: Bytes::new() };
     let done = match (layout, packing) {
         (Layout::Qcow2(map), _) => qcow2_stream::scatter(*map, &mut input.chunks, output),
-        (Layout::Linear(_), Packing::None) => copy(&mut input, output),
+        (Layout::Linear(_), Packing::None) => pass_on(&mut input, output),
         (Layout::Linear(_), Packing::Gzip) => copy(&mut MultiGzDecoder::new(&mut input), output),
         (Layout::Linear(_), Packing::Xz) => {
             match Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED) {
@@ -83,6 +83,16 @@ pub(super) fn run(
     );
     while worth_waiting && input.chunks.blocking_recv().is_some() {}
     done
+}
+
+/// What is not packed goes to the disk's buffers without a stop.
+fn pass_on(from: &mut Input, output: &mut Output<'_>) -> Result<(), ImageError> {
+    let mut at = 0;
+    while let Some(chunk) = from.chunks.blocking_recv() {
+        output.put(at, &chunk)?;
+        at += chunk.len() as u64;
+    }
+    Ok(())
 }
 
 fn copy(from: &mut impl Read, output: &mut Output<'_>) -> Result<(), ImageError> {

@@ -1,0 +1,42 @@
+//! Writes an image to a disk as the agent does, and nothing else: to be measured.
+//!
+//! `write_image URL SHA256 DISK SIZE`: a raw image, maybe packed, and a disk, or a file that stands for one, of so many bytes.
+#![expect(clippy::print_stdout, reason = "this is what it is for")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use agent::disk::device::Device;
+use agent::image::{Job, Patience, TrustAnchors, write};
+use agent::meter::Meter;
+use agent_protocol::ImageInfo;
+use anyhow::Context;
+use serde_json::json;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, sha256, disk, size] = &arguments[..] else {
+        anyhow::bail!("usage: write_image URL SHA256 DISK SIZE");
+    };
+    let image: ImageInfo = serde_json::from_value(json!({
+        "id": "image", "urls": [url], "disk_format": "raw", "os_hash_algo": "sha256", "os_hash_value": sha256,
+    }))?;
+    rustls::crypto::ring::default_provider().install_default().ok().context("no TLS")?;
+    // The runtime the agent has.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let begun = Instant::now();
+    let job = Job {
+        image,
+        config_drive: None,
+        disk_name: disk.clone(),
+        device: Device::open(Path::new(disk), size.parse()?, 512)?,
+        anchors: TrustAnchors::default(),
+        patience: Patience::default(),
+    };
+    let meter = Arc::new(Meter::default());
+    runtime.block_on(write(job, meter.clone()))?;
+    let (bytes, seconds) = (meter.read().done_bytes, begun.elapsed().as_secs_f64());
+    println!("{bytes} bytes in {seconds:.3} s: {:.0} MB/s", bytes as f64 / seconds / 1e6);
+    Ok(())
+}
