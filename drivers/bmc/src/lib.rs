@@ -18,6 +18,11 @@ pub trait Power: Send + Sync {
     /// The state the BMC reports now.
     async fn state(&self) -> Result<PowerState, BmcError>;
 
+    /// The same for one who asks nothing more soon: no connection is kept for a next request.
+    async fn glance(&self) -> Result<PowerState, BmcError> {
+        self.state().await
+    }
+
     /// Asks for `change` and returns once the BMC has accepted it; `state` tells when it has happened.
     ///
     /// Idempotent for `On` and `ForceOff`: asking for the state a machine is already in succeeds.

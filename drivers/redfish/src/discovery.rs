@@ -70,6 +70,12 @@ impl Service {
         self.get(&url).await
     }
 
+    /// The same with the last request for some time.
+    pub(crate) async fn system_at_last(&self) -> Result<Resource, BmcError> {
+        let url = self.system_url().await?;
+        self.get_at_last(&url).await
+    }
+
     async fn system_url(&self) -> Result<Url, BmcError> {
         let known = self.links().system.clone();
         if let Some(known) = known {

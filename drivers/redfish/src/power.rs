@@ -30,17 +30,11 @@ enum Phase {
 #[async_trait]
 impl Power for Service {
     async fn state(&self) -> Result<PowerState, BmcError> {
-        let system = self.system().await?;
-        match phase(&system.body) {
-            // Off is only what is off for good: a machine on its way there still writes to disks.
-            Some(Phase::Off) => Ok(PowerState::Off),
-            Some(Phase::On | Phase::PoweringOn | Phase::PoweringOff) => Ok(PowerState::On),
-            // Null is how a BMC that has just started says that it does not know yet.
-            None => Err(BmcError::Busy {
-                host: self.origin.host(),
-                reason: "it does not know yet whether the machine is on".to_owned(),
-            }),
-        }
+        self.told(&self.system().await?.body)
+    }
+
+    async fn glance(&self) -> Result<PowerState, BmcError> {
+        self.told(&self.system_at_last().await?.body)
     }
 
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
@@ -70,6 +64,19 @@ impl Power for Service {
 }
 
 impl Service {
+    fn told(&self, system: &Value) -> Result<PowerState, BmcError> {
+        match phase(system) {
+            // Off is only what is off for good: a machine on its way there still writes to disks.
+            Some(Phase::Off) => Ok(PowerState::Off),
+            Some(Phase::On | Phase::PoweringOn | Phase::PoweringOff) => Ok(PowerState::On),
+            // Null is how a BMC that has just started says that it does not know yet.
+            None => Err(BmcError::Busy {
+                host: self.origin.host(),
+                reason: "it does not know yet whether the machine is on".to_owned(),
+            }),
+        }
+    }
+
     /// Many BMCs refuse to switch on what is on. Such a refusal is none if the state is right.
     async fn forgive(&self, change: PowerChange, refusal: BmcError) -> Result<(), BmcError> {
         match self.system().await {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bmc::BmcError;
-use reqwest::header::{ACCEPT, HeaderName, IF_MATCH};
+use reqwest::header::{ACCEPT, CONNECTION, HeaderName, IF_MATCH};
 use reqwest::{Client, Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -59,6 +59,16 @@ struct Ask {
     url: Url,
     body: Option<Value>,
     if_match: Option<String>,
+    after: After,
+}
+
+/// What becomes of the connection after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// It is kept for a while: more is about to be asked.
+    Stay,
+    /// It is closed.
+    Leave,
 }
 
 /// A resource as it was read, with what is needed to change it.
@@ -85,6 +95,16 @@ impl Service {
     /// Reads a resource.
     pub(crate) async fn get(&self, url: &Url) -> Result<Resource, BmcError> {
         let answer = self.fetch(url).await?;
+        self.found(url, answer)
+    }
+
+    /// Reads a resource, and closes the connection.
+    pub(crate) async fn get_at_last(&self, url: &Url) -> Result<Resource, BmcError> {
+        let answer = self.send(Ask { after: After::Leave, ..Ask::get(url.clone()) }).await?;
+        self.found(url, answer)
+    }
+
+    fn found(&self, url: &Url, answer: Answer) -> Result<Resource, BmcError> {
         if answer.status == StatusCode::NOT_FOUND {
             // What was discovered earlier may have moved with a firmware update.
             *self.links() = Links::default();
@@ -109,7 +129,7 @@ impl Service {
     /// Calls an action, and takes whatever status comes.
     pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer, BmcError> {
         let method = Method::POST;
-        self.send(Ask { method, url: url.clone(), body: Some(body), if_match: None }).await
+        self.send(Ask { method, body: Some(body), ..Ask::get(url.clone()) }).await
     }
 
     /// Changes `resource`, unless it changed since it was read; then reads it again and tries
@@ -136,7 +156,7 @@ impl Service {
         body: Value,
     ) -> Result<Answer, BmcError> {
         let method = Method::PATCH;
-        self.send(Ask { method, url: url.clone(), body: Some(body), if_match }).await
+        self.send(Ask { method, body: Some(body), if_match, ..Ask::get(url.clone()) }).await
     }
 
     /// What is known of where things are.
@@ -219,7 +239,7 @@ impl Service {
             "UserName": self.target.username,
             "Password": self.target.password.expose_secret(),
         });
-        let ask = Ask { method: Method::POST, url, body: Some(account), if_match: None };
+        let ask = Ask { method: Method::POST, body: Some(account), ..Ask::get(url) };
         self.exchange(&ask, &Login::Out).await
     }
 
@@ -261,6 +281,10 @@ impl Service {
             .header(ODATA_VERSION, "4.0");
         if let Some(body) = &ask.body {
             request = request.json(body);
+        }
+        if ask.after == After::Leave {
+            // RFC 9112 §9.6: whoever answers closes; so do we.
+            request = request.header(CONNECTION, "close");
         }
         if let Some(etag) = &ask.if_match {
             request = request.header(IF_MATCH, etag);
@@ -310,6 +334,6 @@ impl Turn {
 
 impl Ask {
     fn get(url: Url) -> Self {
-        Ask { method: Method::GET, url, body: None, if_match: None }
+        Ask { method: Method::GET, url, body: None, if_match: None, after: After::Stay }
     }
 }

@@ -106,6 +106,10 @@ impl Power for Gated<dyn Power> {
         self.through(self.inner.state()).await
     }
 
+    async fn glance(&self) -> Result<PowerState, BmcError> {
+        self.through(self.inner.glance()).await
+    }
+
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
         self.through(self.inner.request(change)).await
     }

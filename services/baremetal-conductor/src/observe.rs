@@ -10,6 +10,13 @@ use crate::problem;
 use crate::secrets::Purpose;
 use crate::sightings::Side;
 
+/// What a BMC is asked soon after a look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    More,
+}
+
 impl World {
     /// What can be seen of the node's machine now.
     pub(crate) async fn observe(&self, node: &Node) -> Result<Observed, StoreError> {
@@ -21,7 +28,9 @@ impl World {
         };
         let task = node.work.as_ref().and_then(Work::task);
         match task {
-            Some(Task::TryBmc | Task::Power(_)) => seen.power = self.look_at_power(node).await,
+            // That work is over with one answer.
+            Some(Task::TryBmc) => seen.power = self.look_at_power(node, Then::Nothing).await,
+            Some(Task::Power(_)) => seen.power = self.look_at_power(node, Then::More).await,
             Some(Task::AwaitInventory) => {
                 seen.inventory =
                     self.boot_of_work(node).await?.is_some_and(|boot| boot.inventory_at.is_some());
@@ -33,7 +42,9 @@ impl World {
             }
             Some(Task::Agent(_)) => seen.agent = self.look_at_agent(node).await?,
             Some(Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk) => {}
-            None if node.power_request.is_some() => seen.power = self.look_at_power(node).await,
+            None if node.power_request.is_some() => {
+                seen.power = self.look_at_power(node, Then::More).await;
+            }
             None => {}
         }
         Ok(seen)
@@ -52,12 +63,16 @@ impl World {
         self.key.derive(Purpose::AgentToken, &parts)
     }
 
-    async fn look_at_power(&self, node: &Node) -> PowerSeen {
+    async fn look_at_power(&self, node: &Node, then: Then) -> PowerSeen {
         let bmc = match self.bmcs.of(node) {
             Ok(bmc) => bmc,
             Err(invalid) => return PowerSeen::Failed(invalid.into()),
         };
-        match bmc.power.state().await {
+        let told = match then {
+            Then::Nothing => bmc.power.glance().await,
+            Then::More => bmc.power.state().await,
+        };
+        match told {
             Ok(state) => {
                 self.sightings.note(node.id, Side::Bmc, state.as_str());
                 PowerSeen::Is(state)

@@ -98,7 +98,8 @@ impl Swept {
 
 async fn look(world: Arc<World>, node: Node) -> Option<(NodeUuid, PowerState)> {
     let bmc = world.bmcs.of(&node).ok()?;
-    match bmc.power.state().await {
+    // Ten thousand open connections are a hundred MiB, and the next sweep is long after they would have been closed.
+    match bmc.power.glance().await {
         Ok(power) => {
             world.sightings.note(node.id, Side::Bmc, power.as_str());
             if node.power_state.is_some_and(|known| known != power) {

@@ -1,6 +1,6 @@
 //! Switching machines on and off over a real socket.
 
-use crate::fixture::{Asked, Fixture, empty, json, refusal};
+use crate::fixture::{Asked, Fixture, empty, json, refusal, silent};
 use axum::response::IntoResponse;
 use bmc::{BmcError, Power};
 use expect_test::{Expect, expect};
@@ -32,6 +32,18 @@ async fn changes_go_to_the_action_that_was_found() {
     check(DELL, "On", PowerChange::ForceOff, expect![[r#"POST /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset {"ResetType":"ForceOff"}"#]]).await;
     check(DELL, "On", PowerChange::SoftRestart, expect![[r#"POST /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset {"ResetType":"GracefulRestart"}"#]]).await;
     check(DELL, "PoweringOff", PowerChange::ForceOff, expect![[r#"POST /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset {"ResetType":"ForceOff"}"#]]).await;
+}
+
+#[tokio::test]
+async fn a_glance_keeps_no_connection() {
+    let fixture = Fixture::serve(DELL, silent).await;
+    let power = fixture.bmc(Auth::Basic).power;
+    let last =
+        || fixture.asked().last().and_then(|asked| asked.header("connection").map(str::to_owned));
+    assert_eq!(power.state().await.unwrap(), PowerState::On);
+    assert_eq!(last(), None);
+    assert_eq!(power.glance().await.unwrap(), PowerState::On);
+    assert_eq!(last().as_deref(), Some("close"));
 }
 
 #[tokio::test]
