@@ -35,6 +35,7 @@ pub(crate) async fn start(report: &mut Report) -> anyhow::Result<()> {
         seconds: Some(first.ready_after.as_secs_f64()),
         cpu_seconds: Some(process::cpu(first.pid)?.as_secs_f64()),
         resident_mib: Some(process::resident_mib(first.pid)?),
+        peak_mib: Some(process::peak_mib(first.pid)?),
         budget: Some(Budget::Seconds(0.1)),
         ..Row::default()
     };
@@ -59,6 +60,7 @@ pub(crate) async fn start(report: &mut Report) -> anyhow::Result<()> {
         seconds: Some(rest.as_secs_f64()),
         cpu_seconds: Some((process::cpu(daemon.pid)? - before).as_secs_f64()),
         resident_mib: Some(process::resident_mib(daemon.pid)?),
+        peak_mib: Some(process::peak_mib(daemon.pid)?),
         budget: Some(Budget::ResidentMib(40.0)),
         ..Row::default()
     };
@@ -103,11 +105,11 @@ pub(crate) async fn nodes(sizes: &Sizes, report: &mut Report) -> anyhow::Result<
         phase: "memory with these nodes",
         count: Some(sizes.nodes),
         resident_mib: Some(process::resident_mib(daemon.pid)?),
+        peak_mib: Some(process::peak_mib(daemon.pid)?),
         budget: Some(Budget::ResidentMib(120.0)),
         ..Row::default()
     };
     report.row(&row)?;
-    report.note(&format!("peak: {:.1} MiB", process::peak_mib(daemon.pid)?))?;
     daemon.stop().await
 }
 
@@ -133,6 +135,7 @@ pub(crate) async fn lives(sizes: &Sizes, report: &mut Report) -> anyhow::Result<
         seconds: Some(begun.elapsed().as_secs_f64()),
         cpu_seconds: Some((process::cpu(daemon.pid)? - cpu).as_secs_f64()),
         resident_mib: Some(process::resident_mib(daemon.pid)?),
+        peak_mib: Some(process::peak_mib(daemon.pid)?),
         ..Row::default()
     };
     report.row(&row)?;
@@ -213,7 +216,8 @@ async fn list(
     finish(row, &pages, daemon, cpu, report)
 }
 
-fn finish(
+/// Adds what the process spent since it had spent `cpu`, and tells the row.
+pub(crate) fn finish(
     mut row: Row,
     load: &Load,
     daemon: &Daemon,
@@ -222,6 +226,7 @@ fn finish(
 ) -> anyhow::Result<()> {
     row.cpu_seconds = Some((process::cpu(daemon.pid)? - cpu).as_secs_f64());
     row.resident_mib = Some(process::resident_mib(daemon.pid)?);
+    row.peak_mib = Some(process::peak_mib(daemon.pid)?);
     report.row(&row)?;
     match &load.first_error {
         Some(error) => report.note(&format!("the first error: {error}")),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde::Deserialize;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
@@ -27,11 +27,22 @@ pub(crate) struct Home {
 pub(crate) struct Daemon {
     /// The operators' API.
     pub(crate) api: SocketAddr,
+    /// Where else it listens.
+    pub(crate) listeners: Listeners,
     /// Its process.
     pub(crate) pid: u32,
     /// From the start of the process to the first answer.
     pub(crate) ready_after: Duration,
     child: Child,
+}
+
+/// Where it listens: `listeners.json` in its state folder.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Listeners {
+    pub(crate) api: SocketAddr,
+    pub(crate) provisioning: Option<SocketAddr>,
+    pub(crate) dhcp: Option<SocketAddr>,
+    pub(crate) tftp: Option<SocketAddr>,
 }
 
 impl Home {
@@ -53,9 +64,9 @@ impl Home {
             &config,
             format!("state_dir = {state:?}\n[api]\nlisten = \"127.0.0.1:0\"\n{sections}"),
         )?;
-        let listeners = state.join("listeners.json");
+        let told = state.join("listeners.json");
         // That of the start before names a port nobody listens on.
-        fs::remove_file(&listeners).ok();
+        fs::remove_file(&told).ok();
         let log = fs::File::create(self.path("baremetald.log"))?;
 
         let begun = Instant::now();
@@ -66,14 +77,15 @@ impl Home {
             .stderr(log)
             .kill_on_drop(true)
             .spawn()?;
-        let answers = timeout(PATIENCE, first_answer(&listeners, &mut child)).await;
-        let api = answers.context("baremetald does not answer").flatten().with_context(|| {
-            let log = fs::read_to_string(self.path("baremetald.log")).unwrap_or_default();
-            format!("baremetald did not start; it says:\n{log}")
-        })?;
+        let answers = timeout(PATIENCE, first_answer(&told, &mut child)).await;
+        let listeners =
+            answers.context("baremetald does not answer").flatten().with_context(|| {
+                let log = fs::read_to_string(self.path("baremetald.log")).unwrap_or_default();
+                format!("baremetald did not start; it says:\n{log}")
+            })?;
         let ready_after = begun.elapsed();
         let pid = child.id().context("baremetald has ended")?;
-        Ok(Daemon { api, pid, ready_after, child })
+        Ok(Daemon { api: listeners.api, listeners, pid, ready_after, child })
     }
 }
 
@@ -94,25 +106,24 @@ impl Daemon {
 }
 
 /// Waits for `GET /v1` to answer well, and tells where.
-async fn first_answer(listeners: &Path, child: &mut Child) -> anyhow::Result<SocketAddr> {
+async fn first_answer(told: &Path, child: &mut Child) -> anyhow::Result<Listeners> {
     loop {
         if let Some(status) = child.try_wait()? {
             anyhow::bail!("it ended with {status}");
         }
-        if let Some(api) = listening(listeners)
-            && let Ok(mut client) = Client::connect(api).await
+        if let Some(listeners) = listening(told)
+            && let Ok(mut client) = Client::connect(listeners.api).await
             && client.get("/v1").await.is_ok()
         {
-            return Ok(api);
+            return Ok(listeners);
         }
         sleep(Duration::from_millis(1)).await;
     }
 }
 
-/// The API's address, once the file with it is there and whole.
-fn listening(file: &Path) -> Option<SocketAddr> {
-    let listeners: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
-    listeners.get("api")?.as_str()?.parse().ok()
+/// What the file says, once it is there and whole.
+fn listening(file: &Path) -> Option<Listeners> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
 /// The path of one of this workspace's programs, built with the same profile as this one.

@@ -3,12 +3,17 @@
 mod api;
 mod client;
 mod daemon;
+mod emulation;
 mod load;
+mod machines;
 mod process;
 mod racks;
 mod refresh;
 mod report;
+mod write;
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -43,9 +48,24 @@ struct Sizes {
     /// Nodes of fake hardware that go from enroll to active.
     #[arg(long, default_value_t = 100)]
     lives: usize,
-    /// Machines whose power is refreshed.
-    #[arg(long, default_value_t = 10_000)]
+    /// Machines that go from powered off to installed.
+    #[arg(long, default_value_t = 1_000)]
     machines: usize,
+    /// MiB of kernel and ramdisk that such a machine loads at each boot.
+    #[arg(long, default_value_t = 20)]
+    boot_mib: usize,
+    /// BMCs whose machines' power is refreshed.
+    #[arg(long, default_value_t = 10_000)]
+    bmcs: usize,
+    /// MiB of the image that is written to a disk.
+    #[arg(long, default_value_t = 1024)]
+    image_mib: usize,
+    /// The folder in which a file stands for that disk.
+    #[arg(long, default_value = ".")]
+    disk: PathBuf,
+    /// The program that writes as the agent does, as `images/ramdisk/agent.sh --example write_image` builds it.
+    #[arg(long)]
+    writer: Option<PathBuf>,
 }
 
 /// What can be measured.
@@ -57,8 +77,12 @@ enum Phase {
     Api,
     /// Nodes of fake hardware from enroll to active.
     Life,
+    /// Emulated machines enrolled, inspected, cleaned and deployed.
+    Machines,
     /// The power states of emulated BMCs, learnt and refreshed.
     Refresh,
+    /// An image written to a disk by the agent, beside dd.
+    Write,
 }
 
 #[derive(Subcommand)]
@@ -67,15 +91,28 @@ enum Role {
     #[command(hide = true)]
     Racks {
         /// How many.
-        machines: usize,
+        count: usize,
+    },
+    /// Emulates whole machines until its input ends; started by the bench itself.
+    #[command(hide = true)]
+    WholeMachines {
+        /// How many.
+        count: usize,
+        /// The DHCP server.
+        dhcp: SocketAddr,
+        /// The TFTP server.
+        tftp: SocketAddr,
     },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     process::allow_many_files();
-    if let Some(Role::Racks { machines }) = arguments.role {
-        racks::serve(machines)?;
+    if let Some(role) = arguments.role {
+        match role {
+            Role::Racks { count } => racks::serve(count)?,
+            Role::WholeMachines { count, dhcp, tftp } => machines::emulate(count, dhcp, tftp)?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     // One thread for all clients: the processors belong to what is measured.
@@ -97,7 +134,9 @@ async fn measure(phases: &[Phase], sizes: &Sizes) -> anyhow::Result<ExitCode> {
             Phase::Start => api::start(&mut report).await?,
             Phase::Api => api::nodes(sizes, &mut report).await?,
             Phase::Life => api::lives(sizes, &mut report).await?,
+            Phase::Machines => machines::measure(sizes, &mut report).await?,
             Phase::Refresh => refresh::measure(sizes, &mut report).await?,
+            Phase::Write => write::measure(sizes, &mut report).await?,
         }
     }
     report.end()

@@ -11,10 +11,22 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The processor time `pid` has spent so far, in user and kernel mode.
 pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
+    // utime and stime
+    times(pid, 14)
+}
+
+/// The processor time that our children have spent that have ended, and theirs.
+pub(crate) fn cpu_of_children() -> anyhow::Result<Duration> {
+    // cutime and cstime
+    times(std::process::id(), 16)
+}
+
+/// The sum of a field of `/proc/PID/stat` and the next, counted from 1.
+fn times(pid: u32, first: usize) -> anyhow::Result<Duration> {
     let stat = read(pid, "stat")?;
-    // The second field is the program's name in parentheses and may hold anything; utime and stime are the 14th and 15th.
+    // The second field is the program's name in parentheses and may hold anything.
     let (_, rest) = stat.rsplit_once(')').context("/proc/PID/stat has no name")?;
-    let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks = rest.split_whitespace().skip(first - 3).take(2).map(str::parse::<u64>);
     let ticks: u64 = ticks.sum::<Result<_, _>>().context("/proc/PID/stat has no times")?;
     Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
 }

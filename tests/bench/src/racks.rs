@@ -1,15 +1,12 @@
-//! A process of its own that emulates BMCs, and how the bench talks with it: a line of JSON when they answer, then a
-//! line for each change of power.
+//! Emulated BMCs without machines, in a process of their own.
 
-use std::io::Write;
-use std::process::Stdio;
-
-use anyhow::Context;
-use bmc_emulator::{BmcKind, BmcSpec, Firmware, Machine, MachineSpec, ReportedPower};
+use bmc_emulator::{
+    BmcKind, BmcSpec, Firmware, Machine, MachineSpec, ReportedPower, ServedMachine,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::emulation::{Emulation, say};
 
 const USERNAME: &str = "admin";
 const PASSWORD: &str = "password";
@@ -23,7 +20,7 @@ struct Hello {
     nodes: Vec<(String, Value)>,
 }
 
-/// Emulated BMCs in a process of their own, until this is dropped.
+/// Emulated BMCs, until this is dropped.
 pub(crate) struct Racks {
     /// The certificates to trust.
     pub(crate) authorities: String,
@@ -31,35 +28,21 @@ pub(crate) struct Racks {
     pub(crate) nodes: Vec<(String, Value)>,
     /// Its process.
     pub(crate) pid: u32,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-    _child: Child,
+    emulation: Emulation,
 }
 
 impl Racks {
     /// Starts the process and waits until all its BMCs answer.
-    pub(crate) async fn start(machines: usize) -> anyhow::Result<Racks> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["racks", &machines.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let input = child.stdin.take().context("no input")?;
-        let mut output = BufReader::new(child.stdout.take().context("no output")?).lines();
-        let hello = output.next_line().await?.context("the emulated BMCs did not start")?;
+    pub(crate) async fn start(count: usize) -> anyhow::Result<Racks> {
+        let arguments = ["racks".to_owned(), count.to_string()];
+        let (emulation, hello) = Emulation::start(&arguments).await?;
         let Hello { authorities, nodes } = serde_json::from_str(&hello)?;
-        let pid = child.id().context("the emulated BMCs have ended")?;
-        Ok(Racks { authorities, nodes, pid, input, output, _child: child })
+        Ok(Racks { authorities, nodes, pid: emulation.pid, emulation })
     }
 
     /// From now on all machines are on, or off.
     pub(crate) async fn power(&mut self, power: ReportedPower) -> anyhow::Result<()> {
-        let mut line = serde_json::to_vec(&power)?;
-        line.push(b'\n');
-        self.input.write_all(&line).await?;
-        self.output.next_line().await?.context("the emulated BMCs have ended")?;
-        Ok(())
+        self.emulation.tell(&serde_json::to_string(&power)?).await
     }
 }
 
@@ -68,7 +51,25 @@ pub(crate) fn serve(count: usize) -> anyhow::Result<()> {
     let machines: Vec<Machine> = (0..count).map(|index| Machine::new(machine(index))).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(bmc_emulator::serve(machines.clone()))?;
-    let nodes = served.machines.iter().map(|at| match (at.redfish, at.ipmi) {
+    let nodes = served.machines.iter().map(driver_info).collect::<anyhow::Result<_>>()?;
+    let hello = Hello { authorities: served.certificate_pem.clone(), nodes };
+
+    say(&serde_json::to_string(&hello)?)?;
+    // The BMCs answer on threads of the runtime; this one listens to the bench.
+    for line in std::io::stdin().lines() {
+        let line = line?;
+        let power: ReportedPower = serde_json::from_str(&line)?;
+        for machine in &machines {
+            machine.faults().update(|faults| faults.reported_power = Some(power));
+        }
+        say(&line)?;
+    }
+    Ok(())
+}
+
+/// `driver` and `driver_info` of the node of the machine whose BMC is there.
+pub(crate) fn driver_info(at: &ServedMachine) -> anyhow::Result<(String, Value)> {
+    match (at.redfish, at.ipmi) {
         (Some(address), _) => {
             let info = json!({
                 "redfish_address": format!("https://{address}"),
@@ -87,31 +88,11 @@ pub(crate) fn serve(count: usize) -> anyhow::Result<()> {
             Ok(("ipmi".to_owned(), info))
         }
         (None, None) => Err(anyhow::anyhow!("{} has no BMC", at.name)),
-    });
-    let nodes = nodes.collect::<Result<_, _>>()?;
-    let hello = Hello { authorities: served.certificate_pem.clone(), nodes };
-
-    say(&serde_json::to_string(&hello)?)?;
-    // The BMCs answer on threads of the runtime; this one listens to the bench.
-    for line in std::io::stdin().lines() {
-        let line = line?;
-        let power: ReportedPower = serde_json::from_str(&line)?;
-        for machine in &machines {
-            machine.faults().update(|faults| faults.reported_power = Some(power));
-        }
-        say(&line)?;
     }
-    Ok(())
-}
-
-fn say(line: &str) -> std::io::Result<()> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{line}")?;
-    output.flush()
 }
 
 /// Every other machine has Redfish over HTTPS, the rest IPMI.
-fn machine(index: usize) -> MachineSpec {
+pub(crate) fn machine(index: usize) -> MachineSpec {
     let kind = if index.is_multiple_of(2) { BmcKind::Redfish } else { BmcKind::Ipmi };
     let mut id = [0; 16];
     id[8..].copy_from_slice(&(index as u64 + 1).to_be_bytes());

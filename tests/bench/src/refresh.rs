@@ -24,7 +24,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Enrolls machines, has them managed, and measures how soon new power states are known.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
-    let mut racks = Racks::start(sizes.machines).await?;
+    let mut racks = Racks::start(sizes.bmcs).await?;
     let home = Home::new()?;
     let authorities = home.path("authorities.pem");
     fs::write(&authorities, &racks.authorities)?;
@@ -62,7 +62,6 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     let row = Row { phase: "BMCs: a change noticed", ..Row::default() };
     await_power(row, "power off", Instant::now(), uuids.len(), &daemon, report).await?;
     report.note("that is what was left of one refresh, and the next one, sessions being open")?;
-    report.note(&format!("peak: {:.1} MiB", process::peak_mib(daemon.pid)?))?;
     daemon.stop().await
 }
 
@@ -90,6 +89,7 @@ async fn await_power(
     row.errors = count.saturating_sub(known);
     row.cpu_seconds = Some((process::cpu(daemon.pid)? - cpu).as_secs_f64());
     row.resident_mib = Some(process::resident_mib(daemon.pid)?);
+    row.peak_mib = Some(process::peak_mib(daemon.pid)?);
     report.row(&row)
 }
 

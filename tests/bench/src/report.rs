@@ -21,6 +21,8 @@ pub(crate) struct Row<'a> {
     pub(crate) p99_ms: Option<f64>,
     pub(crate) cpu_seconds: Option<f64>,
     pub(crate) resident_mib: Option<f64>,
+    /// The most it ever held.
+    pub(crate) peak_mib: Option<f64>,
     /// Answers that are errors, or nodes that did not arrive.
     pub(crate) errors: usize,
     pub(crate) retries: usize,
@@ -87,6 +89,7 @@ impl Row<'_> {
             cell(self.p99_ms, 2, 8),
             cell(self.cpu_seconds, 2, 7),
             cell(self.resident_mib, 1, 7),
+            cell(self.peak_mib, 1, 8),
             whole(Some(self.errors), 6),
             whole(Some(self.retries), 7),
             format!("  {}", self.verdict()),
@@ -98,7 +101,7 @@ impl Row<'_> {
 impl Report {
     pub(crate) fn begin() -> anyhow::Result<Report> {
         print(&format!(
-            "{:28} {:>7} {:>7} {:>9} {:>10} {:>8} {:>8} {:>7} {:>7} {:>6} {:>7}  budget",
+            "{:28} {:>7} {:>7} {:>9} {:>10} {:>8} {:>8} {:>7} {:>7} {:>8} {:>6} {:>7}  budget",
             "phase",
             "n",
             "at once",
@@ -108,6 +111,7 @@ impl Report {
             "p99 ms",
             "CPU s",
             "RSS MiB",
+            "peak MiB",
             "errors",
             "retries"
         ))?;
