@@ -60,7 +60,7 @@ lint: build-packages
 
 # Unit tests, the store on both databases, emulators, scenarios.
 test-fast: build-packages
-	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base iproute2 ipmitool ipxe ipxe-qemu ndisc6 openipmi ovmf python3-venv \
+	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base iproute2 ipmitool ipxe ipxe-qemu lldpd ndisc6 openipmi ovmf python3-venv \
 	  qemu-system-x86 qemu-utils seabios tftp-hpa
 	cargo build --workspace --bins
 	@rm -f $(BEDPLATE_SKIPPED)
