@@ -12,8 +12,9 @@
 #
 # A machine is a libvirt domain run by TCG (no hardware virtualisation), powered off at first, with one virtio NIC on br0, one
 # empty virtio disk, a CD drive and an IPMI interface to its own host. Its BMC has an address of its own and speaks Redfish
-# (HTTPS, Basic; sushy-emulator) on 8443 and IPMI 2.0 (vbmcd) on 623. Provisioning is 10.78.0.0/24, BMCs are 10.78.1.0/24;
-# both gateways are 10.78.x.1 inside the network. Racks with different names do not see each other.
+# (HTTPS, Basic; sushy-emulator) on 8443 and IPMI 2.0 (vbmcd) on 623; to its host it is OpenIPMI's ipmi_sim, which says that
+# address. Provisioning is 10.78.0.0/24, BMCs are 10.78.1.0/24; both gateways are 10.78.x.1 inside the network. Racks with
+# different names do not see each other.
 #
 #   RACK_NAME  which rack (default: rack)     RACK_MEMORY  MiB a machine (512)
 #   RACK_CPUS  processors a machine (1)       RACK_DISK    size of its disk (4G)
@@ -29,11 +30,12 @@ RACK=$RACKS/$NAME                        # all state of this rack
 NETWORK=bedplate-$NAME                   # its network namespace
 PROVISIONING=10.78.0 BMCS=10.78.1
 REDFISH_PORT=8443
+HOST_PORT=29000                          # from here up, on loopback: what a machine's own interface to its BMC is connected to
 USERNAME=admin PASSWORD=password
 OVMF=/usr/share/OVMF
 LIBVIRT="qemu+unix:///system?socket=$RACK/libvirt/run/libvirt-sock"
 PACKAGES=(qemu-system-x86 qemu-utils ipxe-qemu ovmf seabios libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
-  libvirt-dev pkg-config gcc libc6-dev python3-venv python3-dev iproute2 openssl ipmitool curl)
+  libvirt-dev pkg-config gcc libc6-dev openipmi python3-venv python3-dev iproute2 openssl ipmitool curl)
 
 inside() { ip netns exec "$NETWORK" "$@"; }
 virsh_() { virsh -q -c "$LIBVIRT" "$@"; }
@@ -181,7 +183,8 @@ domain_xml() { # INDEX FIRMWARE
     <memballoon model='none'/>
   </devices>
   <qemu:commandline>
-    <qemu:arg value='-device'/><qemu:arg value='ipmi-bmc-sim,id=bmc'/><qemu:arg value='-device'/><qemu:arg value='isa-ipmi-kcs,bmc=bmc'/>
+    <qemu:arg value='-chardev'/><qemu:arg value='socket,id=bmc-host,host=127.0.0.1,port=$((HOST_PORT + $1)),reconnect=5'/>
+    <qemu:arg value='-device'/><qemu:arg value='ipmi-bmc-extern,id=bmc,chardev=bmc-host'/><qemu:arg value='-device'/><qemu:arg value='isa-ipmi-kcs,bmc=bmc'/>
   </qemu:commandline>
 </domain>
 X
@@ -249,6 +252,30 @@ C
   printf '[default]\nconfig_dir=%s\npid_file=%s\nserver_port=50891\n[log]\nlogfile=%s\n' "$RACK/vbmc" "$RACK/vbmcd.own.pid" "$RACK/vbmcd.log" >"$RACK/vbmc.conf"
   start "$RACK/vbmcd.pid" "$RACK/vbmcd.out" env VIRTUALBMC_CONFIG="$RACK/vbmc.conf" "$VENV/bin/vbmcd" --foreground
 }
+
+# The BMC as its own machine sees it, through a KCS interface.
+host_ipmi_up() { # INDEX
+  local home port
+  home=$RACK/$(machine "$1")/ipmi_sim port=$((HOST_PORT + $1))
+  mkdir -p "$home/state"
+  # The LAN channel is there for what is said of it; nobody uses its port, vbmcd has the address.
+  cat >"$home/lan.conf" <<C
+name "$(machine "$1")"
+set_working_mc 0x20
+  startlan 1
+    addr 127.0.0.1 $port
+    priv_limit admin
+    allowed_auths_admin none
+    lan_config_program "$HERE/lan.sh $(bmc "$1")"
+  endlan
+  serial kcs 127.0.0.1 $port codec VM
+C
+  printf '%s\n' 'mc_setbmc 0x20' 'mc_add 0x20 0 no-device-sdrs 0x01 2 0x42 0x9f 0x0002a2 0x0100' 'mc_enable 0x20' >"$home/machine.emu"
+  # without -n it wants a console on its standard input
+  start "$home.pid" "$home.log" ipmi_sim -n -c "$home/lan.conf" -f "$home/machine.emu" -s "$home/state"
+}
+# A mistake in its files closes the port without a word. It takes one connection, so it is not tried by connecting.
+host_ipmi_listens() { inside ss -Hlnt "sport = :$((HOST_PORT + $1))" | grep -q .; }
 ipmi_answers() { inside ipmitool -I lanplus -C 3 -N 1 -R 1 -H "$(bmc "$1")" -U $USERNAME -P $PASSWORD chassis power status; }
 
 up() {
@@ -256,7 +283,7 @@ up() {
   (($# >= 1 && $# <= 100)) || die "up takes 1 to 100 machines: bios, uefi or http"
   for index in "$@"; do case $index in bios | uefi | http) ;; *) die "$index is no firmware: bios, uefi or http" ;; esac; done
   is_root || die "a rack needs root: a network namespace, tap devices, libvirtd"
-  needs qemu-system-x86_64 qemu-img libvirtd virsh ip openssl curl ipmitool python3
+  needs qemu-system-x86_64 qemu-img libvirtd virsh ip openssl curl ipmitool python3 ipmi_sim
   # a socket's path has to stay below 108 bytes
   [ ${#RACK} -le 80 ] || die "$RACK is too long a path for sockets: set BEDPLATE_CACHE"
   down
@@ -267,11 +294,15 @@ up() {
   libvirt_up
   authority_up
   for index in "${!firmware[@]}"; do machine_up "$index" "${firmware[index]}"; done
-  for index in "${!firmware[@]}"; do redfish_up "$index"; done
+  for index in "${!firmware[@]}"; do
+    redfish_up "$index"
+    host_ipmi_up "$index"
+  done
   ipmi_up $#
   for index in "${!firmware[@]}"; do
     until_it_works 300 redfish_answers "$index" || die "$(machine "$index"): Redfish did not answer, see $RACK/$(machine "$index")/redfish.log"
     until_it_works 60 ipmi_answers "$index" || die "$(machine "$index"): IPMI did not answer, see $RACK/vbmcd.out"
+    until_it_works 60 host_ipmi_listens "$index" || die "$(machine "$index"): ipmi_sim does not listen, see $RACK/$(machine "$index")/ipmi_sim.log"
   done
   printf '%s\n' "$PASSWORD" >"$RACK/bmc.password"
   manifest >"$RACK/rack.yaml"
@@ -317,6 +348,7 @@ down() {
   stop "$RACK/vbmcd.pid"
   for index in $(machines); do
     stop "$RACK/$(machine "$index")/redfish.pid"
+    stop "$RACK/$(machine "$index")/ipmi_sim.pid"
     ! alive "$RACK/libvirtd.pid" || virsh_ destroy "$(machine "$index")" >/dev/null 2>&1 || true
   done
   stop "$RACK/libvirtd.pid"
@@ -339,7 +371,7 @@ case ${1:-} in
   exec) exec ip netns exec "$NETWORK" "${@:2}" ;;
   virsh) virsh_ "${@:2}" ;;
   *)
-    sed -n '2,20p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -97,6 +97,7 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
         interfaces.iter().map(|interface| &interface["mac_address"]).collect();
     assert_eq!(addresses, [&machine.mac], "{inventory}");
     assert_eq!(inventory["system_vendor"]["serial_number"], machine.serial, "{inventory}");
+    assert_eq!(inventory["bmc_address"], machine.bmc, "{inventory}");
     let mode = if machine.firmware == crate::Firmware::Bios { "bios" } else { "uefi" };
     assert_eq!(inventory["boot"]["current_boot_mode"], mode, "{inventory}");
 }
