@@ -1,22 +1,26 @@
 //! The BMC's address, asked of itself through `/dev/ipmi0` (IPMI 2.0 §23.2, Get LAN Configuration Parameters).
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipmi_rs::File;
 use ipmi_rs::connection::{
     IpmiConnection, LogicalUnit, Message, NetFn, Request, RequestTargetAddress,
 };
+use tracing::warn;
 
 use crate::root::Root;
 
-/// A BMC that is busy answers late; one that is broken must not hold up the inspection.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a BMC may take to answer once: 5 s is what IPMI 2.0 §9 allows a KCS interface.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// No further channel is asked after this: a BMC that is broken must not hold up the inspection.
+const LIMIT: Duration = Duration::from_secs(10);
 const GET_LAN_CONFIGURATION: u8 = 0x02;
 const IP_ADDRESS: u8 = 3;
 const IPV6_STATIC_ADDRESSES: u8 = 56;
 const IPV6_DYNAMIC_ADDRESSES: u8 = 59;
-/// Completion codes that mean the channel has no LAN: another may.
+/// Those above are reserved, or the machine's own way to the BMC (table 6-1).
 const LAST_CHANNEL: u8 = 11;
 
 /// Where the BMC can be reached.
@@ -28,43 +32,64 @@ pub(super) struct Addresses {
 
 /// Asks every channel until one has a LAN address. Nothing where there is no BMC.
 pub(super) fn addresses(root: &Root) -> Addresses {
-    let mut found = Addresses::default();
     let device = root.path("/dev/ipmi0");
     if !device.exists() {
-        return found;
+        return Addresses::default();
     }
-    let mut bmc = match File::new(&device, PATIENCE) {
-        Ok(bmc) => bmc,
+    match File::new(&device, PATIENCE) {
+        Ok(mut bmc) => ask(&mut bmc, LIMIT),
         Err(error) => {
-            tracing::warn!("cannot ask the BMC for its address: {error}");
-            return found;
+            warn!("cannot ask the BMC for its address: {error}");
+            Addresses::default()
         }
-    };
+    }
+}
+
+/// What the BMC says before `limit` is over or it is silent once.
+fn ask(bmc: &mut impl IpmiConnection<Error = io::Error>, limit: Duration) -> Addresses {
+    let end = Instant::now() + limit;
+    let mut found = Addresses::default();
     for channel in 1..=LAST_CHANNEL {
-        found.v4 = found.v4.or_else(|| v4(&parameter(&mut bmc, channel, IP_ADDRESS)?));
-        for set in [IPV6_STATIC_ADDRESSES, IPV6_DYNAMIC_ADDRESSES] {
-            found.v6 = found.v6.or_else(|| v6(&parameter(&mut bmc, channel, set)?));
+        if let Err(error) = ask_channel(bmc, channel, &mut found) {
+            warn!("the BMC did not say what address channel {channel} has: {error}");
+            break;
         }
         if found.v4.is_some() {
+            break;
+        }
+        if Instant::now() >= end {
+            warn!("the BMC is slow: after {limit:?} no channel after {channel} was asked");
             break;
         }
     }
     found
 }
 
-/// A parameter's data without completion code and revision.
-fn parameter(bmc: &mut File, channel: u8, selector: u8) -> Option<Vec<u8>> {
-    let message = Message::new_request(
-        NetFn::Transport,
-        GET_LAN_CONFIGURATION,
-        vec![channel, selector, 0, 0],
-    );
-    let target = RequestTargetAddress::Bmc(LogicalUnit::Zero);
-    let answer = bmc.send_recv(&mut Request::new(message, target)).ok()?;
-    if answer.cc() != 0 {
-        return None;
+fn ask_channel(
+    bmc: &mut impl IpmiConnection<Error = io::Error>,
+    channel: u8,
+    found: &mut Addresses,
+) -> io::Result<()> {
+    found.v4 = parameter(bmc, channel, IP_ADDRESS)?.as_deref().and_then(v4);
+    for set in [IPV6_STATIC_ADDRESSES, IPV6_DYNAMIC_ADDRESSES] {
+        if found.v6.is_none() {
+            found.v6 = parameter(bmc, channel, set)?.as_deref().and_then(v6);
+        }
     }
-    answer.data().get(1..).map(<[u8]>::to_vec)
+    Ok(())
+}
+
+/// A parameter's data without completion code and revision; `None` where the channel has no such thing.
+fn parameter(
+    bmc: &mut impl IpmiConnection<Error = io::Error>,
+    channel: u8,
+    selector: u8,
+) -> io::Result<Option<Vec<u8>>> {
+    let data = vec![channel, selector, 0, 0];
+    let message = Message::new_request(NetFn::Transport, GET_LAN_CONFIGURATION, data);
+    let target = RequestTargetAddress::Bmc(LogicalUnit::Zero);
+    let answer = bmc.send_recv(&mut Request::new(message, target))?;
+    Ok(answer.data().get(1..).filter(|_| answer.cc() == 0).map(<[u8]>::to_vec))
 }
 
 fn v4(data: &[u8]) -> Option<Ipv4Addr> {
@@ -80,7 +105,56 @@ fn v6(data: &[u8]) -> Option<Ipv6Addr> {
 
 #[cfg(test)]
 mod tests {
+    use ipmi_rs::connection::Response;
+
     use super::*;
+
+    /// Counts what it is asked, and refuses it or says nothing.
+    struct Unhelpful {
+        answers: bool,
+        asked: usize,
+    }
+
+    impl IpmiConnection for Unhelpful {
+        type SendError = io::Error;
+        type RecvError = io::Error;
+        type Error = io::Error;
+
+        fn send(&mut self, _: &mut Request) -> io::Result<()> {
+            self.asked += 1;
+            Ok(())
+        }
+
+        fn recv(&mut self) -> io::Result<Response> {
+            const PARAMETER_NOT_SUPPORTED: u8 = 0x80;
+            let answer = vec![PARAMETER_NOT_SUPPORTED];
+            let message = Message::new_response(NetFn::Transport, GET_LAN_CONFIGURATION, answer);
+            let response = Response::new(message, 0).filter(|_| self.answers);
+            response.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+        }
+
+        fn send_recv(&mut self, request: &mut Request) -> io::Result<Response> {
+            self.send(request)?;
+            self.recv()
+        }
+    }
+
+    fn questions(answers: bool, limit: Duration) -> usize {
+        let mut bmc = Unhelpful { answers, asked: 0 };
+        assert_eq!(ask(&mut bmc, limit), Addresses::default());
+        bmc.asked
+    }
+
+    #[test]
+    fn a_bmc_that_does_not_answer_is_asked_once() {
+        assert_eq!(questions(false, LIMIT), 1);
+    }
+
+    #[test]
+    fn a_bmc_without_an_address_is_asked_on_all_channels_while_there_is_time() {
+        assert_eq!(questions(true, LIMIT), 3 * usize::from(LAST_CHANNEL));
+        assert_eq!(questions(true, Duration::ZERO), 3);
+    }
 
     #[test]
     fn addresses_are_read_and_empty_ones_are_none() {
