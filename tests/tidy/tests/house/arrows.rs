@@ -5,8 +5,15 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
 
 /// Crates that compute and do nothing else.
-const PURE: [&str; 6] =
-    ["agent-protocol", "baremetal-core", "dhcp", "hardware", "rack-manifest", "tftp"];
+const PURE: [&str; 7] = [
+    "agent-protocol",
+    "baremetal-core",
+    "dhcp",
+    "hardware",
+    "ignition",
+    "rack-manifest",
+    "tftp",
+];
 
 /// What a crate that links it could do more than compute with.
 const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx", "tokio"];
