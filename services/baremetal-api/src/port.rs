@@ -14,14 +14,13 @@ use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
-    Segment, Strict, next_link,
+    Segment, Strict, json, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::app::{App, again};
 use crate::error::Error;
-use crate::node::json;
 use crate::value::text;
 use crate::{microversion as since, openapi};
 use field::Shown;

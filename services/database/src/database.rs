@@ -10,14 +10,16 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use crate::connection::Connection;
 use crate::readers::Readers;
 use crate::writer::{BoxFuture, Extent, Writer};
-use crate::{StoreError, schema};
+use crate::{Connection, Schema, StoreError, migrate};
 
-/// One of the two databases.
+/// One of the two databases. Clones share it.
 #[derive(Clone)]
-pub(crate) enum Database {
+pub struct Database(Backend);
+
+#[derive(Clone)]
+enum Backend {
     /// One writer and, but for a database in memory, some readers.
     Sqlite { writer: Writer, readers: Option<Arc<Readers>> },
     /// A pool; every write is a transaction.
@@ -34,47 +36,51 @@ const POSTGRES_CONNECTIONS: u32 = 16;
 const ROWS_AHEAD: usize = 1024;
 
 impl Database {
-    pub(crate) async fn open(url: &str) -> Result<Database, StoreError> {
-        match url.split_once(':') {
-            Some(("sqlite", _)) => open_sqlite(url).await,
-            Some(("postgres" | "postgresql", _)) => open_postgres(url).await,
-            _ => Err(StoreError::BadUrl),
-        }
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
+    /// to the last version of `schema`.
+    ///
+    /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
+    /// it; once that is gone, every write is refused as `Closing`.
+    pub async fn open(url: &str, schema: Schema) -> Result<Database, StoreError> {
+        let backend = match url.split_once(':') {
+            Some(("sqlite", _)) => open_sqlite(url, schema).await?,
+            Some(("postgres" | "postgresql", _)) => open_postgres(url, schema).await?,
+            _ => return Err(StoreError::BadUrl),
+        };
+        Ok(Database(backend))
     }
 
     /// Has `work` done, which only reads.
-    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
             + Send
             + 'static,
         T: Send + 'static,
     {
-        match self {
-            Database::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
-            Database::Sqlite { writer, readers: None } => {
+        match &self.0 {
+            Backend::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
+            Backend::Sqlite { writer, readers: None } => {
                 writer.run(Extent::OneStatement, work).await
             }
-            Database::Postgres(pool) => {
-                work(&mut Connection::Postgres(pool.acquire().await?)).await
-            }
+            Backend::Postgres(pool) => work(&mut Connection::Postgres(pool.acquire().await?)).await,
         }
     }
 
     /// Has `work` done, which writes; all of it is committed on return, or nothing.
-    pub(crate) async fn write<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
+    pub async fn write<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
             + Send
             + 'static,
         T: Send + 'static,
     {
-        match (self, extent) {
-            (Database::Sqlite { writer, .. }, _) => writer.run(extent, work).await,
-            (Database::Postgres(pool), Extent::OneStatement) => {
+        match (&self.0, extent) {
+            (Backend::Sqlite { writer, .. }, _) => writer.run(extent, work).await,
+            (Backend::Postgres(pool), Extent::OneStatement) => {
                 work(&mut Connection::Postgres(pool.acquire().await?)).await
             }
-            (Database::Postgres(pool), Extent::FirstDecides | Extent::AnyDecides) => {
+            (Backend::Postgres(pool), Extent::FirstDecides | Extent::AnyDecides) => {
                 let mut connection = Connection::PostgresTransaction(pool.begin().await?);
                 let outcome = work(&mut connection).await?;
                 if let Connection::PostgresTransaction(transaction) = connection {
@@ -86,7 +92,7 @@ impl Database {
     }
 }
 
-async fn open_sqlite(url: &str) -> Result<Database, StoreError> {
+async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
     let in_memory = url.contains(":memory:");
     let options = SqliteConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl)?
@@ -105,21 +111,21 @@ async fn open_sqlite(url: &str) -> Result<Database, StoreError> {
 
     let mut connection = Connection::Sqlite(writing.connect().await?);
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
-    schema::migrate(&mut connection).await?;
+    migrate(&mut connection, schema).await?;
     connection.execute("COMMIT", Vec::new()).await?;
 
     let readers = (!in_memory).then(|| Arc::new(Readers::new(options.read_only(true))));
-    Ok(Database::Sqlite { writer: Writer::start(connection), readers })
+    Ok(Backend::Sqlite { writer: Writer::start(connection), readers })
 }
 
-/// Makes the file so that only its owner can read it: it holds the BMCs' passwords.
+/// Makes the file so that only its owner can read it: it holds passwords.
 fn create_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     // SQLite gives the files beside it the same mode.
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
-async fn open_postgres(url: &str) -> Result<Database, StoreError> {
+async fn open_postgres(url: &str, schema: Schema) -> Result<Backend, StoreError> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl)?
         .disable_statement_logging();
@@ -128,9 +134,9 @@ async fn open_postgres(url: &str) -> Result<Database, StoreError> {
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_with(options)
         .await?;
-    let database = Database::Postgres(pool);
+    let database = Database(Backend::Postgres(pool));
     database
-        .write(Extent::FirstDecides, |connection| Box::pin(schema::migrate(connection)))
+        .write(Extent::FirstDecides, move |connection| Box::pin(migrate(connection, schema)))
         .await?;
-    Ok(database)
+    Ok(database.0)
 }

@@ -9,9 +9,8 @@ use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::Semaphore;
 
-use crate::StoreError;
-use crate::connection::Connection;
 use crate::writer::BoxFuture;
+use crate::{Connection, StoreError};
 
 /// At most so many queries run at a time.
 const READERS: usize = 4;

@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baremetal_core::NodeUuid;
 use uuid::Uuid;
 
 /// Why the store did not do as asked. Nothing was written.
@@ -13,7 +12,7 @@ pub enum StoreError {
     /// Something else has that value already, and no two may.
     #[error("{field} {value:?} is taken")]
     Duplicate {
-        /// The field, in the API's word: `uuid`, `name`, `instance_uuid`, `address`.
+        /// The field, in the API's word: `uuid`, `name`, `address`.
         field: &'static str,
         /// The value both would have.
         value: String,
@@ -24,9 +23,20 @@ pub enum StoreError {
     /// The page's marker is no longer there, or never was.
     #[error("there is no {0} to begin the page after")]
     NoMarker(Uuid),
-    /// The node that this would belong to is not there.
-    #[error("there is no node {0}")]
-    NoNode(NodeUuid),
+    /// What this would belong to is not there.
+    #[error("there is no {owner} {id}")]
+    NoOwner {
+        /// What kind of thing: `node`, `cluster`.
+        owner: &'static str,
+        /// Which one.
+        id: Uuid,
+    },
+    /// Others refer to what was to be deleted.
+    #[error("it is in use by {by}")]
+    InUse {
+        /// By what.
+        by: &'static str,
+    },
     /// What is stored cannot be read back: it was not written by this program.
     #[error("what is stored of {table} {id} cannot be read")]
     Corrupt {
@@ -77,7 +87,7 @@ impl From<sqlx::Error> for StoreError {
 
 impl StoreError {
     /// What is wrong with the row `id` of `table`.
-    pub(crate) fn corrupt(
+    pub fn corrupt(
         table: &'static str,
         id: &str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -2,21 +2,22 @@
 
 use std::fmt::{self, Write};
 
-use openstack_api::Origin;
 use serde::Serialize;
 use serde::ser::{Error, SerializeSeq, Serializer};
 
+use crate::Origin;
+
 /// The pair of links to a resource: `self` below `/v1`, and a `bookmark` without it.
 #[derive(Clone, Copy)]
-pub(crate) struct Links<'a, Id> {
+pub struct Links<'a, Id> {
     /// Where the client reached us.
-    pub(crate) origin: &'a Origin,
+    pub origin: &'a Origin,
     /// `nodes`.
-    pub(crate) collection: &'static str,
+    pub collection: &'static str,
     /// Which one.
-    pub(crate) id: Id,
+    pub id: Id,
     /// `/ports`, or nothing.
-    pub(crate) part: &'static str,
+    pub part: &'a str,
 }
 
 #[derive(Serialize)]

@@ -8,18 +8,17 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::StoreError;
-use crate::connection::Connection;
+use crate::{Connection, StoreError};
 
 /// A future of unnamed type, for jobs of many kinds in one queue.
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// At most so many jobs share a transaction.
 const BATCH: usize = 256;
 
 /// Whether a job can be refused halfway, so that its beginning has to be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub enum Extent {
     /// One statement writes: it happens or not.
     OneStatement,
     /// Several statements write, and none but the first can be refused.

@@ -1,13 +1,16 @@
 //! The tables, in versions: a database is brought up to date when it is opened.
 
 use crate::StoreError;
-use crate::connection::{Connection, values};
+use crate::{Connection, values};
 
-/// What makes version 1 of nothing, version 2 of version 1, and so on. What is here is never changed, only added to.
-const VERSIONS: &[&str] = &[include_str!("schema.sql")];
+/// The tables of one service: what makes version 1 of nothing, version 2 of version 1, and so on. What is listed is never
+/// changed, only added to.
+///
+/// The SQL is SQLite's and PostgreSQL's, with `SERIAL` for a key that counts up; `TEXT` compares byte by byte on both.
+pub type Schema = &'static [&'static str];
 
 /// Brings the database behind `connection`, which is in a transaction, up to date.
-pub(crate) async fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Result<(), StoreError> {
     connection.write_alone().await?;
     connection
         .script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)".to_owned())
@@ -15,11 +18,11 @@ pub(crate) async fn migrate(connection: &mut Connection) -> Result<(), StoreErro
     let row = connection.row("SELECT max(version) FROM schema_version", values![]).await?;
     let found = row.map(|row| row.optional_int(0)).transpose()?.flatten().unwrap_or(0);
 
-    let known = VERSIONS.len() as i64;
+    let known = schema.len() as i64;
     if found > known {
         return Err(StoreError::NewerSchema { found, known });
     }
-    for (version, sql) in (1..).zip(VERSIONS) {
+    for (version, sql) in (1..).zip(schema) {
         if version > found {
             tracing::info!("bringing the database to schema version {version}");
             connection.script(in_dialect(connection, sql)).await?;

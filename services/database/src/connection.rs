@@ -2,9 +2,8 @@
 //!
 //! Everything is written in the SQL both understand, with `$1` for the first value. Columns are read by place.
 
-use baremetal_core::{HistoryUuid, NodeUuid, PortUuid, WorkUuid};
-use hardware::MacAddress;
 use jiff::Timestamp;
+use newtype_uuid::{TypedUuid, TypedUuidKind};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
@@ -14,30 +13,37 @@ use uuid::Uuid;
 use crate::StoreError;
 
 /// A connection, in a transaction where one was asked for.
-pub(crate) enum Connection {
+pub enum Connection {
+    /// To a file, or to memory.
     Sqlite(SqliteConnection),
+    /// To a server, each statement for itself.
     Postgres(PoolConnection<Postgres>),
+    /// To a server, all statements together.
     PostgresTransaction(Transaction<'static, Postgres>),
 }
 
 /// A value on its way in. Ids are text, times are microseconds since 1970, truths are 0 and 1.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A number, a time, a truth.
     Int(Option<i64>),
+    /// Text, an id.
     Text(Option<String>),
 }
 
 /// A row on its way out.
-pub(crate) enum Row {
+pub enum Row {
+    /// SQLite's.
     Sqlite(SqliteRow),
+    /// PostgreSQL's.
     Postgres(PgRow),
 }
 
 /// The values of a statement, the first for `$1`.
+#[macro_export]
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$($crate::connection::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$($crate::Value::from($value)),*] };
 }
-pub(crate) use values;
 
 /// Sends `$sql` with `$values` by `$connection`; `$run` says how, `$wrap` what becomes of the answer.
 macro_rules! send {
@@ -61,7 +67,7 @@ macro_rules! send {
 
 impl Connection {
     /// Runs a statement; the answer is how many rows it changed.
-    pub(crate) async fn execute(
+    pub async fn execute(
         &mut self,
         sql: impl SqlSafeStr,
         values: Vec<Value>,
@@ -70,7 +76,7 @@ impl Connection {
     }
 
     /// All rows of a query.
-    pub(crate) async fn rows(
+    pub async fn rows(
         &mut self,
         sql: impl SqlSafeStr,
         values: Vec<Value>,
@@ -86,7 +92,7 @@ impl Connection {
     }
 
     /// The row of a query that has at most one.
-    pub(crate) async fn row(
+    pub async fn row(
         &mut self,
         sql: impl SqlSafeStr,
         values: Vec<Value>,
@@ -96,7 +102,7 @@ impl Connection {
     }
 
     /// Runs several statements that take no values and give no rows.
-    pub(crate) async fn script(&mut self, sql: String) -> Result<(), sqlx::Error> {
+    pub async fn script(&mut self, sql: String) -> Result<(), sqlx::Error> {
         let script = sqlx::raw_sql(AssertSqlSafe(sql));
         match self {
             Connection::Sqlite(connection) => script.execute(connection).await.map(drop),
@@ -110,7 +116,7 @@ impl Connection {
     /// Waits for all others that write many rows at once, so that no two wait for each other's rows.
     ///
     /// SQLite has one writer anyway.
-    pub(crate) async fn write_alone(&mut self) -> Result<(), sqlx::Error> {
+    pub async fn write_alone(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
@@ -141,28 +147,32 @@ fn bind_postgres(query: PostgresQuery<'_>, value: Value) -> PostgresQuery<'_> {
 }
 
 impl Row {
-    pub(crate) fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
+    /// A number.
+    pub fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
             Row::Postgres(row) => row.try_get(column),
         }
     }
 
-    pub(crate) fn optional_int(&self, column: usize) -> Result<Option<i64>, sqlx::Error> {
+    /// A number, where there is one.
+    pub fn optional_int(&self, column: usize) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
             Row::Postgres(row) => row.try_get(column),
         }
     }
 
-    pub(crate) fn text(&self, column: usize) -> Result<&str, sqlx::Error> {
+    /// Text.
+    pub fn text(&self, column: usize) -> Result<&str, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
             Row::Postgres(row) => row.try_get(column),
         }
     }
 
-    pub(crate) fn optional_text(&self, column: usize) -> Result<Option<&str>, sqlx::Error> {
+    /// Text, where there is some.
+    pub fn optional_text(&self, column: usize) -> Result<Option<&str>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
             Row::Postgres(row) => row.try_get(column),
@@ -170,7 +180,7 @@ impl Row {
     }
 
     /// Text of `table` that has to be a `T`.
-    pub(crate) fn parse<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
+    pub fn parse<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
     where
         T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
     {
@@ -179,7 +189,7 @@ impl Row {
     }
 
     /// JSON of `table` that has to be a `T`; column 0 says in which row.
-    pub(crate) fn json<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
+    pub fn json<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
     where
         T: serde::de::DeserializeOwned,
     {
@@ -187,12 +197,14 @@ impl Row {
             .map_err(|error| StoreError::corrupt(table, self.text(0).unwrap_or_default(), error))
     }
 
-    pub(crate) fn time(&self, table: &'static str, column: usize) -> Result<Timestamp, StoreError> {
+    /// A time of `table`.
+    pub fn time(&self, table: &'static str, column: usize) -> Result<Timestamp, StoreError> {
         let micros = self.int(column)?;
         time(micros).map_err(|error| StoreError::corrupt(table, &micros.to_string(), error))
     }
 
-    pub(crate) fn optional_time(
+    /// A time of `table`, where there is one.
+    pub fn optional_time(
         &self,
         table: &'static str,
         column: usize,
@@ -239,9 +251,16 @@ stored! {
     Text: &str => |text: &str| storable(text.to_owned());
     Text: String => storable;
     Text: Uuid => |id: Uuid| id.to_string();
-    Text: NodeUuid => |id: NodeUuid| id.to_string();
-    Text: PortUuid => |id: PortUuid| id.to_string();
-    Text: WorkUuid => |id: WorkUuid| id.to_string();
-    Text: HistoryUuid => |id: HistoryUuid| id.to_string();
-    Text: MacAddress => |mac: MacAddress| mac.to_string();
+}
+
+impl<K: TypedUuidKind> From<TypedUuid<K>> for Value {
+    fn from(id: TypedUuid<K>) -> Value {
+        Value::Text(Some(id.to_string()))
+    }
+}
+
+impl<K: TypedUuidKind> From<Option<TypedUuid<K>>> for Value {
+    fn from(id: Option<TypedUuid<K>>) -> Value {
+        Value::Text(id.map(|id| id.to_string()))
+    }
 }

@@ -1,11 +1,11 @@
-//! Times as the Bare Metal API writes them.
+//! Times as OpenStack writes them.
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 /// `2026-01-31T23:59:59.000001+00:00`.
 #[derive(Clone, Copy)]
-pub(crate) struct Time(pub(crate) Timestamp);
+pub struct Time(pub Timestamp);
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -15,7 +15,7 @@ impl Serialize for Time {
 
 impl Time {
     /// The time, if there is one.
-    pub(crate) fn some(at: Option<Timestamp>) -> Option<Time> {
+    pub fn some(at: Option<Timestamp>) -> Option<Time> {
         at.map(Time)
     }
 }
