@@ -1,5 +1,6 @@
 # make run     see a rack come up           make test    everything that is tested, as below
 # make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack
+# make test-cloud   the driver of clouds against a real OpenStack on loopback
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
@@ -9,7 +10,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-rack bench clean build-packages
+.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud bench clean build-packages
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
@@ -22,6 +23,7 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 FAST = $(if $(NEXTEST),-E 'not (package(real) or package(compat))',--exclude real --exclude compat)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
+contract = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary(contract)',-p $(1) --test contract)
 
 build: build-packages ramdisk
 	cargo build --workspace --bins
@@ -78,12 +80,23 @@ run-test-rack: build-packages ramdisk
 	cargo build --workspace --bins
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real)
 
+# A real OpenStack of Debian's packages, from its first state. It needs root, for chroot.
+test-cloud:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-cloud, for it needs root"; else $(MAKE) --no-print-directory run-test-cloud; fi
+
+.PHONY: run-test-cloud
+run-test-cloud: build-packages
+	@$(PACKAGES) curl iproute2
+	trap 'tests/real/openstack/openstack.sh down' EXIT; tests/real/openstack/openstack.sh reset; \
+	  eval "$$(tests/real/openstack/openstack.sh env)"; cargo $(TEST) $(call contract,openstack)
+
 bench: build-packages
 	cargo build --release -p baremetal -p bench --bins
 	cargo run --release -p bench
 
 clean:
 	tests/real/rack.sh down-all
+	tests/real/openstack/openstack.sh down
 	cargo clean
 	rm -rf .state
 	@echo "downloads are kept in $${BEDPLATE_CACHE:-$${XDG_CACHE_HOME:-~/.cache}/bedplate}"

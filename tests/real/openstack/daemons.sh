@@ -1,9 +1,12 @@
 # shellcheck shell=bash
 # daemons.sh - what openstack.sh runs, and how a daemon is started, waited for and stopped. Sourced.
+# shellcheck disable=SC2034 # openstack.sh uses some of these
 KEYSTONE=5000 PLACEMENT=8778 GLANCE=9292 NOVA=8774 NEUTRON=9696 OCTAVIA=9876 DESIGNATE=9001 CINDER=8776
+# shellcheck disable=SC2034
 DNS=5300 RABBIT=5672 RABBIT_DISTRIBUTION=25672 EPMD=14369 MEMCACHE=11211
-APIS=(keystone:$KEYSTONE placement:$PLACEMENT glance-api:$GLANCE nova-api:$NOVA neutron-server:$NEUTRON octavia-api:$OCTAVIA
-  designate-api:$DESIGNATE cinder-api:$CINDER)
+APIS=("keystone:$KEYSTONE" "placement:$PLACEMENT" "glance-api:$GLANCE" "nova-api:$NOVA" "neutron-server:$NEUTRON"
+  "octavia-api:$OCTAVIA" "designate-api:$DESIGNATE" "cinder-api:$CINDER")
+# shellcheck disable=SC2034
 BACK_ENDS=(mariadb rabbitmq memcached named)
 DATABASES=(keystone placement glance nova_api nova_cell0 nova neutron octavia designate cinder)
 
@@ -63,8 +66,8 @@ start_database() {
 start_back_ends() {
   # named listens only on addresses that an interface has, and 127.0.0.2 and so on are not among them
   ip -o addr show dev lo | grep -qw "inet $ADDRESS" || ip addr add "$ADDRESS/32" dev lo
-  [ -d "$STATE/mysql/mysql" ] ||
-    inroot mariadb-install-db --defaults-file=/etc/my.cnf --auth-root-authentication-method=normal --skip-test-db >"$LOG/mysql-install.log" 2>&1
+  [ -d "$STATE/mysql/mysql" ] || inroot mariadb-install-db --defaults-file=/etc/my.cnf --auth-root-authentication-method=normal \
+    --skip-test-db >"$LOG/mysql-install.log" 2>&1
   start rabbitmq ERL_EPMD_ADDRESS="$ADDRESS" ERL_EPMD_PORT=$EPMD RABBITMQ_NODENAME=rabbit@localhost \
     RABBITMQ_DIST_PORT=$RABBIT_DISTRIBUTION RABBITMQ_MNESIA_BASE=/state/rabbit RABBITMQ_LOG_BASE=/log \
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {${ADDRESS//./,}} +S 1:1 +sbwt none" \

@@ -52,12 +52,16 @@ finish_root() { # what the packages' own scripts would have done, as far as it m
   ln -sfn gawk "$ROOT/usr/bin/awk"
   ln -sfn dash "$ROOT/usr/bin/sh"
   # numpy's libraries are alternatives, which nobody has set up
-  find "$ROOT"/usr/lib/x86_64-linux-gnu/{blas,lapack} -maxdepth 0 2>/dev/null | sed "s#^$ROOT##" >"$etc/ld.so.conf.d/alternatives.conf" || true
+  { find "$ROOT"/usr/lib/x86_64-linux-gnu/{blas,lapack} -maxdepth 0 2>/dev/null || true; } |
+    sed "s#^$ROOT##" >"$etc/ld.so.conf.d/alternatives.conf"
   ldconfig -r "$ROOT"
   # oslo.log 5.0.0 deadlocks the services that do not use eventlet, octavia-worker among them (Launchpad 1983863)
   sed -i 's/^    _fix_eventlet_logging()$/    pass/' "$ROOT/usr/lib/python3/dist-packages/oslo_log/log.py"
+  # Octavia 11 without a jobboard forgets the listeners that a load balancer is made with, and they stay PENDING_CREATE
+  sed -i "s/^                name=sf_name + '-' + constants.MARK_LB_ACTIVE_INDB,$/&\n                mark_subobjects=True,/" \
+    "$ROOT/usr/lib/python3/dist-packages/octavia/controller/worker/v2/flows/load_balancer_flows.py"
   for folder in run lock; do
-    [ -L "$ROOT/var/$folder" ] || { rm -rf "$ROOT/var/$folder" && ln -s /run "$ROOT/var/$folder"; }
+    [ -L "${ROOT:?}/var/$folder" ] || { rm -rf "${ROOT:?}/var/$folder" && ln -s /run "$ROOT/var/$folder"; }
   done
   mkdir -p "$ROOT"/{state,log,proc,sys,dev,run,tmp,root}
   chmod 1777 "$ROOT/tmp"
@@ -92,7 +96,8 @@ configure() {
     target=$ROOT/etc/$file
     mkdir -p "$(dirname "$target")"
     case $file in
-      */keystone.conf | */placement.conf | */glance-api.conf | */nova.conf | */neutron.conf | */octavia.conf | */cinder.conf | */designate.conf)
+      */keystone.conf | */placement.conf | */glance-api.conf | */nova.conf | */neutron.conf | */octavia.conf | */cinder.conf | \
+        */designate.conf)
         cat "$HERE/etc/$file" "$HERE/etc/shared.conf" ;;
       *) cat "$HERE/etc/$file" ;;
     esac | filled_in >"$target"
