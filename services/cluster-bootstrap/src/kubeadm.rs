@@ -41,7 +41,18 @@ pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
     let taint =
         |it: &crate::Taint| json!({"key": it.key, "value": it.value, "effect": it.effect.as_str()});
     registration["taints"] = worker.taints.iter().map(taint).collect();
-    joined(&[json!({
+    joined(&[join_configuration(cluster, registration)])
+}
+
+/// The same for a machine that becomes one more of the control plane.
+pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String {
+    let mut join = join_configuration(cluster, registration(cluster, machine, ""));
+    join["controlPlane"] = json!({"localAPIEndpoint": local_endpoint(machine)});
+    joined(&[join])
+}
+
+fn join_configuration(cluster: &Cluster, registration: Value) -> Value {
+    json!({
         "apiVersion": api(cluster).as_str(),
         "kind": "JoinConfiguration",
         "discovery": {"bootstrapToken": {
@@ -50,7 +61,11 @@ pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
             "caCertHashes": [format!("sha256:{}", cluster.pki.cluster.public_key_sha256)],
         }},
         "nodeRegistration": registration,
-    })])
+    })
+}
+
+fn local_endpoint(machine: &Machine) -> Value {
+    json!({"advertiseAddress": machine.address, "bindPort": 6443})
 }
 
 fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
@@ -63,7 +78,7 @@ fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
             "usages": ["signing", "authentication"],
             "groups": ["system:bootstrappers:kubeadm:default-node-token"],
         }],
-        "localAPIEndpoint": {"advertiseAddress": machine.address, "bindPort": 6443},
+        "localAPIEndpoint": local_endpoint(machine),
         "nodeRegistration": registration(cluster, machine, ""),
     })
 }

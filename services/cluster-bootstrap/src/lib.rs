@@ -17,7 +17,7 @@ mod version;
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
 pub use network::{Cidr, InvalidCidr};
-pub use node::{BootstrapError, NodeConfig, control_plane, worker};
+pub use node::{BootstrapError, NodeConfig, control_plane, joining_control_plane, worker};
 pub use pki::{Authority, KeyPair, Pki};
 pub use settings::{
     CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Overrides, PodNetwork, SettingsError,

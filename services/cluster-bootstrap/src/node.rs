@@ -68,6 +68,21 @@ pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, Boots
     finish(cluster, machine, files, own, true)
 }
 
+/// The config of a machine that joins the control plane of a cluster that is there: in the place of one that is gone, or besides. Who asks
+/// for it has removed the lost one from etcd before, and made sure that the token is still good.
+pub fn joining_control_plane(
+    cluster: &Cluster,
+    machine: &Machine,
+) -> Result<NodeConfig, BootstrapError> {
+    cluster.check()?;
+    cluster.check_address(machine.address)?;
+    let mut files = common_files(cluster, machine, true);
+    files.extend(pki_files(cluster));
+    let join = kubeadm::join_control_plane(cluster, machine);
+    files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
+    finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
+}
+
 /// The config of a worker.
 pub fn worker(cluster: &Cluster, worker: &Worker) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;

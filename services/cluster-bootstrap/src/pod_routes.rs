@@ -52,18 +52,19 @@ kubectl --kubeconfig=/etc/kubernetes/kubelet.conf get nodes --watch --output-wat
     )
 }
 
-/// The unit that runs it. It ends whenever its connection does.
+/// The unit that runs it. It ends whenever its connection does, and is tried until there is a node to speak for: a condition would be
+/// asked once, at boot.
 pub(crate) fn unit(node: &Name) -> String {
     format!(
         "[Unit]
 Description=Routes to other machines' pods
-ConditionPathExists=/etc/kubernetes/kubelet.conf
 After=network-online.target
 Wants=network-online.target
 StartLimitIntervalSec=0
 
 [Service]
 Environment=PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ExecStartPre=/usr/bin/test -f /etc/kubernetes/kubelet.conf
 ExecStart=/bin/bash {SCRIPT} {node}
 Restart=always
 RestartSec=2

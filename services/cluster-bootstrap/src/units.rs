@@ -122,11 +122,17 @@ pub(crate) fn once(cluster: &Cluster) -> (String, String) {
     Once { name, description: &description, after: &after, unless, commands }.named()
 }
 
-/// Labels and taints a control-plane machine's node, as soon as there is one.
+/// Labels and taints a control-plane machine's node, as soon as there is one. What `upload-config kubelet` uploads is there already, or
+/// the same: it also notes the runtime's socket at this machine's node, and `kubeadm upgrade` fails without.
 pub(crate) fn mark() -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/mark");
-    let mut commands = vec![ready(), phase("mark-control-plane"), phase("kubelet-finalize all")];
+    let mut commands = vec![
+        ready(),
+        phase("mark-control-plane"),
+        phase("upload-config kubelet"),
+        phase("kubelet-finalize all"),
+    ];
     commands.extend(finish(&unless));
     let description = "Node of the control plane";
     Once { name: "bedplate-mark.service", description, after: &[CONTROL_PLANE], unless, commands }
@@ -149,8 +155,28 @@ pub(crate) fn join(cluster: &Cluster) -> (String, String) {
     .named()
 }
 
-/// The kubelet, as upstream's packages run it. It cannot start before kubeadm has configured it, and is tried until then; an order between
-/// the two would be a deadlock, for kubeadm starts it and waits.
+/// Makes a machine one more of a control plane that is there already: first a node, as a worker becomes one, then a member of etcd. Two
+/// units, because kubeadm would refuse to do the first part twice.
+pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
+    const NODE: &str = "bedplate-join.service";
+    let phase = |phase: &str| format!("{PROGRAMS}/kubeadm join phase {phase} --config={JOIN}");
+    let description = format!("Join {}", cluster.name);
+    let commands = vec![phase("control-plane-prepare all"), phase("kubelet-start")];
+    let unless = "/etc/kubernetes/kubelet.conf".to_owned();
+    let after = ["containerd.service", UNPACK];
+    let node = Once { name: NODE, description: &description, after: &after, unless, commands };
+
+    let description = format!("Join the control plane of {}", cluster.name);
+    let unless = format!("{DONE}/control-plane");
+    let mut commands = vec![ready(), phase("control-plane-join all")];
+    commands.extend(finish(&unless));
+    let member =
+        Once { name: CONTROL_PLANE, description: &description, after: &[NODE], unless, commands };
+    [node.named(), member.named()]
+}
+
+/// The kubelet, as upstream's packages run it. It cannot start before kubeadm has configured it, and is tried until then; an order
+/// between the two would be a deadlock, for kubeadm starts it and waits.
 pub(crate) const KUBELET: &str = "[Unit]
 Description=kubelet
 Documentation=https://kubernetes.io/docs/

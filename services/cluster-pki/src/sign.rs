@@ -116,6 +116,6 @@ fn text(value: &DnValue) -> Option<&str> {
         DnValue::Utf8String(text) => Some(text),
         DnValue::PrintableString(text) => Some(text.as_str()),
         DnValue::Ia5String(text) => Some(text.as_str()),
-        _ => None,
+        DnValue::BmpString(_) | DnValue::TeletexString(_) | DnValue::UniversalString(_) | _ => None,
     }
 }

@@ -13,26 +13,31 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 fn validity() -> Validity {
     Validity {
-        now: "2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap(),
+        now: "2026-11-21T12:00:00Z".parse::<Timestamp>().expect("the example is valid"),
         lifetime: Duration::from_secs(86_400),
     }
 }
 
 fn pki() -> Pki {
-    seed(&Name::try_from("blue").unwrap(), validity()).unwrap()
+    seed(&Name::try_from("blue").expect("the example is valid"), validity())
+        .expect("the example is valid")
 }
 
 fn request(change: impl FnOnce(&mut CertificateParams)) -> String {
-    let key = KeyPair::generate().unwrap();
+    let key = KeyPair::generate().expect("the example is valid");
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = DistinguishedName::new();
     parameters.distinguished_name.push(DnType::CommonName, "alice");
     change(&mut parameters);
-    parameters.serialize_request(&key).unwrap().pem().unwrap()
+    parameters
+        .serialize_request(&key)
+        .expect("the example is valid")
+        .pem()
+        .expect("the example is valid")
 }
 
 fn der(pem: &str) -> Vec<u8> {
-    x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap().1.contents
+    x509_parser::pem::parse_x509_pem(pem.as_bytes()).expect("the example is valid").1.contents
 }
 
 #[test]

@@ -1,100 +1,23 @@
 //! What machines are told, from settings.
 
+mod example;
+mod systemd;
+
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    Archives, Artifact, Authority, BootstrapError, BootstrapToken, CgroupDriver, Cidr, Claim,
-    Cluster, ClusterDns, Endpoint, Images, KeyPair, KubernetesVersion, Machine, Name, NodeConfig,
-    Overrides, Pki, PodNetwork, Programs, SettingsError, Sha256, Source, Taint, TaintEffect,
-    Worker, control_plane, inline, stub, worker,
+    BootstrapError, Cidr, Claim, Cluster, Name, NodeConfig, SettingsError, Worker, control_plane,
+    inline, joining_control_plane, stub, worker,
 };
 use expect_test::{Expect, expect};
 use ignition::Document;
 use serde_json::Value;
 
-const SECRET: &str = "c2VjcmV0";
-
-fn artifact(name: &str) -> Artifact {
-    let url = format!("https://mirror.example/{name}").parse().unwrap();
-    Artifact { url, sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap() }
-}
-
-fn authority(name: &str) -> Authority {
-    Authority {
-        certificate: format!("CERTIFICATE {name}\n"),
-        key: format!("KEY {name} {SECRET}\n").into(),
-        public_key_sha256: "0b".repeat(32),
-    }
-}
-
-fn machine(name: &str, address: &str) -> Machine {
-    Machine { name: name.try_into().unwrap(), address: address.parse().unwrap() }
-}
-
-fn cluster(version: &str) -> Cluster {
-    Cluster {
-        name: Name::try_from("blue").unwrap(),
-        version: KubernetesVersion::try_from(version).unwrap(),
-        pods: Cidr::try_from("10.244.0.0/16").unwrap(),
-        services: Cidr::try_from("10.96.0.0/16").unwrap(),
-        domain: "cluster.local".to_owned(),
-        endpoint: Endpoint { host: "api.blue.example".to_owned(), port: 6443 },
-        also_known_as: vec!["10.0.0.5".to_owned()],
-        control_plane: vec![
-            machine("cp-1", "10.0.0.11"),
-            machine("cp-2", "10.0.0.12"),
-            machine("cp-3", "10.0.0.13"),
-        ],
-        pod_network: PodNetwork::HostRoutes,
-        dns: ClusterDns::CoreDns,
-        source: Source {
-            programs: Programs {
-                kubeadm: artifact("kubeadm"),
-                kubelet: artifact("kubelet"),
-                kubectl: artifact("kubectl"),
-                cni_plugins: Some(artifact("cni.tgz")),
-            },
-            images: Images {
-                repository: "registry.k8s.io".to_owned(),
-                etcd_tag: None,
-                archives: Archives {
-                    every_machine: vec![artifact("pause.tar")],
-                    control_plane: Vec::new(),
-                },
-            },
-        },
-        token: BootstrapToken::try_from("abcdef.0123456789abcdef").unwrap(),
-        token_hours: 24,
-        pki: Pki {
-            cluster: authority("cluster"),
-            etcd: authority("etcd"),
-            front_proxy: authority("front-proxy"),
-            service_account: KeyPair {
-                public: "PUBLIC\n".to_owned(),
-                private: format!("KEY sa {SECRET}\n").into(),
-            },
-        },
-        cgroups: CgroupDriver::Systemd,
-        external_cloud_provider: true,
-        overrides: Overrides::default(),
-        extra: None,
-    }
-}
-
-fn some_worker() -> Worker {
-    Worker {
-        machine: machine("worker-1", "10.0.0.21"),
-        labels: BTreeMap::from([("example.org/gpu".to_owned(), "yes".to_owned())]),
-        taints: vec![Taint {
-            key: "gpu".to_owned(),
-            value: String::new(),
-            effect: TaintEffect::NoSchedule,
-        }],
-    }
-}
+use example::{SECRET, cluster, machine, some_worker};
 
 fn member(cluster: &Cluster, name: &str) -> NodeConfig {
-    control_plane(cluster, &Name::try_from(name).unwrap()).unwrap()
+    control_plane(cluster, &Name::try_from(name).expect("the example is valid"))
+        .expect("the example is valid")
 }
 
 /// The text of a file, which is in the config as it is, or packed.
@@ -106,21 +29,25 @@ fn file(node: &NodeConfig, path: &str) -> Option<String> {
         Some(packed) => unpacked(packed),
         None => percent_encoding::percent_decode_str(source.trim_start_matches(','))
             .decode_utf8()
-            .unwrap()
+            .expect("the example is valid")
             .into_owned(),
     })
 }
 
 fn unpacked(base64_text: &str) -> String {
     use base64::Engine;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(base64_text).unwrap();
-    std::io::read_to_string(flate2::read::GzDecoder::new(&bytes[..])).unwrap()
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(base64_text)
+        .expect("the example is valid");
+    std::io::read_to_string(flate2::read::GzDecoder::new(&bytes[..])).expect("the example is valid")
 }
 
 /// One document of a kubeadm file, by kind.
 fn document(node: &NodeConfig, path: &str, kind: &str) -> Value {
     let text = file(node, path).unwrap_or_else(|| panic!("{node:?} has no {path}"));
-    let documents = text.split("---\n").map(|it| serde_json::from_str::<Value>(it).unwrap());
+    let documents = text
+        .split("---\n")
+        .map(|it| serde_json::from_str::<Value>(it).expect("the example is valid"));
     documents
         .into_iter()
         .find(|it| it["kind"] == kind)
@@ -217,6 +144,17 @@ fn a_worker_joins_by_token_and_pinned_authority_and_holds_no_key() {
         file(&member(&cluster, "cp-2"), "/etc/kubernetes/pki/etcd/ca.key").unwrap(),
         format!("KEY etcd {SECRET}\n")
     );
+}
+
+#[test]
+fn a_later_member_of_the_control_plane_joins_what_is_there() {
+    let cluster = cluster("v1.31.0");
+    let node = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14")).unwrap();
+    let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    assert_eq!(join["controlPlane"]["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
+    assert!(file(&node, "/etc/kubernetes/pki/ca.key").is_some());
+    assert_eq!(file(&node, "/etc/bedplate/init-etcd.yaml"), None);
+    assert!(!units(&node).contains(&"bedplate-once.service"));
 }
 
 #[test]
