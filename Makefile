@@ -21,7 +21,7 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 
 # The tests of one crate. Building the whole workspace each time keeps one set of features, and so one build of every dependency.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
-FAST = $(if $(NEXTEST),-E 'not (package(real) or package(compat))',--exclude real --exclude compat)
+FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat))',--exclude real --exclude real-clusters --exclude compat)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 contract = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary(contract)',-p $(1) --test contract)
 
@@ -89,6 +89,16 @@ run-test-cloud: build-packages
 	@$(PACKAGES) curl iproute2
 	trap 'tests/real/openstack/openstack.sh down' EXIT; tests/real/openstack/openstack.sh reset; \
 	  eval "$$(tests/real/openstack/openstack.sh env)"; cargo $(TEST) $(call contract,openstack)
+
+# Kubernetes, built from Debian's source, on machines made of namespaces. They need root.
+test-kubernetes:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-kubernetes, for it needs root"; else $(MAKE) --no-print-directory run-test-kubernetes; fi
+
+.PHONY: test-kubernetes run-test-kubernetes
+run-test-kubernetes: build-packages
+	tests/real/kubernetes/nodes.sh deps
+	cargo build --workspace --bins
+	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real-clusters)
 
 bench: build-packages
 	cargo build --release -p baremetal -p bench --bins
