@@ -56,11 +56,12 @@ lint: build-packages
 	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shell scripts, for shellcheck is not installed"; fi
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
 
-# Unit tests, the store on both databases, emulators, scenarios.
+# Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios.
 test-fast: build-packages
-	@$(PACKAGES) curl iproute2 ipmitool openipmi ipxe qemu-system-x86
+	@$(PACKAGES) curl iproute2 ipmitool openipmi ipxe qemu-system-x86 python3-venv
+	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins
-	tests/real/postgres.sh cargo $(TEST) --workspace $(FAST)
+	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST)
 
 # The public OpenStack clients.
 test-compat: build-packages
