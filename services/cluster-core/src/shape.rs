@@ -185,10 +185,11 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn add(&self, shape: &mut Shape, key: Key, thing: Thing, needs: impl IntoIterator<Item = Key>) {
-        let name = match &key {
-            // A server's name becomes its host name: one DNS label.
-            Key::Server(machine) | Key::Port(machine) => self.machine_name(machine),
-            other => format!("{}-{}", self.stem, other.to_string().replace('/', "-")),
+        // A server's name becomes its host name: one DNS label.
+        let name = if let Key::Server(machine) | Key::Port(machine) = &key {
+            self.machine_name(machine)
+        } else {
+            format!("{}-{}", self.stem, key.to_string().replace('/', "-"))
         };
         shape.insert(key, Object { name, thing, needs: needs.into_iter().collect() });
     }

@@ -77,7 +77,7 @@ async fn kill_and_look(scratch: &Scratch, test: &str) {
     }
     assert!(acknowledged.len() >= 200);
 
-    let store = open(&scratch).await;
+    let store = open(scratch).await;
     for id in &acknowledged {
         let ident: NodeIdent = id.parse().unwrap();
         let node = store.find_node(&ident).await.unwrap().expect("an acknowledged node is gone");
