@@ -57,7 +57,7 @@ impl Catalogue {
             let entries = self.entries.iter().filter(move |entry| entry.kind == **kind);
             entries.flat_map(|entry| &entry.endpoints).find(|it| it.fits(region, interface))
         };
-        let endpoint = service.types().iter().find_map(|kind| of_type(kind))?;
+        let endpoint = service.types().iter().find_map(of_type)?;
         let url: Url = endpoint.url.parse().ok()?;
         (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
     }

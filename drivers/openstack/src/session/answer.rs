@@ -80,10 +80,10 @@ impl Answer {
     }
 
     fn unreadable(&self, key: &str, error: &serde_json::Error) -> CloudError {
-        match self.service {
-            // The parser quotes what it stumbles over, and Keystone's answers hold secrets.
-            Service::Identity => self.malformed(format!("{key} is not of the form it should be")),
-            _ => self.malformed(format!("{key} {error}").chars().take(300).collect::<String>()),
+        // The parser quotes what it stumbles over, and Keystone's answers hold secrets.
+        if self.service == Service::Identity {
+            return self.malformed(format!("{key} is not of the form it should be"));
         }
+        self.malformed(format!("{key} {error}").chars().take(300).collect::<String>())
     }
 }

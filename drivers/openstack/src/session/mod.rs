@@ -105,11 +105,11 @@ impl Session {
 
     /// Where the version that we speak of `service` begins.
     fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url, CloudError> {
-        match service {
-            // It is where we already spoke to it, whatever the catalogue believes.
-            Service::Identity => Ok(self.keystone()),
-            other => token.endpoint(other, self.config()),
+        // Keystone is where we already spoke to it, whatever the catalogue believes.
+        if service == Service::Identity {
+            return Ok(self.keystone());
         }
+        token.endpoint(service, self.config())
     }
 
     /// Where Keystone is.
