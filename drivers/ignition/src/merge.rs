@@ -27,14 +27,14 @@ fn merge_fields(parent: Map<String, Value>, child: Map<String, Value>) -> Map<St
     let whole_child = child.clone();
     let mut merged = Map::new();
     for (field, value) in parent {
-        let value = match value {
-            Value::Array(entries) => {
-                let others = child.get(&field).and_then(Value::as_array).cloned();
-                let entries =
-                    merge_lists(&field, entries, others.unwrap_or_default(), &whole_child);
+        let over = child.get(&field).cloned().unwrap_or_default();
+        let value = match (value, over) {
+            (Value::Array(entries), over) => {
+                let others = over.as_array().cloned().unwrap_or_default();
+                let entries = merge_lists(&field, entries, others, &whole_child);
                 if entries.is_empty() { Value::Null } else { Value::Array(entries) }
             }
-            other => merge_values(other, child.get(&field).cloned().unwrap_or_default()),
+            (value, over) => merge_values(value, over),
         };
         if !value.is_null() {
             merged.insert(field, value);

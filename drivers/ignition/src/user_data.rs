@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use ignition_config::v3_3::{Config, Ignition, IgnitionConfig, Resource};
 use serde_json::Value;
 
+use crate::Document;
 use crate::build::gzip;
 
 /// The most bytes of base64 that Nova takes: its database column's (nova/api/openstack/compute/schemas/servers.py, `user_data`).
@@ -27,7 +28,15 @@ pub struct TooLong {
 impl UserData {
     /// The config as JSON, if Nova takes it.
     pub fn of(config: &Config) -> Result<Self, TooLong> {
-        let text = json(config);
+        UserData::of_text(json(config))
+    }
+
+    /// Somebody's own config, compressed where it would be too long.
+    pub fn of_document(document: &Document) -> Result<Self, TooLong> {
+        UserData::of_text(document.json()).or_else(|_| UserData::of(&packed(&document.json())))
+    }
+
+    fn of_text(text: String) -> Result<Self, TooLong> {
         let length = base64_length(text.len());
         if length > NOVA_LIMIT { Err(TooLong { length }) } else { Ok(UserData(text)) }
     }
@@ -71,7 +80,12 @@ fn drop_nulls(value: &mut Value) {
 /// A small config that holds this one gzip'd, and is replaced by it. Ignition itself reads user data as it is, so this is the way to
 /// compress it.
 pub fn compress(config: &Config) -> Config {
-    let packed = STANDARD.encode(gzip(json(config).as_bytes()));
+    packed(&json(config))
+}
+
+/// What is packed may be of a later version than what it is packed into: Ignition reads the version of each.
+fn packed(text: &str) -> Config {
+    let packed = STANDARD.encode(gzip(text.as_bytes()));
     let replace = Resource {
         source: Some(format!("data:;base64,{packed}")),
         compression: Some("gzip".to_owned()),
@@ -121,5 +135,22 @@ mod tests {
         let small = UserData::of(&compress(&config)).unwrap();
         assert!(small.text().len() < json(&config).len() / 4);
         assert!(!format!("{small:?}").contains("data:"));
+    }
+
+    #[test]
+    fn somebodys_own_config_is_handed_out_as_it_is_or_compressed() {
+        let document = |length: usize| {
+            let file = format!(
+                r#"{{"path":"/a","contents":{{"source":"data:,{}"}}}}"#,
+                "x".repeat(length)
+            );
+            let text =
+                format!(r#"{{"ignition":{{"version":"3.4.0"}},"storage":{{"files":[{file}]}}}}"#);
+            Document::parse(&text, crate::Limits::default()).unwrap()
+        };
+        let short = UserData::of_document(&document(10)).unwrap();
+        assert_eq!(short.text(), document(10).json());
+        let long = UserData::of_document(&document(100_000)).unwrap();
+        assert!(long.text().contains("\"compression\":\"gzip\"") && long.text().len() < 2000);
     }
 }

@@ -166,11 +166,12 @@ fn a_lost_member_is_replaced(network: &mut Network, kubectl: &Kubectl, cluster: 
     cluster.control_plane[2] = another.clone();
     network.balance(cluster);
     let begun = Instant::now();
-    let node = cluster_bootstrap::joining_control_plane(cluster, &another).unwrap();
-    network.boot(&another, &inline(&node).unwrap());
+    let node = cluster_bootstrap::joining_control_plane(cluster, &another);
+    let node = node.expect("the settings go together");
+    network.boot(&another, &inline(&node).expect("it fits"));
     let third = worker(3);
-    let node = cluster_bootstrap::worker(cluster, &third).unwrap();
-    network.boot(&third.machine, &inline(&node).unwrap());
+    let node = cluster_bootstrap::worker(cluster, &third).expect("the settings go together");
+    network.boot(&third.machine, &inline(&node).expect("it fits"));
     all_are_ready(kubectl, &["cp-1", "cp-2", "cp-4", "worker-1", "worker-2", "worker-3"], begun);
     patiently("cp-4 in etcd", || etcd_health(network, "cp-4").filter(|healthy| *healthy == 3));
     etcd_has(network, &["cp-1", "cp-2", "cp-4"]);
