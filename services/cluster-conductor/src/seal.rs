@@ -108,7 +108,6 @@ impl fmt::Debug for SealingKeys {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod tests {
     use super::*;
 

@@ -28,7 +28,7 @@ async fn a_quota_is_set_once_for_a_project_and_resource(store: Store) {
     let raised = Quota { hard_limit: 8, updated_at: Some(at(2)), ..one };
     store.update_quota(&raised).await.unwrap();
     let found = store.list_quotas(&project("p"), Some("Cluster")).await.unwrap();
-    assert_eq!(found, [raised.clone()]);
+    assert_eq!(found, std::slice::from_ref(&raised));
     assert_eq!(store.list_quotas(&Scope::All, None).await.unwrap().len(), 2);
     store.delete_quota(&raised).await.unwrap();
     assert!(matches!(store.delete_quota(&raised).await, Err(StoreError::Stale)));
