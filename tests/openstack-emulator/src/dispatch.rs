@@ -84,10 +84,7 @@ fn answer(world: &mut World, asked: &mut Asked) -> Verdict {
 }
 
 fn version_name(service: Service) -> &'static str {
-    match service {
-        Service::Volume => "volume",
-        other => other.prefix(),
-    }
+    if service == Service::Volume { "volume" } else { service.prefix() }
 }
 
 /// The minor version a request asks for; the first one when it asks for none.

@@ -131,10 +131,7 @@ impl World {
 
     /// A new object, not yet in the store.
     pub(crate) fn object(&self, project: &str, body: Value) -> Object {
-        let body = match body {
-            Value::Object(map) => map,
-            _ => Map::new(),
-        };
+        let body = if let Value::Object(map) = body { map } else { Map::new() };
         let id = body.get("id").and_then(Value::as_str).map_or_else(new_id, str::to_owned);
         let mut object = Object {
             id,

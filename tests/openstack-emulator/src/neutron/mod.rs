@@ -120,15 +120,11 @@ fn sees(world: &World, asked: &Asked, kind: Kind, object: &Object) -> bool {
     if asked.sees(&object.project) {
         return true;
     }
-    let open = |network: &Object| network.is("shared") || network.is("router:external");
-    match kind {
-        Kind::Network => open(object),
-        Kind::Subnet => world
-            .store
-            .get(Kind::Network, object.text("network_id"))
-            .is_some_and(|network| network.is("shared")),
-        _ => false,
+    if kind == Kind::Subnet {
+        let network = world.store.get(Kind::Network, object.text("network_id"));
+        return network.is_some_and(|network| network.is("shared"));
     }
+    kind == Kind::Network && (object.is("shared") || object.is("router:external"))
 }
 
 fn visible<'w>(

@@ -178,7 +178,7 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
             return Err(Problem::new(
                 400,
                 "BadRequest",
-                format!("Bad router request: Subnet for router interface must have a gateway IP."),
+                "Bad router request: Subnet for router interface must have a gateway IP.",
             ));
         }
         None => make_port(

@@ -9,8 +9,11 @@ use crate::store::{Kind, Object};
 use crate::world::{Errand, Event, World};
 use crate::{glance, neutron};
 
-/// Actions that only lead from one state to another: name, states they start from, state meanwhile, task, state after, power after.
-const MOVES: [(&str, &[&str], &str, &str, &str, i64); 11] = [
+/// Name, states it starts from, state meanwhile, task, state after, power after.
+type Move = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str, i64);
+
+/// Actions that only lead from one state to another.
+const MOVES: [Move; 11] = [
     ("os-start", &["SHUTOFF"], "SHUTOFF", "powering-on", "ACTIVE", 1),
     ("os-stop", &["ACTIVE", "ERROR"], "ACTIVE", "powering-off", "SHUTOFF", 4),
     ("pause", &["ACTIVE"], "ACTIVE", "pausing", "PAUSED", 3),

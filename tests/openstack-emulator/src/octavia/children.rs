@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sort::Sort;
+use super::sort::{SORTS, Sort};
 use super::{change, fill, find, full, list, quota};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
@@ -83,13 +83,13 @@ pub(super) fn make(
     body["created_at"] = json!(bare_stamp());
     body["updated_at"] = Value::Null;
     let pool = given.get("pool_id").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match sort.kind {
-        Kind::Listener => body["loadbalancers"] = json!([{"id": balancer}]),
-        Kind::Pool => {
+    match sort.path {
+        "listeners" => body["loadbalancers"] = json!([{"id": balancer}]),
+        "pools" => {
             body["loadbalancers"] = json!([{"id": balancer}]);
             body["members"] = json!([]);
         }
-        Kind::HealthMonitor => {
+        "healthmonitors" => {
             body["pools"] = json!([{"id": pool}]);
             if ["HTTP", "HTTPS"].contains(&body["type"].as_str().unwrap_or_default()) {
                 for (key, value) in
@@ -108,21 +108,21 @@ pub(super) fn make(
     object.keep("pool", pool.clone());
     let id = object.id.clone();
     world.store.insert(sort.kind, object);
-    match sort.kind {
-        Kind::Listener => {
+    match sort.path {
+        "listeners" => {
             refer(world, Kind::LoadBalancer, &balancer, "listeners", &id);
             if let Some(pool) = given.get("default_pool_id").and_then(Value::as_str) {
                 full::tie(world, &id, pool);
             }
         }
-        Kind::Pool => {
+        "pools" => {
             refer(world, Kind::LoadBalancer, &balancer, "pools", &id);
             if let Some(listener) = given.get("listener_id").and_then(Value::as_str) {
                 full::tie(world, listener, &id);
             }
         }
-        Kind::Member => refer(world, Kind::Pool, &pool, "members", &id),
-        Kind::HealthMonitor => {
+        "members" => refer(world, Kind::Pool, &pool, "members", &id),
+        "healthmonitors" => {
             if let Some(pool) = world.store.get_mut(Kind::Pool, &pool) {
                 pool.set("healthmonitor_id", id.clone());
             }
@@ -158,8 +158,8 @@ fn check(
     given: &Map<String, Value>,
 ) -> Result<(), Problem> {
     let port = given.get("protocol_port").and_then(Value::as_i64);
-    match sort.kind {
-        Kind::Listener => {
+    match sort.path {
+        "listeners" => {
             one_of(given, "protocol", &LISTENER_PROTOCOLS)?;
             let port = port.filter(|port| (1..=65535).contains(port)).ok_or_else(|| {
                 Problem::bad(
@@ -186,7 +186,7 @@ fn check(
                 known.ok_or_else(|| Problem::missing(format!("Pool {pool} not found.")))?;
             }
         }
-        Kind::Pool => {
+        "pools" => {
             one_of(given, "protocol", &POOL_PROTOCOLS)?;
             one_of(given, "lb_algorithm", &ALGORITHMS)?;
             let listener = given
@@ -203,7 +203,7 @@ fn check(
                 )));
             }
         }
-        Kind::Member => {
+        "members" => {
             let address = given.get("address").and_then(Value::as_str).unwrap_or_default();
             if address.parse::<std::net::IpAddr>().is_err() {
                 return Err(Problem::bad(format!(
@@ -227,7 +227,7 @@ fn check(
                 )));
             }
         }
-        Kind::HealthMonitor => {
+        "healthmonitors" => {
             one_of(given, "type", &MONITORS)?;
             for field in ["delay", "timeout", "max_retries"] {
                 if given.get(field).and_then(Value::as_i64).is_none() {
@@ -305,12 +305,13 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
             parent.set(field, left);
         }
     };
-    match kind {
-        Kind::Listener => {
+    let path = SORTS.iter().find(|sort| sort.kind == kind).map_or("", |sort| sort.path);
+    match path {
+        "listeners" => {
             forget(world, Kind::LoadBalancer, &balancer, "listeners");
             forget(world, Kind::Pool, object.text("default_pool_id"), "listeners");
         }
-        Kind::Pool => {
+        "pools" => {
             forget(world, Kind::LoadBalancer, &balancer, "pools");
             for listener in world
                 .store
@@ -320,8 +321,8 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
                 listener.set("default_pool_id", Value::Null);
             }
         }
-        Kind::Member => forget(world, Kind::Pool, object.note("pool"), "members"),
-        Kind::HealthMonitor => {
+        "members" => forget(world, Kind::Pool, object.note("pool"), "members"),
+        "healthmonitors" => {
             if let Some(pool) = world.store.get_mut(Kind::Pool, object.note("pool")) {
                 pool.set("healthmonitor_id", Value::Null);
             }

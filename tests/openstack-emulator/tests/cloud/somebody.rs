@@ -76,13 +76,10 @@ impl Somebody {
     }
 
     /// What a create answers.
-    #[track_caller]
-    pub(crate) fn make(&self, path: &str, body: Value) -> impl Future<Output = Value> {
-        async move {
-            let (status, answer) = self.ask(Method::POST, path, body).await;
-            assert!((200..300).contains(&status), "{path}: {status} {answer}");
-            answer
-        }
+    pub(crate) async fn make(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.ask(Method::POST, path, body).await;
+        assert!((200..300).contains(&status), "{path}: {status} {answer}");
+        answer
     }
 
     pub(crate) async fn delete(&self, path: &str) -> u16 {
