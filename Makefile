@@ -1,5 +1,6 @@
 # make run     see a rack come up           make test    everything that is tested, as below
 # make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack
+# make test-cloud   the driver of clouds against a real OpenStack on loopback
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
@@ -9,7 +10,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-rack bench clean build-packages
+.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud bench clean build-packages
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
@@ -20,8 +21,9 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 
 # The tests of one crate. Building the whole workspace each time keeps one set of features, and so one build of every dependency.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
-FAST = $(if $(NEXTEST),-E 'not (package(real) or package(compat))',--exclude real --exclude compat)
+FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat))',--exclude real --exclude real-clusters --exclude compat)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
+contract = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary(contract)',-p $(1) --test contract)
 
 # Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
@@ -58,13 +60,14 @@ lint: build-packages
 	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shell scripts, for shellcheck is not installed"; fi
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
 
-# Unit tests, the store on both databases, emulators, scenarios.
+# Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios.
 test-fast: build-packages
-	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base iproute2 ipmitool ipxe ipxe-qemu lldpd ndisc6 openipmi ovmf python3-venv \
+	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base ignition iproute2 ipmitool ipxe ipxe-qemu lldpd ndisc6 openipmi ovmf python3-venv \
 	  qemu-system-x86 qemu-utils seabios tftp-hpa
+	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins
 	@rm -f $(BEDPLATE_SKIPPED)
-	tests/real/postgres.sh cargo $(TEST) --workspace $(FAST)
+	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST)
 	@if [ -s $(BEDPLATE_SKIPPED) ]; then sort -u $(BEDPLATE_SKIPPED); fi
 
 # The public OpenStack clients.
@@ -85,12 +88,33 @@ run-test-rack: build-packages ramdisk
 	cargo build --workspace --bins
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real)
 
+# A real OpenStack of Debian's packages, from its first state. It needs root, for chroot.
+test-cloud:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-cloud, for it needs root"; else $(MAKE) --no-print-directory run-test-cloud; fi
+
+.PHONY: run-test-cloud
+run-test-cloud: build-packages
+	@$(PACKAGES) curl iproute2
+	trap 'tests/real/openstack/openstack.sh down' EXIT; tests/real/openstack/openstack.sh reset; \
+	  eval "$$(tests/real/openstack/openstack.sh env)"; cargo $(TEST) $(call contract,openstack)
+
+# Kubernetes, built from Debian's source, on machines made of namespaces. They need root.
+test-kubernetes:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-kubernetes, for it needs root"; else $(MAKE) --no-print-directory run-test-kubernetes; fi
+
+.PHONY: test-kubernetes run-test-kubernetes
+run-test-kubernetes: build-packages
+	tests/real/kubernetes/nodes.sh deps
+	cargo build --workspace --bins
+	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real-clusters)
+
 bench: build-packages
 	cargo build --release -p baremetal -p bench --bins
 	cargo run --release -p bench -- --writer "$$(images/ramdisk/agent.sh --example write_image)"
 
 clean:
 	tests/real/rack.sh down-all
+	tests/real/openstack/openstack.sh down
 	cargo clean
 	rm -rf .state
 	@echo "downloads are kept in $${BEDPLATE_CACHE:-$${XDG_CACHE_HOME:-~/.cache}/bedplate}"

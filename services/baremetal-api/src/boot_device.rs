@@ -6,14 +6,13 @@ use baremetal_core::check_idle;
 use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict};
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

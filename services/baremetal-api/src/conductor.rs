@@ -6,16 +6,14 @@ use baremetal_core::Driver;
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
-    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, flag,
+    ApiError, Caller, Handle, Links, Microversion, Origin, Paging, Query, Routes, Segment, Time,
+    flag, json,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::links::Links;
 use crate::microversion;
-use crate::node::json;
-use crate::time::Time;
 
 /// A conductor that has not been heard of for so many seconds is taken for dead, as in Ironic.
 const SILENCE: i64 = 60;

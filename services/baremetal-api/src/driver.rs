@@ -6,15 +6,15 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Driver, Interface};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Origin, Query, Routes, Segment, flag};
+use openstack_api::{
+    ApiError, Caller, Handle, Links, Microversion, Origin, Query, Routes, Segment, flag, json,
+};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::links::Links;
 use crate::microversion as since;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

@@ -3,13 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment};
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, json};
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
-use crate::node::json;
 
 /// A path, the key of its list, and the version it came with.
 type Empty = (&'static str, &'static str, Microversion);

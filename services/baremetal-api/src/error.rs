@@ -5,7 +5,7 @@ use baremetal_core::{Frozen, Refusal};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
-use openstack_api::{ApiError, Kind};
+use openstack_api::{ApiError, Kind, RequestId};
 use serde_json::json;
 use tracing::error;
 
@@ -61,9 +61,10 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Stale => {
             ApiError::conflict("it is being changed by others at the same time; try again")
         }
+        StoreError::InUse { .. } => ApiError::conflict(why.to_string()),
         StoreError::NoMarker(_) => ApiError::not_found(format!("marker: {why}")),
-        StoreError::NoNode(node) => {
-            ApiError::bad_request(format!("node_uuid: Node {node} could not be found."))
+        StoreError::NoOwner { id, .. } => {
+            ApiError::bad_request(format!("node_uuid: Node {id} could not be found."))
         }
         StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
         StoreError::Corrupt { .. }
@@ -90,7 +91,7 @@ impl IntoResponse for Error {
 }
 
 /// Ironic's envelope: JSON in a JSON string.
-pub(crate) fn envelope(refusal: &ApiError) -> String {
+pub(crate) fn envelope(refusal: &ApiError, _: RequestId) -> String {
     let message = &refusal.message;
     let inner = match refusal.kind {
         Kind::Protocol => json!({

@@ -6,15 +6,14 @@ use baremetal_core::{HistoryEntry, HistoryUuid};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, flag, next_link,
+    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, Time, flag,
+    json, next_link,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::json;
-use crate::time::Time;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

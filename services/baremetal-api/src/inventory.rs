@@ -3,14 +3,13 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, json};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

@@ -5,18 +5,17 @@ mod query;
 mod view;
 mod write;
 
-use axum::body::Body;
 use axum::extract::{OriginalUri, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use baremetal_core::{
     Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_delete,
 };
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Caller, Handle, Microversion, Operation, Origin, Query, Routes, Segment, Strict,
-    flag, next_link,
+    flag, json, json_of, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -266,23 +265,4 @@ fn one(
 ) -> Response {
     let look = Look { asked, shown, origin, conductor: app.conductor.hostname() };
     json_of(status, &View { node, look }, shown.rows().count() * BYTES_A_FIELD)
-}
-
-/// A JSON answer.
-pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    json_of(status, body, 0)
-}
-
-/// A JSON answer of about so many bytes: a long one is copied over and over when it grows step by step.
-fn json_of(status: StatusCode, body: &impl Serialize, about: usize) -> Response {
-    let mut bytes = Vec::with_capacity(about);
-    match serde_json::to_writer(&mut bytes, body) {
-        Ok(()) => {
-            let json = HeaderValue::from_static("application/json");
-            (status, [(CONTENT_TYPE, json)], Body::from(bytes)).into_response()
-        }
-        Err(why) => {
-            ApiError::broken(format!("the answer can not be written: {why}")).into_response()
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 use http::StatusCode;
-use openstack_api::{Microversion, Operation};
+use openstack_api::{Microversion, Operation, json};
 use utoipa::PartialSchema;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Type};
@@ -16,7 +16,7 @@ use utoipa::openapi::{
 };
 
 use crate::field::{Access, Fields};
-use crate::node::{self, json};
+use crate::node;
 use crate::port;
 
 /// Serves the description of `paths`.

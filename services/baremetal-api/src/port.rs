@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
-    Segment, Strict, next_link,
+    Segment, Strict, json, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,7 +22,6 @@ use serde_json::{Map, Value};
 use crate::app::{App, again};
 use crate::error::Error;
 use crate::field::Shown;
-use crate::node::json;
 use crate::value::text;
 use crate::{microversion as since, openapi};
 use query::Extent;

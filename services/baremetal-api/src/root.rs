@@ -2,14 +2,12 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Handle, Microversion, Origin, Routes, Version, document};
+use openstack_api::{Handle, Links, Microversion, Origin, Routes, Version, document, json};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::app::App;
-use crate::links::Links;
 use crate::microversion as since;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

@@ -7,13 +7,12 @@ use axum::response::Response;
 use baremetal_core::{NodeFilter, NodeSort, Page};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{Caller, Handle, MAX_LIMIT, Routes};
+use openstack_api::{Caller, Handle, MAX_LIMIT, Routes, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

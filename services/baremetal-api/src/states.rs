@@ -4,14 +4,13 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::State as ProvisionState;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment};
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::{json, last_error, state_word};
-use crate::time::Time;
+use crate::node::{last_error, state_word};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

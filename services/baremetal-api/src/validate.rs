@@ -6,12 +6,11 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Interface, check_boot, check_deploy};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment};
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

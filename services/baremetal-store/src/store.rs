@@ -6,14 +6,16 @@ mod record;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
+use database::{Database, Schema, StoreError};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::StoreError;
-use crate::database::Database;
 use crate::table::{history, node, port, rack};
-use crate::writer::Extent::{AnyDecides, FirstDecides, OneStatement};
+use database::Extent::{AnyDecides, FirstDecides, OneStatement};
+
+/// The versions of the tables.
+const TABLES: Schema = &[include_str!("schema.sql")];
 
 /// All that must not be lost. Clones share one database.
 ///
@@ -30,7 +32,7 @@ impl Store {
     /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
     /// it; once that is gone, every write is refused as `Closing`.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        Ok(Store { database: Database::open(url).await? })
+        Ok(Store { database: Database::open(url, TABLES).await? })
     }
 
     /// Adds a node.

@@ -1,9 +1,7 @@
 //! Start and stop of baremetald.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +26,6 @@ use url::Url;
 use crate::Config;
 use crate::config::{ApiConfig, AuthKind, DhcpListen, DhcpMode, ProvisioningConfig};
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
-
-/// How long requests under way may take to end once the service is told to stop.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// A service that listens and does not work yet.
 pub struct Service {
@@ -58,7 +53,7 @@ pub struct Listeners {
 impl Service {
     /// Opens the store and every listener.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
-        make_private(&config.state_dir).with_context(|| {
+        daemon::make_private(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = auth(&config.api)?;
@@ -136,9 +131,12 @@ impl Service {
         let at = &self.listeners;
         info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on http://{}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        tasks.spawn(serve(self.api.0, self.api.1, stop.clone()));
+        let (listener, router) = self.api;
+        let serving = daemon::serve(listener, router, stop.clone());
+        tasks.spawn(async move { serving.await.context("a listener failed") });
         if let Some((listener, router)) = self.provisioning {
-            tasks.spawn(serve(listener, router, stop.clone()));
+            let serving = daemon::serve(listener, router, stop.clone());
+            tasks.spawn(async move { serving.await.context("a listener failed") });
         }
         let working = self.conductor.run(stop.clone());
         tasks.spawn(async move { working.await.context("the conductor stopped") });
@@ -154,28 +152,6 @@ impl Service {
         }
         outcome
     }
-}
-
-async fn serve(
-    listener: TcpListener,
-    router: axum::Router,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    let app = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let too_long = async {
-        stop.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        served = serving => served.context("a listener failed"),
-        () = too_long => Ok(()),
-    }
-}
-
-/// Makes a folder that only we can read, if it is not there.
-fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 fn auth(config: &ApiConfig) -> anyhow::Result<Auth> {
@@ -194,30 +170,10 @@ fn auth(config: &ApiConfig) -> anyhow::Result<Auth> {
 
 /// The service's key; made on the first start.
 fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
-    match fs::read(file) {
-        Ok(bytes) => {
-            let bytes = <[u8; 32]>::try_from(bytes);
-            let bytes =
-                bytes.ok().with_context(|| format!("{} does not hold 32 bytes", file.display()))?;
-            Ok(ServiceKey::new(bytes))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = ServiceKey::random();
-            // Whole or not at all: a crash amid the write must not leave a short key.
-            let draft = file.with_extension("new");
-            let mut open = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&draft)?;
-            open.write_all(key.bytes())?;
-            open.sync_all()?;
-            fs::rename(&draft, file)?;
-            Ok(key)
-        }
-        Err(error) => Err(error.into()),
-    }
+    let make = || anyhow::Ok(ServiceKey::random().bytes().to_vec());
+    let bytes = <[u8; 32]>::try_from(daemon::keep_file(file, make)?);
+    let bytes = bytes.ok().with_context(|| format!("{} does not hold 32 bytes", file.display()))?;
+    Ok(ServiceKey::new(bytes))
 }
 
 fn settings(config: &Config, provisioning_url: Option<Url>) -> anyhow::Result<Settings> {

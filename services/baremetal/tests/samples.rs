@@ -13,7 +13,7 @@ fn samples() -> Vec<PathBuf> {
         fs::read_dir(kind.expect("a folder can be read").path()).expect("a folder can be read")
     });
     let files = files.map(|file| file.expect("a folder can be read").path());
-    files.filter(|file| file.extension().is_some_and(|ending| ending == "toml")).collect()
+    files.filter(|file| file.file_name().is_some_and(|name| name == "baremetald.toml")).collect()
 }
 
 #[test]

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod files;
+mod serve;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +11,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing_subscriber::EnvFilter;
+
+pub use files::{keep_file, make_private, write_whole};
+pub use serve::serve;
 
 /// The configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]

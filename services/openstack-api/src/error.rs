@@ -4,7 +4,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use crate::NotAcceptable;
+use crate::{NotAcceptable, RequestId};
 
 /// A refusal: a status and a sentence.
 ///
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 /// Writes the body of a refusal, as one API's clients read it.
-pub type Envelope = fn(&ApiError) -> String;
+pub type Envelope = fn(&ApiError, RequestId) -> String;
 
 impl ApiError {
     /// A handler's refusal.

@@ -79,7 +79,7 @@ async fn behave(State(manners): State<Arc<Manners>>, mut request: Request, next:
 
     let _entered = span.enter();
     if let Some(refusal) = refusal(&mut answer) {
-        wrap(&mut answer, &refusal, &manners);
+        wrap(&mut answer, &refusal, &manners, id);
     }
     manners.dialect.announce(answer.headers_mut(), negotiated.ok());
     if let Ok(value) = HeaderValue::try_from(id.to_string()) {
@@ -101,11 +101,11 @@ fn refusal(answer: &mut Response) -> Option<ApiError> {
 }
 
 /// Puts a refusal into the API's envelope.
-fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners) {
+fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners, id: RequestId) {
     if refusal.status.is_server_error() {
         error!("answering {}: {refusal}", refusal.status);
     }
-    *answer.body_mut() = Body::from((manners.envelope)(refusal));
+    *answer.body_mut() = Body::from((manners.envelope)(refusal, id));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if refusal.status == StatusCode::UNAUTHORIZED

@@ -17,12 +17,14 @@ from openstackclient import shell
 
 
 def import_plugins():
-    """Imports what the client looks up by entry point: the baremetal commands and every kind of authentication."""
+    """Imports what the client looks up by entry point: the commands and every kind of authentication."""
     loading.get_available_plugin_loaders()
-    for entry_point in importlib.metadata.entry_points(group="openstack.baremetal.v1"):
-        entry_point.load()
-    for entry_point in importlib.metadata.entry_points(group="openstack.cli.extension", name="baremetal"):
-        entry_point.load()
+    for group in ("openstack.baremetal.v1", "openstack.container_infra.v1"):
+        for entry_point in importlib.metadata.entry_points(group=group):
+            entry_point.load()
+    for name in ("baremetal", "container_infra"):
+        for entry_point in importlib.metadata.entry_points(group="openstack.cli.extension", name=name):
+            entry_point.load()
 
 
 def run_in_fork(arguments):

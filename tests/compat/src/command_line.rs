@@ -12,6 +12,8 @@ use crate::python;
 /// A running client, ready for commands.
 pub struct CommandLine {
     url: String,
+    /// What every command begins with: `baremetal`, `coe`.
+    area: &'static str,
     process: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -31,9 +33,17 @@ pub struct Answer {
 }
 
 impl CommandLine {
-    /// A client of the service at `url`, without authentication.
+    /// A client of the bare metal service at `url`, without authentication.
     pub fn start(url: &str) -> Self {
         CommandLine::start_within(&[], url)
+    }
+
+    /// A client of the container infra service at `url`, without authentication.
+    pub fn coe(url: &str) -> Self {
+        // Its endpoint in a catalogue ends in the version.
+        let mut client = CommandLine::start_within(&[], &format!("{url}/v1"));
+        client.area = "coe";
+        client
     }
 
     /// The same, by way of a program that runs the one it is given: `ip netns exec NAME`.
@@ -53,12 +63,12 @@ impl CommandLine {
             .expect("the client can be started");
         let commands = process.stdin.take().expect("standard input is a pipe");
         let answers = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
-        CommandLine { url: url.to_owned(), process, commands, answers }
+        CommandLine { url: url.to_owned(), area: "baremetal", process, commands, answers }
     }
 
-    /// `openstack baremetal WORDS`, whatever comes of it.
+    /// `openstack AREA WORDS`, whatever comes of it.
     pub fn run(&mut self, words: &[&str]) -> Answer {
-        let mut arguments = vec!["--os-auth-type", "none", "--os-endpoint", &self.url, "baremetal"];
+        let mut arguments = vec!["--os-auth-type", "none", "--os-endpoint", &self.url, self.area];
         arguments.extend(words);
         writeln!(self.commands, "{}", json!(arguments)).expect("the client takes commands");
         let mut line = String::new();
@@ -77,7 +87,7 @@ impl CommandLine {
     #[track_caller]
     pub fn done(&mut self, words: &[&str]) -> String {
         let answer = self.run(words);
-        assert_eq!(answer.code, 0, "openstack baremetal {}\n{}", answer.command, answer.stderr);
+        assert_eq!(answer.code, 0, "openstack {} {}\n{}", self.area, answer.command, answer.stderr);
         answer.stdout
     }
 
@@ -88,7 +98,9 @@ impl CommandLine {
         let output = self.done(&words);
         match serde_json::from_str(&output) {
             Ok(value) => value,
-            Err(error) => panic!("openstack baremetal {}: {error}\n{output}", words.join(" ")),
+            Err(error) => {
+                panic!("openstack {} {}: {error}\n{output}", self.area, words.join(" "))
+            }
         }
     }
 
@@ -98,8 +110,8 @@ impl CommandLine {
         let answer = self.run(words);
         assert_ne!(
             answer.code, 0,
-            "openstack baremetal {} succeeded\n{}",
-            answer.command, answer.stdout
+            "openstack {} {} succeeded\n{}",
+            self.area, answer.command, answer.stdout
         );
         answer.stderr
     }

@@ -1,4 +1,4 @@
-//! The service under test: a `baremetald` of its own for each test, with nothing but pretend hardware.
+//! The service under test: a daemon of its own for each test, `baremetald` with nothing but pretend hardware or `clusterd`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const URL_VARIABLE: &str = "BEDPLATE_COMPAT_URL";
 /// How long a daemon may take to listen, on a machine that compiles meanwhile.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A bare metal service that answers.
+/// A service that answers.
 pub struct Service {
     /// `http://HOST:PORT`, without a trailing slash.
     pub url: String,
@@ -28,6 +28,7 @@ pub struct Service {
 }
 
 struct Daemon {
+    program: &'static str,
     process: Child,
     folder: PathBuf,
 }
@@ -36,7 +37,7 @@ impl Service {
     /// Our own, started for the caller; or the one the environment names, which has to be empty.
     #[track_caller]
     pub fn start() -> Self {
-        let Ok(url) = env::var(URL_VARIABLE) else { return Service::start_own() };
+        let Ok(url) = env::var(URL_VARIABLE) else { return Service::start_own("baremetald") };
         let service = Service { url: url.trim_end_matches('/').to_owned(), daemon: None };
         let nodes = service.nodes();
         if !nodes.is_empty() {
@@ -45,6 +46,12 @@ impl Service {
             panic!("{url} has {} nodes: the tests want an empty service", nodes.len());
         }
         service
+    }
+
+    /// A container infra service of our own.
+    #[track_caller]
+    pub fn clusters() -> Self {
+        Service::start_own("clusterd")
     }
 
     /// Whether this is our own daemon.
@@ -59,30 +66,33 @@ impl Service {
     }
 
     #[track_caller]
-    fn start_own() -> Self {
+    fn start_own(name: &'static str) -> Self {
         let folder = new_folder();
-        let config = folder.join("baremetald.toml");
+        let config = folder.join("daemon.toml");
         let text = format!("state_dir = '{}'\n[api]\nlisten = '127.0.0.1:0'\n", folder.display());
         fs::write(&config, text).expect("a file can be written");
         let log = fs::File::create(folder.join("log")).expect("a file can be written");
-        let mut process = Command::new(program("baremetald"))
+        let mut process = Command::new(program(name))
             .arg("--config")
             .arg(&config)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file can be shared"))
             .stderr(log)
             .spawn()
-            .expect("baremetald can be started");
-        let address = wait_for("baremetald to listen", START_TIMEOUT, || {
+            .expect("the daemon can be started");
+        let address = wait_for("the daemon to listen", START_TIMEOUT, || {
             if let Ok(Some(status)) = process.try_wait() {
                 let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
-                panic!("baremetald ended with {status}:\n{said}");
+                panic!("{name} ended with {status}:\n{said}");
             }
             let listeners = fs::read_to_string(folder.join("listeners.json")).ok()?;
             let listeners: Value = serde_json::from_str(&listeners).ok()?;
             listeners["api"].as_str().map(str::to_owned)
         });
-        Service { url: format!("http://{address}"), daemon: Some(Daemon { process, folder }) }
+        Service {
+            url: format!("http://{address}"),
+            daemon: Some(Daemon { program: name, process, folder }),
+        }
     }
 
     /// A request of the newest microversion.
@@ -113,7 +123,7 @@ impl Drop for Daemon {
             let said = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             let lines: Vec<&str> = said.lines().collect();
             let last = lines.len().saturating_sub(40);
-            eprintln!("baremetald said last:\n{}", lines[last..].join("\n"));
+            eprintln!("{} said last:\n{}", self.program, lines[last..].join("\n"));
         }
         let _ = fs::remove_dir_all(&self.folder);
     }

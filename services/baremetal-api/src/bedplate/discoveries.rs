@@ -4,14 +4,12 @@ use axum::extract::State;
 use axum::response::Response;
 use hardware::MacAddress;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment};
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Time, json};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::node::json;
-use crate::time::Time;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

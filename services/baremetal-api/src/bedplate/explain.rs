@@ -5,14 +5,12 @@ use axum::response::Response;
 use baremetal_conductor::{LastSeen, Sighting};
 use baremetal_core::{CurrentTask, Failure, NodeUuid, Place, explain};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Routes, Segment};
+use openstack_api::{Caller, Handle, Routes, Segment, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::json;
-use crate::time::Time;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

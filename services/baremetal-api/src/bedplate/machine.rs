@@ -4,14 +4,13 @@ use axum::extract::State;
 use axum::response::Response;
 use bmc::{IdentifyLight, LogEntry, Reading};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Strict};
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Strict, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
-use crate::node::json;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {

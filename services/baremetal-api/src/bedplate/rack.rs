@@ -9,14 +9,13 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, Rack, RackGoal, Reach, check_deploy, way};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Strict};
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Strict, json};
 use rack_manifest::RackRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::app::{App, again};
 use crate::error::Error;
-use crate::node::json;
 
 use enrolment::Enrolment;
 use show::{RackView, Summary};

@@ -1,16 +1,14 @@
 //! A node as clients see it, written straight to bytes.
 
 use baremetal_core::{AgentCommand, Node, State, Task, Work};
-use openstack_api::{Microversion, Origin};
+use openstack_api::{Links, Microversion, Origin, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Field;
 use crate::field::{Row, Shown};
-use crate::links::Links;
 use crate::microversion;
 use crate::secret::Masked;
-use crate::time::Time;
 
 /// How nodes are shown in one answer.
 #[derive(Clone, Copy)]

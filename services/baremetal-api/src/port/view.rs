@@ -1,15 +1,13 @@
 //! A port as clients see it, written straight to bytes.
 
 use baremetal_core::Port;
-use openstack_api::Origin;
+use openstack_api::{Links, Origin, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Map;
 
 use super::Field;
 use crate::field::{Row, Shown};
-use crate::links::Links;
-use crate::time::Time;
 
 /// A port as clients see it.
 pub(crate) struct View<'a> {

@@ -4,11 +4,12 @@ use baremetal_core::{
     Boot, HistoryEntry, HistoryUuid, Inspected, NodeUuid, Page, Port, PortFilter, PortSort,
     PortUuid,
 };
+use database::StoreError;
 use hardware::MacAddress;
 
+use crate::Store;
 use crate::table::{boot, history, inspection, port};
-use crate::writer::Extent::OneStatement;
-use crate::{Store, StoreError};
+use database::Extent::OneStatement;
 
 impl Store {
     /// Adds a port to a node.

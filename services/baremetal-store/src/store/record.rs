@@ -1,5 +1,6 @@
 //! What belongs to no node: leases, machines nobody enrolled, conductors, racks.
 
+use database::StoreError;
 use std::net::Ipv4Addr;
 
 use baremetal_core::Discovery;
@@ -7,9 +8,9 @@ use hardware::MacAddress;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::Store;
 use crate::table::{conductor, discovery, lease, rack};
-use crate::writer::Extent::{FirstDecides, OneStatement};
-use crate::{Store, StoreError};
+use database::Extent::{FirstDecides, OneStatement};
 
 impl Store {
     /// The address leased to `mac`.

@@ -1,10 +1,9 @@
 //! The table `boots`.
 
+use crate::table::no_node;
 use baremetal_core::{Boot, NodeUuid};
-
-use crate::StoreError;
-use crate::connection::{Connection, values};
-use crate::table::is_orphan;
+use database::table::is_orphan;
+use database::{Connection, StoreError, values};
 
 const TABLE: &str = "boots";
 
@@ -46,7 +45,7 @@ pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(),
         boot.seen_at,
     ];
     match connection.execute(SAVE, values).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::NoNode(boot.node)),
+        Err(error) if is_orphan(&error) => Err(no_node(boot.node)),
         written => Ok(written.map(drop)?),
     }
 }

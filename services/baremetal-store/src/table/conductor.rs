@@ -1,9 +1,7 @@
 //! The table `conductors`: who looks after nodes, and when each was last heard of.
 
+use database::{Connection, StoreError, values};
 use jiff::Timestamp;
-
-use crate::StoreError;
-use crate::connection::{Connection, values};
 
 pub(crate) async fn touch(
     connection: &mut Connection,

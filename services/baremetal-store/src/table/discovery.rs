@@ -1,11 +1,9 @@
 //! The table `discoveries`: machines that nobody enrolled.
 
 use baremetal_core::Discovery;
+use database::{Connection, Row, StoreError, values};
 use hardware::MacAddress;
 use jiff::Timestamp;
-
-use crate::StoreError;
-use crate::connection::{Connection, Row, values};
 
 const TABLE: &str = "discoveries";
 
@@ -20,7 +18,7 @@ pub(crate) async fn touch(
 ) -> Result<(), StoreError> {
     const TOUCH: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ($1, $2, $2) \
          ON CONFLICT (mac) DO UPDATE SET last_seen_at = $2";
-    connection.execute(TOUCH, values![mac, now]).await?;
+    connection.execute(TOUCH, values![mac.to_string(), now]).await?;
     forget_oldest(connection).await
 }
 
@@ -29,7 +27,7 @@ pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Resu
     const SAVE: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (mac) DO UPDATE SET first_seen_at = $2, last_seen_at = $3, data = $4";
     let data = found.data.as_ref().map(ToString::to_string);
-    let values = values![found.mac, found.first_seen_at, found.last_seen_at, data];
+    let values = values![found.mac.to_string(), found.first_seen_at, found.last_seen_at, data];
     connection.execute(SAVE, values).await?;
     forget_oldest(connection).await
 }
@@ -48,7 +46,7 @@ pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Discovery>, 
 }
 
 pub(crate) async fn delete(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {
-    connection.execute("DELETE FROM discoveries WHERE mac = $1", values![mac]).await?;
+    connection.execute("DELETE FROM discoveries WHERE mac = $1", values![mac.to_string()]).await?;
     Ok(())
 }
 

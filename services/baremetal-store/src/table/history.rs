@@ -1,10 +1,8 @@
 //! The table `history`: the last lines of each node's.
 
 use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
+use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
-
-use crate::StoreError;
-use crate::connection::{Connection, Row, values};
 
 const TABLE: &str = "history";
 

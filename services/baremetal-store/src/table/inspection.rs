@@ -1,10 +1,9 @@
 //! The table `inspections`: what the last inspection of each node found.
 
+use crate::table::no_node;
 use baremetal_core::{Inspected, NodeUuid};
-
-use crate::StoreError;
-use crate::connection::{Connection, values};
-use crate::table::is_orphan;
+use database::table::is_orphan;
+use database::{Connection, StoreError, values};
 
 const TABLE: &str = "inspections";
 
@@ -29,7 +28,7 @@ pub(crate) async fn save(connection: &mut Connection, found: &Inspected) -> Resu
     let values =
         values![found.node, found.at, found.inventory.to_string(), found.plugin_data.to_string(),];
     match connection.execute(SAVE, values).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::NoNode(found.node)),
+        Err(error) if is_orphan(&error) => Err(no_node(found.node)),
         written => Ok(written.map(drop)?),
     }
 }

@@ -1,18 +1,16 @@
 //! The table `leases`: an IPv4 address for each MAC, for ever.
 
+use database::{Connection, Row, StoreError, values};
 use std::net::Ipv4Addr;
 
 use hardware::MacAddress;
-
-use crate::StoreError;
-use crate::connection::{Connection, Row, values};
 
 pub(crate) async fn find(
     connection: &mut Connection,
     mac: MacAddress,
 ) -> Result<Option<Ipv4Addr>, StoreError> {
     const FIND: &str = "SELECT address FROM leases WHERE mac = $1";
-    connection.row(FIND, values![mac]).await?.as_ref().map(read).transpose()
+    connection.row(FIND, values![mac.to_string()]).await?.as_ref().map(read).transpose()
 }
 
 /// The address of `mac`: the one it has, if that may still be used, or else the lowest free one from `first` to
@@ -31,13 +29,15 @@ pub(crate) async fn lease(
         return Ok(Some(had));
     }
 
-    let rows = connection.rows(IN_RANGE, values![u32::from(first), u32::from(last), mac]).await?;
+    let rows = connection
+        .rows(IN_RANGE, values![u32::from(first), u32::from(last), mac.to_string()])
+        .await?;
     let mut leased = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?.into_iter().peekable();
     let free = (u32::from(first)..=u32::from(last))
         .map(Ipv4Addr::from)
         .find(|address| leased.next_if_eq(address).is_none() && !taken.contains(address));
     if let Some(free) = free {
-        connection.execute(SAVE, values![mac, u32::from(free)]).await?;
+        connection.execute(SAVE, values![mac.to_string(), u32::from(free)]).await?;
     }
     Ok(free)
 }

@@ -4,16 +4,13 @@ mod document;
 mod list;
 
 use baremetal_core::{Node, NodeIdent, NodeUuid, State};
+use database::table::{changed_one, clash};
+use database::{AssertSqlSafe, Connection, Query, Row, SqlError, StoreError, Value, values};
 use hardware::PowerState;
 use jiff::Timestamp;
-use sqlx::AssertSqlSafe;
 
 pub(crate) use list::list;
 
-use crate::StoreError;
-use crate::connection::{Connection, Row, Value, values};
-use crate::query::Query;
-use crate::table::{changed_one, clash};
 use document::Document;
 
 /// What `read` reads.
@@ -171,7 +168,7 @@ fn read(row: &Row) -> Result<Node, StoreError> {
 }
 
 /// Which of the node's values another node has.
-fn taken(node: &Node, error: sqlx::Error) -> StoreError {
+fn taken(node: &Node, error: SqlError) -> StoreError {
     match clash(&error).as_deref() {
         Some("name") => StoreError::Duplicate {
             field: "name",

@@ -1,5 +1,8 @@
 //! The table `ports`.
 
+use crate::table::no_node;
+use database::table::{after, changed_one, clash, is_orphan};
+use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use std::borrow::Cow;
 
 use baremetal_core::{NodeUuid, Page, Port, PortFilter, PortSort, PortUuid};
@@ -8,11 +11,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use uuid::Uuid;
-
-use crate::StoreError;
-use crate::connection::{Connection, Row, Value, values};
-use crate::query::{Key, Query};
-use crate::table::{after, changed_one, clash, is_orphan};
 
 /// What `read` reads.
 const SELECT: &str = "SELECT id, version, updated_at, node, address, document FROM ports";
@@ -75,7 +73,7 @@ pub(crate) async fn find_by_address(
     address: MacAddress,
 ) -> Result<Option<Port>, StoreError> {
     let mut query = Query::new(SELECT);
-    query.and_value("address = ?", address);
+    query.and_value("address = ?", address.to_string());
     Ok(all(connection, query).await?.pop())
 }
 
@@ -110,7 +108,7 @@ pub(crate) async fn list(
     let mut query = Query::new(SELECT);
     query.and_if_set("node = ?", *node);
     if !addresses.is_empty() {
-        query.and_any("address", addresses.iter().map(|address| Value::from(*address)));
+        query.and_any("address", addresses.iter().map(|address| Value::from(address.to_string())));
     }
     query.and_if_set("portgroup = ?", *portgroup);
     query.page(&key, after, page.descending, page.limit);
@@ -144,7 +142,7 @@ fn columns(port: &Port) -> Result<Vec<Value>, StoreError> {
         port.created_at,
         port.updated_at,
         port.node,
-        port.address,
+        port.address.to_string(),
         port.portgroup,
         document,
     ])
@@ -173,9 +171,9 @@ fn read(row: &Row) -> Result<Port, StoreError> {
 }
 
 /// Why the port cannot be written.
-fn refused(port: &Port, error: sqlx::Error) -> StoreError {
+fn refused(port: &Port, error: SqlError) -> StoreError {
     if is_orphan(&error) {
-        return StoreError::NoNode(port.node);
+        return no_node(port.node);
     }
     match clash(&error).as_deref() {
         Some("address") => {

@@ -1,10 +1,8 @@
 //! The table `racks`: a document for each, of which nothing is known here.
 
+use database::table::{changed_one, clash};
+use database::{Connection, Row, StoreError, values};
 use serde_json::Value;
-
-use crate::StoreError;
-use crate::connection::{Connection, Row, values};
-use crate::table::{changed_one, clash};
 
 pub(crate) async fn insert(
     connection: &mut Connection,

@@ -7,7 +7,7 @@ use baremetal_core::{HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, Page};
 use baremetal_store::Store;
 use tokio::task::JoinSet;
 
-use crate::scratch::{Scratch, at, bare_node};
+use crate::scratch::{Scratch, at, bare_node, open};
 
 /// Set for the program that is to be killed: the database's URL.
 const VICTIM: &str = "BAREMETAL_STORE_TEST_VICTIM";
@@ -77,7 +77,7 @@ async fn kill_and_look(scratch: &Scratch, test: &str) {
     }
     assert!(acknowledged.len() >= 200);
 
-    let store = scratch.open().await;
+    let store = open(scratch).await;
     for id in &acknowledged {
         let ident: NodeIdent = id.parse().unwrap();
         let node = store.find_node(&ident).await.unwrap().expect("an acknowledged node is gone");

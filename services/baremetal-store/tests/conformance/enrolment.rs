@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::machine::port;
 use crate::scratch::{named, on_both};
 
-on_both! {
+on_both! { Store:
     a_rack_is_enrolled_with_its_nodes_and_ports
     nothing_is_enrolled_where_anything_clashes
     a_rack_is_enrolled_again_with_changes

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::machine::port;
 use crate::scratch::{at, bare_node, named, on_both};
 
-on_both! {
+on_both! { Store:
     every_filter_lists_what_fits_and_nothing_else
     every_order_is_kept_over_pages
     a_marker_that_is_gone_is_told

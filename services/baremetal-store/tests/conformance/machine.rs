@@ -5,11 +5,12 @@ use baremetal_core::{
 };
 use baremetal_store::{Store, StoreError};
 use hardware::MacAddress;
+use newtype_uuid::GenericUuid;
 use serde_json::{Map, json};
 
 use crate::scratch::{at, bare_node, named, on_both};
 
-on_both! {
+on_both! { Store:
     a_port_is_written_found_changed_and_deleted
     no_two_ports_share_an_address
     nothing_belongs_to_a_node_that_is_not_there
@@ -111,7 +112,10 @@ async fn no_two_ports_share_an_address(store: Store) {
 async fn nothing_belongs_to_a_node_that_is_not_there(store: Store) {
     let node = bare_node();
     let check = |refused: Result<(), StoreError>| {
-        assert!(matches!(refused, Err(StoreError::NoNode(id)) if id == node.id), "{refused:?}");
+        assert!(
+            matches!(refused, Err(StoreError::NoOwner { owner: "node", id }) if id == node.id.into_untyped_uuid()),
+            "{refused:?}"
+        );
     };
     check(store.insert_port(&port(&node, 1)).await);
     check(store.save_boot(&boot(&node)).await);

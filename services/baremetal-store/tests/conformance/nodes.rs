@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::scratch::{at, bare_node, named, on_both};
 
-on_both! {
+on_both! { Store:
     a_node_is_found_by_id_and_by_name
     an_update_of_what_another_has_written_is_refused
     what_is_taken_is_named

@@ -7,12 +7,12 @@ use baremetal_core::NodeIdent;
 use baremetal_store::{Store, StoreError};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
-use crate::scratch::{Scratch, named};
+use crate::scratch::{Scratch, named, open};
 
 #[tokio::test]
 async fn a_new_file_is_for_its_owner_alone() {
     let scratch = Scratch::sqlite();
-    let store = scratch.open().await;
+    let store = open(&scratch).await;
     store.insert_node(&named("n1")).await.unwrap();
     let path = PathBuf::from(scratch.url.trim_start_matches("sqlite://"));
     let mut files = 0;
@@ -48,15 +48,15 @@ async fn what_was_written_is_there_when_opened_again_on_postgres() {
 
 async fn reopen(scratch: Scratch) {
     let node = named("n1");
-    scratch.open().await.insert_node(&node).await.unwrap();
-    let again = scratch.open().await;
+    open(&scratch).await.insert_node(&node).await.unwrap();
+    let again = open(&scratch).await;
     assert_eq!(again.find_node(&NodeIdent::Id(node.id)).await.unwrap(), Some(node));
 }
 
 #[tokio::test]
 async fn a_newer_schema_is_refused_on_sqlite() {
     let scratch = Scratch::sqlite();
-    scratch.open().await;
+    open(&scratch).await;
     let mut connection = SqliteConnection::connect(&scratch.url).await.unwrap();
     sqlx::query(FROM_THE_FUTURE).execute(&mut connection).await.unwrap();
     refuses_the_future(&scratch).await;
@@ -65,7 +65,7 @@ async fn a_newer_schema_is_refused_on_sqlite() {
 #[tokio::test]
 async fn a_newer_schema_is_refused_on_postgres() {
     let Some(scratch) = Scratch::postgres().await else { return };
-    scratch.open().await;
+    open(&scratch).await;
     let mut connection = PgConnection::connect(&scratch.url).await.unwrap();
     sqlx::query(FROM_THE_FUTURE).execute(&mut connection).await.unwrap();
     refuses_the_future(&scratch).await;
@@ -121,7 +121,7 @@ async fn a_file_that_is_no_database_is_left_alone() {
 #[tokio::test]
 async fn a_row_that_cannot_be_read_is_named() {
     let scratch = Scratch::sqlite();
-    let store = scratch.open().await;
+    let store = open(&scratch).await;
     let node = named("n1");
     store.insert_node(&node).await.unwrap();
     let mut connection = SqliteConnection::connect(&scratch.url).await.unwrap();

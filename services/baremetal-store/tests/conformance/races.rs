@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::scratch::{at, bare_node, named, on_both};
 
-on_both! {
+on_both! { Store:
     stale_updates_lose_nothing
     a_name_is_given_once
     an_address_is_leased_once

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::scratch::{at, on_both};
 
-on_both! {
+on_both! { Store:
     a_lease_is_the_lowest_free_address_and_stays
     a_lease_that_no_longer_fits_is_replaced
     a_discovery_is_noted_once_and_told_apart

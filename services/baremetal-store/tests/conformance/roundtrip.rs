@@ -10,7 +10,7 @@ use tokio::task::block_in_place;
 use crate::arbitrary;
 use crate::scratch::{bare_node, on_both};
 
-on_both! {
+on_both! { Store:
     any_node_is_read_back_as_it_was_written
     any_port_is_read_back_as_it_was_written
 }

@@ -6,7 +6,8 @@ use tidy::{Crate, crates, none, root};
 use toml::{Table, Value};
 
 /// Dependencies that no line of ours names, for macros name them.
-const NAMED_BY_MACROS: [(&str, &str); 1] = [("baremetal-core", "newtype-uuid")];
+const NAMED_BY_MACROS: [(&str, &str); 2] =
+    [("baremetal-core", "newtype-uuid"), ("cluster-core", "newtype-uuid")];
 
 fn root_manifest() -> Table {
     let text = std::fs::read_to_string(root().join("Cargo.toml")).expect("the root has a manifest");

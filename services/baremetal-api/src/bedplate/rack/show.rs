@@ -3,9 +3,8 @@
 use agent_protocol::Progress;
 use baremetal_core::{Failure, Node, NodeUuid, Rack, RackGoal, Reach, Way, Work, way};
 use hardware::PowerState;
+use openstack_api::Time;
 use serde::Serialize;
-
-use crate::time::Time;
 
 /// A rack in a list.
 #[derive(Serialize)]

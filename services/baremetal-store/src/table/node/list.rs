@@ -1,12 +1,10 @@
 //! Which nodes, and in which order.
 
 use baremetal_core::{Node, NodeFilter, NodeSort, Page};
+use database::table::after;
+use database::{Connection, Key, Query, StoreError, Value};
 
 use super::{SELECT, read};
-use crate::StoreError;
-use crate::connection::{Connection, Value};
-use crate::query::{Key, Query};
-use crate::table::after;
 
 /// One page of the nodes that fit `filter`.
 pub(crate) async fn list(

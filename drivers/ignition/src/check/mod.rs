@@ -1,0 +1,85 @@
+//! What the types cannot say of a config. Each mistake names where it is, as a JSON path.
+//!
+//! Source: the `Validate` methods in Ignition's `config/v3_3/types`, and what a machine would fail at though Ignition lets it pass.
+
+mod disks;
+mod files;
+mod places;
+mod resources;
+mod units;
+
+use std::fmt;
+
+use ignition_config::v3_3::Config;
+use serde_json::Value;
+
+use crate::lists::{beside, is_appended, key};
+use places::Place;
+
+/// One thing that is wrong with a config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where, such as `storage.files[3].mode`.
+    pub path: String,
+    /// What.
+    pub what: String,
+}
+
+/// All that is wrong with this config.
+pub fn check(config: &Config) -> Vec<Mistake> {
+    check_value(&serde_json::to_value(config).expect("a config is JSON"))
+}
+
+/// The same for JSON that has the right shape.
+pub(crate) fn check_value(config: &Value) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    let root = Place::root(config);
+    every_place(&root, &mut |place| {
+        duplicates(place, &mut mistakes);
+        resources::check(place, &mut mistakes);
+    });
+    files::check(&root, &mut mistakes);
+    disks::check(&root, &mut mistakes);
+    units::check(&root, &mut mistakes);
+    mistakes
+}
+
+fn every_place(place: &Place<'_>, visit: &mut impl FnMut(&Place<'_>)) {
+    visit(place);
+    for child in place.children() {
+        every_place(&child, visit);
+    }
+}
+
+/// Entries that share a key, within a list and across lists that share their keys.
+fn duplicates(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+    let Value::Object(fields) = place.value else { return };
+    for list in fields.keys().filter(|list| !is_appended(list)) {
+        let entries = place.list(list);
+        for (index, entry) in entries.iter().enumerate() {
+            let Some(its_key) = key(list, entry.value) else { continue };
+            let is_it =
+                |list: &str, other: &Place<'_>| key(list, other.value).as_ref() == Some(&its_key);
+            let before = entries[..index].iter().find(|other| is_it(list, other));
+            // Of two lists that share their keys, the later by name complains.
+            let earlier = beside(list).filter(|other| *other < list.as_str());
+            let others: Vec<(&str, Place<'_>)> = earlier
+                .flat_map(|list| place.list(list).into_iter().map(move |it| (list, it)))
+                .collect();
+            let elsewhere =
+                others.iter().find(|(list, other)| is_it(list, other)).map(|(_, it)| it);
+            if let Some(other) = before.or(elsewhere) {
+                mistakes.push(entry.mistake(format!("the same as {}", other.path)));
+            }
+        }
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! What is fetched or contained: URLs, hashes, compression, headers.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use url::Url;
+
+use super::Mistake;
+use super::places::Place;
+
+/// The most bytes that contents within a config may become: a config is no place for more.
+const LONGEST: u64 = 64 << 20;
+
+/// Digits of a hash, by function.
+const HASHES: [(&str, usize); 2] = [("sha512", 128), ("sha256", 64)];
+
+/// Looks at a place if it is a resource, by its name or its fields.
+pub(crate) fn check(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+    let last = place.path.rsplit('.').next().unwrap_or_default();
+    let name = last.split('[').next().unwrap_or_default();
+    let listed = last.ends_with(']');
+    match (name, listed) {
+        ("contents", false) | ("keyFile", false) | ("replace", false) | ("append", true) => {
+            resource(place, false, mistakes)
+        }
+        ("merge", true) | ("certificateAuthorities", true) => resource(place, true, mistakes),
+        ("httpProxy" | "httpsProxy", false) => proxy(place, mistakes),
+        ("httpResponseHeaders" | "httpTotal", false) if place.number().is_some_and(|it| it < 0) => {
+            mistakes.push(place.mistake("seconds cannot be negative"));
+        }
+        _ => {}
+    }
+}
+
+fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
+    // The contents of a unit are text.
+    if !matches!(place.value, Value::Object(_)) {
+        return;
+    }
+    let source = place.field("source");
+    let compression = place.field("compression");
+    let gzipped = match compression.filled() {
+        None => false,
+        Some("gzip") => true,
+        Some(other) => {
+            mistakes.push(
+                compression.mistake(format!("`{other}` is no compression: `gzip` is, or nothing")),
+            );
+            false
+        }
+    };
+    let scheme = source.filled().and_then(|text| match scheme(text, gzipped) {
+        Ok(scheme) => Some(scheme),
+        Err(what) => {
+            mistakes.push(source.mistake(what));
+            None
+        }
+    });
+    if required && source.filled().is_none() {
+        mistakes.push(source.mistake("a source is wanted"));
+    }
+    hash(&place.field("verification").field("hash"), source.text().is_some(), mistakes);
+    let headers = place.list("httpHeaders");
+    if !headers.is_empty() && !matches!(scheme.as_deref(), Some("http" | "https")) {
+        mistakes.push(place.field("httpHeaders").mistake("only http and https have headers"));
+    }
+    for header in headers {
+        let (name, value) = (header.field("name"), header.field("value"));
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.filled().is_none_or(|text| !text.chars().all(token)) {
+            mistakes.push(name.mistake("no name of a header"));
+        }
+        if value.text().is_some_and(|text| text.is_empty() || text.contains(['\r', '\n', '\0'])) {
+            mistakes.push(value.mistake("no value of a header"));
+        }
+    }
+}
+
+fn hash(hash: &Place<'_>, has_source: bool, mistakes: &mut Vec<Mistake>) {
+    let Some(text) = hash.text() else { return };
+    if !has_source {
+        mistakes.push(hash.mistake("a hash of what? there is no source"));
+    }
+    let (function, digits) = text.split_once('-').unwrap_or_default();
+    match HASHES.iter().find(|(name, _)| *name == function) {
+        None => {
+            mistakes.push(hash.mistake("no hash: `sha512-` or `sha256-` and hexadecimal digits"))
+        }
+        Some((_, length))
+            if digits.len() != *length || !digits.chars().all(|c| c.is_ascii_hexdigit()) =>
+        {
+            mistakes.push(hash.mistake(format!("a {function} has {length} hexadecimal digits")));
+        }
+        Some(_) => {}
+    }
+}
+
+fn proxy(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+    let Some(text) = place.text() else { return };
+    if !Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+        mistakes.push(place.mistake("no URL of a proxy: http or https"));
+    }
+}
+
+/// The scheme of a URL that Ignition fetches, or why it would not.
+fn scheme(text: &str, gzipped: bool) -> Result<String, String> {
+    if let Some(data) = text.strip_prefix("data:") {
+        let contents = decode(data)?;
+        if gzipped {
+            unpack(&contents)?;
+        }
+        return Ok("data".to_owned());
+    }
+    let url = Url::parse(text).map_err(|error| format!("no URL: {error}"))?;
+    match url.scheme() {
+        "s3" | "arn" => {
+            let empty =
+                url.query_pairs().any(|(name, value)| name == "versionId" && value.is_empty());
+            if empty { Err("an empty versionId".to_owned()) } else { Ok(url.scheme().to_owned()) }
+        }
+        "http" | "https" | "tftp" | "gs" => Ok(url.scheme().to_owned()),
+        other => {
+            Err(format!("nothing is fetched by `{other}`: http, https, tftp, s3, gs and data are"))
+        }
+    }
+}
+
+/// RFC 2397: what comes after `data:`.
+fn decode(data: &str) -> Result<Vec<u8>, String> {
+    let (kind, contents) = data.split_once(',').ok_or("a data URL has a comma before its data")?;
+    let contents: Vec<u8> = percent_encoding::percent_decode_str(contents).collect();
+    if kind.ends_with(";base64") {
+        return STANDARD.decode(&contents).map_err(|error| format!("no base64: {error}"));
+    }
+    Ok(contents)
+}
+
+fn unpack(contents: &[u8]) -> Result<(), String> {
+    let mut unpacked = GzDecoder::new(contents).take(LONGEST + 1);
+    let length = std::io::copy(&mut unpacked, &mut std::io::sink());
+    match length {
+        Err(error) => Err(format!("cannot be unpacked: {error}")),
+        Ok(length) if length > LONGEST => Err(format!("becomes more than {LONGEST} bytes")),
+        Ok(_) => Ok(()),
+    }
+}

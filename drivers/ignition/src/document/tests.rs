@@ -1,0 +1,89 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[track_caller]
+fn refused(text: &str, want: &str) {
+    let refused = Document::parse(text, Limits::default()).unwrap_err();
+    assert_eq!(refused.to_string(), want);
+}
+
+#[test]
+fn a_valid_document_is_taken_as_it_is() {
+    let text = r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","mode":420,"contents":{"source":"data:,x"}}]}}"#;
+    let document = Document::parse(text, Limits::default()).unwrap();
+    assert_eq!(document.version(), "3.1.0");
+    assert_eq!(document.config().unwrap().ignition.version.as_deref(), Some("3.3.0"));
+    assert_eq!(
+        serde_json::from_str::<Value>(&document.json()).unwrap(),
+        serde_json::from_str::<Value>(text).unwrap()
+    );
+    assert!(!format!("{document:?}").contains("data:"));
+}
+
+#[test]
+fn a_later_version_is_taken_and_cannot_be_merged() {
+    let text = r#"{"ignition":{"version":"3.4.0"},"storage":{"luks":[{"name":"a","device":"/dev/vda","discard":true}]}}"#;
+    let document = Document::parse(text, Limits::default()).unwrap();
+    assert!(document.config().is_none());
+}
+
+#[test]
+fn what_is_wrong_is_named_by_its_path() {
+    refused("{", "the document is not JSON: line 1, column 1");
+    refused("{}", "ignition.version: a version is wanted, such as 3.3.0");
+    refused(
+        r#"{"ignition":{"version":"2.2.0"}}"#,
+        "ignition.version: specification 2 is of the old CoreOS; Fedora CoreOS reads 3",
+    );
+    refused(r#"{"ignition":{"version":"3.99.0"}}"#, "ignition.version: not one of 3.0.0 to 3.6.0");
+    refused(
+        r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a"},{"path":"/b","mode":"0644"}]}}"#,
+        "storage.files[1].mode: not what the specification has there",
+    );
+    refused(
+        r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","contents":{"sauce":"data:,x"}}]}}"#,
+        "storage.files[0].contents.sauce: the specification has no such field in version 3.3.0",
+    );
+    refused(
+        r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"a"},{"path":"/b","mode":99999}]}}"#,
+        "storage.files[0].path: `a` is not an absolute path; \
+         storage.files[1].mode: no mode: 0 to 4095, which is 7777 in octal; JSON has decimal numbers only",
+    );
+}
+
+#[test]
+fn a_field_of_a_later_version_is_unknown_to_an_earlier() {
+    refused(
+        r#"{"ignition":{"version":"3.3.0"},"storage":{"luks":[{"name":"a","device":"/dev/vda","discard":true}]}}"#,
+        "storage.luks[0].discard: the specification has no such field in version 3.3.0",
+    );
+}
+
+#[test]
+fn a_document_is_bounded() {
+    let limits = Limits { bytes: 100, entries: 2 };
+    let parse = |text: &str| Document::parse(text, limits);
+    assert!(matches!(
+        parse(&" ".repeat(101)),
+        Err(DocumentError::TooLong { length: 101, most: 100 })
+    ));
+    assert!(matches!(parse(r#"{"a":[1,[2,3]]}"#), Err(DocumentError::TooMany { most: 2 })));
+    assert!(Document::parse(&"[".repeat(100_000), Limits::default()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,200}") {
+        let _ = Document::parse(&text, Limits::default());
+    }
+
+    #[test]
+    fn no_change_of_a_byte_makes_it_panic(place in 0_usize..200, byte in any::<char>()) {
+        let text = r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","mode":420,"contents":{"source":"data:;base64,YQ==","compression":"gzip"}}]},"systemd":{"units":[{"name":"a.service"}]}}"#;
+        let mut changed: Vec<char> = text.chars().collect();
+        let place = place % changed.len();
+        changed[place] = byte;
+        let _ = Document::parse(&changed.into_iter().collect::<String>(), Limits::default());
+    }
+}

@@ -1,0 +1,156 @@
+//! What Nova takes for user data: 64 KiB of base64.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ignition_config::v3_3::{Config, Ignition, IgnitionConfig, Resource};
+use serde_json::Value;
+
+use crate::Document;
+use crate::build::gzip;
+
+/// The most bytes of base64 that Nova takes: its database column's (nova/api/openstack/compute/schemas/servers.py, `user_data`).
+pub const NOVA_LIMIT: usize = 65_535;
+
+/// A config as text, for the field `user_data`. It holds secrets, so it prints only its length.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserData(String);
+
+/// A config is longer than Nova takes.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "the user data has {length} bytes of base64, and Nova takes {NOVA_LIMIT}: serve the config over HTTPS and hand out a claim"
+)]
+pub struct TooLong {
+    /// Bytes of base64.
+    pub length: usize,
+}
+
+impl UserData {
+    /// The config as JSON, if Nova takes it.
+    pub fn of(config: &Config) -> Result<Self, TooLong> {
+        UserData::of_text(json(config))
+    }
+
+    /// Somebody's own config, compressed where it would be too long.
+    pub fn of_document(document: &Document) -> Result<Self, TooLong> {
+        UserData::of_text(document.json()).or_else(|_| UserData::of(&packed(&document.json())))
+    }
+
+    fn of_text(text: String) -> Result<Self, TooLong> {
+        let length = base64_length(text.len());
+        if length > NOVA_LIMIT { Err(TooLong { length }) } else { Ok(UserData(text)) }
+    }
+
+    /// The JSON, as the machine gets it.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// As Nova's API wants it.
+    pub fn base64(&self) -> String {
+        STANDARD.encode(&self.0)
+    }
+}
+
+impl std::fmt::Debug for UserData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UserData({} bytes)", self.0.len())
+    }
+}
+
+/// The config as JSON, without what is not said.
+pub fn json(config: &Config) -> String {
+    let mut value = serde_json::to_value(config).expect("a config has nothing that JSON lacks");
+    drop_nulls(&mut value);
+    value.to_string()
+}
+
+/// The types write some fields that are not there as null.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A small config that holds this one gzip'd, and is replaced by it. Ignition itself reads user data as it is, so this is the way to
+/// compress it.
+pub fn compress(config: &Config) -> Config {
+    packed(&json(config))
+}
+
+/// What is packed may be of a later version than what it is packed into: Ignition reads the version of each.
+fn packed(text: &str) -> Config {
+    let packed = STANDARD.encode(gzip(text.as_bytes()));
+    let replace = Resource {
+        source: Some(format!("data:;base64,{packed}")),
+        compression: Some("gzip".to_owned()),
+        ..Resource::default()
+    };
+    let config = IgnitionConfig { replace: Some(replace), merge: None };
+    let version = Some(crate::SPEC.to_owned());
+    Config {
+        ignition: Ignition { config: Some(config), version, ..Ignition::default() },
+        ..Config::default()
+    }
+}
+
+fn base64_length(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{config, file, inline};
+
+    #[test]
+    fn the_limit_counts_base64() {
+        assert_eq!(base64_length(0), 0);
+        assert_eq!(base64_length(1), 4);
+        assert_eq!(base64_length(49_149), 65_532);
+        let text = "x".repeat(49_000);
+        let mut long = config(vec![], vec![file("/a", 0o644, inline(b""))], vec![]);
+        let set = |config: &mut Config, text: &str| {
+            let files = config.storage.as_mut().and_then(|it| it.files.as_mut());
+            let contents = files.and_then(|it| it[0].contents.as_mut());
+            contents.expect("it has contents").source = Some(format!("data:,{text}"));
+        };
+        set(&mut long, &text);
+        let refused = UserData::of(&long).unwrap_err();
+        assert!(refused.length > NOVA_LIMIT, "{refused}");
+        set(&mut long, &text[..48_000]);
+        assert!(UserData::of(&long).unwrap().base64().len() <= NOVA_LIMIT);
+    }
+
+    #[test]
+    fn what_is_too_long_may_fit_compressed() {
+        let files = (0..100)
+            .map(|n| file(&format!("/etc/long-name-of-a-file-{n}"), 0o600, inline(&[b'x'; 500])));
+        let config = config(vec![], files.collect(), vec![]);
+        let small = UserData::of(&compress(&config)).unwrap();
+        assert!(small.text().len() < json(&config).len() / 4);
+        assert!(!format!("{small:?}").contains("data:"));
+    }
+
+    #[test]
+    fn somebodys_own_config_is_handed_out_as_it_is_or_compressed() {
+        let document = |length: usize| {
+            let file = format!(
+                r#"{{"path":"/a","contents":{{"source":"data:,{}"}}}}"#,
+                "x".repeat(length)
+            );
+            let text =
+                format!(r#"{{"ignition":{{"version":"3.4.0"}},"storage":{{"files":[{file}]}}}}"#);
+            Document::parse(&text, crate::Limits::default()).unwrap()
+        };
+        let short = UserData::of_document(&document(10)).unwrap();
+        assert_eq!(short.text(), document(10).json());
+        let long = UserData::of_document(&document(100_000)).unwrap();
+        assert!(long.text().contains("\"compression\":\"gzip\"") && long.text().len() < 2000);
+    }
+}

@@ -1,0 +1,29 @@
+//! Availability zones: where servers can be.
+
+use serde::Deserialize;
+
+use super::{MICROVERSION, SERVICE};
+use crate::error::CloudError;
+use crate::session::Session;
+
+#[derive(Deserialize)]
+struct Zone {
+    #[serde(rename = "zoneName")]
+    name: String,
+    #[serde(rename = "zoneState", default)]
+    state: State,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct State {
+    available: bool,
+}
+
+/// The names of those that take servers now.
+pub async fn list(session: &Session) -> Result<Vec<String>, CloudError> {
+    let call = session.get(SERVICE, &["os-availability-zone"]).microversion(MICROVERSION);
+    let zones: Vec<Zone> = call.under("availabilityZoneInfo").await?;
+    let usable = zones.into_iter().filter(|zone| zone.state.available);
+    Ok(usable.map(|zone| zone.name).collect())
+}

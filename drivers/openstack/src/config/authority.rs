@@ -1,0 +1,224 @@
+//! Who we are, and in which project: what Keystone is told to get a token.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+
+/// How we prove who we are.
+#[derive(Clone, Debug)]
+pub enum Auth {
+    /// A user's password.
+    Password {
+        /// Whose.
+        user: User,
+        /// The password.
+        password: SecretString,
+        /// Where its token is valid.
+        scope: Scope,
+    },
+    /// An application credential, which knows its own project.
+    ApplicationCredential {
+        /// The credential's id, or its name if `user` is given.
+        credential: String,
+        /// Whose, where the credential is named and not given by id.
+        user: Option<User>,
+        /// The secret.
+        secret: SecretString,
+    },
+    /// A token somebody else got. It is exchanged for one of this scope, and ends when the first one ends.
+    Token {
+        /// The token.
+        token: SecretString,
+        /// Where the new one is valid.
+        scope: Scope,
+    },
+}
+
+/// A user, by id, or by name and domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum User {
+    /// By id.
+    Id(String),
+    /// By name.
+    Named {
+        /// The name.
+        name: String,
+        /// The domain it is unique in.
+        domain: Domain,
+    },
+}
+
+/// A domain, by id or by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// By id.
+    Id(String),
+    /// By name.
+    Name(String),
+}
+
+/// A project, by id, or by name and domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Project {
+    /// By id.
+    Id(String),
+    /// By name.
+    Named {
+        /// The name.
+        name: String,
+        /// The domain it is unique in.
+        domain: Domain,
+    },
+}
+
+/// Where a token is valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Nowhere in particular: the user's default project if there is one.
+    Default,
+    /// In a project.
+    Project(Project),
+    /// In a domain.
+    Domain(Domain),
+    /// In the whole cloud.
+    System,
+    /// Where a trust says, with what it delegates.
+    Trust {
+        /// The trust's id.
+        id: String,
+    },
+}
+
+impl Auth {
+    /// The body of `POST /v3/auth/tokens`: Identity API v3, "Authentication and token management".
+    /// It holds the secret.
+    pub(crate) fn request(&self) -> Value {
+        let (identity, scope) = match self {
+            Auth::Password { user, password, scope } => {
+                let mut user = user.json();
+                user.insert("password".to_owned(), password.expose_secret().into());
+                (json!({"methods": ["password"], "password": {"user": user}}), scope.json())
+            }
+            Auth::ApplicationCredential { credential, user, secret } => {
+                let mut given = Map::new();
+                let key = if user.is_some() { "name" } else { "id" };
+                given.insert(key.to_owned(), credential.as_str().into());
+                given.insert("secret".to_owned(), secret.expose_secret().into());
+                if let Some(user) = user {
+                    given.insert("user".to_owned(), user.json().into());
+                }
+                let methods = ["application_credential"];
+                (json!({"methods": methods, "application_credential": given}), None)
+            }
+            Auth::Token { token, scope } => {
+                let token = json!({"id": token.expose_secret()});
+                (json!({"methods": ["token"], "token": token}), scope.json())
+            }
+        };
+        let mut auth = json!({"identity": identity});
+        if let Some(scope) = scope {
+            auth["scope"] = scope;
+        }
+        json!({"auth": auth})
+    }
+}
+
+impl User {
+    fn json(&self) -> Map<String, Value> {
+        match self {
+            User::Id(id) => Map::from_iter([("id".to_owned(), id.as_str().into())]),
+            User::Named { name, domain } => named(name, domain),
+        }
+    }
+}
+
+impl Domain {
+    fn json(&self) -> Value {
+        match self {
+            Domain::Id(id) => json!({"id": id}),
+            Domain::Name(name) => json!({"name": name}),
+        }
+    }
+}
+
+impl Scope {
+    fn json(&self) -> Option<Value> {
+        match self {
+            Scope::Default => None,
+            Scope::Project(Project::Id(id)) => Some(json!({"project": {"id": id}})),
+            Scope::Project(Project::Named { name, domain }) => {
+                Some(json!({"project": named(name, domain)}))
+            }
+            Scope::Domain(domain) => Some(json!({"domain": domain.json()})),
+            Scope::System => Some(json!({"system": {"all": true}})),
+            Scope::Trust { id } => Some(json!({"OS-TRUST:trust": {"id": id}})),
+        }
+    }
+}
+
+fn named(name: &str, domain: &Domain) -> Map<String, Value> {
+    Map::from_iter([("name".to_owned(), name.into()), ("domain".to_owned(), domain.json())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alice() -> User {
+        User::Named { name: "alice".to_owned(), domain: Domain::Name("Default".to_owned()) }
+    }
+
+    #[test]
+    fn a_password_is_sent_with_its_project() {
+        let project = Project::Named { name: "a".to_owned(), domain: Domain::Id("d".to_owned()) };
+        let scope = Scope::Project(project);
+        let auth = Auth::Password { user: alice(), password: "secret".into(), scope };
+        assert_eq!(
+            auth.request(),
+            json!({"auth": {
+                "identity": {"methods": ["password"], "password": {"user": {
+                    "name": "alice", "domain": {"name": "Default"}, "password": "secret",
+                }}},
+                "scope": {"project": {"name": "a", "domain": {"id": "d"}}},
+            }})
+        );
+    }
+
+    #[test]
+    fn an_application_credential_is_sent_without_a_scope() {
+        let by_id = Auth::ApplicationCredential {
+            credential: "c".to_owned(),
+            user: None,
+            secret: "s".into(),
+        };
+        assert_eq!(
+            by_id.request(),
+            json!({"auth": {"identity": {
+                "methods": ["application_credential"],
+                "application_credential": {"id": "c", "secret": "s"},
+            }}})
+        );
+        let by_name = Auth::ApplicationCredential {
+            credential: "c".to_owned(),
+            user: Some(User::Id("u".to_owned())),
+            secret: "s".into(),
+        };
+        assert_eq!(
+            by_name.request()["auth"]["identity"]["application_credential"],
+            json!({"name": "c", "secret": "s", "user": {"id": "u"}})
+        );
+    }
+
+    #[test]
+    fn a_trust_is_a_scope_of_its_own() {
+        let scope = Scope::Trust { id: "t".to_owned() };
+        let auth = Auth::Token { token: "token".into(), scope };
+        assert_eq!(auth.request()["auth"]["scope"], json!({"OS-TRUST:trust": {"id": "t"}}));
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        let auth =
+            Auth::Password { user: alice(), password: "hunter2".into(), scope: Scope::Default };
+        assert!(!format!("{auth:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+mod error;
+mod quota;
+mod service;
+mod session;
+
+mod body;
+mod catalogue;
+mod lenient;
+mod paging;
+mod refusal;
+
+pub mod block_storage;
+pub mod compute;
+pub mod dns;
+pub mod identity;
+pub mod image;
+pub mod load_balancer;
+pub mod network;
+pub mod placement;
+
+pub use config::{
+    Auth, CloudConfig, ConfigError, Domain, Interface, Patience, Project, Scope, Tls, User,
+};
+pub use error::{CloudError, Refusal, Request};
+pub use quota::Allowance;
+pub use service::Service;
+pub use session::{Identity, Session};

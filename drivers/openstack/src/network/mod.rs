@@ -1,0 +1,68 @@
+//! Neutron: networks and what is on them.
+
+pub mod floating_ips;
+pub mod networks;
+pub mod ports;
+pub mod quotas;
+pub mod routers;
+pub mod security_groups;
+pub mod subnets;
+pub mod tags;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::CloudError;
+use crate::service::Service;
+use crate::session::Session;
+
+const SERVICE: Service = Service::Network;
+
+/// A kind of thing on networks, by its names in paths and bodies.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    path: &'static str,
+    one: &'static str,
+    many: &'static str,
+}
+
+impl Kind {
+    async fn create<T: DeserializeOwned>(
+        self,
+        session: &Session,
+        body: Value,
+    ) -> Result<T, CloudError> {
+        let body = Value::Object([(self.one.to_owned(), body)].into_iter().collect());
+        session.post(SERVICE, &[self.path], body).under(self.one).await
+    }
+
+    async fn update<T: DeserializeOwned>(
+        self,
+        session: &Session,
+        id: &str,
+        body: Value,
+    ) -> Result<T, CloudError> {
+        let body = Value::Object([(self.one.to_owned(), body)].into_iter().collect());
+        session.put(SERVICE, &[self.path, id], body).under(self.one).await
+    }
+
+    async fn show<T: DeserializeOwned>(
+        self,
+        session: &Session,
+        id: &str,
+    ) -> Result<Option<T>, CloudError> {
+        session.get(SERVICE, &[self.path, id]).find_under(self.one).await
+    }
+
+    async fn list<T: DeserializeOwned>(
+        self,
+        session: &Session,
+        query: &[(&str, String)],
+    ) -> Result<Vec<T>, CloudError> {
+        session.get(SERVICE, &[self.path]).queries(query).all(self.many).await
+    }
+
+    async fn delete(self, session: &Session, id: &str) -> Result<(), CloudError> {
+        session.delete(SERVICE, &[self.path, id]).await
+    }
+}

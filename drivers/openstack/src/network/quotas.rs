@@ -1,0 +1,23 @@
+//! How much of Neutron's a project may have.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::SERVICE;
+use crate::error::CloudError;
+use crate::quota::{Allowance, Detail};
+use crate::session::Session;
+
+/// How much our project may have, and has, of `network`, `subnet`, `port`, `router`, `floatingip`,
+/// `security_group`, `security_group_rule` and what else this Neutron counts.
+pub async fn show(session: &Session) -> Result<BTreeMap<String, Allowance>, CloudError> {
+    let project = session.identity().await?.project_id.unwrap_or_default();
+    let call = session.get(SERVICE, &["quotas", &project, "details.json"]);
+    let quota: BTreeMap<String, Value> = call.under("quota").await?;
+    let counted = quota.into_iter().filter_map(|(name, value)| {
+        let detail: Detail = serde_json::from_value(value).ok()?;
+        Some((name, detail.into()))
+    });
+    Ok(counted.collect())
+}

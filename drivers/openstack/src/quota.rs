@@ -1,0 +1,66 @@
+//! How much of something a project may have.
+
+use serde::Deserialize;
+
+/// How much of something a project may have, and has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// The most; `None` without a limit.
+    pub limit: Option<u64>,
+    /// What is used or reserved.
+    pub used: u64,
+}
+
+impl Allowance {
+    /// From a limit that is negative where there is none.
+    pub(crate) fn new(limit: i64, used: i64) -> Allowance {
+        Allowance { limit: u64::try_from(limit).ok(), used: u64::try_from(used).unwrap_or(0) }
+    }
+
+    /// How much more there may be; `None` without a limit.
+    pub fn left(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_sub(self.used))
+    }
+
+    /// Whether there may be `more` of it.
+    pub fn allows(&self, more: u64) -> bool {
+        self.left().is_none_or(|left| more <= left)
+    }
+}
+
+/// Neutron's and Nova's form of a detailed quota.
+#[derive(Deserialize)]
+pub(crate) struct Detail {
+    #[serde(default = "unlimited")]
+    limit: i64,
+    #[serde(default, alias = "in_use")]
+    used: i64,
+    #[serde(default)]
+    reserved: i64,
+}
+
+fn unlimited() -> i64 {
+    -1
+}
+
+impl From<Detail> for Allowance {
+    fn from(detail: Detail) -> Allowance {
+        Allowance::new(detail.limit, detail.used.saturating_add(detail.reserved))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_limit_is_none() {
+        assert!(Allowance::new(-1, 7).allows(u64::MAX));
+        assert!(Allowance::new(10, 7).allows(3));
+        assert!(!Allowance::new(10, 7).allows(4));
+        assert_eq!(Allowance::new(5, 7).left(), Some(0));
+        let detail: Detail =
+            serde_json::from_str(r#"{"limit": 10, "used": 4, "reserved": 1}"#).unwrap();
+        assert_eq!(Allowance::from(detail), Allowance { limit: Some(10), used: 5 });
+    }
+}

@@ -1,0 +1,146 @@
+//! One authenticated session with a cloud: what every call goes through.
+
+mod answer;
+mod call;
+mod clients;
+mod patience;
+mod send;
+mod token;
+
+use std::sync::Arc;
+
+use reqwest::Client;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use url::Url;
+
+use crate::catalogue;
+use crate::config::{CloudConfig, ConfigError};
+use crate::error::{CloudError, gone_is_fine};
+use crate::service::Service;
+
+pub(crate) use call::{Body, Call};
+pub use token::Identity;
+use token::Token;
+pub(crate) use token::X_SUBJECT_TOKEN;
+
+/// A cloud, as somebody.
+///
+/// Cheap to clone; clones share connections and token. A token is got when the first call needs it, and again when
+/// it is about to end or a service does not take it any more.
+#[derive(Clone, Debug)]
+pub struct Session {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: CloudConfig,
+    client: Client,
+    token: Mutex<Option<Arc<Token>>>,
+}
+
+impl Session {
+    /// A session that will speak to the cloud of `config`. Nothing is asked yet; a PEM file that it names is read.
+    pub fn new(config: CloudConfig) -> Result<Session, ConfigError> {
+        let client = clients::client(&config.tls)?;
+        let token = Mutex::default();
+        Ok(Session { shared: Arc::new(Shared { config, client, token }) })
+    }
+
+    /// Who we are, by Keystone's word.
+    pub async fn identity(&self) -> Result<Identity, CloudError> {
+        Ok(self.token().await?.identity.clone())
+    }
+
+    /// Whether the cloud has this service where we look.
+    pub async fn has(&self, service: Service) -> Result<bool, CloudError> {
+        match self.endpoint_by(&*self.token().await?, service) {
+            Ok(_) => Ok(true),
+            Err(CloudError::NoEndpoint { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the token back to Keystone, so that nobody can use it any more. The next call gets another one.
+    pub async fn close(&self) -> Result<(), CloudError> {
+        let token = self.shared.token.lock().await.take();
+        match token {
+            Some(token) => match gone_is_fine(token::revoke(self, &token).await) {
+                // It has ended already.
+                Err(CloudError::Unauthorized(_)) => Ok(()),
+                other => other,
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// The configuration it was made with.
+    pub fn config(&self) -> &CloudConfig {
+        &self.shared.config
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// A token that is good for some time. Whoever comes while another one gets it waits for that one.
+    async fn token(&self) -> Result<Arc<Token>, CloudError> {
+        let mut held = self.shared.token.lock().await;
+        if let Some(token) = held.as_ref().filter(|token| token.is_fresh()) {
+            return Ok(token.clone());
+        }
+        let token = Arc::new(token::request(self).await?);
+        *held = Some(token.clone());
+        Ok(token)
+    }
+
+    /// Drops `refused`, unless somebody has replaced it already.
+    async fn forget(&self, refused: &Arc<Token>) {
+        let mut held = self.shared.token.lock().await;
+        if held.as_ref().is_some_and(|token| Arc::ptr_eq(token, refused)) {
+            *held = None;
+        }
+    }
+
+    /// Where the version that we speak of `service` begins.
+    fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url, CloudError> {
+        // Keystone is where we already spoke to it, whatever the catalogue believes.
+        if service == Service::Identity {
+            return Ok(self.keystone());
+        }
+        token.endpoint(service, self.config())
+    }
+
+    /// Where Keystone is.
+    fn keystone(&self) -> Url {
+        let own = self.config().endpoints.get(&Service::Identity);
+        let url = own.unwrap_or(&self.config().auth_url).clone();
+        catalogue::versioned(url, Service::Identity, None)
+    }
+
+    pub(crate) fn get<'c>(&'c self, service: Service, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, service, reqwest::Method::GET, path)
+    }
+
+    pub(crate) fn post<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
+        Call::new(self, service, reqwest::Method::POST, path).body(Body::Json(body))
+    }
+
+    pub(crate) fn put<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
+        Call::new(self, service, reqwest::Method::PUT, path).body(Body::Json(body))
+    }
+
+    pub(crate) fn patch<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
+        Call::new(self, service, reqwest::Method::PATCH, path).body(Body::Json(body))
+    }
+
+    /// Deletes something; that it is gone already is what was wanted.
+    pub(crate) async fn delete(&self, service: Service, path: &[&str]) -> Result<(), CloudError> {
+        self.deleting(service, path).done_or_gone().await
+    }
+
+    pub(crate) fn deleting<'c>(&'c self, service: Service, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, service, reqwest::Method::DELETE, path)
+    }
+}

@@ -1,0 +1,195 @@
+//! How a call is sent, and sent again where that may help.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder};
+use secrecy::ExposeSecret;
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::debug;
+use url::Url;
+
+use super::answer::{Answer, Unread};
+use super::call::{Body, Call, Speaker};
+use super::clients::no_answer;
+use super::patience::{self, Failure};
+use super::token::Token;
+use crate::error::{CloudError, Refusal, Request};
+use crate::refusal;
+use crate::service::Service;
+
+const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+/// Ours goes along as the "global" id, so that a service's logs know a request whose answer was lost.
+const X_OPENSTACK_REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
+const OPENSTACK_API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+
+/// The longest an upload may take.
+const LONGEST_UPLOAD: Duration = Duration::from_secs(12 * 3600);
+
+impl Call<'_> {
+    /// Sends it, again where that helps and is harmless; gives the answer if it is a success.
+    pub(crate) async fn send(mut self) -> Result<Answer, CloudError> {
+        let patience = self.session.config().patience;
+        let deadline = Instant::now() + patience.call_timeout;
+        let (mut attempt, mut renewed) = (1, false);
+        loop {
+            let token = match &self.speaker {
+                Speaker::Session => Some(self.token_until(deadline).await?),
+                Speaker::Bearer(_) | Speaker::Nobody => None,
+            };
+            let failure = match self.attempt(token.as_deref(), deadline).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            if let (CloudError::Unauthorized(_), Some(token)) = (&failure.error, &token)
+                && !renewed
+            {
+                renewed = true;
+                self.session.forget(token).await;
+                debug!("the {} service does not take our token any more", self.service);
+                if !matches!(self.body, Body::Spent) {
+                    continue;
+                }
+            }
+            let repeat = failure.may_repeat(self.repeat) && !matches!(self.body, Body::Spent);
+            let asked = failure.error.retry_after();
+            let wait = asked.unwrap_or_else(|| patience::pause(&patience, attempt));
+            if !repeat || attempt >= patience.attempts || Instant::now() + wait >= deadline {
+                return Err(failure.error);
+            }
+            debug!("asking again in {} ms, for {}", wait.as_millis(), failure.error);
+            attempt += 1;
+            sleep(wait).await;
+        }
+    }
+
+    async fn token_until(&self, deadline: Instant) -> Result<Arc<Token>, CloudError> {
+        timeout_at(deadline, self.session.token()).await.unwrap_or_else(|_| {
+            let path = self.session.keystone().path().to_owned() + "/auth/tokens";
+            let request = Request { method: Method::POST, path, id: "none".to_owned() };
+            let reason = "no token in the time that the call has".to_owned();
+            Err(CloudError::Unreachable { service: Service::Identity, request, reason })
+        })
+    }
+
+    async fn attempt(
+        &mut self,
+        token: Option<&Token>,
+        deadline: Instant,
+    ) -> Result<Answer, Failure> {
+        let sure = |error| Failure { error, unsent: true };
+        let url = self.url(token).map_err(sure)?;
+        let request = Request {
+            method: self.method.clone(),
+            path: url.path().chars().take(200).collect(),
+            id: format!("req-{}", uuid::Uuid::new_v4()),
+        };
+        let timeout = self.timeout(deadline);
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let builder = self.session.client().request(self.method.clone(), url).timeout(timeout);
+        let builder = self.with_headers(builder, token, &request).map_err(sure)?;
+        let builder = self.with_body(builder);
+        let service = self.service;
+        let lost = |error: reqwest::Error| Failure {
+            unsent: error.is_connect(),
+            error: no_answer(service, &host, &request, timeout, &error),
+        };
+        let response = builder.send().await.map_err(lost)?;
+        let answer = match Answer::read(service, request.clone(), response).await {
+            Ok(answer) => answer,
+            Err(Unread::Broken(error)) => return Err(Failure { unsent: false, ..lost(error) }),
+            Err(Unread::TooLarge(error)) => return Err(Failure { error, unsent: false }),
+        };
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        Err(Failure { error: refused(answer), unsent: false })
+    }
+
+    fn timeout(&self, deadline: Instant) -> Duration {
+        if matches!(self.body, Body::Stream(_)) {
+            // An image takes as long as it takes; a connection that is dead ends by the client's own limits.
+            return LONGEST_UPLOAD;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        left.min(self.session.config().patience.attempt_timeout)
+    }
+
+    fn with_headers(
+        &self,
+        mut builder: RequestBuilder,
+        token: Option<&Token>,
+        request: &Request,
+    ) -> Result<RequestBuilder, CloudError> {
+        builder = builder.header(ACCEPT, "application/json");
+        builder = builder.header(X_OPENSTACK_REQUEST_ID, &request.id);
+        if let Some(version) = self.microversion {
+            let name = self.service.microversion_name();
+            builder = builder.header(OPENSTACK_API_VERSION, format!("{name} {version}"));
+        }
+        let speaker = match &self.speaker {
+            Speaker::Session => token.map(|token| &token.secret),
+            Speaker::Bearer(own) => Some(own),
+            Speaker::Nobody => None,
+        };
+        let own = self.header.as_ref().map(|(name, value)| (name.clone(), value));
+        for (name, secret) in speaker.map(|token| (X_AUTH_TOKEN, token)).into_iter().chain(own) {
+            let mut value = HeaderValue::from_str(secret.expose_secret()).map_err(|_| {
+                CloudError::Malformed {
+                    service: Service::Identity,
+                    request: request.clone(),
+                    reason: format!("{name} cannot be sent in a header"),
+                }
+            })?;
+            value.set_sensitive(true);
+            builder = builder.header(name, value);
+        }
+        Ok(builder)
+    }
+
+    fn with_body(&mut self, builder: RequestBuilder) -> RequestBuilder {
+        match &self.body {
+            Body::None | Body::Spent => builder,
+            Body::Json(value) => builder.json(value),
+            Body::Typed(kind, value) => builder.header(CONTENT_TYPE, *kind).body(value.to_string()),
+            Body::Stream(_) => {
+                let builder = builder.header(CONTENT_TYPE, "application/octet-stream");
+                match std::mem::replace(&mut self.body, Body::Spent) {
+                    Body::Stream(stream) => builder.body(stream),
+                    Body::None | Body::Spent | Body::Json(_) | Body::Typed(..) => builder,
+                }
+            }
+        }
+    }
+
+    fn url(&self, token: Option<&Token>) -> Result<Url, CloudError> {
+        let service = self.service;
+        let invalid =
+            |text: &str| CloudError::InvalidId { service, text: text.chars().take(64).collect() };
+        // An empty id would make a list of a member, and two dots climb.
+        let bad = self.path.iter().find(|it| matches!(**it, "" | "." | "..") || it.contains('/'));
+        if let Some(bad) = bad {
+            return Err(invalid(bad));
+        }
+        let mut url = match token {
+            Some(token) => self.session.endpoint_by(token, service)?,
+            None => self.session.keystone(),
+        };
+        let whole = url.to_string();
+        url.path_segments_mut().map_err(|()| invalid(&whole))?.pop_if_empty().extend(&self.path);
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.query);
+        }
+        Ok(url)
+    }
+}
+
+fn refused(answer: Answer) -> CloudError {
+    let wait = answer.header(RETRY_AFTER.as_str());
+    let wait = wait.and_then(|raw| patience::retry_after(raw, Timestamp::now()));
+    let Answer { service, request, status, body, .. } = answer;
+    let message = String::new();
+    refusal::error(Refusal { service, request, status, message }, &body, wait)
+}

@@ -1,0 +1,166 @@
+//! The token of a session: how it is got, how long it is good, what it says of us.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use reqwest::Method;
+use reqwest::header::HeaderName;
+use secrecy::SecretString;
+use serde::Deserialize;
+use tokio::time::Instant;
+use url::Url;
+
+use super::{Body, Call, Session};
+use crate::catalogue::Catalogue;
+use crate::config::CloudConfig;
+use crate::error::CloudError;
+use crate::lenient;
+use crate::service::Service;
+
+/// How long before its end a token is replaced, so that none ends on its way through a chain of services.
+const MARGIN: Duration = Duration::from_secs(120);
+/// How long a token is taken to be good whose answer does not tell.
+const UNTOLD_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Whose token is spoken of, or handed out.
+pub(crate) const X_SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
+
+/// A token and what came with it.
+#[derive(Debug)]
+pub(super) struct Token {
+    pub(super) secret: SecretString,
+    pub(super) identity: Identity,
+    catalogue: Catalogue,
+    renew_at: Instant,
+}
+
+/// Who somebody is, by Keystone's word for a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "TokenBody")]
+pub struct Identity {
+    /// The user's id.
+    pub user_id: String,
+    /// The user's name.
+    pub user_name: String,
+    /// The user's domain's id.
+    pub user_domain_id: Option<String>,
+    /// The project's id, if the token is valid in one.
+    pub project_id: Option<String>,
+    /// The project's name.
+    pub project_name: Option<String>,
+    /// The names of the roles held there.
+    pub roles: Vec<String>,
+    /// When the token ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct TokenBody {
+    user: Named,
+    #[serde(default)]
+    project: Option<Named>,
+    #[serde(default)]
+    roles: Vec<Named>,
+    #[serde(default)]
+    catalog: Catalogue,
+    #[serde(default, deserialize_with = "lenient::time")]
+    issued_at: Option<Timestamp>,
+    // Without a zone where it is an application credential's end (Keystone 22).
+    #[serde(default, deserialize_with = "lenient::time")]
+    expires_at: Option<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    id: String,
+    name: String,
+    domain: Option<DomainId>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DomainId {
+    id: Option<String>,
+}
+
+impl From<TokenBody> for Identity {
+    fn from(body: TokenBody) -> Identity {
+        Identity {
+            user_id: body.user.id,
+            user_name: body.user.name,
+            user_domain_id: body.user.domain.and_then(|domain| domain.id),
+            project_id: body.project.as_ref().map(|project| project.id.clone()),
+            project_name: body.project.map(|project| project.name),
+            roles: body.roles.into_iter().map(|role| role.name).collect(),
+            expires_at: body.expires_at,
+        }
+    }
+}
+
+impl Token {
+    pub(super) fn is_fresh(&self) -> bool {
+        Instant::now() < self.renew_at
+    }
+
+    pub(super) fn endpoint(
+        &self,
+        service: Service,
+        config: &CloudConfig,
+    ) -> Result<Url, CloudError> {
+        self.catalogue.endpoint(service, config, self.identity.project_id.as_deref())
+    }
+}
+
+/// Gets a token: `POST /v3/auth/tokens`. To get two is harmless.
+///
+/// Boxed, for a call may need a token, and getting one is a call.
+pub(super) fn request(session: &Session) -> BoxFuture<'_, Result<Token, CloudError>> {
+    Box::pin(async {
+        let asked = Instant::now();
+        let call = Call::new(session, Service::Identity, Method::POST, &["auth", "tokens"]);
+        let body = Body::Json(session.config().auth.request());
+        let answer = call.body(body).anonymous().repeatable().send().await?;
+        let secret = answer.header(X_SUBJECT_TOKEN.as_str()).map(SecretString::from);
+        let secret = secret.ok_or_else(|| answer.malformed("it has no X-Subject-Token"))?;
+        let body: TokenBody = answer.under("token")?;
+        let lifetime = lifetime(body.issued_at, body.expires_at);
+        Ok(Token {
+            secret,
+            renew_at: asked + lifetime - MARGIN.min(lifetime / 2),
+            catalogue: body.catalog.clone(),
+            identity: body.into(),
+        })
+    })
+}
+
+/// By Keystone's own clock, which need not agree with ours.
+fn lifetime(issued_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Duration {
+    let told = issued_at.zip(expires_at).map(|(from, until)| until.duration_since(from));
+    told.map_or(UNTOLD_LIFETIME, |told| Duration::try_from(told).unwrap_or_default())
+}
+
+/// Takes a token away: `DELETE /v3/auth/tokens`.
+pub(super) async fn revoke(session: &Session, token: &Token) -> Result<(), CloudError> {
+    let call = session.deleting(Service::Identity, &["auth", "tokens"]);
+    let call = call.secret_header(X_SUBJECT_TOKEN, token.secret.clone());
+    call.bearing(token.secret.clone()).done().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_measured_by_keystones_clock() {
+        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+        let hour = lifetime(at("2001-01-01T00:00:00.000000Z"), at("2001-01-01T01:00:00.000000Z"));
+        assert_eq!(hour, Duration::from_secs(3600));
+        assert_eq!(
+            lifetime(at("2001-01-01T01:00:00Z"), at("2001-01-01T00:00:00Z")),
+            Duration::ZERO
+        );
+        assert_eq!(lifetime(None, at("2001-01-01T00:00:00Z")), UNTOLD_LIFETIME);
+    }
+}

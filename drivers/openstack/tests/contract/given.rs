@@ -1,0 +1,114 @@
+//! The cloud that was given, and what every story needs of it.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use openstack::compute::flavors::{self, Flavor};
+use openstack::image::images::{self, Image};
+use openstack::network::networks::{self, Network, NewNetwork};
+use openstack::network::subnets::{self, NewSubnet, Subnet};
+use openstack::{CloudConfig, CloudError, Service, Session};
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+/// How long a cloud may take for anything. Ours runs on few processors.
+const LONGEST: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The configuration of one of the clouds; `None`, and a word on it, where none is given.
+pub(crate) fn config(name: &str) -> Option<CloudConfig> {
+    let Some(path) = std::env::var_os("BEDPLATE_TEST_OPENSTACK") else {
+        eprintln!("skipped: BEDPLATE_TEST_OPENSTACK names no clouds.yaml");
+        return None;
+    };
+    Some(CloudConfig::read(&PathBuf::from(path), Some(name)).unwrap())
+}
+
+/// A session as `alice`, `bob` or `admin`.
+pub(crate) fn session(name: &str) -> Option<Session> {
+    Some(Session::new(config(name)?).unwrap())
+}
+
+/// The same, where the cloud has that service; a word on it where not.
+pub(crate) async fn with(name: &str, service: Service) -> Option<Session> {
+    let session = session(name)?;
+    if !session.has(service).await.unwrap() {
+        eprintln!("skipped: this cloud has no {service} service");
+        return None;
+    }
+    Some(session)
+}
+
+/// A name that nothing else has.
+pub(crate) fn name() -> String {
+    format!("contract-{}", &Uuid::new_v4().simple().to_string()[..12])
+}
+
+/// Looks until there is something, or too long.
+pub(crate) async fn until<T, F>(what: &str, look: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<Option<T>, CloudError>>,
+{
+    let end = Instant::now() + LONGEST;
+    loop {
+        if let Some(found) = look().await.unwrap() {
+            return found;
+        }
+        assert!(Instant::now() < end, "in vain: {what}");
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Looks until something is gone.
+pub(crate) async fn until_gone<T, F>(what: &str, look: impl Fn() -> F)
+where
+    F: Future<Output = Result<Option<T>, CloudError>>,
+{
+    until(what, || async { Ok(look().await?.is_none().then_some(())) }).await;
+}
+
+/// Tries until it is no conflict any more: what is in the way is on its way out.
+pub(crate) async fn until_free<F>(what: &str, attempt: impl Fn() -> F)
+where
+    F: Future<Output = Result<(), CloudError>>,
+{
+    until(what, || async {
+        match attempt().await {
+            Err(error) if error.is_conflict() || error.is_transient() => Ok(None),
+            other => other.map(Some),
+        }
+    })
+    .await;
+}
+
+/// The smallest flavor.
+pub(crate) async fn flavor(session: &Session) -> Flavor {
+    let all = flavors::list(session).await.unwrap();
+    all.into_iter().min_by_key(|flavor| (flavor.ram, flavor.vcpus)).expect("a flavor")
+}
+
+/// An image that everyone can use.
+pub(crate) async fn image(session: &Session) -> Image {
+    let all = images::list(session).await.unwrap();
+    all.into_iter().find(|image| image.visibility == "public").expect("a public image")
+}
+
+/// A network of that name with a subnet.
+pub(crate) async fn network(session: &Session, name: &str, cidr: &str) -> (Network, Subnet) {
+    let new = NewNetwork { name: name.to_owned(), ..NewNetwork::default() };
+    let network = networks::create(session, &new).await.unwrap();
+    let new = NewSubnet {
+        name: name.to_owned(),
+        network_id: network.id.clone(),
+        cidr: cidr.to_owned(),
+        dns_nameservers: Vec::new(),
+    };
+    let subnet = subnets::create(session, &new).await.unwrap();
+    (network, subnet)
+}
+
+/// Deletes a network, as soon as what was on it is gone.
+pub(crate) async fn remove_network(session: &Session, id: &str) {
+    until_free("a network that is free", || networks::delete(session, id)).await;
+}

@@ -1,0 +1,16 @@
+//! The same stories against every cloud that is given: a real one, an emulator. See the README for
+//! `BEDPLATE_TEST_OPENSTACK`. Each story deletes what it made.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+mod given;
+mod resolve;
+
+mod block_storage;
+mod compute;
+mod dns;
+mod identity;
+mod image;
+mod load_balancer;
+mod network;
+mod placement;

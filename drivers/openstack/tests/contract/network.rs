@@ -1,0 +1,129 @@
+//! Neutron.
+
+use openstack::CloudError;
+use openstack::network::floating_ips;
+use openstack::network::networks;
+use openstack::network::ports::{self, AddressPair, NewPort, PortQuery};
+use openstack::network::quotas;
+use openstack::network::routers;
+use openstack::network::security_groups::{self, Pass, Remote};
+use openstack::network::subnets;
+use openstack::network::tags::{self, Tagged};
+
+use crate::given;
+
+#[tokio::test]
+async fn a_network_leads_to_the_world_and_back_to_nothing() {
+    let (Some(alice), Some(bob)) = (given::session("alice"), given::session("bob")) else { return };
+    let name = given::name();
+    let (network, subnet) = given::network(&alice, &name, "10.77.0.0/24").await;
+    assert_eq!(networks::find(&alice, &name).await.unwrap()[0].id, network.id);
+    assert_eq!(subnets::find(&alice, &name).await.unwrap()[0].id, subnet.id);
+    assert_eq!(subnet.gateway_ip.map(|ip| ip.to_string()).as_deref(), Some("10.77.0.1"));
+    assert_eq!(networks::show(&bob, &network.id).await.unwrap(), None, "it is alice's alone");
+    assert_eq!(networks::find(&alice, "no-such-name").await.unwrap(), []);
+    let tag = "bedplate.cluster=1".to_owned();
+    tags::set(&alice, Tagged::Network, &network.id, std::slice::from_ref(&tag)).await.unwrap();
+    assert_eq!(networks::show(&alice, &network.id).await.unwrap().unwrap().tags, [tag]);
+
+    let outside = networks::external(&alice).await.unwrap().swap_remove(0);
+    assert!(outside.is_external);
+    let router = routers::create(&alice, &name, Some(&outside.id)).await.unwrap();
+    assert_eq!(routers::find(&alice, &name).await.unwrap()[0].id, router.id);
+    routers::add_subnet(&alice, &router.id, &subnet.id).await.unwrap();
+    routers::add_subnet(&alice, &router.id, &subnet.id).await.unwrap();
+
+    let new = NewPort {
+        name: name.clone(),
+        network_id: network.id.clone(),
+        subnet_id: Some(subnet.id.clone()),
+        address: Some("10.77.0.20".parse().unwrap()),
+        allowed_address_pairs: vec![AddressPair { ip_address: "10.244.0.0/16".to_owned() }],
+        ..NewPort::default()
+    };
+    let port = ports::create(&alice, &new).await.unwrap();
+    assert_eq!(port.fixed_ips[0].ip_address.to_string(), "10.77.0.20");
+    assert_eq!(port.allowed_address_pairs, new.allowed_address_pairs);
+    let worker = [format!("worker-{name}")];
+    tags::set(&alice, Tagged::Port, &port.id, &worker).await.unwrap();
+    let query = PortQuery { tag: Some(&worker[0]), ..PortQuery::default() };
+    let tagged = ports::list(&alice, &query).await.unwrap();
+    assert_eq!((tagged.len(), &tagged[0].id, &tagged[0].tags[..]), (1, &port.id, &worker[..]));
+    assert_eq!(ports::find(&alice, &name).await.unwrap()[0].id, port.id);
+    let taken = ports::create(&alice, &new).await.unwrap_err();
+    assert!(taken.is_conflict(), "an address is had once: {taken:?}");
+
+    let floating = floating_ips::create(&alice, &outside.id, &name, None).await.unwrap();
+    assert_eq!(floating.port_id, None);
+    let led = floating_ips::lead_to(&alice, &floating.id, Some(&port.id)).await.unwrap();
+    assert_eq!(led.fixed_ip_address.map(|ip| ip.to_string()).as_deref(), Some("10.77.0.20"));
+    assert_eq!(floating_ips::find(&alice, &name).await.unwrap()[0].id, floating.id);
+    assert_eq!(floating_ips::of_port(&alice, &port.id).await.unwrap()[0].id, floating.id);
+
+    let used = networks::delete(&alice, &network.id).await.unwrap_err();
+    assert!(used.is_conflict() && !used.is_transient(), "{used:?}");
+    let used = routers::delete(&alice, &router.id).await.unwrap_err();
+    assert!(matches!(used, CloudError::Conflict(_)), "{used:?}");
+
+    assert_eq!(floating_ips::lead_to(&alice, &floating.id, None).await.unwrap().port_id, None);
+    for _ in 0..2 {
+        floating_ips::delete(&alice, &floating.id).await.unwrap();
+        ports::delete(&alice, &port.id).await.unwrap();
+        routers::remove_subnet(&alice, &router.id, &subnet.id).await.unwrap();
+        routers::delete(&alice, &router.id).await.unwrap();
+        given::remove_network(&alice, &network.id).await;
+    }
+    assert_eq!(networks::show(&alice, &network.id).await.unwrap(), None);
+    assert_eq!(subnets::show(&alice, &subnet.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn ports_are_made_all_at_once_with_the_rules_of_a_group() {
+    let Some(alice) = given::session("alice") else { return };
+    let name = given::name();
+    let (network, subnet) = given::network(&alice, &name, "10.78.0.0/24").await;
+    let group = security_groups::create(&alice, &name, "a contract test's").await.unwrap();
+    let api = Pass::to_port("tcp", 6443, Remote::Prefix("0.0.0.0/0".to_owned()));
+    let among = Pass::everything(Remote::Group(group.id.clone()));
+    for what in [&api, &among, &api, &among] {
+        security_groups::allow(&alice, &group.id, what).await.unwrap();
+    }
+    let known = security_groups::find(&alice, &name).await.unwrap().swap_remove(0);
+    let ours = |what: &&Pass| known.rules.iter().filter(|rule| rule.what == **what).count();
+    assert_eq!([&api, &among].iter().map(ours).collect::<Vec<_>>(), [1, 1], "{:?}", known.rules);
+
+    let before = quotas::show(&alice).await.unwrap()["port"];
+    let new: Vec<NewPort> = (0..3)
+        .map(|n| NewPort {
+            name: format!("{name}-{n}"),
+            network_id: network.id.clone(),
+            subnet_id: Some(subnet.id.clone()),
+            security_groups: Some(vec![group.id.clone()]),
+            ..NewPort::default()
+        })
+        .collect();
+    let made = ports::create_all(&alice, &new).await.unwrap();
+    assert_eq!(made.len(), 3);
+    assert!(made.iter().all(|port| port.security_groups == [group.id.clone()]));
+    assert!(quotas::show(&alice).await.unwrap()["port"].used >= before.used);
+    let query = PortQuery { network_id: Some(&network.id), ..PortQuery::default() };
+    let there = ports::list(&alice, &query).await.unwrap();
+    assert!(made.iter().all(|port| there.iter().any(|it| it.id == port.id)));
+
+    let used = security_groups::delete(&alice, &group.id).await.unwrap_err();
+    assert!(used.is_conflict(), "{used:?}");
+    let bare = ports::set_security_groups(&alice, &made[0].id, &[]).await.unwrap();
+    assert_eq!(bare.security_groups, Vec::<String>::new());
+    let pairs = [AddressPair { ip_address: "10.78.0.99".to_owned() }];
+    // Pairs belong to ports that have groups.
+    let paired = ports::set_allowed_address_pairs(&alice, &made[1].id, &pairs).await.unwrap();
+    assert_eq!(paired.allowed_address_pairs, pairs);
+    for port in &made {
+        ports::delete(&alice, &port.id).await.unwrap();
+    }
+    let rule = known.rules.iter().find(|rule| rule.what == api).unwrap();
+    security_groups::remove_rule(&alice, &rule.id).await.unwrap();
+    security_groups::remove_rule(&alice, &rule.id).await.unwrap();
+    security_groups::delete(&alice, &group.id).await.unwrap();
+    given::remove_network(&alice, &network.id).await;
+}

@@ -1,0 +1,141 @@
+//! What answers become: values, errors, and nothing that a hostile service would like.
+
+use std::collections::BTreeMap;
+
+use openstack::compute::servers::{self, Boot, ConfigDrive, NewServer};
+use openstack::identity::tokens;
+use openstack::network::{ports, routers};
+use openstack::{CloudError, identity};
+use serde_json::json;
+
+use crate::cloud::{Asked, Cloud, Reply};
+
+/// Some server.
+pub(crate) fn server() -> NewServer {
+    NewServer {
+        name: "s".to_owned(),
+        tags: Vec::new(),
+        flavor_id: "f".to_owned(),
+        boot: Boot::Image { id: "i".to_owned() },
+        ports: vec!["p".to_owned()],
+        user_data: None,
+        config_drive: ConfigDrive::AsConfigured,
+        key_name: None,
+        availability_zone: None,
+        server_group: None,
+        hints: BTreeMap::new(),
+        metadata: BTreeMap::new(),
+    }
+}
+
+#[tokio::test]
+async fn an_error_tells_everything_but_secrets() {
+    let told = json!({"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}});
+    let answer = move |_: &Asked, _| {
+        Reply::json(403, told.clone()).with("x-openstack-request-id", "req-of-nova")
+    };
+    let cloud = Cloud::start(answer).await;
+    let error = servers::create(&cloud.session(), &server()).await.unwrap_err();
+    assert!(matches!(error, CloudError::QuotaExceeded(_)), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "the compute service answered 403 Forbidden to POST /compute/v2.1/servers (req-of-nova): \
+         Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"
+    );
+    assert!(!format!("{error:?}").contains("token-1"));
+}
+
+#[tokio::test]
+async fn our_own_id_goes_along() {
+    let cloud = Cloud::start(|_: &Asked, _| Reply::json(200, json!({"ports": []}))).await;
+    ports::find(&cloud.session(), "p").await.unwrap();
+    let id = cloud.asked()[0].header("x-openstack-request-id").unwrap().to_owned();
+    assert!(id.starts_with("req-") && id.len() == 40, "{id}");
+}
+
+#[tokio::test]
+async fn endless_answers_are_cut_off() {
+    let cloud = Cloud::start(|_: &Asked, _| Reply::Endless).await;
+    let mut config = cloud.config();
+    config.patience.attempt_timeout = std::time::Duration::from_secs(30);
+    let session = openstack::Session::new(config).unwrap();
+    let error = ports::find(&session, "p").await.unwrap_err();
+    assert!(error.to_string().ends_with("it is larger than 16 MiB"), "{error}");
+}
+
+#[tokio::test]
+async fn hostile_answers_are_errors() {
+    let deep = "[".repeat(200_000);
+    for body in
+        ["", "null", "[]", "{}", "{\"ports\": 7}", "{\"ports\": [{\"id\": 7}]}", "<html>", &deep]
+    {
+        let reply = body.to_owned();
+        let answer = move |_: &Asked, _| Reply::Full(200, Vec::new(), reply.clone().into_bytes());
+        let cloud = Cloud::start(answer).await;
+        let error = ports::find(&cloud.session(), "p").await.unwrap_err();
+        assert!(matches!(error, CloudError::Malformed { .. }), "{error:?}");
+        assert!(error.to_string().len() < 600);
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let answer = |_: &Asked, _| Reply::json(302, json!({})).with("location", "http://127.0.0.1:1/");
+    let cloud = Cloud::start(answer).await;
+    let error = ports::find(&cloud.session(), "p").await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().status, 302);
+    assert_eq!(cloud.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn an_id_that_is_none_is_never_asked_about() {
+    let cloud = Cloud::start(|_: &Asked, _| Reply::json(200, json!({}))).await;
+    let session = cloud.session();
+    for id in ["", ".", "..", "a/b"] {
+        let error = ports::delete(&session, id).await.unwrap_err();
+        assert!(matches!(error, CloudError::InvalidId { .. }), "{error:?}");
+    }
+    assert_eq!(cloud.asked().len(), 0);
+    // What is merely strange is escaped, and stays one segment.
+    let _ = ports::delete(&session, "a?b#c%2f").await;
+    assert_eq!(cloud.lines(), ["DELETE /network/v2.0/ports/a%3Fb%23c%252f"]);
+}
+
+#[tokio::test]
+async fn keystones_answers_are_never_quoted() {
+    let told = json!({"token": {"user": "s3cret"}});
+    let cloud = Cloud::start(move |_: &Asked, _| Reply::json(200, told.clone())).await;
+    let error = tokens::validate(&cloud.session(), &"other".into()).await.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+    assert_eq!(cloud.asked()[0].header("x-subject-token"), Some("other"));
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_nobodys() {
+    let told = json!({"error": {"message": "Could not find token."}});
+    let cloud = Cloud::start(move |_: &Asked, _| Reply::json(404, told.clone())).await;
+    let session = cloud.session();
+    assert_eq!(identity::tokens::validate(&session, &"x".into()).await.unwrap(), None);
+    // What cannot be a header cannot be a token, and is not sent.
+    assert!(tokens::validate(&session, &"a\nb".into()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_router_that_is_on_its_subnet_already_is_fine() {
+    let answer = |asked: &Asked, _| {
+        if asked.line.starts_with("PUT") {
+            let message = "Bad router request: Router already has a port on subnet s.";
+            return Reply::json(
+                400,
+                json!({"NeutronError": {"type": "BadRequest", "message": message}}),
+            );
+        }
+        let address = json!({"subnet_id": "s", "ip_address": "10.0.0.1"});
+        Reply::json(200, json!({"ports": [{"id": "p", "fixed_ips": [address]}]}))
+    };
+    let cloud = Cloud::start(answer).await;
+    let session = cloud.session();
+    routers::add_subnet(&session, "r", "s").await.unwrap();
+    let error = routers::add_subnet(&session, "r", "another").await.unwrap_err();
+    assert!(matches!(error, CloudError::Refused(_)), "{error:?}");
+}

@@ -1,0 +1,117 @@
+//! Tokens: got once, renewed when they end or are refused, and not for ever.
+
+use openstack::compute::servers;
+use openstack::network::networks;
+use openstack::{CloudError, Session};
+use serde_json::json;
+
+use crate::cloud::{Asked, Cloud, Reply};
+
+fn no_networks(_: &Asked, _: usize) -> Reply {
+    Reply::json(200, json!({"networks": []}))
+}
+
+#[tokio::test]
+async fn one_token_serves_many_calls_at_once() {
+    let cloud = Cloud::start(no_networks).await;
+    let session = cloud.session();
+    let calls = (0..20).map(|_| networks::find(&session, "n"));
+    for found in futures::future::join_all(calls).await {
+        found.unwrap();
+    }
+    assert_eq!(cloud.tokens(), 1);
+    assert_eq!(cloud.asked().len(), 20);
+    assert_eq!(cloud.asked()[0].header("x-auth-token"), Some("token-1"));
+}
+
+#[tokio::test]
+async fn a_token_that_ends_soon_is_renewed_in_time() {
+    let cloud = Cloud::start(no_networks).await;
+    cloud.tokens_live(0);
+    let session = cloud.session();
+    for calls in 1..=2 {
+        networks::find(&session, "n").await.unwrap();
+        assert_eq!(cloud.tokens(), calls, "a token that has ended is not used again");
+    }
+    cloud.tokens_live(3600);
+    for _ in 0..3 {
+        networks::find(&session, "n").await.unwrap();
+        assert_eq!(cloud.tokens(), 3, "one that has not is");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once_and_the_call_repeated() {
+    let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
+        Some("token-1") => Reply::json(401, json!({"error": {"message": "it was taken away"}})),
+        _ => Reply::json(202, json!({"server": {"id": "s"}})),
+    })
+    .await;
+    let session = cloud.session();
+    // A POST as well: who refuses a token has done nothing.
+    assert_eq!(servers::create(&session, &crate::answers::server()).await.unwrap(), "s");
+    assert_eq!(cloud.tokens(), 2);
+    assert_eq!(cloud.lines(), ["POST /compute/v2.1/servers", "POST /compute/v2.1/servers"]);
+}
+
+#[tokio::test]
+async fn a_token_refused_twice_is_an_error() {
+    let refuse = |_: &Asked, _| Reply::json(401, json!({"error": {"message": "go away"}}));
+    let cloud = Cloud::start(refuse).await;
+    let error = networks::find(&cloud.session(), "n").await.unwrap_err();
+    assert!(matches!(error, CloudError::Unauthorized(_)), "{error:?}");
+    assert!(!error.is_transient());
+    assert_eq!((cloud.tokens(), cloud.asked().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn many_refused_calls_renew_the_token_once() {
+    let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
+        Some("token-1") => Reply::json(401, json!({})),
+        _ => Reply::json(200, json!({"networks": []})),
+    })
+    .await;
+    let session = cloud.session();
+    let calls = (0..20).map(|_| networks::find(&session, "n"));
+    for found in futures::future::join_all(calls).await {
+        found.unwrap();
+    }
+    assert_eq!(cloud.tokens(), 2);
+}
+
+#[tokio::test]
+async fn a_closed_session_gives_its_token_back() {
+    let cloud = Cloud::start(|_: &Asked, _| Reply::Full(204, Vec::new(), Vec::new())).await;
+    let session = cloud.session();
+    session.close().await.unwrap();
+    assert_eq!(cloud.asked().len(), 0, "there was none to give back");
+    assert_eq!(session.identity().await.unwrap().roles, ["member"]);
+    session.close().await.unwrap();
+    let asked = cloud.asked();
+    assert_eq!(asked[0].line, "DELETE /v3/auth/tokens");
+    assert_eq!(asked[0].header("x-subject-token"), Some("token-1"));
+}
+
+#[tokio::test]
+async fn a_cloud_without_a_service_says_where_it_was_looked_for() {
+    let cloud = Cloud::start(no_networks).await;
+    let mut config = cloud.config();
+    config.region = Some("elsewhere".to_owned());
+    let error = networks::find(&Session::new(config).unwrap(), "n").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the catalogue has no public endpoint of the network service in region elsewhere"
+    );
+}
+
+#[tokio::test]
+async fn wrong_passwords_are_told_without_the_password() {
+    let cloud = Cloud::start(no_networks).await;
+    let mut config = cloud.config();
+    // What answers there is no Keystone that knows us.
+    config.auth_url = format!("http://127.0.0.1:{}/nobody/v3", cloud.port).parse().unwrap();
+    let session = Session::new(config).unwrap();
+    let error = networks::find(&session, "n").await.unwrap_err();
+    assert!(matches!(error, CloudError::Malformed { .. }), "{error}");
+    assert!(!format!("{error:?} {error} {session:?}").contains("hunter2"));
+}

@@ -1,0 +1,136 @@
+//! What is asked again, when, and what is not.
+
+use std::time::{Duration, Instant};
+
+use openstack::compute::servers;
+use openstack::network::{networks, ports};
+use openstack::{CloudError, Session};
+use serde_json::json;
+
+use crate::answers::server;
+use crate::cloud::{Asked, Cloud, Reply};
+
+fn busy(status: u16) -> Reply {
+    Reply::json(status, json!({"message": "slow down"}))
+}
+
+fn fine() -> Reply {
+    Reply::json(200, json!({"networks": [], "server": {"id": "s"}}))
+}
+
+#[tokio::test]
+async fn a_429_is_asked_again_when_it_says() {
+    let answer = |_: &Asked, n| if n == 0 { busy(429).with("retry-after", "1") } else { fine() };
+    let cloud = Cloud::start(answer).await;
+    let began = Instant::now();
+    servers::create(&cloud.session(), &server()).await.unwrap();
+    assert!(began.elapsed() >= Duration::from_secs(1), "it was not waited for");
+    assert_eq!(cloud.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_wait_beyond_our_patience_is_the_callers() {
+    let answer = |_: &Asked, _| busy(503).with("retry-after", "30");
+    let cloud = Cloud::start(answer).await;
+    let began = Instant::now();
+    let error = networks::find(&cloud.session(), "n").await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
+    assert!(error.is_transient());
+    assert!(!error.is_outcome_unknown());
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert_eq!(cloud.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_503_is_asked_again_a_bounded_number_of_times() {
+    let cloud = Cloud::start(|_: &Asked, _| busy(503)).await;
+    let error = networks::find(&cloud.session(), "n").await.unwrap_err();
+    assert!(matches!(error, CloudError::Busy { .. }), "{error:?}");
+    assert_eq!(cloud.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn a_503_to_a_post_is_asked_again_only_where_it_says_when() {
+    let cloud = Cloud::start(|_: &Asked, _| busy(503)).await;
+    servers::create(&cloud.session(), &server()).await.unwrap_err();
+    assert_eq!(cloud.asked().len(), 1);
+
+    let answer = |_: &Asked, n| if n == 0 { busy(503).with("retry-after", "0") } else { fine() };
+    let cloud = Cloud::start(answer).await;
+    servers::create(&cloud.session(), &server()).await.unwrap();
+    assert_eq!(cloud.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_lost_answer_to_a_create_is_not_asked_again_and_the_work_is_found() {
+    let port = json!({"id": "p1", "name": "mine", "network_id": "n"});
+    let answer = move |asked: &Asked, _| {
+        if asked.line.starts_with("POST") {
+            Reply::Lost
+        } else {
+            Reply::json(200, json!({"ports": [port]}))
+        }
+    };
+    let cloud = Cloud::start(answer).await;
+    let session = cloud.session();
+    let new = ports::NewPort { name: "mine".to_owned(), ..ports::NewPort::default() };
+    let error = ports::create(&session, &new).await.unwrap_err();
+    assert!(matches!(error, CloudError::Unreachable { .. }), "{error:?}");
+    assert!(error.is_outcome_unknown() && error.is_transient());
+    assert!(error.to_string().contains("POST /network/v2.0/ports (req-"), "{error}");
+    assert_eq!(ports::find(&session, "mine").await.unwrap()[0].id, "p1");
+    assert_eq!(cloud.lines(), ["POST /network/v2.0/ports", "GET /network/v2.0/ports?name=mine"]);
+}
+
+#[tokio::test]
+async fn a_lost_answer_to_a_delete_is_asked_again_and_gone_is_fine() {
+    let answer = |_: &Asked, n| if n == 0 { Reply::Lost } else { busy(404) };
+    let cloud = Cloud::start(answer).await;
+    ports::delete(&cloud.session(), "p1").await.unwrap();
+    assert_eq!(cloud.lines(), ["DELETE /network/v2.0/ports/p1", "DELETE /network/v2.0/ports/p1"]);
+}
+
+#[tokio::test]
+async fn silence_ends_each_attempt_and_then_the_call() {
+    let cloud = Cloud::start(|_: &Asked, _| Reply::Silence).await;
+    let began = Instant::now();
+    let error = networks::find(&cloud.session(), "n").await.unwrap_err();
+    assert!(error.to_string().contains("none within 0.4 s"), "{error}");
+    assert_eq!(cloud.asked().len(), 3);
+    assert!(began.elapsed() < Duration::from_secs(4));
+}
+
+#[tokio::test]
+async fn a_cloud_that_is_not_there_is_unreachable() {
+    let cloud = Cloud::start(|_: &Asked, _| fine()).await;
+    let mut config = cloud.config();
+    config.auth_url = "http://127.0.0.1:1".parse().unwrap();
+    let error = networks::find(&Session::new(config).unwrap(), "n").await.unwrap_err();
+    assert!(matches!(error, CloudError::Unreachable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_500_is_not_asked_again() {
+    let cloud = Cloud::start(|_: &Asked, _| busy(500)).await;
+    let error = networks::find(&cloud.session(), "n").await.unwrap_err();
+    assert!(error.is_outcome_unknown() && error.is_transient(), "{error:?}");
+    assert_eq!(cloud.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn an_octavia_that_is_at_work_is_busy_and_left_alone() {
+    let told = json!({"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."});
+    let cloud = Cloud::start(move |_: &Asked, _| Reply::json(409, told.clone())).await;
+    let error =
+        openstack::load_balancer::load_balancers::delete(&cloud.session(), "x").await.unwrap_err();
+    assert!(error.is_transient() && !error.is_conflict(), "{error:?}");
+    assert_eq!(cloud.lines(), ["DELETE /load-balancer/v2/lbaas/loadbalancers/x?cascade=true"]);
+}
+
+#[tokio::test]
+async fn a_proxy_that_lost_the_service_leaves_the_outcome_unknown() {
+    let cloud = Cloud::start(|_: &Asked, _| busy(504)).await;
+    let error = servers::create(&cloud.session(), &server()).await.unwrap_err();
+    assert!(error.is_outcome_unknown() && error.is_transient(), "{error:?}");
+    assert_eq!(cloud.asked().len(), 1);
+}

@@ -1,0 +1,125 @@
+//! `/v1/clusters/{cluster}/actions`: resize and upgrade.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Cluster, LedgerEntry, MachineRef, NodeGroup, check_stays, resize};
+use cluster_store::Change;
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict};
+use serde::Deserialize;
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::{App, missing};
+use crate::cluster::{asked, check_zero, default_workers};
+use crate::error::Error;
+use crate::lenient::{count, text};
+use crate::microversion as since;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let resize = Handle::post("Resize a node group", ask_resize).reads(Resize::schema());
+    let upgrade = Handle::post("Upgrade a cluster", ask_upgrade).reads(Upgrade::schema());
+    Routes::new("actions")
+        .at(
+            "/v1/clusters/{cluster}/actions/resize",
+            [resize.since(since::RESIZE).answers(StatusCode::ACCEPTED)],
+        )
+        .at(
+            "/v1/clusters/{cluster}/actions/upgrade",
+            [upgrade.since(since::UPGRADE).answers(StatusCode::ACCEPTED)],
+        )
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Resize {
+    /// How many machines there are to be.
+    #[serde(deserialize_with = "count")]
+    node_count: Option<u32>,
+    /// Which go first: ids of servers, or names of machines such as `default-worker-3`.
+    #[serde(default)]
+    nodes_to_remove: Option<Vec<String>>,
+    /// Id or name; the default workers where none is given.
+    #[serde(default, deserialize_with = "text")]
+    nodegroup: Option<String>,
+}
+
+/// `POST /v1/clusters/{cluster}/actions/resize`.
+async fn ask_resize(
+    caller: Caller,
+    State(app): State<App>,
+    version: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Resize>,
+) -> Result<Response, Error> {
+    let count =
+        body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "it is required"))?;
+    check_zero(count, version)?;
+    let named = body.nodes_to_remove.unwrap_or_default();
+    let ledger = match named.is_empty() {
+        true => Vec::new(),
+        false => app.store.ledger_of(app.cluster(&caller, &ident).await?.id).await?,
+    };
+    let machines = named.iter().map(|name| machine(name, &ledger));
+    let machines = machines.collect::<Result<Vec<_>, _>>()?;
+    let cluster = app
+        .change(&caller, &ident, |cluster, groups| {
+            check_stays(&cluster)?;
+            let group = chosen(&groups, body.nodegroup.as_deref())?;
+            let resized = resize(group, count, &machines)?;
+            let said = format!("{} was resized to {count} machines", group.name);
+            let events = vec![app.asked(&cluster, "ResizeAsked", said)];
+            let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+            Ok(Change { changed: vec![resized], events, ..Change::of(cluster) })
+        })
+        .await?;
+    Ok(asked(&cluster))
+}
+
+fn chosen<'g>(groups: &'g [NodeGroup], ident: Option<&str>) -> Result<&'g NodeGroup, ApiError> {
+    let Some(ident) = ident else { return default_workers(groups) };
+    let is_it = |group: &&NodeGroup| group.name.as_str() == ident || group.id.to_string() == ident;
+    groups.iter().find(is_it).ok_or_else(|| {
+        let missing = missing("Nodegroup", ident);
+        ApiError::bad_field("nodegroup", missing.message)
+    })
+}
+
+/// The machine of this name, or whose server has this id or name.
+fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MachineRef, ApiError> {
+    let server =
+        |entry: &&LedgerEntry| entry.cloud_id.as_deref() == Some(name) || entry.name == name;
+    let server = ledger.iter().find(server).and_then(|entry| entry.kind.strip_prefix("server/"));
+    server.unwrap_or(name).parse().map_err(|_| {
+        let name: String = name.chars().take(64).collect();
+        ApiError::bad_field("nodes_to_remove", format!("{name:?} is no machine of this cluster"))
+    })
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is read so that what is wrong with it is named first")]
+struct Upgrade {
+    /// The template to be like.
+    cluster_template: String,
+    /// How many machines at once.
+    #[serde(default, deserialize_with = "count")]
+    max_batch_size: Option<u32>,
+    /// Which node group; all where none is given.
+    #[serde(default, deserialize_with = "text")]
+    nodegroup: Option<String>,
+}
+
+/// `POST /v1/clusters/{cluster}/actions/upgrade`.
+async fn ask_upgrade(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(_): Strict<Upgrade>,
+) -> Result<Response, Error> {
+    check_stays(&app.cluster(&caller, &ident).await?)?;
+    Err(ApiError::bad_request(
+        "upgrades are not implemented yet: make a cluster of the new template and move what runs in the old one",
+    )
+    .into())
+}

@@ -1,0 +1,141 @@
+//! What every handler works with.
+
+use std::future::Future;
+
+use axum::extract::FromRef;
+use cluster_conductor::Conductor;
+use cluster_core::{Cluster, Event, Ident, NodeGroup, Severity, Template};
+use cluster_store::{Change, Scope, Store, StoreError};
+use jiff::Timestamp;
+use openstack_api::{ApiError, Auth, Caller, Forwarded, Scheme};
+use uuid::Uuid;
+
+use crate::error::Error;
+
+/// What every handler works with.
+#[derive(Clone)]
+pub struct App {
+    /// Where clusters are.
+    pub store: Store,
+    /// Who looks after them.
+    pub conductor: Conductor,
+    /// What time it is.
+    pub clock: fn() -> Timestamp,
+    /// New random ids.
+    pub ids: fn() -> Uuid,
+    /// How callers prove who they are.
+    pub auth: Auth,
+    /// What an operator configured.
+    pub settings: Settings,
+}
+
+/// What an operator configured.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the listener is reached.
+    pub scheme: Scheme,
+    /// Whether a proxy before it is believed.
+    pub forwarded: Forwarded,
+    /// The project that all callers are of.
+    pub project: String,
+    /// How many clusters a project may have that has no quota of its own.
+    pub clusters_per_project: u32,
+}
+
+/// How often a change is tried again because someone else was faster.
+const ATTEMPTS: usize = 8;
+
+impl App {
+    /// What the caller may see.
+    pub(crate) fn scope(&self, _caller: &Caller) -> Scope {
+        Scope::Project(self.settings.project.clone())
+    }
+
+    /// Who the caller is.
+    pub(crate) fn user(&self, caller: &Caller) -> String {
+        caller.name().unwrap_or("anonymous").to_owned()
+    }
+
+    /// The template that `ident` points at.
+    pub(crate) async fn template(&self, caller: &Caller, ident: &str) -> Result<Template, Error> {
+        let missing = || missing("ClusterTemplate", ident);
+        let parsed: Ident = ident.parse().map_err(|_| missing())?;
+        let found = self.store.find_templates(&parsed, &self.scope(caller)).await?;
+        Ok(found.into_iter().next().ok_or_else(missing)?)
+    }
+
+    /// The cluster that `ident` points at.
+    pub(crate) async fn cluster(&self, caller: &Caller, ident: &str) -> Result<Cluster, Error> {
+        let missing = || missing("Cluster", ident);
+        let parsed: Ident = ident.parse().map_err(|_| missing())?;
+        let found = self.store.find_clusters(&parsed, &self.scope(caller)).await?;
+        Ok(found.into_iter().next().ok_or_else(missing)?)
+    }
+
+    /// The node group of `cluster` that `ident` points at.
+    pub(crate) async fn group(&self, cluster: &Cluster, ident: &str) -> Result<NodeGroup, Error> {
+        let groups = self.store.groups_of(cluster.id).await?;
+        let named = groups
+            .into_iter()
+            .find(|group| group.name.as_str() == ident || group.id.to_string() == ident);
+        Ok(named.ok_or_else(|| missing("Nodegroup", ident))?)
+    }
+
+    /// Reads a cluster and its node groups, has `decide` change them, writes that and wakes the conductor; all over again
+    /// when someone else wrote them meanwhile.
+    pub(crate) async fn change(
+        &self,
+        caller: &Caller,
+        ident: &str,
+        decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<Change, Error>,
+    ) -> Result<Cluster, Error> {
+        let cluster = again(|| async {
+            let cluster = self.cluster(caller, ident).await?;
+            let groups = self.store.groups_of(cluster.id).await?;
+            let mut change = decide(cluster, groups)?;
+            change.cluster.updated_at = Some((self.clock)());
+            Ok(self.store.change_cluster(&change).await?)
+        });
+        let cluster = cluster.await?;
+        self.conductor.wake(cluster.id);
+        Ok(cluster)
+    }
+
+    /// That somebody asked for something.
+    pub(crate) fn asked(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
+        Event {
+            id: None,
+            cluster: cluster.id,
+            at: (self.clock)(),
+            severity: Severity::Info,
+            reason: reason.to_owned(),
+            message,
+        }
+    }
+}
+
+/// Magnum's words for what is not there.
+pub(crate) fn missing(what: &str, ident: &str) -> ApiError {
+    let ident: String = ident.chars().take(64).collect();
+    ApiError::not_found(format!("{what} {ident} could not be found."))
+}
+
+/// Does `attempt` until nobody else was faster.
+pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 1..ATTEMPTS {
+        match attempt().await {
+            Err(Error::Store(StoreError::Stale)) => {}
+            done => return done,
+        }
+    }
+    attempt().await
+}
+
+impl FromRef<App> for Auth {
+    fn from_ref(app: &App) -> Auth {
+        app.auth.clone()
+    }
+}

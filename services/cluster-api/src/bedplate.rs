@@ -1,0 +1,220 @@
+//! `/bedplate/v1`: what Magnum does not have.
+
+mod plan;
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Condition, Event, NodeGroup, health, status, status_reason};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Time, json};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("bedplate")
+        .at("/bedplate/v1/clusters/{cluster}", [Handle::get("Explain a cluster", explain)])
+        .at(
+            "/bedplate/v1/clusters/{cluster}/events",
+            [Handle::get("List a cluster's events", events)],
+        )
+        .at(
+            "/bedplate/v1/clusters/{cluster}/machines",
+            [Handle::get("List a cluster's machines", machines)],
+        )
+        .at(
+            "/bedplate/v1/clusters/{cluster}/ledger",
+            [Handle::get("List what a cluster owns", ledger)],
+        )
+        .at(
+            "/bedplate/v1/clusters/{cluster}/kubeconfig",
+            [Handle::get("Get an administrator's kubeconfig", kubeconfig)],
+        )
+        .merge(plan::routes())
+}
+
+#[derive(Serialize)]
+struct ShownCondition<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    status: String,
+    reason: &'a str,
+    message: &'a str,
+    next_action: &'a str,
+    last_transition_time: Time,
+}
+
+fn shown_condition(condition: &Condition) -> ShownCondition<'_> {
+    ShownCondition {
+        kind: condition.kind.as_str(),
+        status: format!("{:?}", condition.status),
+        reason: &condition.reason,
+        message: &condition.message,
+        next_action: &condition.next_action,
+        last_transition_time: Time(condition.since),
+    }
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}`: its status, and the conditions it is computed from.
+async fn explain(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        uuid: String,
+        name: &'a str,
+        status: &'static str,
+        status_reason: Option<String>,
+        health_status: &'static str,
+        kubernetes: String,
+        conditions: Vec<ShownCondition<'a>>,
+    }
+    let cluster = app.cluster(&caller, &ident).await?;
+    let body = Body {
+        uuid: cluster.id.to_string(),
+        name: cluster.name.as_str(),
+        status: status(&cluster, (app.clock)()).as_str(),
+        status_reason: status_reason(&cluster),
+        health_status: health(&cluster).as_str(),
+        kubernetes: cluster.kubernetes.to_string(),
+        conditions: cluster.conditions.iter().map(shown_condition).collect(),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+#[derive(Serialize)]
+struct ShownEvent<'a> {
+    id: Option<String>,
+    at: Time,
+    severity: &'static str,
+    reason: &'a str,
+    message: &'a str,
+}
+
+fn shown_event(event: &Event) -> ShownEvent<'_> {
+    ShownEvent {
+        id: event.id.map(|id| id.to_string()),
+        at: Time(event.at),
+        severity: event.severity.as_str(),
+        reason: &event.reason,
+        message: &event.message,
+    }
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/events?limit=&marker=`, the oldest first.
+async fn events(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        events: Vec<ShownEvent<'a>>,
+    }
+    let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
+        None => 1000,
+        Some(Ok(limit @ 1..=1000)) => limit,
+        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
+    };
+    let marker = query.take("marker").map(|raw| raw.parse());
+    let marker =
+        marker.transpose().map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?;
+    query.finish()?;
+    let cluster = app.cluster(&caller, &ident).await?;
+    let found = app.store.events_of(cluster.id, limit, marker).await?;
+    Ok(json(StatusCode::OK, &Body { events: found.iter().map(shown_event).collect() }))
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/machines`.
+async fn machines(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        name: String,
+        nodegroup: String,
+        role: String,
+        server_id: Option<String>,
+        address: Option<String>,
+    }
+    #[derive(Serialize)]
+    struct Body {
+        machines: Vec<Shown>,
+    }
+    let cluster = app.cluster(&caller, &ident).await?;
+    let groups = app.store.groups_of(cluster.id).await?;
+    let ledger = app.store.ledger_of(cluster.id).await?;
+    let shown = |group: &NodeGroup| {
+        let role = group.role.as_str().to_owned();
+        let shown = group.refs().map(|machine| {
+            let kind = format!("server/{machine}");
+            let server = ledger.iter().find(|entry| entry.kind == kind);
+            Shown {
+                name: machine.to_string(),
+                nodegroup: group.name.to_string(),
+                role: role.clone(),
+                server_id: server.and_then(|entry| entry.cloud_id.clone()),
+                address: cluster.machine_addresses.get(&machine).map(ToString::to_string),
+            }
+        });
+        shown.collect::<Vec<_>>()
+    };
+    Ok(json(StatusCode::OK, &Body { machines: groups.iter().flat_map(shown).collect() }))
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/ledger`.
+async fn ledger(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        object: &'a str,
+        name: &'a str,
+        cloud_id: Option<&'a str>,
+        state: &'static str,
+        created_at: Time,
+        updated_at: Option<Time>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        ledger: Vec<Shown<'a>>,
+    }
+    let cluster = app.cluster(&caller, &ident).await?;
+    let entries = app.store.ledger_of(cluster.id).await?;
+    let shown = entries.iter().map(|entry| Shown {
+        object: &entry.kind,
+        name: &entry.name,
+        cloud_id: entry.cloud_id.as_deref(),
+        state: entry.state.as_str(),
+        created_at: Time(entry.created_at),
+        updated_at: Time::some(entry.updated_at),
+    });
+    Ok(json(StatusCode::OK, &Body { ledger: shown.collect() }))
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 as long as nobody knows where the cluster's API is.
+async fn kubeconfig(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    let Some(config) = app.conductor.kubeconfig(&cluster, &app.user(&caller)).await? else {
+        let why = "the cluster has no API yet; GET /bedplate/v1/clusters/ID says what it waits for";
+        return Err(ApiError::conflict(why).into());
+    };
+    let said = format!("an administrator's kubeconfig was given to {}", app.user(&caller));
+    let said = app.asked(&cluster, "KubeconfigGiven", said);
+    app.store.append_events(cluster.id, &[said]).await?;
+    let kind = [(http::header::CONTENT_TYPE, "application/yaml")];
+    Ok(axum::response::IntoResponse::into_response((kind, config)))
+}

@@ -1,0 +1,135 @@
+//! `/v1/certificates`: a cluster's authority, and what it signs.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Cluster, check_stays};
+use http::StatusCode;
+use openstack_api::{
+    ApiError, Caller, Handle, Links, Origin, Query, Routes, Segment, Strict, json,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::cluster::asked;
+use crate::error::Error;
+use crate::lenient::text;
+use crate::microversion as since;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let sign = Handle::post("Have a certificate request signed", sign).reads(Request::schema());
+    let one = [
+        Handle::get("Show a cluster's authority", show),
+        Handle::patch("Make a cluster's authority anew", rotate)
+            .since(since::ROTATE)
+            .answers(StatusCode::ACCEPTED),
+    ];
+    let credentials = Handle::patch("Make a cluster's credentials anew", credentials);
+    Routes::new("certificates")
+        .at("/v1/certificates", [sign.answers(StatusCode::CREATED)])
+        .at("/v1/certificates/{cluster}", one)
+        .at(
+            "/v1/credentials/{cluster}",
+            [credentials.since(since::CREDENTIALS).answers(StatusCode::ACCEPTED)],
+        )
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// Id or name.
+    cluster_uuid: String,
+    /// PEM.
+    csr: String,
+    /// Only `kubernetes`.
+    #[serde(default, deserialize_with = "text")]
+    ca_cert_type: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    cluster_uuid: String,
+    csr: Option<&'a str>,
+    pem: String,
+    links: Links<'a, String>,
+}
+
+fn shown<'a>(
+    cluster: &Cluster,
+    csr: Option<&'a str>,
+    pem: String,
+    origin: &'a Origin,
+) -> Shown<'a> {
+    let id = cluster.id.to_string();
+    let links = Links { origin, collection: "certificates", id: id.clone(), part: "" };
+    Shown { cluster_uuid: id, csr, pem, links }
+}
+
+/// Refuses what is no authority that users have anything to do with.
+fn check_kind(kind: Option<&str>) -> Result<(), ApiError> {
+    match kind {
+        None | Some("kubernetes") => Ok(()),
+        Some(_) => Err(ApiError::bad_field("ca_cert_type", "only kubernetes is shown and signs")),
+    }
+}
+
+/// `GET /v1/certificates/{cluster}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    check_kind(query.take("ca_cert_type").as_deref())?;
+    query.finish()?;
+    let cluster = app.cluster(&caller, &ident).await?;
+    let pem = app.conductor.authority(&cluster).await?;
+    Ok(json(StatusCode::OK, &shown(&cluster, None, pem, &origin)))
+}
+
+/// `POST /v1/certificates`.
+async fn sign(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    Strict(body): Strict<Request>,
+) -> Result<Response, Error> {
+    check_kind(body.ca_cert_type.as_deref())?;
+    let cluster = app.cluster(&caller, &body.cluster_uuid).await?;
+    check_stays(&cluster)?;
+    let pem = app.conductor.sign(&cluster, &body.csr, &app.user(&caller)).await?;
+    let said = app.asked(
+        &cluster,
+        "CertificateSigned",
+        format!("a certificate was signed for {}", app.user(&caller)),
+    );
+    app.store.append_events(cluster.id, &[said]).await?;
+    Ok(json(StatusCode::CREATED, &shown(&cluster, Some(&body.csr), pem, &origin)))
+}
+
+/// `PATCH /v1/certificates/{cluster}`.
+async fn rotate(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    check_stays(&cluster)?;
+    app.conductor.rotate(&cluster).await?;
+    let said =
+        app.asked(&cluster, "AuthorityRotated", "the cluster's authority was made anew".to_owned());
+    app.store.append_events(cluster.id, &[said]).await?;
+    Ok(asked(&cluster))
+}
+
+/// `PATCH /v1/credentials/{cluster}`.
+async fn credentials(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    app.cluster(&caller, &ident).await?;
+    Err(ApiError::bad_request("the rotation of credentials is not implemented yet").into())
+}

@@ -1,0 +1,287 @@
+//! `/v1/clusters`: ask for clusters, list, show, change, have them deleted.
+
+mod body;
+mod view;
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use cluster_core::{Cluster, ClusterSort, Desire, NodeGroup, Page, check_stays, resize};
+use cluster_store::{Change, Scope, StoreError};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Direction, Handle, Microversion, Op, Operation, Origin, Paging, Query,
+    Routes, Segment, Strict, json, next_link,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::PartialSchema;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::template::unsorted;
+use crate::{microversion as since, openapi};
+pub(crate) use body::{NewCluster, Order};
+use view::{Brief, View};
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List clusters", list),
+        Handle::post("Ask for a cluster", create)
+            .reads(NewCluster::schema())
+            .answers(StatusCode::ACCEPTED),
+    ];
+    let one = [
+        Handle::get("Show a cluster", show),
+        Handle::patch("Change a cluster", patch)
+            .reads(openapi::patch_body())
+            .answers(StatusCode::ACCEPTED),
+        Handle::delete("Have a cluster deleted", delete).answers(StatusCode::NO_CONTENT),
+    ];
+    Routes::new("clusters")
+        .at("/v1/clusters", all)
+        .at(
+            "/v1/clusters/detail",
+            [Handle::get("List clusters with all their fields", list_detail)],
+        )
+        .at("/v1/clusters/{cluster}", one)
+}
+
+/// `{"uuid": "…"}`: that something was asked for.
+#[derive(Serialize)]
+pub(crate) struct Asked {
+    pub(crate) uuid: String,
+}
+
+/// The answer to a request that the conductor carries out.
+pub(crate) fn asked(cluster: &Cluster) -> Response {
+    json(StatusCode::ACCEPTED, &Asked { uuid: cluster.id.to_string() })
+}
+
+/// `POST /v1/clusters`.
+async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    asked_for: Microversion,
+    origin: Origin,
+    Strict(body): Strict<NewCluster>,
+) -> Result<Response, Error> {
+    let Order { cluster, groups } = body.into_order(&app, &caller, asked_for).await?;
+    let said = format!("a cluster of {} machines was asked for", machines(&groups));
+    let event = app.asked(&cluster, "CreateAsked", said);
+    let limit = limit(&app, &cluster.project).await?;
+    match app.store.insert_cluster(&cluster, &groups, &[event], Some(limit)).await {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                format!("Resource limit for this Cluster has been exceeded: the project may have {limit}"),
+            )
+            .into());
+        }
+        Err(StoreError::NoOwner { .. }) => {
+            return Err(
+                ApiError::bad_field("cluster_template_id", "it was deleted meanwhile").into()
+            );
+        }
+        Err(error) => return Err(error.into()),
+    }
+    app.conductor.wake(cluster.id);
+    let mut answer = asked(&cluster);
+    if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/clusters/{}", cluster.id)) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    Ok(answer)
+}
+
+fn machines(groups: &[NodeGroup]) -> u32 {
+    groups.iter().map(NodeGroup::node_count).sum()
+}
+
+/// How many clusters `project` may have.
+async fn limit(app: &App, project: &str) -> Result<u64, Error> {
+    let scope = Scope::Project(project.to_owned());
+    let quotas = app.store.list_quotas(&scope, Some("Cluster")).await?;
+    let own = quotas.first().map(|quota| quota.hard_limit);
+    Ok(own.map_or(app.settings.clusters_per_project.into(), |limit| limit.max(0).unsigned_abs()))
+}
+
+/// `GET /v1/clusters`.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        clusters: Vec<Brief<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let (found, next) = page(&app, &caller, &origin, uri.path(), query).await?;
+    let clusters = found.iter().map(|(cluster, groups)| Brief {
+        view: View { cluster, groups, origin: &origin, asked, now: (app.clock)() },
+    });
+    Ok(json(StatusCode::OK, &Body { clusters: clusters.collect(), next }))
+}
+
+/// `GET /v1/clusters/detail`.
+async fn list_detail(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        clusters: Vec<View<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let (found, next) = page(&app, &caller, &origin, uri.path(), query).await?;
+    let clusters = found.iter().map(|(cluster, groups)| View {
+        cluster,
+        groups,
+        origin: &origin,
+        asked,
+        now: (app.clock)(),
+    });
+    Ok(json(StatusCode::OK, &Body { clusters: clusters.collect(), next }))
+}
+
+/// A cluster with its node groups.
+type Whole = (Cluster, Vec<NodeGroup>);
+
+/// One page of a list, and where the next is.
+async fn page(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    path: &str,
+    query: Query,
+) -> Result<(Vec<Whole>, Option<String>), Error> {
+    let mut rest = query.clone();
+    let paging = Paging::take(&mut rest)?;
+    rest.finish()?;
+    let sort = match paging.sort_key.as_deref() {
+        None | Some("created_at") => ClusterSort::CreatedAt,
+        Some("id" | "uuid") => ClusterSort::Id,
+        Some("name") => ClusterSort::Name,
+        Some(_) => return Err(unsorted().into()),
+    };
+    let descending = paging.direction == Direction::Descending;
+    let page = Page { limit: paging.limit, marker: paging.marker, sort, descending };
+    let found = app.store.list_clusters(&app.scope(caller), &page).await?;
+    let last = found.last().filter(|_| found.len() == page.limit as usize);
+    let next =
+        last.map(|last| next_link(origin, path, &query, page.limit, last.id.into_untyped_uuid()));
+    let mut whole = Vec::with_capacity(found.len());
+    for cluster in found {
+        let groups = app.store.groups_of(cluster.id).await?;
+        whole.push((cluster, groups));
+    }
+    Ok((whole, next))
+}
+
+/// `GET /v1/clusters/{cluster}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    let groups = app.store.groups_of(cluster.id).await?;
+    let now = (app.clock)();
+    let view = View { cluster: &cluster, groups: &groups, origin: &origin, asked, now };
+    Ok(json(StatusCode::OK, &view))
+}
+
+/// `PATCH /v1/clusters/{cluster}`: `node_count` is all that changes this way, as in Magnum.
+async fn patch(
+    caller: Caller,
+    State(app): State<App>,
+    asked_for: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(patch): Strict<Vec<Operation>>,
+) -> Result<Response, Error> {
+    let count = node_count(patch)?;
+    let cluster = app
+        .change(&caller, &ident, |cluster, groups| {
+            check_stays(&cluster)?;
+            let Some(count) = count else { return Ok(Change::of(cluster)) };
+            check_zero(count, asked_for)?;
+            let workers = default_workers(&groups)?;
+            let resized = resize(workers, count, &[])?;
+            let said = format!("{} was resized to {count} machines", workers.name);
+            let events = vec![app.asked(&cluster, "ResizeAsked", said)];
+            let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+            Ok(Change { changed: vec![resized], events, ..Change::of(cluster) })
+        })
+        .await?;
+    Ok(asked(&cluster))
+}
+
+/// The count that `patch` sets, if it does; 1 where it removes it.
+fn node_count(patch: Vec<Operation>) -> Result<Option<u32>, ApiError> {
+    let mut count = None;
+    for operation in patch {
+        let field = operation.field()?;
+        if field != "node_count" || operation.path != "/node_count" {
+            let path: String = operation.path.chars().take(64).collect();
+            let why =
+                "it cannot be changed; /node_count can, and node groups have routes of their own";
+            return Err(ApiError::bad_field(&path, why));
+        }
+        count = match (operation.op, operation.value) {
+            (Op::Remove, _) => Some(1),
+            (Op::Add | Op::Replace, value) => {
+                let body =
+                    Map::from_iter([("node_count".to_owned(), value.unwrap_or(Value::Null))]);
+                Some(body::read_count(body)?)
+            }
+        };
+    }
+    Ok(count)
+}
+
+/// Refuses a group without machines to clients that do not know them.
+pub(crate) fn check_zero(count: u32, asked: Microversion) -> Result<(), ApiError> {
+    match count == 0 && !asked.has(since::ZERO_NODES) {
+        true => Err(ApiError::bad_field("node_count", "it must be at least 1 before version 1.10")),
+        false => Ok(()),
+    }
+}
+
+/// The workers that came with the cluster.
+pub(crate) fn default_workers(groups: &[NodeGroup]) -> Result<&NodeGroup, ApiError> {
+    let is_master = |group: &NodeGroup| group.role == cluster_core::GroupRole::Master;
+    let workers = groups.iter().find(|group| group.is_default && !is_master(group));
+    workers.ok_or_else(|| ApiError::broken("the cluster has no default workers"))
+}
+
+/// `DELETE /v1/clusters/{cluster}`: the conductor lets it go once nothing of it is left.
+async fn delete(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    app.change(&caller, &ident, |cluster, _| {
+        if cluster.desire == Desire::Gone {
+            return Ok(Change::of(cluster));
+        }
+        let events = vec![app.asked(&cluster, "DeleteAsked", "its end was asked for".to_owned())];
+        let cluster = Cluster { desire: Desire::Gone, asked_at: (app.clock)(), ..cluster };
+        Ok(Change { events, ..Change::of(cluster) })
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

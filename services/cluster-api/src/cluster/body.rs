@@ -1,0 +1,203 @@
+//! What clients write to ask for a cluster.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{
+    Blueprint, Cluster, ClusterUuid, Desire, GroupRole, KubernetesVersion, Labels, LabelsCompared,
+    NodeGroup, NodeGroupUuid, check_cluster, check_group,
+};
+use newtype_uuid::GenericUuid;
+use openstack_api::{ApiError, Caller, Microversion};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::lenient::{count, flag, labels, text};
+use crate::template;
+
+/// What clients write to ask for a cluster. What is null or missing is as the template says.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewCluster {
+    #[serde(default, deserialize_with = "text")]
+    name: Option<String>,
+    /// Id or name.
+    cluster_template_id: String,
+    #[serde(default, deserialize_with = "count")]
+    node_count: Option<u32>,
+    /// 1, 3 or 5.
+    #[serde(default, deserialize_with = "count")]
+    master_count: Option<u32>,
+    #[serde(default, deserialize_with = "text")]
+    keypair: Option<String>,
+    /// In minutes; 0 is for ever.
+    #[serde(default, deserialize_with = "count")]
+    create_timeout: Option<u32>,
+    /// Only null: etcd's members know each other from the beginning.
+    #[serde(default, deserialize_with = "text")]
+    discovery_url: Option<String>,
+    #[serde(default, deserialize_with = "labels")]
+    labels: Option<BTreeMap<String, String>>,
+    /// Whether labels are added to the template's, or stand in their place.
+    #[serde(default, deserialize_with = "flag")]
+    merge_labels: Option<bool>,
+    #[serde(default, deserialize_with = "text")]
+    flavor_id: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    master_flavor_id: Option<String>,
+    /// In GiB.
+    #[serde(default, deserialize_with = "count")]
+    docker_volume_size: Option<u32>,
+    #[serde(default, deserialize_with = "text")]
+    fixed_network: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    fixed_subnet: Option<String>,
+    #[serde(default, deserialize_with = "flag")]
+    floating_ip_enabled: Option<bool>,
+    #[serde(default, deserialize_with = "flag")]
+    master_lb_enabled: Option<bool>,
+}
+
+/// A cluster that may be asked for, with its node groups.
+pub(crate) struct Order {
+    pub(crate) cluster: Cluster,
+    pub(crate) groups: Vec<NodeGroup>,
+}
+
+/// How long a creation may take where the client does not say, as in Magnum.
+const CREATE_TIMEOUT: u32 = 60;
+
+impl NewCluster {
+    /// What is asked for, if it may be.
+    pub(crate) async fn into_order(
+        self,
+        app: &App,
+        caller: &Caller,
+        asked: Microversion,
+    ) -> Result<Order, Error> {
+        if self.discovery_url.is_some() {
+            let why = "it must be null: etcd's members know each other from the beginning";
+            return Err(ApiError::bad_field("discovery_url", why).into());
+        }
+        let found = app.template(caller, &self.cluster_template_id).await;
+        let template = found.map_err(|why| match ApiError::from(why) {
+            // Nothing is missing at this path: what the body says is wrong.
+            why if why.status == http::StatusCode::NOT_FOUND => {
+                ApiError::bad_field("cluster_template_id", why.message)
+            }
+            why => why,
+        })?;
+        let (masters, workers) = (self.master_count.unwrap_or(1), self.node_count.unwrap_or(1));
+        super::check_zero(workers, asked)?;
+
+        let now = (app.clock)();
+        let id = ClusterUuid::from_untyped_uuid((app.ids)());
+        let name = template::named("cluster", self.name.as_deref(), &id.to_string())?;
+        let create_timeout = self.create_timeout.unwrap_or(CREATE_TIMEOUT);
+        let base = template.blueprint.labels.clone();
+        let blueprint = self.blueprint(template.blueprint)?;
+        check_cluster(&blueprint, masters)?;
+        let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
+        let version = blueprint.labels.settings().kubernetes;
+        let cluster = Cluster {
+            id,
+            version: 1,
+            project: app.settings.project.clone(),
+            user: app.user(caller),
+            name,
+            template: template.id,
+            created_at: now,
+            updated_at: None,
+            kubernetes: version.unwrap_or(KubernetesVersion::DEFAULT),
+            blueprint,
+            labels_compared,
+            create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),
+            desire: Desire::Exist,
+            completed_at: None,
+            asked_at: now,
+            api_address: None,
+            machine_addresses: BTreeMap::new(),
+            conditions: Vec::new(),
+        };
+        let groups = vec![
+            group(app, &cluster, GroupRole::Master, masters)?,
+            group(app, &cluster, GroupRole::Worker("worker".to_owned()), workers)?,
+        ];
+        for group in &groups {
+            check_group(group)?;
+        }
+        Ok(Order { cluster, groups })
+    }
+
+    /// The template's blueprint, but for what the client says otherwise.
+    fn blueprint(self, base: Blueprint) -> Result<Blueprint, Error> {
+        let labels = match (self.labels, self.merge_labels) {
+            (None, _) => base.labels,
+            (Some(own), Some(true)) => base.labels.merged(&Labels::try_from(own)?)?,
+            (Some(own), Some(false) | None) => Labels::try_from(own)?,
+        };
+        let flavor = self.flavor_id.or(base.flavor);
+        Ok(Blueprint {
+            keypair: self.keypair.or(base.keypair),
+            master_flavor: self.master_flavor_id.or(base.master_flavor).or_else(|| flavor.clone()),
+            flavor,
+            docker_volume_size: self.docker_volume_size.or(base.docker_volume_size),
+            fixed_network: self.fixed_network.or(base.fixed_network),
+            fixed_subnet: self.fixed_subnet.or(base.fixed_subnet),
+            floating_ip_enabled: self.floating_ip_enabled.unwrap_or(base.floating_ip_enabled),
+            master_lb_enabled: self.master_lb_enabled.unwrap_or(base.master_lb_enabled),
+            labels,
+            ..base
+        })
+    }
+}
+
+/// Above what any group may have.
+const MOST_COUNTED: u32 = 100_000;
+
+/// A default node group.
+fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result<NodeGroup, Error> {
+    let blueprint = &cluster.blueprint;
+    let is_master = role == GroupRole::Master;
+    let (least, most) = match is_master {
+        true => (None, None),
+        false => blueprint.labels.settings().node_count_bounds,
+    };
+    let flavor = if is_master { &blueprint.master_flavor } else { &blueprint.flavor };
+    Ok(NodeGroup {
+        id: NodeGroupUuid::from_untyped_uuid((app.ids)()),
+        version: 1,
+        cluster: cluster.id,
+        name: format!("default-{}", role.as_str()).parse()?,
+        role,
+        is_default: true,
+        created_at: cluster.created_at,
+        updated_at: None,
+        flavor: flavor.clone(),
+        image: blueprint.image.clone(),
+        docker_volume_size: blueprint.docker_volume_size,
+        min_node_count: least.unwrap_or(u32::from(is_master)),
+        max_node_count: most,
+        // More than a group may have is refused by `check_group`; nobody counts them before.
+        machines: (0..machines.min(MOST_COUNTED)).collect(),
+        next_machine: machines,
+        labels: blueprint.labels.clone(),
+        labels_compared: LabelsCompared::default(),
+        node_labels: BTreeMap::new(),
+        node_taints: Vec::new(),
+    })
+}
+
+/// The `node_count` of `body`.
+pub(crate) fn read_count(body: Map<String, Value>) -> Result<u32, ApiError> {
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(deserialize_with = "count")]
+        node_count: Option<u32>,
+    }
+    let read = serde_json::from_value::<Body>(Value::Object(body));
+    let read = read.map_err(|why| ApiError::bad_field("node_count", why))?;
+    Ok(read.node_count.unwrap_or(1))
+}

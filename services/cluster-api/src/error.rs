@@ -1,0 +1,106 @@
+//! From what went wrong to a status, and the envelope clients read it in.
+
+use axum::response::{IntoResponse, Response};
+use cluster_conductor::KeysError;
+use cluster_core::{InvalidName, LabelsError, Refusal};
+use cluster_store::StoreError;
+use http::StatusCode;
+use openstack_api::{ApiError, RequestId};
+use serde_json::json;
+use tracing::error;
+
+/// Why a request was not answered as asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
+    #[error("name: {0}")]
+    Name(#[from] InvalidName),
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let status = match &error {
+            Error::Api(refusal) => return refusal.clone(),
+            Error::Store(why) => return store(why),
+            Error::Keys(why) => return keys(why),
+            Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
+            | Error::Labels(_)
+            | Error::Name(_) => StatusCode::BAD_REQUEST,
+            Error::Refused(Refusal::Going { .. }) => StatusCode::CONFLICT,
+        };
+        ApiError::new(status, error.to_string())
+    }
+}
+
+fn keys(why: &KeysError) -> ApiError {
+    match why {
+        KeysError::Store(why) => store(why),
+        KeysError::Sign(_) | KeysError::InUse => ApiError::bad_request(why.to_string()),
+        KeysError::Seal(_) | KeysError::Malformed(_) | KeysError::Make(_) => {
+            error!("the keys of a cluster failed: {}", chain(why));
+            ApiError::broken("the cluster's keys cannot be used; the service's log says why")
+        }
+    }
+}
+
+fn store(why: &StoreError) -> ApiError {
+    match why {
+        StoreError::Duplicate { field, value } => {
+            ApiError::conflict(format!("{field}: {value:?} is taken already"))
+        }
+        StoreError::Stale => {
+            ApiError::conflict("it is being changed by others at the same time; try again")
+        }
+        StoreError::InUse { .. } => ApiError::bad_request(why.to_string()),
+        StoreError::NoMarker(_) => ApiError::bad_request(format!("marker: {why}")),
+        StoreError::NoOwner { .. } => ApiError::bad_request(why.to_string()),
+        StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
+        StoreError::Corrupt { .. }
+        | StoreError::NewerSchema { .. }
+        | StoreError::BadUrl
+        | StoreError::CannotCreate { .. }
+        | StoreError::Unavailable { .. } => {
+            error!("the store failed: {}", chain(why));
+            ApiError::broken("the store failed; the service's log says why")
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut chain = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        chain = format!("{chain}: {cause}");
+        source = cause.source();
+    }
+    chain
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        ApiError::from(self).into_response()
+    }
+}
+
+/// Magnum's envelope: a list of one.
+pub(crate) fn envelope(refusal: &ApiError, request: RequestId) -> String {
+    let side = if refusal.status.is_server_error() { "server" } else { "client" };
+    let error = json!({
+        "request_id": request.to_string(),
+        "code": side,
+        "status": refusal.status.as_u16(),
+        "title": refusal.message,
+        "detail": refusal.message,
+        "links": [],
+    });
+    json!({"errors": [error]}).to_string()
+}

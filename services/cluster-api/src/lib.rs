@@ -1,0 +1,55 @@
+#![doc = include_str!("../README.md")]
+
+mod action;
+mod app;
+mod bedplate;
+mod certificate;
+mod cluster;
+mod error;
+mod lenient;
+mod microversion;
+mod node_group;
+mod openapi;
+mod quota;
+mod root;
+mod service;
+mod stats;
+mod template;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use openstack_api::{Manners, Routes};
+
+pub use app::{App, Settings};
+
+/// The largest body: labels and certificate requests are small.
+const BODY_LIMIT: usize = 256 << 10;
+
+/// Every route, in the order it is described. A further resource is one more line.
+fn routes() -> Routes<App> {
+    Routes::new("versions")
+        .merge(root::routes())
+        .merge(template::routes())
+        .merge(cluster::routes())
+        .merge(action::routes())
+        .merge(node_group::routes())
+        .merge(certificate::routes())
+        .merge(quota::routes())
+        .merge(stats::routes())
+        .merge(service::routes())
+        .merge(bedplate::routes())
+}
+
+/// The whole API.
+pub fn router(app: App) -> Router {
+    let manners = Manners {
+        dialect: microversion::dialect(),
+        envelope: error::envelope,
+        realm: "Container Infra API",
+        scheme: app.settings.scheme,
+        forwarded: app.settings.forwarded,
+    };
+    let (router, paths) = routes().split();
+    let router = router.merge(openapi::serve(paths));
+    openstack_api::apply(router.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(app), manners)
+}

@@ -1,0 +1,37 @@
+//! Which microversion brought what, by Magnum's "REST API Version History".
+
+use http::HeaderName;
+use openstack_api::{Dialect, Microversion};
+
+macro_rules! versions {
+    ($($name:ident $minor:literal $what:literal)*) => {
+        $(#[doc = $what] pub(crate) const $name: Microversion = Microversion::new($minor);)*
+    };
+}
+
+versions! {
+    MINIMUM 1 "The lowest."
+    STATS 4 "Counts of clusters and nodes."
+    ROTATE 5 "Rotation of a cluster's authority."
+    QUOTAS 6 "Quotas."
+    RESIZE 7 "The action `resize`."
+    UPGRADE 8 "The action `upgrade`."
+    NODE_GROUPS 9 "Node groups."
+    ZERO_NODES 10 "Clusters without workers."
+    CREDENTIALS 12 "Rotation of a cluster's credentials."
+    CLUSTER_ID 13 "`cluster_id` beside `stack_id`."
+    NODE_LABELS 14 "Labels and taints of a node group's nodes."
+    MAXIMUM 14 "The highest."
+}
+
+/// How the Container Infra API speaks of versions.
+pub(crate) fn dialect() -> Dialect {
+    Dialect {
+        header: HeaderName::from_static("openstack-api-version"),
+        prefix: "container-infra ",
+        minimum_header: HeaderName::from_static("openstack-api-minimum-version"),
+        maximum_header: HeaderName::from_static("openstack-api-maximum-version"),
+        minimum: MINIMUM,
+        maximum: MAXIMUM,
+    }
+}

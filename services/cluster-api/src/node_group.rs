@@ -1,0 +1,178 @@
+//! `/v1/clusters/{cluster}/nodegroups`.
+
+mod body;
+mod view;
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Cluster, NodeGroup, Refusal, check_group, check_stays};
+use cluster_store::Change;
+use http::StatusCode;
+use openstack_api::{
+    ApiError, Caller, Handle, Microversion, Operation, Origin, Paging, Query, Routes, Segment,
+    Strict, json,
+};
+use serde::Serialize;
+use utoipa::PartialSchema;
+
+use crate::app::{App, missing};
+use crate::error::Error;
+use crate::{microversion as since, openapi};
+use body::NewGroup;
+use view::{Brief, View};
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List a cluster's node groups", list).since(since::NODE_GROUPS),
+        Handle::post("Ask for a node group", create)
+            .since(since::NODE_GROUPS)
+            .reads(NewGroup::schema())
+            .answers(StatusCode::ACCEPTED),
+    ];
+    let one = [
+        Handle::get("Show a node group", show).since(since::NODE_GROUPS),
+        Handle::patch("Change a node group", patch)
+            .since(since::NODE_GROUPS)
+            .reads(openapi::patch_body())
+            .answers(StatusCode::ACCEPTED),
+        Handle::delete("Have a node group deleted", delete)
+            .since(since::NODE_GROUPS)
+            .answers(StatusCode::NO_CONTENT),
+    ];
+    Routes::new("nodegroups")
+        .at("/v1/clusters/{cluster}/nodegroups", all)
+        .at("/v1/clusters/{cluster}/nodegroups/{nodegroup}", one)
+}
+
+/// `POST /v1/clusters/{cluster}/nodegroups`.
+async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<NewGroup>,
+) -> Result<Response, Error> {
+    let id = (app.ids)();
+    let body = &body;
+    let cluster = app
+        .change(&caller, &ident, |cluster, groups| {
+            check_stays(&cluster)?;
+            let group = body.group(&cluster, id, (app.clock)(), asked)?;
+            if groups.iter().any(|other| other.name == group.name) {
+                let why = format!(
+                    "A node group with name {} already exists in the cluster {}.",
+                    group.name, cluster.name
+                );
+                return Err(ApiError::conflict(why).into());
+            }
+            let said = format!(
+                "node group {} with {} machines was asked for",
+                group.name,
+                group.node_count()
+            );
+            let events = vec![app.asked(&cluster, "NodeGroupAsked", said)];
+            let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+            Ok(Change { added: vec![group], events, ..Change::of(cluster) })
+        })
+        .await?;
+    let group = app.group(&cluster, &id.to_string()).await?;
+    let view =
+        View { group: &group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() };
+    Ok(json(StatusCode::ACCEPTED, &view))
+}
+
+/// `GET /v1/clusters/{cluster}/nodegroups?role=`. They are few: there is only one page.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        nodegroups: Vec<Brief<'a>>,
+    }
+    Paging::take(&mut query)?;
+    let role = query.take("role");
+    query.finish()?;
+    let cluster = app.cluster(&caller, &ident).await?;
+    let groups = app.store.groups_of(cluster.id).await?;
+    let wanted = groups
+        .iter()
+        .filter(|group| role.as_deref().is_none_or(|role| role == group.role.as_str()));
+    let views = wanted.map(|group| Brief {
+        view: View { group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() },
+    });
+    Ok(json(StatusCode::OK, &Body { nodegroups: views.collect() }))
+}
+
+/// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment((ident, group)): Segment<(String, String)>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    let group = app.group(&cluster, &group).await?;
+    let view =
+        View { group: &group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() };
+    Ok(json(StatusCode::OK, &view))
+}
+
+/// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: its bounds, as in Magnum.
+async fn patch(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment((ident, name)): Segment<(String, String)>,
+    Strict(patch): Strict<Vec<Operation>>,
+) -> Result<Response, Error> {
+    let cluster = app
+        .change(&caller, &ident, |cluster, groups| {
+            check_stays(&cluster)?;
+            let before = find(&groups, &name)?;
+            let after = body::patched(before, patch.clone())?;
+            check_group(&after)?;
+            let after = NodeGroup { updated_at: Some((app.clock)()), ..after };
+            Ok(Change { changed: vec![after], ..Change::of(cluster) })
+        })
+        .await?;
+    let group = app.group(&cluster, &name).await?;
+    let view =
+        View { group: &group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() };
+    Ok(json(StatusCode::ACCEPTED, &view))
+}
+
+/// `DELETE /v1/clusters/{cluster}/nodegroups/{nodegroup}`. Its machines are no longer in the cluster's shape: the
+/// conductor has them leave in order.
+async fn delete(
+    caller: Caller,
+    State(app): State<App>,
+    Segment((ident, name)): Segment<(String, String)>,
+) -> Result<StatusCode, Error> {
+    app.change(&caller, &ident, |cluster, groups| {
+        check_stays(&cluster)?;
+        let group = find(&groups, &name)?;
+        if group.is_default {
+            return Err(Refusal::DefaultGroup { name: group.name.to_string() }.into());
+        }
+        let said = format!("the end of node group {} was asked for", group.name);
+        let events = vec![app.asked(&cluster, "NodeGroupDeleteAsked", said)];
+        let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+        Ok(Change { removed: vec![group.clone()], events, ..Change::of(cluster) })
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn find<'g>(groups: &'g [NodeGroup], ident: &str) -> Result<&'g NodeGroup, ApiError> {
+    let is_it = |group: &&NodeGroup| group.name.as_str() == ident || group.id.to_string() == ident;
+    groups.iter().find(is_it).ok_or_else(|| missing("Nodegroup", ident))
+}

@@ -1,0 +1,183 @@
+//! `/v1/quotas`: how many clusters a project may have.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::QuotaUuid;
+use cluster_store::{Quota, Scope};
+use http::StatusCode;
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Handle, Paging, Query, Routes, Segment, Strict, Time, flag, json,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::{App, missing};
+use crate::error::Error;
+use crate::microversion as since;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List quotas", list).since(since::QUOTAS),
+        Handle::post("Set a quota", create)
+            .since(since::QUOTAS)
+            .reads(Body::schema())
+            .answers(StatusCode::CREATED),
+    ];
+    let one = [
+        Handle::get("Show a quota", show).since(since::QUOTAS),
+        Handle::patch("Change a quota", patch)
+            .since(since::QUOTAS)
+            .reads(Body::schema())
+            .answers(StatusCode::ACCEPTED),
+        Handle::delete("Delete a quota", delete)
+            .since(since::QUOTAS)
+            .answers(StatusCode::NO_CONTENT),
+    ];
+    Routes::new("quotas").at("/v1/quotas", all).at("/v1/quotas/{project}/{resource}", one)
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    project_id: Option<String>,
+    /// `Cluster`.
+    resource: Option<String>,
+    /// How many.
+    hard_limit: u32,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: Option<String>,
+    project_id: &'a str,
+    resource: &'a str,
+    hard_limit: i64,
+    created_at: Option<Time>,
+    updated_at: Option<Time>,
+}
+
+fn shown(quota: &Quota) -> Shown<'_> {
+    Shown {
+        id: Some(quota.id.to_string()),
+        project_id: &quota.project,
+        resource: &quota.resource,
+        hard_limit: quota.hard_limit,
+        created_at: Some(Time(quota.created_at)),
+        updated_at: Time::some(quota.updated_at),
+    }
+}
+
+fn check_resource(resource: &str) -> Result<(), ApiError> {
+    match resource {
+        "Cluster" => Ok(()),
+        _ => Err(ApiError::bad_field("resource", "it must be Cluster")),
+    }
+}
+
+fn check_project(project: &str) -> Result<(), ApiError> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match !project.is_empty() && project.len() <= 255 && project.chars().all(legal) {
+        true => Ok(()),
+        false => Err(ApiError::bad_field("project_id", "it must be the id of a project")),
+    }
+}
+
+async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>, Error> {
+    check_project(project)?;
+    check_resource(resource)?;
+    let scope = Scope::Project(project.to_owned());
+    Ok(app.store.list_quotas(&scope, Some(resource)).await?.pop())
+}
+
+/// `POST /v1/quotas`.
+async fn create(
+    _caller: Caller,
+    State(app): State<App>,
+    Strict(body): Strict<Body>,
+) -> Result<Response, Error> {
+    let project =
+        body.project_id.ok_or_else(|| ApiError::bad_field("project_id", "it is required"))?;
+    let resource = body.resource.unwrap_or_else(|| "Cluster".to_owned());
+    check_project(&project)?;
+    check_resource(&resource)?;
+    let quota = Quota {
+        id: QuotaUuid::from_untyped_uuid((app.ids)()),
+        project,
+        resource,
+        hard_limit: body.hard_limit.into(),
+        created_at: (app.clock)(),
+        updated_at: None,
+    };
+    app.store.insert_quota(&quota).await?;
+    Ok(json(StatusCode::CREATED, &shown(&quota)))
+}
+
+/// `GET /v1/quotas`.
+async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        quotas: Vec<Shown<'a>>,
+    }
+    Paging::take(&mut query)?;
+    let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
+    query.finish()?;
+    let scope = if all { Scope::All } else { app.scope(&caller) };
+    let found = app.store.list_quotas(&scope, None).await?;
+    Ok(json(StatusCode::OK, &Body { quotas: found.iter().map(shown).collect() }))
+}
+
+/// `GET /v1/quotas/{project}/{resource}`; what holds where nobody set one.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment((project, resource)): Segment<(String, String)>,
+) -> Result<Response, Error> {
+    let found = find(&app, &project, &resource).await?;
+    let body = match &found {
+        Some(quota) => shown(quota),
+        None => Shown {
+            id: None,
+            project_id: &project,
+            resource: &resource,
+            hard_limit: app.settings.clusters_per_project.into(),
+            created_at: None,
+            updated_at: None,
+        },
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// `PATCH /v1/quotas/{project}/{resource}`: an object, not a JSON patch.
+async fn patch(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment((project, resource)): Segment<(String, String)>,
+    Strict(body): Strict<Body>,
+) -> Result<Response, Error> {
+    let same = |field: &str, given: &Option<String>, path: &str| match given {
+        Some(given) if given != path => Err(ApiError::bad_field(field, "the path says otherwise")),
+        Some(_) | None => Ok(()),
+    };
+    same("project_id", &body.project_id, &project)?;
+    same("resource", &body.resource, &resource)?;
+    let found = find(&app, &project, &resource).await?;
+    let quota = found.ok_or_else(|| missing("Quota", &format!("{project}/{resource}")))?;
+    let quota =
+        Quota { hard_limit: body.hard_limit.into(), updated_at: Some((app.clock)()), ..quota };
+    app.store.update_quota(&quota).await?;
+    Ok(json(StatusCode::ACCEPTED, &shown(&quota)))
+}
+
+/// `DELETE /v1/quotas/{project}/{resource}`.
+async fn delete(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment((project, resource)): Segment<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let found = find(&app, &project, &resource).await?;
+    let quota = found.ok_or_else(|| missing("Quota", &format!("{project}/{resource}")))?;
+    app.store.delete_quota(&quota).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

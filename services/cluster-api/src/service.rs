@@ -1,0 +1,59 @@
+//! `/v1/mservices`: who looks after clusters.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_store::ServiceSeen;
+use http::StatusCode;
+use jiff::Timestamp;
+use openstack_api::{Caller, Handle, Routes, Time, json};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+
+/// A clusterd that has not been heard of for so many seconds is taken for dead.
+const SILENCE: i64 = 60;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("mservices").at("/v1/mservices", [Handle::get("List services", list)])
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: usize,
+    host: &'a str,
+    binary: &'static str,
+    state: &'static str,
+    disabled: bool,
+    disabled_reason: Option<()>,
+    report_count: i64,
+    created_at: Time,
+    updated_at: Time,
+}
+
+fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {
+    let alive = now.as_second() - seen.seen_at.as_second() <= SILENCE;
+    Shown {
+        id,
+        host: &seen.hostname,
+        binary: "clusterd",
+        state: if alive { "up" } else { "down" },
+        disabled: false,
+        disabled_reason: None,
+        report_count: seen.reports,
+        created_at: Time(seen.started_at),
+        updated_at: Time(seen.seen_at),
+    }
+}
+
+/// `GET /v1/mservices`.
+async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        mservices: Vec<Shown<'a>>,
+    }
+    let (known, now) = (app.store.list_services().await?, (app.clock)());
+    let shown = (1..).zip(&known).map(|(id, seen)| shown(id, seen, now));
+    Ok(json(StatusCode::OK, &Body { mservices: shown.collect() }))
+}

@@ -1,0 +1,37 @@
+//! `/v1/stats`: how many clusters and machines there are.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_store::Scope;
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Query, Routes, json};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion as since;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let count = Handle::get("Count clusters and their machines", count);
+    Routes::new("stats").at("/v1/stats", [count.since(since::STATS)])
+}
+
+/// `GET /v1/stats?project_id=`.
+async fn count(
+    caller: Caller,
+    State(app): State<App>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        clusters: u64,
+        nodes: u64,
+    }
+    let project = query.take("project_id").filter(|project| !project.is_empty());
+    query.take("type");
+    query.finish()?;
+    let scope = project.map_or_else(|| app.scope(&caller), Scope::Project);
+    let (clusters, nodes) = app.store.count_clusters(&scope).await?;
+    Ok(json(StatusCode::OK, &Body { clusters, nodes }))
+}

@@ -1,0 +1,153 @@
+//! `/v1/clustertemplates`: what clusters are made of.
+
+mod body;
+mod view;
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use cluster_core::{Page, Template, TemplateSort};
+use cluster_store::StoreError;
+use http::StatusCode;
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Direction, Handle, Operation, Origin, Paging, Query, Routes, Segment, Strict,
+    json, next_link,
+};
+use serde::Serialize;
+use utoipa::PartialSchema;
+
+use crate::app::{App, again};
+use crate::error::Error;
+use crate::openapi;
+pub(crate) use body::{Template as Body, named};
+use view::View;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List cluster templates", list),
+        Handle::post("Create a cluster template", create)
+            .reads(Body::schema())
+            .answers(StatusCode::CREATED),
+    ];
+    let one = [
+        Handle::get("Show a cluster template", show),
+        Handle::patch("Change a cluster template", patch).reads(openapi::patch_body()),
+        Handle::delete("Delete a cluster template", delete).answers(StatusCode::NO_CONTENT),
+    ];
+    Routes::new("clustertemplates")
+        .at("/v1/clustertemplates", all)
+        .at("/v1/clustertemplates/detail", [Handle::get("List cluster templates", list)])
+        .at("/v1/clustertemplates/{template}", one)
+}
+
+/// `POST /v1/clustertemplates`.
+async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    Strict(body): Strict<Body>,
+) -> Result<Response, Error> {
+    let template = body.into_new(&app, &caller)?;
+    app.store.insert_template(&template).await?;
+    Ok(json(StatusCode::CREATED, &View { template: &template, origin: &origin }))
+}
+
+/// `GET /v1/clustertemplates` and `/detail`, which are the same.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Page_<'a> {
+        clustertemplates: Vec<View<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut rest = query.clone();
+    let paging = Paging::take(&mut rest)?;
+    rest.finish()?;
+    let sort = match paging.sort_key.as_deref() {
+        None | Some("created_at") => TemplateSort::CreatedAt,
+        Some("id" | "uuid") => TemplateSort::Id,
+        Some("name") => TemplateSort::Name,
+        Some(_) => return Err(unsorted().into()),
+    };
+    let descending = paging.direction == Direction::Descending;
+    let page = Page { limit: paging.limit, marker: paging.marker, sort, descending };
+    let found = app.store.list_templates(&app.scope(&caller), &page).await?;
+    let last = found.last().filter(|_| found.len() == page.limit as usize);
+    let next = last.map(|last| {
+        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
+    });
+    let views = found.iter().map(|template| View { template, origin: &origin });
+    Ok(json(StatusCode::OK, &Page_ { clustertemplates: views.collect(), next }))
+}
+
+/// What a list can be sorted by.
+pub(crate) fn unsorted() -> ApiError {
+    ApiError::bad_field("sort_key", "it must be created_at, uuid or name")
+}
+
+/// `GET /v1/clustertemplates/{template}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let template = app.template(&caller, &ident).await?;
+    Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
+}
+
+/// `PATCH /v1/clustertemplates/{template}`. Clusters that were made of it stay as they are.
+async fn patch(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    Strict(patch): Strict<Vec<Operation>>,
+) -> Result<Response, Error> {
+    let template = again(|| async {
+        let before = own(&app, &caller, &ident).await?;
+        let mut after = body::patched(&before, patch.clone())?;
+        after.updated_at = Some((app.clock)());
+        Ok(app.store.update_template(&after).await?)
+    });
+    let template = template.await?;
+    Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
+}
+
+/// `DELETE /v1/clustertemplates/{template}`.
+async fn delete(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    again(|| async {
+        let template = own(&app, &caller, &ident).await?;
+        match app.store.delete_template(&template).await {
+            Err(StoreError::InUse { .. }) => Err(ApiError::bad_request(format!(
+                "ClusterTemplate {} is referenced by one or multiple clusters.",
+                template.id
+            ))
+            .into()),
+            done => Ok(done?),
+        }
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A template that the caller may change: one of its own project.
+async fn own(app: &App, caller: &Caller, ident: &str) -> Result<Template, Error> {
+    let template = app.template(caller, ident).await?;
+    if template.project != app.settings.project {
+        let message = "it belongs to another project, which alone may change it";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, message).into());
+    }
+    Ok(template)
+}

@@ -1,0 +1,165 @@
+//! The API on an empty store, called without a socket.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use cluster_api::{App, Settings};
+use cluster_conductor::{Conductor, SealingKeys, Settings as ConductorSettings};
+use cluster_store::Store;
+use http::{HeaderMap, Request, StatusCode};
+use jiff::Timestamp;
+use openstack_api::{Auth, Forwarded, Scheme};
+use serde_json::Value;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+/// The newest version.
+pub(crate) const NEWEST: &str = "container-infra 1.14";
+
+/// The API on an empty store.
+pub(crate) struct Api {
+    router: Router,
+    pub(crate) store: Store,
+}
+
+/// An answer, whole.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+fn noon() -> Timestamp {
+    "2026-01-02T03:04:05.000006Z".parse().unwrap()
+}
+
+impl Api {
+    pub(crate) async fn start() -> Api {
+        Api::with(Auth::None).await
+    }
+
+    pub(crate) async fn with(auth: Auth) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
+        let settings = ConductorSettings {
+            hostname: "host-1".to_owned(),
+            workers: 1,
+            look_every: Duration::from_secs(60),
+            clock: noon,
+        };
+        let conductor = Conductor::new(settings, store.clone(), keys);
+        let settings = Settings {
+            scheme: Scheme::Http,
+            forwarded: Forwarded::Ignored,
+            project: "default".to_owned(),
+            clusters_per_project: 20,
+        };
+        let app =
+            App { store: store.clone(), conductor, clock: noon, ids: next_id, auth, settings };
+        Api { router: cluster_api::router(app), store }
+    }
+
+    /// Sends a request whose body is JSON, where it has any.
+    pub(crate) async fn send(&self, method: &str, path: &str, version: &str, body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header("host", "api:9511");
+        if !version.is_empty() {
+            request = request.header("openstack-api-version", version);
+        }
+        if !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
+    }
+
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = answer.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answer { status: head.status, headers: head.headers, text }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, NEWEST, "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, NEWEST, body).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &str) -> Answer {
+        self.send("PATCH", path, NEWEST, body).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, NEWEST, "").await
+    }
+
+    /// Creates a template of this name, with `more` in its body; its id.
+    pub(crate) async fn template(&self, name: &str, more: &str) -> String {
+        let body = format!(
+            r#"{{"name": "{name}", "image_id": "fcos", "coe": "kubernetes", "external_network_id": "public",
+                 "flavor_id": "m1.large", "master_lb_enabled": true{more}}}"#
+        );
+        let made = self.post("/v1/clustertemplates", &body).await.has(201).json();
+        made["uuid"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks for a cluster of this name of the template `t`, with `more` in its body; its id.
+    pub(crate) async fn cluster(&self, name: &str, more: &str) -> String {
+        let body = format!(r#"{{"name": "{name}", "cluster_template_id": "t"{more}}}"#);
+        let asked = self.post("/v1/clusters", &body).await.has(202).json();
+        asked["uuid"].as_str().unwrap().to_owned()
+    }
+
+    /// A template `t` and a cluster `c` of it; the cluster's id.
+    pub(crate) async fn small(&self) -> String {
+        self.template("t", "").await;
+        self.cluster("c", "").await
+    }
+}
+
+/// Ids in the order they are asked for, different in each test process.
+fn next_id() -> Uuid {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Uuid::from_u128(0x7c9e_6679_7425_40de_944b_0000_0000_0000 + u128::from(number))
+}
+
+impl Answer {
+    /// Fails unless the status is this.
+    #[track_caller]
+    pub(crate) fn has(self, status: u16) -> Answer {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
+    }
+
+    /// Fails unless the body is this JSON.
+    #[track_caller]
+    pub(crate) fn is(&self, want: &str) {
+        let want: Value = serde_json::from_str(want).unwrap();
+        let got = self.json();
+        assert!(got == want, "got {got:#}\nwant {want:#}");
+    }
+
+    /// Fails unless this is a refusal, in Magnum's envelope, with these words.
+    #[track_caller]
+    pub(crate) fn refuses(self, status: u16, words: &str) {
+        let answer = self.has(status);
+        let error = &answer.json()["errors"][0];
+        assert_eq!(error["detail"], words);
+        assert_eq!(error["title"], words);
+        assert_eq!(error["status"], status);
+        assert_eq!(error["code"], if status < 500 { "client" } else { "server" });
+        let id = answer.headers["openstack-request-id"].to_str().unwrap();
+        assert_eq!(error["request_id"], id);
+    }
+}

@@ -1,0 +1,96 @@
+//! What Magnum does not have.
+
+use serde_json::json;
+
+use crate::api::Api;
+
+#[tokio::test]
+async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    let body = r#"{"name": "c", "cluster_template_id": "t", "master_count": 3, "node_count": 5}"#;
+    let plan = api.post("/bedplate/v1/plan", body).await.has(200).json();
+    assert_eq!(plan["first"][0], "create network");
+    let need = &plan["need"];
+    assert_eq!(need["instances"], 8);
+    // A port of each machine, the router's and the load balancer's.
+    assert_eq!(
+        (&need["ports"], &need["floating_ips"], &need["load_balancers"]),
+        (&json!(10), &json!(9), &json!(1))
+    );
+    assert_eq!(plan["fits"], json!(null));
+    api.get("/v1/clusters").await.is(r#"{"clusters": []}"#);
+    api.post("/bedplate/v1/plan", r#"{"cluster_template_id": "t", "master_count": 2}"#)
+        .await
+        .has(400);
+}
+
+#[tokio::test]
+async fn a_cluster_tells_its_plan_events_machines_and_ledger() {
+    let api = Api::start().await;
+    api.small().await;
+    let plan = api.get("/bedplate/v1/clusters/c/plan").await.has(200).json();
+    let objects: Vec<&str> = plan["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["object"].as_str().unwrap())
+        .collect();
+    assert!(objects.contains(&"server/default-worker-0") && objects.contains(&"load-balancer/api"));
+    let events = api.get("/bedplate/v1/clusters/c/events").await.has(200).json();
+    let first = &events["events"][0];
+    assert_eq!(
+        (&first["reason"], &first["message"]),
+        (&json!("CreateAsked"), &json!("a cluster of 2 machines was asked for"))
+    );
+    let after = first["id"].as_str().unwrap();
+    api.get(&format!("/bedplate/v1/clusters/c/events?marker={after}"))
+        .await
+        .is(r#"{"events": []}"#);
+    api.get("/bedplate/v1/clusters/c/ledger").await.has(200).is(r#"{"ledger": []}"#);
+    api.get("/bedplate/v1/clusters/c/machines").await.has(200).is(
+        r#"{"machines": [
+            {"name": "default-master-0", "nodegroup": "default-master", "role": "master", "server_id": null, "address": null},
+            {"name": "default-worker-0", "nodegroup": "default-worker", "role": "worker", "server_id": null, "address": null}
+        ]}"#,
+    );
+}
+
+#[tokio::test]
+async fn there_is_no_kubeconfig_before_there_is_an_api() {
+    let api = Api::start().await;
+    api.small().await;
+    api.get("/bedplate/v1/clusters/c/kubeconfig").await.refuses(
+        409,
+        "the cluster has no API yet; GET /bedplate/v1/clusters/ID says what it waits for",
+    );
+}
+
+#[tokio::test]
+async fn a_kubeconfig_leads_to_the_clusters_api() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    let ident = cluster_core::Ident::Id(id.parse().unwrap());
+    let mut cluster =
+        api.store.find_clusters(&ident, &cluster_store::Scope::All).await.unwrap().remove(0);
+    cluster.api_address = Some("https://192.0.2.7:6443".to_owned());
+    api.store.change_cluster(&cluster_store::Change::of(cluster)).await.unwrap();
+    let config = api.get("/bedplate/v1/clusters/c/kubeconfig").await.has(200);
+    assert_eq!(config.headers["content-type"], "application/yaml");
+    assert_eq!(config.json()["clusters"][0]["cluster"]["server"], "https://192.0.2.7:6443");
+    let events = api.get("/bedplate/v1/clusters/c/events").await.text;
+    assert!(
+        events.contains("an administrator's kubeconfig was given to anonymous")
+            && !events.contains("PRIVATE")
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_explains_itself() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    api.get("/bedplate/v1/clusters/c").await.has(200).is(&format!(
+        r#"{{"uuid": "{id}", "name": "c", "status": "CREATE_IN_PROGRESS", "status_reason": null,
+             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "conditions": []}}"#
+    ));
+}

@@ -1,0 +1,77 @@
+//! A cluster's authority, and what it signs.
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+use serde_json::json;
+
+use crate::api::Api;
+
+/// A request as `openstack coe cluster config` makes it, but for the kind of key.
+fn request(name: &str, organization: Option<&str>) -> String {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    if let Some(organization) = organization {
+        parameters.distinguished_name.push(DnType::OrganizationName, organization);
+    }
+    let key = KeyPair::generate().unwrap();
+    parameters.serialize_request(&key).unwrap().pem().unwrap()
+}
+
+#[tokio::test]
+async fn a_request_is_signed_by_the_authority_that_is_shown() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    let shown = api.get(&format!("/v1/certificates/{id}")).await.has(200).json();
+    let pem = shown["pem"].as_str().unwrap();
+    assert!(pem.starts_with("-----BEGIN CERTIFICATE-----"));
+    assert_eq!((&shown["cluster_uuid"], &shown["csr"]), (&json!(id), &json!(null)));
+    assert_eq!(api.get("/v1/certificates/c").await.json()["pem"], pem, "it is made once");
+
+    let csr = request("admin", Some("system:masters"));
+    let body = json!({"cluster_uuid": id, "csr": csr}).to_string();
+    let signed = api.post("/v1/certificates", &body).await.has(201).json();
+    assert_eq!(signed["csr"], csr);
+    assert!(signed["pem"].as_str().unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+    assert_ne!(signed["pem"], pem);
+    let events = api.get("/bedplate/v1/clusters/c/events").await.json();
+    let last = events["events"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["message"], "a certificate was signed for anonymous");
+}
+
+#[tokio::test]
+async fn what_must_not_be_signed_is_refused() {
+    let api = Api::start().await;
+    api.small().await;
+    let sign = async |csr: &str| {
+        let body = json!({"cluster_uuid": "c", "csr": csr}).to_string();
+        api.post("/v1/certificates", &body).await
+    };
+    sign("no request")
+        .await
+        .refuses(400, "csr: no certificate request in PEM that its own key signed");
+    sign(&request("system:kube-scheduler", None)).await.refuses(
+        400,
+        "csr: the request's subject: names that begin with `system:` are Kubernetes' own",
+    );
+}
+
+#[tokio::test]
+async fn an_authority_is_made_anew_while_no_machine_has_it() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    let before = api.get("/v1/certificates/c").await.json()["pem"].clone();
+    api.patch("/v1/certificates/c", "").await.has(202).is(&format!(r#"{{"uuid": "{id}"}}"#));
+    assert_ne!(api.get("/v1/certificates/c").await.json()["pem"], before);
+    api.send("PATCH", "/v1/certificates/c", "container-infra 1.4", "").await.has(404);
+    api.patch("/v1/credentials/c", "")
+        .await
+        .refuses(400, "the rotation of credentials is not implemented yet");
+}
+
+#[tokio::test]
+async fn nothing_secret_is_stored_in_the_clear() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    api.get("/v1/certificates/c").await.has(200);
+    let sealed = api.store.find_secret(id.parse().unwrap(), "pki").await.unwrap().unwrap();
+    assert!(sealed.starts_with("v1:") && !sealed.contains("BEGIN"), "{sealed}");
+}

@@ -1,0 +1,155 @@
+//! Clusters: asked for, shown, changed, deleted.
+
+use crate::api::Api;
+
+#[tokio::test]
+async fn a_cluster_is_asked_for_and_shown_as_magnum_does() {
+    let api = Api::start().await;
+    let template = api.template("t", r#", "labels": {"kube_tag": "v1.32.1"}"#).await;
+    // All that `openstack coe cluster create` sends.
+    let body = r#"{
+        "name": "c", "cluster_template_id": "t", "node_count": 2, "master_count": 3, "keypair": null,
+        "create_timeout": 60, "discovery_url": null, "labels": {"dns_zone": "k8s.example"}, "merge_labels": true
+    }"#;
+    let asked = api.post("/v1/clusters", body).await.has(202);
+    let id = asked.json()["uuid"].as_str().unwrap().to_owned();
+    asked.is(&format!(r#"{{"uuid": "{id}"}}"#));
+    assert_eq!(asked.headers["location"], format!("http://api:9511/v1/clusters/{id}"));
+
+    let brief = format!(
+        r#""uuid": "{id}", "name": "c", "cluster_template_id": "{template}", "keypair": null,
+           "docker_volume_size": null, "labels": {{"kube_tag": "v1.32.1", "dns_zone": "k8s.example"}},
+           "node_count": 2, "master_count": 3, "flavor_id": "m1.large", "master_flavor_id": "m1.large",
+           "create_timeout": 60, "status": "CREATE_IN_PROGRESS", "health_status": "UNKNOWN", "stack_id": null,
+           "cluster_id": "{id}",
+           "links": [
+               {{"href": "http://api:9511/v1/clusters/{id}", "rel": "self"}},
+               {{"href": "http://api:9511/clusters/{id}", "rel": "bookmark"}}
+           ]"#
+    );
+    let want = format!(
+        r#"{{{brief},
+            "status_reason": null, "health_status_reason": {{}}, "api_address": null, "coe_version": "v1.32.1",
+            "container_version": null, "discovery_url": null, "node_addresses": [], "master_addresses": [],
+            "faults": {{}}, "labels_overridden": {{}}, "labels_added": {{"dns_zone": "k8s.example"}},
+            "labels_skipped": {{}}, "fixed_network": null, "fixed_subnet": null, "floating_ip_enabled": true,
+            "master_lb_enabled": true, "project_id": "default", "user_id": "anonymous",
+            "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null
+        }}"#
+    );
+    api.get(&format!("/v1/clusters/{id}")).await.has(200).is(&want);
+    api.get("/v1/clusters/c").await.has(200).is(&want);
+    api.get("/v1/clusters").await.has(200).is(&format!(r#"{{"clusters": [{{{brief}}}]}}"#));
+    api.get("/v1/clusters/detail").await.has(200).is(&format!(r#"{{"clusters": [{want}]}}"#));
+    let old = api.send("GET", "/v1/clusters/c", "container-infra 1.12", "").await.json();
+    assert!(old.get("cluster_id").is_none() && old.get("stack_id").is_some());
+}
+
+#[tokio::test]
+async fn what_a_client_leaves_out_is_as_the_template_says() {
+    let api = Api::start().await;
+    api.template(
+        "t",
+        r#", "keypair_id": "k", "labels": {"kube_tag": "v1.32.1", "boot_volume_size": 20}"#,
+    )
+    .await;
+    api.cluster("c", r#", "labels": {"kube_tag": "v1.33.0"}, "flavor_id": "m1.small""#).await;
+    let shown = api.get("/v1/clusters/c").await.json();
+    assert_eq!((&shown["keypair"], &shown["node_count"]), (&"k".into(), &1.into()));
+    assert_eq!(
+        (&shown["flavor_id"], &shown["coe_version"]),
+        (&"m1.small".into(), &"v1.33.0".into())
+    );
+    assert_eq!(shown["labels"], serde_json::json!({"kube_tag": "v1.33.0"}));
+    assert_eq!(shown["labels_overridden"], serde_json::json!({"kube_tag": "v1.32.1"}));
+    assert_eq!(shown["labels_skipped"], serde_json::json!({"boot_volume_size": "20"}));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_named() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    let check = async |more: &str, words: &str| {
+        let body = format!(r#"{{"name": "c", "cluster_template_id": "t"{more}}}"#);
+        api.post("/v1/clusters", &body).await.refuses(400, words);
+    };
+    check(
+        r#", "master_count": 2"#,
+        "master_count: it must be 1, 3 or 5, for etcd needs a majority",
+    )
+    .await;
+    check(
+        r#", "master_count": 3, "master_lb_enabled": false"#,
+        "master_count: more than one needs master_lb_enabled, or the label dns_zone for a name with all their addresses",
+    )
+    .await;
+    check(
+        r#", "fixed_network": "n""#,
+        "fixed_subnet: fixed_network and fixed_subnet are given together or not at all",
+    )
+    .await;
+    check(r#", "node_count": 1001"#, "node_count: it must be at most 1000").await;
+    check(
+        r#", "discovery_url": "http://x""#,
+        "discovery_url: it must be null: etcd's members know each other from the beginning",
+    )
+    .await;
+    check(
+        r#", "labels": {"kube_tag": "v1.5.0"}"#,
+        "labels/kube_tag: v1.5.0 is not supported: v1.20 to v1.34 are",
+    )
+    .await;
+    api.post("/v1/clusters", r#"{"cluster_template_id": "nowhere"}"#)
+        .await
+        .refuses(400, "cluster_template_id: ClusterTemplate nowhere could not be found.");
+    api.send("POST", "/v1/clusters", "", r#"{"cluster_template_id": "t", "node_count": 0}"#)
+        .await
+        .refuses(400, "node_count: it must be at least 1 before version 1.10");
+    api.cluster("c", r#", "node_count": 0"#).await;
+    api.post("/v1/clusters", r#"{"name": "c", "cluster_template_id": "t"}"#)
+        .await
+        .refuses(409, "name: \"c\" is taken already");
+}
+
+#[tokio::test]
+async fn a_quota_is_kept() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    api.post("/v1/quotas", r#"{"project_id": "default", "resource": "Cluster", "hard_limit": 1}"#)
+        .await
+        .has(201);
+    api.cluster("c", "").await;
+    api.post("/v1/clusters", r#"{"name": "d", "cluster_template_id": "t"}"#)
+        .await
+        .refuses(403, "Resource limit for this Cluster has been exceeded: the project may have 1");
+}
+
+#[tokio::test]
+async fn only_the_count_of_nodes_is_changed_by_a_patch() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    let asked = api
+        .patch("/v1/clusters/c", r#"[{"op": "replace", "path": "/node_count", "value": 3}]"#)
+        .await;
+    asked.has(202).is(&format!(r#"{{"uuid": "{id}"}}"#));
+    assert_eq!(api.get("/v1/clusters/c").await.json()["node_count"], 3);
+    api.patch("/v1/clusters/c", r#"[{"op": "remove", "path": "/node_count"}]"#).await.has(202);
+    assert_eq!(api.get("/v1/clusters/c").await.json()["node_count"], 1);
+    api.patch("/v1/clusters/c", r#"[{"op": "replace", "path": "/name", "value": "d"}]"#).await.refuses(
+        400,
+        "/name: it cannot be changed; /node_count can, and node groups have routes of their own",
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_to_go_takes_no_more_changes() {
+    let api = Api::start().await;
+    api.small().await;
+    api.delete("/v1/clusters/c").await.has(204);
+    assert_eq!(api.get("/v1/clusters/c").await.json()["status"], "DELETE_IN_PROGRESS");
+    api.delete("/v1/clusters/c").await.has(204);
+    api.patch("/v1/clusters/c", r#"[{"op": "replace", "path": "/node_count", "value": 3}]"#)
+        .await
+        .refuses(409, "cluster c is being deleted");
+    api.delete("/v1/clusters/nobody").await.refuses(404, "Cluster nobody could not be found.");
+}

@@ -1,0 +1,16 @@
+//! The API by its bytes: requests as clients send them, answers compared with literal JSON.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod actions;
+mod api;
+mod auth;
+mod bedplate;
+mod certificates;
+mod clusters;
+mod hostile;
+mod lists;
+mod node_groups;
+mod openapi;
+mod quotas;
+mod templates;
+mod versions;

@@ -1,0 +1,123 @@
+//! Node groups.
+
+use crate::api::Api;
+
+#[tokio::test]
+async fn the_default_groups_come_with_the_cluster() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    api.cluster("c", r#", "node_count": 2, "master_count": 3"#).await;
+    // The client sends the slash.
+    let listed = api.get("/v1/clusters/c/nodegroups/").await.has(200).json();
+    let groups = listed["nodegroups"].as_array().unwrap();
+    let (master, worker) =
+        (groups[0]["uuid"].as_str().unwrap(), groups[1]["uuid"].as_str().unwrap());
+    let group = |id: &str, name: &str, count: u32, role: &str| {
+        format!(
+            r#"{{"uuid": "{id}", "name": "{name}", "flavor_id": "m1.large", "image_id": "fcos", "node_count": {count},
+                 "role": "{role}", "is_default": true, "status": "CREATE_IN_PROGRESS", "stack_id": null}}"#
+        )
+    };
+    let want = [
+        group(master, "default-master", 3, "master"),
+        group(worker, "default-worker", 2, "worker"),
+    ];
+    api.get("/v1/clusters/c/nodegroups")
+        .await
+        .is(&format!(r#"{{"nodegroups": [{}]}}"#, want.join(",")));
+    let masters = api.get("/v1/clusters/c/nodegroups?role=master").await.json();
+    assert_eq!(masters["nodegroups"].as_array().unwrap().len(), 1);
+    api.delete("/v1/clusters/c/nodegroups/default-worker")
+        .await
+        .refuses(400, "node group default-worker came with its cluster and goes with it");
+}
+
+#[tokio::test]
+async fn a_group_is_asked_for_changed_and_deleted() {
+    let api = Api::start().await;
+    let cluster = api.small().await;
+    // As `openstack coe nodegroup create` sends it.
+    let body = r#"{
+        "name": "gpu", "node_count": 2, "min_node_count": 1, "max_node_count": null, "role": "worker",
+        "flavor_id": "g1.large", "labels": {"availability_zone": "az-2"}, "merge_labels": true,
+        "node_labels": {"example.com/gpu": "a100"}, "node_taints": [{"key": "gpu", "value": "", "effect": "NoSchedule"}]
+    }"#;
+    let asked = api.post("/v1/clusters/c/nodegroups/", body).await.has(202);
+    let id = asked.json()["uuid"].as_str().unwrap().to_owned();
+    let want = format!(
+        r#"{{
+            "uuid": "{id}", "name": "gpu", "flavor_id": "g1.large", "image_id": "fcos", "node_count": 2,
+            "role": "worker", "is_default": false, "status": "CREATE_IN_PROGRESS", "stack_id": null,
+            "cluster_id": "{cluster}", "project_id": "default", "docker_volume_size": null, "min_node_count": 1,
+            "max_node_count": null, "labels": {{"availability_zone": "az-2"}}, "labels_overridden": {{}},
+            "labels_added": {{"availability_zone": "az-2"}}, "labels_skipped": {{}}, "status_reason": null,
+            "version": "v1.34.1", "node_addresses": [], "node_labels": {{"example.com/gpu": "a100"}},
+            "node_taints": [{{"key": "gpu", "value": "", "effect": "NoSchedule"}}],
+            "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null,
+            "links": [
+                {{"href": "http://api:9511/v1/clusters/{cluster}/nodegroups/{id}", "rel": "self"}},
+                {{"href": "http://api:9511/clusters/{cluster}/nodegroups/{id}", "rel": "bookmark"}}
+            ]
+        }}"#
+    );
+    asked.is(&want);
+    api.get("/v1/clusters/c/nodegroups/gpu").await.has(200).is(&want);
+    assert_eq!(api.get("/v1/clusters/c").await.json()["node_count"], 3);
+
+    let patch = r#"[{"op": "replace", "path": "/max_node_count", "value": 4}]"#;
+    let changed = api.patch("/v1/clusters/c/nodegroups/gpu", patch).await.has(202).json();
+    assert_eq!(changed["max_node_count"], 4);
+    api.post("/v1/clusters/c/actions/resize", r#"{"node_count": 5, "nodegroup": "gpu"}"#)
+        .await
+        .refuses(400, "node_count: it is more than max_node_count, 4");
+    api.delete("/v1/clusters/c/nodegroups/gpu").await.has(204);
+    api.get("/v1/clusters/c/nodegroups/gpu")
+        .await
+        .refuses(404, "Nodegroup gpu could not be found.");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_named() {
+    let api = Api::start().await;
+    api.small().await;
+    let check = async |more: &str, status: u16, words: &str| {
+        let body = format!(r#"{{"name": "g"{more}}}"#);
+        api.post("/v1/clusters/c/nodegroups", &body).await.refuses(status, words);
+    };
+    check(
+        r#", "role": "master""#,
+        400,
+        "role: a cluster has one control plane, which came with it",
+    )
+    .await;
+    check(
+        r#", "node_count": 3, "max_node_count": 2"#,
+        400,
+        "node_count: it is more than max_node_count, 2",
+    )
+    .await;
+    check(
+        r#", "node_taints": [{"key": "a", "effect": "Sometimes"}]"#,
+        400,
+        "node_taints: effect must be NoSchedule, PreferNoSchedule or NoExecute",
+    )
+    .await;
+    check(
+        r#", "node_labels": {"a b": "c"}"#,
+        400,
+        "node_labels: \"a b\" is not a label of Kubernetes",
+    )
+    .await;
+    api.post("/v1/clusters/c/nodegroups", r#"{"name": "default-worker"}"#)
+        .await
+        .refuses(409, "A node group with name default-worker already exists in the cluster c.");
+    api.patch(
+        "/v1/clusters/c/nodegroups/default-worker",
+        r#"[{"op": "replace", "path": "/name", "value": "x"}]"#,
+    )
+    .await
+    .refuses(400, "/name: it must be a whole number that is not negative");
+    api.patch("/v1/clusters/c/nodegroups/default-worker", r#"[{"op": "remove", "path": "/name"}]"#)
+        .await
+        .refuses(400, "/name: it cannot be changed; /min_node_count and /max_node_count can");
+}

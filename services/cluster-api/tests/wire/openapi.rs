@@ -1,0 +1,39 @@
+//! The description agrees with the routes.
+
+use crate::api::{Api, NEWEST};
+
+#[tokio::test]
+async fn every_described_route_answers() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.has(200).json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut routes = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let described = item.as_object().unwrap();
+        let called = path.replace(['{', '}'], "");
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let answer = api.send(&method.to_uppercase(), &called, NEWEST, "").await;
+            let unknown = answer.text.contains("there is no such path");
+            let refused = answer.status == 405;
+            assert_eq!(
+                described.contains_key(method),
+                !unknown && !refused,
+                "{method} {path}: {} {}",
+                answer.status,
+                answer.text
+            );
+            routes += usize::from(described.contains_key(method));
+        }
+    }
+    assert!(routes > 30, "only {routes} routes are described");
+}
+
+#[tokio::test]
+async fn what_a_body_holds_is_described() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.json();
+    let schema = &document["paths"]["/v1/clusters"]["post"]["requestBody"]["content"]["application/json"]
+        ["schema"];
+    assert_eq!(schema["required"], serde_json::json!(["cluster_template_id"]));
+    assert!(schema["properties"]["master_count"].is_object());
+}

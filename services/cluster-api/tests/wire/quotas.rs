@@ -1,0 +1,66 @@
+//! Quotas, stats and services.
+
+use crate::api::Api;
+
+#[tokio::test]
+async fn a_quota_is_set_shown_changed_and_deleted() {
+    let api = Api::start().await;
+    let made = api
+        .post("/v1/quotas", r#"{"project_id": "p", "resource": "Cluster", "hard_limit": 5}"#)
+        .await
+        .has(201);
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    let quota = |limit: u32, updated: &str| {
+        format!(
+            r#"{{"id": "{id}", "project_id": "p", "resource": "Cluster", "hard_limit": {limit},
+                 "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": {updated}}}"#
+        )
+    };
+    made.is(&quota(5, "null"));
+    api.get("/v1/quotas/p/Cluster").await.has(200).is(&quota(5, "null"));
+    // An object, not a JSON patch.
+    let changed = api.patch(
+        "/v1/quotas/p/Cluster",
+        r#"{"project_id": "p", "resource": "Cluster", "hard_limit": 6}"#,
+    );
+    let changed = changed.await.has(202);
+    changed.is(&quota(6, "\"2026-01-02T03:04:05.000006+00:00\""));
+    api.get("/v1/quotas").await.is(r#"{"quotas": []}"#);
+    let all = api.get("/v1/quotas?all_tenants=True").await.json();
+    assert_eq!(all["quotas"].as_array().unwrap().len(), 1);
+    api.delete("/v1/quotas/p/Cluster").await.has(204);
+    api.delete("/v1/quotas/p/Cluster").await.refuses(404, "Quota p/Cluster could not be found.");
+    api.get("/v1/quotas/p/Cluster").await.is(
+        r#"{"id": null, "project_id": "p", "resource": "Cluster", "hard_limit": 20, "created_at": null, "updated_at": null}"#,
+    );
+    api.get("/v1/quotas/p/Server").await.refuses(400, "resource: it must be Cluster");
+    api.send("GET", "/v1/quotas", "container-infra 1.5", "").await.has(404);
+}
+
+#[tokio::test]
+async fn clusters_and_machines_are_counted() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    api.cluster("c", r#", "node_count": 4"#).await;
+    api.get("/v1/stats").await.has(200).is(r#"{"clusters": 1, "nodes": 5}"#);
+    api.get("/v1/stats?project_id=default").await.is(r#"{"clusters": 1, "nodes": 5}"#);
+    api.get("/v1/stats?project_id=other").await.is(r#"{"clusters": 0, "nodes": 0}"#);
+}
+
+#[tokio::test]
+async fn services_are_listed_with_whether_they_live() {
+    let api = Api::start().await;
+    api.store.touch_service("host-1", "2026-01-02T03:04:00Z".parse().unwrap()).await.unwrap();
+    api.store.touch_service("host-2", "2026-01-02T03:00:00Z".parse().unwrap()).await.unwrap();
+    let service = |id: u32, host: &str, state: &str, at: &str| {
+        format!(
+            r#"{{"id": {id}, "host": "{host}", "binary": "clusterd", "state": "{state}", "disabled": false,
+                 "disabled_reason": null, "report_count": 1, "created_at": "{at}", "updated_at": "{at}"}}"#
+        )
+    };
+    let want = [
+        service(1, "host-1", "up", "2026-01-02T03:04:00.000000+00:00"),
+        service(2, "host-2", "down", "2026-01-02T03:00:00.000000+00:00"),
+    ];
+    api.get("/v1/mservices").await.is(&format!(r#"{{"mservices": [{}]}}"#, want.join(",")));
+}

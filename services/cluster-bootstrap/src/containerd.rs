@@ -1,0 +1,34 @@
+//! containerd's configuration.
+
+use crate::Cluster;
+use crate::settings::CgroupDriver;
+
+/// `/etc/containerd/config.toml`, in the version that containerd 1.7 and 2 read. It repeats what `containerd config default` says where
+/// that names a registry or a control group's owner, and leaves the rest.
+pub(crate) fn config(cluster: &Cluster) -> String {
+    let systemd = match cluster.cgroups {
+        CgroupDriver::Systemd => true,
+        CgroupDriver::Cgroupfs => false,
+    };
+    let repository = &cluster.source.images.repository;
+    let pause = cluster.version.traits().pause;
+    format!(
+        r#"version = 2
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{repository}/pause:{pause}"
+  # No lower than containerd's own: the same where that is -999, and the way to run where it may not be lowered.
+  restrict_oom_score_adj = true
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "/opt/cni/bin"
+  conf_dir = "/etc/cni/net.d"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  SystemdCgroup = {systemd}
+"#
+    )
+}

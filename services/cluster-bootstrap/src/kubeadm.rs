@@ -1,0 +1,197 @@
+//! kubeadm's configuration files, in the version that its release reads.
+//!
+//! They are written as JSON, which is YAML: no text is ever mistaken for a number or a truth.
+
+use serde_json::{Map, Value, json};
+
+use crate::settings::{CgroupDriver, ClusterDns};
+use crate::version::KubeadmApi;
+use crate::{Cluster, Machine, Worker};
+
+/// Where containerd listens.
+const RUNTIME: &str = "unix:///run/containerd/containerd.sock";
+
+/// What `kubeadm init phase` reads on a control-plane machine, and `upload-config` leaves for upgrades and workers.
+pub(crate) fn init(cluster: &Cluster, machine: &Machine) -> String {
+    let documents = [
+        init_configuration(cluster, machine),
+        cluster_configuration(cluster, &[]),
+        kubelet_configuration(cluster),
+        kube_proxy_configuration(cluster),
+    ];
+    joined(&documents)
+}
+
+/// The same for `init phase etcd` alone: with all of etcd's first members. In the uploaded configuration they would be wrong as soon as a
+/// member is replaced.
+pub(crate) fn init_etcd(cluster: &Cluster, machine: &Machine) -> String {
+    let members = [
+        ("initial-cluster", cluster.etcd_members()),
+        ("initial-cluster-state", "new".to_owned()),
+        ("initial-cluster-token", cluster.name.to_string()),
+    ];
+    joined(&[init_configuration(cluster, machine), cluster_configuration(cluster, &members)])
+}
+
+/// What `kubeadm join` reads on a worker.
+pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
+    let labels: Vec<String> =
+        worker.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let mut registration = registration(cluster, &worker.machine, &labels.join(","));
+    let taint =
+        |it: &crate::Taint| json!({"key": it.key, "value": it.value, "effect": it.effect.as_str()});
+    registration["taints"] = worker.taints.iter().map(taint).collect();
+    joined(&[join_configuration(cluster, registration)])
+}
+
+/// The same for a machine that becomes one more of the control plane.
+pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String {
+    let mut join = join_configuration(cluster, registration(cluster, machine, ""));
+    join["controlPlane"] = json!({"localAPIEndpoint": local_endpoint(machine)});
+    joined(&[join])
+}
+
+fn join_configuration(cluster: &Cluster, registration: Value) -> Value {
+    json!({
+        "apiVersion": api(cluster).as_str(),
+        "kind": "JoinConfiguration",
+        "discovery": {"bootstrapToken": {
+            "apiServerEndpoint": cluster.endpoint.authority(),
+            "token": cluster.token.expose(),
+            "caCertHashes": [format!("sha256:{}", cluster.pki.cluster.public_key_sha256)],
+        }},
+        "nodeRegistration": registration,
+    })
+}
+
+fn local_endpoint(machine: &Machine) -> Value {
+    json!({"advertiseAddress": machine.address, "bindPort": 6443})
+}
+
+fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
+    json!({
+        "apiVersion": api(cluster).as_str(),
+        "kind": "InitConfiguration",
+        "bootstrapTokens": [{
+            "token": cluster.token.expose(),
+            "ttl": format!("{}h0m0s", cluster.token_hours),
+            "usages": ["signing", "authentication"],
+            "groups": ["system:bootstrappers:kubeadm:default-node-token"],
+        }],
+        "localAPIEndpoint": local_endpoint(machine),
+        "nodeRegistration": registration(cluster, machine, ""),
+    })
+}
+
+fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
+    let overrides = &cluster.overrides;
+    let api_server =
+        overrides.api_server.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let mut manager: Vec<(&str, String)> = overrides
+        .controller_manager
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
+    if cluster.external_cloud_provider {
+        manager.push(("cloud-provider", "external".to_owned()));
+    }
+    let mut local = json!({"dataDir": "/var/lib/etcd"});
+    if let Some(tag) = &cluster.source.images.etcd_tag {
+        local["imageTag"] = json!(tag);
+    }
+    if !etcd.is_empty() {
+        local["extraArgs"] = arguments(cluster, etcd.iter().cloned());
+    }
+    let names: Vec<&String> =
+        [&cluster.endpoint.host].into_iter().chain(&cluster.also_known_as).collect();
+    json!({
+        "apiVersion": api(cluster).as_str(),
+        "kind": "ClusterConfiguration",
+        "clusterName": cluster.name.as_str(),
+        "kubernetesVersion": cluster.version.to_string(),
+        "controlPlaneEndpoint": cluster.endpoint.authority(),
+        "imageRepository": cluster.source.images.repository,
+        "networking": {
+            "podSubnet": cluster.pods.to_string(),
+            "serviceSubnet": cluster.services.to_string(),
+            "dnsDomain": cluster.domain,
+        },
+        "apiServer": {"certSANs": names, "extraArgs": arguments(cluster, api_server)},
+        "controllerManager": {"extraArgs": arguments(cluster, manager.into_iter())},
+        "etcd": {"local": local},
+    })
+}
+
+fn kubelet_configuration(cluster: &Cluster) -> Value {
+    let driver = match cluster.cgroups {
+        CgroupDriver::Systemd => "systemd",
+        CgroupDriver::Cgroupfs => "cgroupfs",
+    };
+    let configuration = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "cgroupDriver": driver,
+        "rotateCertificates": true,
+    });
+    replaced(configuration, &cluster.overrides.kubelet)
+}
+
+fn kube_proxy_configuration(cluster: &Cluster) -> Value {
+    let configuration = json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "iptables",
+    });
+    replaced(configuration, &cluster.overrides.kube_proxy)
+}
+
+fn registration(cluster: &Cluster, machine: &Machine, labels: &str) -> Value {
+    let mut extra = vec![("node-ip", machine.address.to_string())];
+    if cluster.external_cloud_provider {
+        extra.push(("cloud-provider", "external".to_owned()));
+    }
+    if !labels.is_empty() {
+        extra.push(("node-labels", labels.to_owned()));
+    }
+    json!({
+        "name": machine.name.as_str(),
+        "criSocket": RUNTIME,
+        "kubeletExtraArgs": arguments(cluster, extra.into_iter()),
+    })
+}
+
+/// Arguments are a map up to v1beta3, and a list of pairs from v1beta4.
+fn arguments<'a>(cluster: &Cluster, pairs: impl Iterator<Item = (&'a str, String)>) -> Value {
+    match api(cluster) {
+        KubeadmApi::V1Beta2 | KubeadmApi::V1Beta3 => {
+            Value::Object(pairs.map(|(name, value)| (name.to_owned(), json!(value))).collect())
+        }
+        KubeadmApi::V1Beta4 => {
+            pairs.map(|(name, value)| json!({"name": name, "value": value})).collect()
+        }
+    }
+}
+
+fn api(cluster: &Cluster) -> KubeadmApi {
+    cluster.version.traits().api
+}
+
+fn replaced(mut configuration: Value, overrides: &Map<String, Value>) -> Value {
+    for (field, value) in overrides {
+        configuration[field] = value.clone();
+    }
+    configuration
+}
+
+fn joined(documents: &[Value]) -> String {
+    let text = |it: &Value| format!("{it:#}\n");
+    documents.iter().map(text).collect::<Vec<_>>().join("---\n")
+}
+
+/// The phases of the addon that clusters want.
+pub(crate) fn addons(cluster: &Cluster) -> &'static [&'static str] {
+    match cluster.dns {
+        ClusterDns::CoreDns => &["kube-proxy", "coredns"],
+        ClusterDns::Absent => &["kube-proxy"],
+    }
+}

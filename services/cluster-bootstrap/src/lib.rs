@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod claim;
+mod containerd;
+mod kubeadm;
+mod name;
+mod network;
+mod node;
+mod pki;
+mod pod_routes;
+mod settings;
+mod source;
+mod token;
+mod units;
+mod version;
+
+pub use claim::{Claim, inline, stub};
+pub use name::{InvalidName, Name};
+pub use network::{Cidr, InvalidCidr};
+pub use node::{BootstrapError, NodeConfig, control_plane, joining_control_plane, worker};
+pub use pki::{Authority, KeyPair, Pki};
+pub use settings::{
+    CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Overrides, PodNetwork, SettingsError,
+    Taint, TaintEffect, Worker,
+};
+pub use source::{Archives, Artifact, Images, InvalidSha256, Programs, Sha256, Source};
+pub use token::{BootstrapToken, InvalidToken};
+pub use version::{InvalidVersion, KubernetesVersion};

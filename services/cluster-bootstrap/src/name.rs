@@ -1,0 +1,64 @@
+//! Names of clusters and machines.
+
+use std::fmt;
+
+/// A name that may be a host's, and a Kubernetes node's: a label of RFC 1123, lower case, at most 63 characters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(String);
+
+/// Why a name cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{raw}` is no name: 1 to 63 of a-z, 0-9 and `-`, the first and last not a `-`")]
+pub struct InvalidName {
+    /// What was given.
+    pub raw: String,
+}
+
+impl Name {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = InvalidName;
+
+    fn try_from(raw: String) -> Result<Self, InvalidName> {
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let edges = raw.starts_with('-') || raw.ends_with('-');
+        if raw.is_empty() || raw.len() > 63 || edges || !raw.chars().all(legal) {
+            return Err(InvalidName { raw });
+        }
+        Ok(Name(raw))
+    }
+}
+
+impl TryFrom<&str> for Name {
+    type Error = InvalidName;
+
+    fn try_from(raw: &str) -> Result<Self, InvalidName> {
+        raw.to_owned().try_into()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_label_of_a_host_name() {
+        for good in ["a", "node-1", "0", &"x".repeat(63)] {
+            assert!(Name::try_from(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "a-", "A", "a.b", "a b", "a\n", "ä", &"x".repeat(64)] {
+            assert!(Name::try_from(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The config of one machine: its files and its units.
+
+use std::fmt;
+
+use ignition::build::{config, directory, enabled, file, inline, remote, unit, with_dropin};
+use ignition::{Config, File, Resource, Unit};
+use secrecy::ExposeSecret;
+
+use crate::settings::{PodNetwork, SettingsError};
+use crate::{Artifact, Cluster, Machine, Name, Worker};
+use crate::{containerd, kubeadm, pod_routes, units};
+
+/// The whole config of a machine. It holds keys, so it prints only whose it is.
+#[derive(Clone, PartialEq)]
+pub struct NodeConfig {
+    /// The machine.
+    pub machine: Name,
+    /// What it is to become.
+    pub config: Config,
+}
+
+/// Why there is no config for a machine.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// The settings do not make a cluster.
+    #[error("the cluster's settings do not go together")]
+    Settings(#[from] SettingsError),
+    /// Asked for a control-plane machine that is none.
+    #[error("{name} is none of the control-plane machines")]
+    NoSuchMachine {
+        /// The name.
+        name: Name,
+    },
+    /// What results is no valid Ignition: by what was merged into it, for the rest is.
+    #[error("with what is merged into it, the config of {name} is not valid: {mistakes}")]
+    Invalid {
+        /// The machine.
+        name: Name,
+        /// Each with its JSON path.
+        mistakes: String,
+    },
+}
+
+/// The config of a control-plane machine.
+pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, BootstrapError> {
+    cluster.check()?;
+    let place = cluster.control_plane.iter().position(|it| it.name == *name);
+    let place = place.ok_or_else(|| BootstrapError::NoSuchMachine { name: name.clone() })?;
+    let machine = &cluster.control_plane[place];
+
+    let mut files = common_files(cluster, machine, true);
+    files.extend(pki_files(cluster));
+    files.push(file(units::INIT, 0o600, inline(kubeadm::init(cluster, machine).as_bytes())));
+    files.push(file(
+        units::INIT_ETCD,
+        0o600,
+        inline(kubeadm::init_etcd(cluster, machine).as_bytes()),
+    ));
+
+    let mut own = vec![units::control_plane(cluster), units::mark()];
+    if place == 0 {
+        own.push(units::once(cluster));
+        if cluster.pod_network == PodNetwork::HostRoutes {
+            let access = format!("{:#}\n", pod_routes::access());
+            files.push(file(units::POD_ROUTES_ACCESS, 0o644, inline(access.as_bytes())));
+        }
+    }
+    finish(cluster, machine, files, own, true)
+}
+
+/// The config of a machine that joins the control plane of a cluster that is there: in the place of one that is gone, or besides. Who asks
+/// for it has removed the lost one from etcd before, and made sure that the token is still good.
+pub fn joining_control_plane(
+    cluster: &Cluster,
+    machine: &Machine,
+) -> Result<NodeConfig, BootstrapError> {
+    cluster.check()?;
+    cluster.check_address(machine.address)?;
+    let mut files = common_files(cluster, machine, true);
+    files.extend(pki_files(cluster));
+    let join = kubeadm::join_control_plane(cluster, machine);
+    files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
+    finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
+}
+
+/// The config of a worker.
+pub fn worker(cluster: &Cluster, worker: &Worker) -> Result<NodeConfig, BootstrapError> {
+    cluster.check()?;
+    cluster.check_address(worker.machine.address)?;
+    worker.check()?;
+    let mut files = common_files(cluster, &worker.machine, false);
+    files.push(file(units::JOIN, 0o600, inline(kubeadm::join(cluster, worker).as_bytes())));
+    finish(cluster, &worker.machine, files, vec![units::join(cluster)], false)
+}
+
+fn finish(
+    cluster: &Cluster,
+    machine: &Machine,
+    files: Vec<File>,
+    own: Vec<(String, String)>,
+    is_control_plane: bool,
+) -> Result<NodeConfig, BootstrapError> {
+    let archives = units::archives(&cluster.source.images.archives, is_control_plane);
+    let plugins = cluster.source.programs.cni_plugins.is_some();
+    let mut all: Vec<Unit> = vec![enabled("containerd.service")];
+    all.push(with_dropin(
+        unit("kubelet.service", units::KUBELET),
+        "10-kubeadm.conf",
+        units::KUBELET_KUBEADM,
+    ));
+    let unpack = units::unpack(plugins, &archives);
+    let routes =
+        (cluster.pod_network == PodNetwork::HostRoutes).then(|| units::pod_routes(&machine.name));
+    let made = unpack.into_iter().chain(own).chain(routes);
+    all.extend(made.map(|(name, text)| unit(&name, &text)));
+
+    // kubelets complain of a missing manifest folder.
+    let folders = vec![directory("/etc/kubernetes/manifests", 0o700)];
+    let mut made = config(folders, files, all);
+    made.ignition.version = Some(ignition::SPEC.to_owned());
+    if let Some(extra) = &cluster.extra {
+        made = ignition::merge(&made, extra);
+    }
+    let mistakes = ignition::check(&made);
+    if mistakes.is_empty() {
+        Ok(NodeConfig { machine: machine.name.clone(), config: made })
+    } else {
+        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        let mistakes = mistakes.join("; ");
+        Err(BootstrapError::Invalid { name: machine.name.clone(), mistakes })
+    }
+}
+
+fn common_files(cluster: &Cluster, machine: &Machine, is_control_plane: bool) -> Vec<File> {
+    let text = |path: &str, text: &str| file(path, 0o644, inline(text.as_bytes()));
+    let programs = &cluster.source.programs;
+    let mut files = vec![
+        text("/etc/hostname", &format!("{}\n", machine.name)),
+        text("/etc/modules-load.d/kubernetes.conf", "br_netfilter\noverlay\n"),
+        text(
+            "/etc/sysctl.d/90-kubernetes.conf",
+            "net.ipv4.ip_forward = 1\nnet.ipv6.conf.all.forwarding = 1\nnet.bridge.bridge-nf-call-iptables = 1\n\
+             net.bridge.bridge-nf-call-ip6tables = 1\n",
+        ),
+        text("/etc/containerd/config.toml", &containerd::config(cluster)),
+        // Machines do not restart themselves for an update: that is the cluster's to order.
+        text("/etc/zincati/config.d/90-bedplate.toml", "[updates]\nenabled = false\n"),
+    ];
+    for (name, artifact) in [
+        ("kubeadm", &programs.kubeadm),
+        ("kubelet", &programs.kubelet),
+        ("kubectl", &programs.kubectl),
+    ] {
+        files.push(file(&format!("{}/{name}", units::PROGRAMS), 0o755, fetched(artifact)));
+    }
+    if let Some(plugins) = &programs.cni_plugins {
+        files.push(file(&format!("{}/cni-plugins.tgz", units::FETCHED), 0o600, fetched(plugins)));
+    }
+    for artifact in units::archives(&cluster.source.images.archives, is_control_plane) {
+        files.push(file(&units::image_path(artifact), 0o600, fetched(artifact)));
+    }
+    if cluster.pod_network == PodNetwork::HostRoutes {
+        files.push(text(pod_routes::SCRIPT, &pod_routes::script(cluster)));
+    }
+    files
+}
+
+/// The authorities, by the names kubeadm knows them.
+fn pki_files(cluster: &Cluster) -> Vec<File> {
+    let pki = &cluster.pki;
+    let public = |name: &str, pem: &str| {
+        file(&format!("/etc/kubernetes/pki/{name}"), 0o644, inline(pem.as_bytes()))
+    };
+    let private = |name: &str, pem: &str| {
+        file(&format!("/etc/kubernetes/pki/{name}"), 0o600, inline(pem.as_bytes()))
+    };
+    let authorities =
+        [("ca", &pki.cluster), ("etcd/ca", &pki.etcd), ("front-proxy-ca", &pki.front_proxy)];
+    let mut files: Vec<File> = authorities
+        .into_iter()
+        .flat_map(|(name, it)| {
+            [
+                public(&format!("{name}.crt"), &it.certificate),
+                private(&format!("{name}.key"), it.key.expose_secret()),
+            ]
+        })
+        .collect();
+    files.push(public("sa.pub", &pki.service_account.public));
+    files.push(private("sa.key", pki.service_account.private.expose_secret()));
+    files
+}
+
+fn fetched(artifact: &Artifact) -> Resource {
+    remote(artifact.url.as_str(), artifact.sha256.as_str())
+}
+
+impl fmt::Debug for NodeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeConfig({})", self.machine)
+    }
+}

@@ -1,0 +1,56 @@
+//! What a worker shows to be let in.
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// A bootstrap token: six characters that may be seen, a dot, sixteen that may not. Prints nothing.
+#[derive(Clone, Debug)]
+pub struct BootstrapToken(SecretString);
+
+/// The text is no token. It is not repeated, for it may nearly be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no bootstrap token: 6 of a-z and 0-9, a dot, 16 of a-z and 0-9")]
+pub struct InvalidToken;
+
+impl BootstrapToken {
+    /// The whole token.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl TryFrom<&str> for BootstrapToken {
+    type Error = InvalidToken;
+
+    // kubernetes/cluster-bootstrap, token/api/types.go: BootstrapTokenPattern
+    fn try_from(raw: &str) -> Result<Self, InvalidToken> {
+        let legal = |part: &str| part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        match raw.split_once('.') {
+            Some((id, secret))
+                if id.len() == 6 && secret.len() == 16 && legal(id) && legal(secret) =>
+            {
+                Ok(BootstrapToken(raw.to_owned().into()))
+            }
+            Some(_) | None => Err(InvalidToken),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_not_printed() {
+        let token = BootstrapToken::try_from("abcdef.0123456789abcdef").unwrap();
+        assert!(!format!("{token:?}").contains("0123456789"));
+        for bad in [
+            "",
+            "abcdef0123456789abcdef",
+            "ABCDEF.0123456789abcdef",
+            "abcdef.0123456789abcde",
+            "ab.cdef.0123456789abcde",
+        ] {
+            assert!(BootstrapToken::try_from(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which Kubernetes, and what its kubeadm reads.
+
+use std::fmt;
+
+/// A release of Kubernetes that clusters can be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KubernetesVersion {
+    minor: u8,
+    patch: u16,
+}
+
+/// Why a version cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidVersion {
+    /// Not of the form.
+    #[error("`{raw}` is no version of Kubernetes, as in v1.31.2")]
+    Malformed {
+        /// What was given.
+        raw: String,
+    },
+    /// A version nobody tried.
+    #[error("Kubernetes {raw} is not supported: 1.{FIRST} to 1.{LAST} are")]
+    Unsupported {
+        /// What was given.
+        raw: String,
+    },
+}
+
+/// The version of kubeadm's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KubeadmApi {
+    V1Beta2,
+    V1Beta3,
+    V1Beta4,
+}
+
+/// What differs from one minor version to the next.
+pub(crate) struct Minor {
+    minor: u8,
+    pub(crate) api: KubeadmApi,
+    /// The tag of the image that holds a pod's namespaces (kubernetes, cmd/kubeadm/app/constants: PauseVersion).
+    pub(crate) pause: &'static str,
+}
+
+#[rustfmt::skip]
+const MINORS: &[Minor] = &[
+    Minor { minor: 20, api: KubeadmApi::V1Beta2, pause: "3.2" },
+    Minor { minor: 21, api: KubeadmApi::V1Beta2, pause: "3.4.1" },
+    Minor { minor: 22, api: KubeadmApi::V1Beta3, pause: "3.5" },
+    Minor { minor: 23, api: KubeadmApi::V1Beta3, pause: "3.6" },
+    Minor { minor: 24, api: KubeadmApi::V1Beta3, pause: "3.7" },
+    Minor { minor: 25, api: KubeadmApi::V1Beta3, pause: "3.8" },
+    Minor { minor: 26, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    Minor { minor: 27, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    Minor { minor: 28, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    Minor { minor: 29, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    Minor { minor: 30, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    Minor { minor: 31, api: KubeadmApi::V1Beta4, pause: "3.10" },
+    Minor { minor: 32, api: KubeadmApi::V1Beta4, pause: "3.10" },
+    Minor { minor: 33, api: KubeadmApi::V1Beta4, pause: "3.10" },
+    Minor { minor: 34, api: KubeadmApi::V1Beta4, pause: "3.10.1" },
+];
+const FIRST: u8 = MINORS[0].minor;
+const LAST: u8 = MINORS[MINORS.len() - 1].minor;
+
+impl KubernetesVersion {
+    pub(crate) fn traits(self) -> &'static Minor {
+        &MINORS[usize::from(self.minor - FIRST)]
+    }
+}
+
+impl KubeadmApi {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            KubeadmApi::V1Beta2 => "kubeadm.k8s.io/v1beta2",
+            KubeadmApi::V1Beta3 => "kubeadm.k8s.io/v1beta3",
+            KubeadmApi::V1Beta4 => "kubeadm.k8s.io/v1beta4",
+        }
+    }
+}
+
+impl TryFrom<&str> for KubernetesVersion {
+    type Error = InvalidVersion;
+
+    fn try_from(raw: &str) -> Result<Self, InvalidVersion> {
+        let malformed = || InvalidVersion::Malformed { raw: raw.to_owned() };
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+            digits.then(|| text.parse::<u16>().ok()).flatten().ok_or_else(malformed)
+        };
+        let plain = raw.strip_prefix('v').unwrap_or(raw);
+        let parts: Vec<&str> = plain.split('.').collect();
+        let [major, minor, patch] = parts[..] else { return Err(malformed()) };
+        let (major, minor, patch) = (number(major)?, number(minor)?, number(patch)?);
+        match u8::try_from(minor) {
+            Ok(minor) if major == 1 && (FIRST..=LAST).contains(&minor) => Ok(Self { minor, patch }),
+            Ok(_) | Err(_) => Err(InvalidVersion::Unsupported { raw: raw.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for KubernetesVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v1.{}.{}", self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_minor_version_is_in_the_table_once() {
+        for (index, it) in MINORS.iter().enumerate() {
+            assert_eq!(usize::from(it.minor), usize::from(FIRST) + index);
+        }
+    }
+
+    #[test]
+    fn a_version_says_what_its_kubeadm_reads() {
+        let api = |raw| KubernetesVersion::try_from(raw).unwrap().traits().api;
+        assert_eq!(api("v1.20.2"), KubeadmApi::V1Beta2);
+        assert_eq!(api("1.21.14"), KubeadmApi::V1Beta2);
+        assert_eq!(api("v1.22.0"), KubeadmApi::V1Beta3);
+        assert_eq!(api("v1.30.9"), KubeadmApi::V1Beta3);
+        assert_eq!(api("v1.31.0"), KubeadmApi::V1Beta4);
+    }
+
+    #[test]
+    fn a_version_nobody_tried_is_refused() {
+        for bad in [
+            "v1.19.0",
+            "v1.99.0",
+            "v2.20.0",
+            "v1.256.0",
+            "v1.20",
+            "latest",
+            "v1.20.2-rc.1",
+            "",
+            "v1.+20.2",
+        ] {
+            assert!(KubernetesVersion::try_from(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What machines are told, from settings.
+
+mod example;
+mod systemd;
+
+use std::collections::BTreeMap;
+
+use cluster_bootstrap::{
+    BootstrapError, Cidr, Claim, Cluster, Name, NodeConfig, SettingsError, Worker, control_plane,
+    inline, joining_control_plane, stub, worker,
+};
+use expect_test::{Expect, expect};
+use ignition::Document;
+use serde_json::Value;
+
+use example::{SECRET, cluster, machine, some_worker};
+
+fn member(cluster: &Cluster, name: &str) -> NodeConfig {
+    control_plane(cluster, &Name::try_from(name).expect("the example is valid"))
+        .expect("the example is valid")
+}
+
+/// The text of a file, which is in the config as it is, or packed.
+fn file(node: &NodeConfig, path: &str) -> Option<String> {
+    let files = node.config.storage.as_ref()?.files.as_ref()?;
+    let contents = files.iter().find(|file| file.path == path)?.contents.as_ref()?;
+    let source = contents.source.as_ref()?.strip_prefix("data:")?;
+    Some(match source.strip_prefix(";base64,") {
+        Some(packed) => unpacked(packed),
+        None => percent_encoding::percent_decode_str(source.trim_start_matches(','))
+            .decode_utf8()
+            .expect("the example is valid")
+            .into_owned(),
+    })
+}
+
+fn unpacked(base64_text: &str) -> String {
+    use base64::Engine;
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(base64_text)
+        .expect("the example is valid");
+    std::io::read_to_string(flate2::read::GzDecoder::new(&bytes[..])).expect("the example is valid")
+}
+
+/// One document of a kubeadm file, by kind.
+fn document(node: &NodeConfig, path: &str, kind: &str) -> Value {
+    let text = file(node, path).unwrap_or_else(|| panic!("{node:?} has no {path}"));
+    let documents = text
+        .split("---\n")
+        .map(|it| serde_json::from_str::<Value>(it).expect("the example is valid"));
+    documents
+        .into_iter()
+        .find(|it| it["kind"] == kind)
+        .unwrap_or_else(|| panic!("no {kind} in {path}"))
+}
+
+fn units(node: &NodeConfig) -> Vec<&str> {
+    let units = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+    units.into_iter().flatten().map(|it| it.name.as_str()).collect()
+}
+
+#[track_caller]
+fn unit(node: &NodeConfig, name: &str, want: Expect) {
+    let units = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+    let unit =
+        units.into_iter().flatten().find(|it| it.name == name).expect("there is such a unit");
+    want.assert_eq(unit.contents.as_deref().expect("the unit has contents"));
+}
+
+#[test]
+fn every_member_knows_all_members_of_etcd_and_the_cluster_is_told_of_none() {
+    let cluster = cluster("v1.30.1");
+    for name in ["cp-1", "cp-2", "cp-3"] {
+        let node = member(&cluster, name);
+        let etcd = document(&node, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
+        assert_eq!(
+            etcd["etcd"]["local"]["extraArgs"]["initial-cluster"],
+            "cp-1=https://10.0.0.11:2380,cp-2=https://10.0.0.12:2380,cp-3=https://10.0.0.13:2380"
+        );
+        let uploaded = document(&node, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+        assert_eq!(uploaded["etcd"]["local"].get("extraArgs"), None);
+    }
+}
+
+#[test]
+fn one_machine_does_what_is_done_once() {
+    let cluster = cluster("v1.30.1");
+    let once = |name: &str| units(&member(&cluster, name)).contains(&"bedplate-once.service");
+    assert_eq!(["cp-1", "cp-2", "cp-3"].map(once), [true, false, false]);
+}
+
+#[test]
+fn a_control_plane_is_made_by_phases() {
+    let node = member(&cluster("v1.30.1"), "cp-1");
+    unit(
+        &node,
+        "bedplate-control-plane.service",
+        expect![[r#"
+            [Unit]
+            Description=Control plane of blue
+            ConditionPathExists=!/var/lib/bedplate/done/control-plane
+            After=network-online.target containerd.service bedplate-unpack.service
+            Wants=network-online.target containerd.service bedplate-unpack.service
+            StartLimitIntervalSec=0
+
+            [Service]
+            Type=oneshot
+            RemainAfterExit=yes
+            Environment=KUBECONFIG=/etc/kubernetes/admin.conf PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+            ExecStart=/usr/local/bin/kubeadm init phase certs all --config=/etc/bedplate/init.yaml
+            ExecStart=/usr/local/bin/kubeadm init phase kubeconfig all --config=/etc/bedplate/init.yaml
+            ExecStart=/usr/local/bin/kubeadm init phase etcd local --config=/etc/bedplate/init-etcd.yaml
+            ExecStart=/usr/local/bin/kubeadm init phase control-plane all --config=/etc/bedplate/init.yaml
+            ExecStart=/usr/local/bin/kubeadm init phase kubelet-start --config=/etc/bedplate/init.yaml
+            ExecStart=/usr/bin/mkdir -p /var/lib/bedplate/done
+            ExecStart=/usr/bin/touch /var/lib/bedplate/done/control-plane
+            Restart=on-failure
+            RestartMode=direct
+            RestartSec=2
+            TimeoutStartSec=20min
+
+            [Install]
+            WantedBy=multi-user.target
+        "#]],
+    );
+}
+
+#[test]
+fn a_worker_joins_by_token_and_pinned_authority_and_holds_no_key() {
+    let cluster = cluster("v1.30.1");
+    let node = worker(&cluster, &some_worker()).unwrap();
+    let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    let token = &join["discovery"]["bootstrapToken"];
+    assert_eq!(token["apiServerEndpoint"], "api.blue.example:6443");
+    assert_eq!(token["caCertHashes"][0], format!("sha256:{}", "0b".repeat(32)));
+    assert_eq!(join["nodeRegistration"]["taints"][0]["key"], "gpu");
+    assert_eq!(join["nodeRegistration"]["kubeletExtraArgs"]["node-labels"], "example.org/gpu=yes");
+    for path in
+        ["/etc/kubernetes/pki/ca.key", "/etc/kubernetes/pki/sa.key", "/etc/bedplate/init.yaml"]
+    {
+        assert_eq!(file(&node, path), None);
+    }
+    assert_eq!(
+        file(&member(&cluster, "cp-2"), "/etc/kubernetes/pki/etcd/ca.key").unwrap(),
+        format!("KEY etcd {SECRET}\n")
+    );
+}
+
+#[test]
+fn a_later_member_of_the_control_plane_joins_what_is_there() {
+    let cluster = cluster("v1.31.0");
+    let node = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14")).unwrap();
+    let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    assert_eq!(join["controlPlane"]["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
+    assert!(file(&node, "/etc/kubernetes/pki/ca.key").is_some());
+    assert_eq!(file(&node, "/etc/bedplate/init-etcd.yaml"), None);
+    assert!(!units(&node).contains(&"bedplate-once.service"));
+}
+
+#[test]
+fn arguments_are_a_list_from_v1beta4() {
+    let node = worker(&cluster("v1.31.0"), &some_worker()).unwrap();
+    let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    assert_eq!(join["apiVersion"], "kubeadm.k8s.io/v1beta4");
+    let arguments = join["nodeRegistration"]["kubeletExtraArgs"].as_array().unwrap();
+    assert_eq!(arguments[0], serde_json::json!({"name": "node-ip", "value": "10.0.0.21"}));
+    let init = document(
+        &member(&cluster("v1.20.2"), "cp-1"),
+        "/etc/bedplate/init.yaml",
+        "InitConfiguration",
+    );
+    assert_eq!(init["apiVersion"], "kubeadm.k8s.io/v1beta2");
+}
+
+#[test]
+fn nothing_secret_is_printed() {
+    let cluster = cluster("v1.30.1");
+    let node = member(&cluster, "cp-1");
+    let user_data = inline(&node).unwrap();
+    let claim = Claim {
+        url: "https://clusterd.example/ignition".parse().unwrap(),
+        token: SECRET.to_owned().into(),
+        authority: "CERTIFICATE\n".to_owned(),
+    };
+    let printed = format!("{cluster:?} {node:?} {user_data:?} {claim:?} {:?}", stub(&claim));
+    for secret in [SECRET, "0123456789abcdef"] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
+}
+
+#[test]
+fn a_stub_is_small_and_says_where_to_go_and_whom_to_believe() {
+    let claim = Claim {
+        url: "https://clusterd.example:9513/ignition".parse().unwrap(),
+        token: "one-time".to_owned().into(),
+        authority: "CERTIFICATE\n".to_owned(),
+    };
+    let stub = stub(&claim).unwrap();
+    assert!(stub.text().len() < 1024);
+    expect![[r#"
+        {
+          "ignition": {
+            "config": {
+              "replace": {
+                "httpHeaders": [
+                  {
+                    "name": "Authorization",
+                    "value": "Bearer one-time"
+                  }
+                ],
+                "source": "https://clusterd.example:9513/ignition"
+              }
+            },
+            "security": {
+              "tls": {
+                "certificateAuthorities": [
+                  {
+                    "compression": "",
+                    "source": "data:,CERTIFICATE%0A"
+                  }
+                ]
+              }
+            },
+            "version": "3.3.0"
+          }
+        }"#]]
+    .assert_eq(&format!("{:#}", serde_json::from_str::<Value>(stub.text()).unwrap()));
+}
+
+#[test]
+fn what_is_added_wins_and_is_checked() {
+    let mut cluster = cluster("v1.30.1");
+    let extra = r#"{"ignition":{"version":"3.3.0"},
+        "passwd":{"users":[{"name":"core","sshAuthorizedKeys":["ssh-ed25519 AAAA"]}]},
+        "storage":{"files":[{"path":"/etc/hostname","mode":384}]}}"#;
+    cluster.extra = Document::parse(extra, ignition::Limits::default()).unwrap().config();
+    let node = member(&cluster, "cp-1");
+    assert_eq!(file(&node, "/etc/hostname").unwrap(), "cp-1\n");
+    assert_eq!(node.config.passwd.as_ref().unwrap().users.as_ref().unwrap()[0].name, "core");
+
+    let clash = r#"{"ignition":{"version":"3.3.0"},"storage":{"links":[{"path":"/etc/bedplate","target":"/tmp"}]}}"#;
+    cluster.extra = Document::parse(clash, ignition::Limits::default()).unwrap().config();
+    let refused = control_plane(&cluster, &Name::try_from("cp-1").unwrap()).unwrap_err();
+    assert!(matches!(refused, BootstrapError::Invalid { .. }), "{refused}");
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused() {
+    let refused = |change: &dyn Fn(&mut Cluster)| {
+        let mut cluster = cluster("v1.30.1");
+        change(&mut cluster);
+        cluster.check().unwrap_err().to_string()
+    };
+    let range = |raw: &str| Cidr::try_from(raw).unwrap();
+    let said = [
+        refused(&|it| it.control_plane.truncate(2)),
+        refused(&|it| it.control_plane[1].name = Name::try_from("cp-1").unwrap()),
+        refused(&|it| it.control_plane[1].address = "10.0.0.11".parse().unwrap()),
+        refused(&|it| it.services = range("10.244.0.0/24")),
+        refused(&|it| it.pods = range("10.0.0.0/16")),
+        refused(&|it| it.pods = range("10.244.0.0/23")),
+        refused(&|it| it.endpoint.host = "api example".to_owned()),
+    ];
+    expect![[r#"
+        2 control-plane machines: there may be 1, 3 or 5
+        two control-plane machines are called cp-1
+        two control-plane machines are called 10.0.0.11
+        10.244.0.0/16 and 10.244.0.0/24 overlap
+        10.0.0.0/16 and 10.0.0.11 overlap
+        10.244.0.0/23 is too small for pods: 22 bits of prefix at most
+        endpoint.host is `api example`: letters, digits and -._:/* only"#]]
+    .assert_eq(&said.join("\n"));
+}
+
+#[test]
+fn a_machine_gives_itself_no_label_of_kubernetes_own() {
+    let refused = |key: &str, value: &str| {
+        let labels = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        Worker { labels, ..some_worker() }
+            .check()
+            .is_err_and(|it| matches!(it, SettingsError::Label { .. }))
+    };
+    for (key, value) in [
+        ("node-role.kubernetes.io/master", ""),
+        ("kubernetes.io/hostname", "a"),
+        ("a,b=c", "d"),
+        ("a", "b,c=d"),
+        ("a", &"x".repeat(64)),
+        ("", "a"),
+    ] {
+        assert!(refused(key, value), "{key}={value}");
+    }
+    for (key, value) in [("node.kubernetes.io/pool", "a"), ("example.org/a", ""), ("a", "b_c-d.e")]
+    {
+        assert!(!refused(key, value), "{key}={value}");
+    }
+}

@@ -1,0 +1,238 @@
+//! The conductor as the rest of the program sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_bootstrap::{Endpoint, Name, Pki};
+use cluster_core::{
+    Action, CertificateUuid, Cluster, ClusterSpec, ClusterUuid, Need, NodeGroup, Seen, need, plan,
+    shape,
+};
+use cluster_pki::{PkiError, SignError, Validity};
+use cluster_store::{Certificate, Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use reconcile::{Queue, Requeue};
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+
+use crate::seal::{SealError, SealingKeys};
+use crate::{keys, turn};
+
+/// How the conductor behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name it is listed under.
+    pub hostname: String,
+    /// How many clusters have a turn at once.
+    pub workers: usize,
+    /// How often a cluster is looked at where nothing changes.
+    pub look_every: Duration,
+    /// What time it is.
+    pub clock: fn() -> Timestamp,
+}
+
+/// Looks after clusters. Clones are the same conductor.
+#[derive(Clone)]
+pub struct Conductor {
+    pub(crate) world: Arc<World>,
+    queue: Queue<ClusterUuid>,
+}
+
+/// What a turn works with.
+pub(crate) struct World {
+    pub(crate) settings: Settings,
+    pub(crate) store: Store,
+    keys: SealingKeys,
+}
+
+/// Why a cluster's keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// They cannot be sealed or opened.
+    #[error("the cluster's keys cannot be sealed or opened")]
+    Seal(#[from] SealError),
+    /// They cannot be read.
+    #[error("the cluster's keys cannot be read")]
+    Malformed(#[from] serde_json::Error),
+    /// They cannot be made.
+    #[error("the cluster's keys cannot be made")]
+    Make(#[from] PkiError),
+    /// A request is not signed.
+    #[error("csr: {0}")]
+    Sign(SignError),
+    /// Machines have them already.
+    #[error(
+        "machines of this cluster have its certificates already, and exchanging those is not implemented yet"
+    )]
+    InUse,
+}
+
+/// What would be made for a cluster.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// What may be done at once.
+    pub first: Vec<Action>,
+    /// Every object that is to be there: what it is for, and its name.
+    pub objects: Vec<(String, String)>,
+    /// What that takes of quotas; processors and memory only where a flavor's size is known.
+    pub need: Need,
+}
+
+/// How long an authority lasts, and a certificate it signed for a user.
+const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl Conductor {
+    /// A conductor that is not at work yet.
+    pub fn new(settings: Settings, store: Store, keys: SealingKeys) -> Self {
+        Conductor { world: Arc::new(World { settings, store, keys }), queue: Queue::default() }
+    }
+
+    /// Looks after all clusters until `stop` is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// When a turn panicked.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), JoinError> {
+        match self.world.store.cluster_ids().await {
+            Ok(ids) => ids.into_iter().for_each(|id| self.queue.wake(id)),
+            Err(error) => tracing::error!("cannot read which clusters there are: {error}"),
+        }
+        let alive = tokio::spawn(turn::stay_alive(self.world.clone(), stop.clone()));
+        let (world, workers) = (self.world.clone(), self.world.settings.workers);
+        let ended = reconcile::run(self.queue, workers, stop, move |id| {
+            let world = world.clone();
+            async move {
+                turn::turn(&world, id).await.unwrap_or_else(|error| {
+                    tracing::warn!(cluster.id = %id, "the turn failed: {error}");
+                    Requeue::After(world.settings.look_every)
+                })
+            }
+        });
+        ended.await?;
+        alive.await
+    }
+
+    /// A turn for this cluster, soon.
+    pub fn wake(&self, cluster: ClusterUuid) {
+        self.queue.wake(cluster);
+    }
+
+    /// The certificate of the cluster's authority, in PEM; the authority is made if there is none yet.
+    pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
+        Ok(self.world.pki(cluster).await?.cluster.certificate)
+    }
+
+    /// Has the cluster's authority sign a request in PEM, and notes for whom.
+    pub async fn sign(
+        &self,
+        cluster: &Cluster,
+        request: &str,
+        user: &str,
+    ) -> Result<String, KeysError> {
+        let pki = self.world.pki(cluster).await?;
+        let now = (self.world.settings.clock)();
+        let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
+        let certificate =
+            cluster_pki::sign(&pki.cluster, request, validity).map_err(KeysError::Sign)?;
+        self.note_certificate(cluster, "as requested", user, now).await?;
+        Ok(certificate)
+    }
+
+    /// An administrator's kubeconfig, noted as given to `user`; `None` as long as nobody knows where the cluster's API is.
+    pub async fn kubeconfig(
+        &self,
+        cluster: &Cluster,
+        user: &str,
+    ) -> Result<Option<String>, KeysError> {
+        let Some(endpoint) = cluster.api_address.as_deref().and_then(endpoint) else {
+            return Ok(None);
+        };
+        let pki = self.world.pki(cluster).await?;
+        let now = (self.world.settings.clock)();
+        let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
+        let config = cluster_pki::admin(&label(cluster), &endpoint, &pki.cluster, validity)?;
+        self.note_certificate(cluster, "O=system:masters, CN=bedplate-admin", user, now).await?;
+        Ok(Some(config.expose().to_owned()))
+    }
+
+    async fn note_certificate(
+        &self,
+        cluster: &Cluster,
+        subject: &str,
+        user: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let lasts = SignedDuration::try_from(CERTIFICATE_LASTS).unwrap_or(SignedDuration::MAX);
+        let line = Certificate {
+            id: CertificateUuid::new_v4(),
+            cluster: cluster.id,
+            subject: subject.to_owned(),
+            issued_to: user.to_owned(),
+            created_at: now,
+            not_after: now.saturating_add(lasts).unwrap_or(Timestamp::MAX),
+        };
+        self.world.store.insert_certificate(&line).await
+    }
+
+    /// Makes the cluster's authorities anew; refused once machines may have the old ones.
+    pub async fn rotate(&self, cluster: &Cluster) -> Result<(), KeysError> {
+        if !self.world.store.ledger_of(cluster.id).await?.is_empty() {
+            return Err(KeysError::InUse);
+        }
+        let sealed = self.world.new_pki(cluster)?;
+        self.world.store.save_secret(cluster.id, keys::PKI, &sealed).await?;
+        Ok(())
+    }
+
+    /// What would be made for a cluster that is like this.
+    pub fn preview(&self, cluster: &Cluster, groups: &[NodeGroup]) -> Preview {
+        let spec = ClusterSpec { cluster, groups };
+        let shape = shape(&spec);
+        let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
+        Preview {
+            first: plan(&spec, &Seen::default()),
+            objects: objects.collect(),
+            need: need(&shape, &BTreeMap::new(), |_| false),
+        }
+    }
+}
+
+impl World {
+    /// The cluster's authorities, made on first use.
+    pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki, KeysError> {
+        let sealed = match self.store.find_secret(cluster.id, keys::PKI).await? {
+            Some(sealed) => sealed,
+            // Two that make them at once both get those that were written first.
+            None => self.store.keep_secret(cluster.id, keys::PKI, &self.new_pki(cluster)?).await?,
+        };
+        Ok(keys::read(&self.keys.open(&place(cluster), &sealed)?)?)
+    }
+
+    fn new_pki(&self, cluster: &Cluster) -> Result<String, KeysError> {
+        let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
+        let pki = cluster_pki::seed(&label(cluster), validity)?;
+        Ok(self.keys.seal(&place(cluster), &keys::write(&pki)?)?)
+    }
+}
+
+/// The cluster's name as the bootstrap knows it.
+fn label(cluster: &Cluster) -> Name {
+    Name::try_from(cluster.name.label(63)).expect("a name in the letters of a label is a label")
+}
+
+/// Host and port of `https://HOST:PORT`.
+fn endpoint(address: &str) -> Option<Endpoint> {
+    let (host, port) = address.strip_prefix("https://")?.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Some(Endpoint { host, port: port.parse().ok()? })
+}
+
+/// What a cluster's authorities are sealed for.
+fn place(cluster: &Cluster) -> String {
+    format!("{}/{}", cluster.id, keys::PKI)
+}

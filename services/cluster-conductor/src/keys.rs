@@ -1,0 +1,67 @@
+//! A cluster's authorities, from and to the sealed text in the store.
+
+use cluster_bootstrap::{Authority, KeyPair, Pki};
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+
+/// The name of the secret that holds them.
+pub(crate) const PKI: &str = "pki";
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    cluster: KeptAuthority,
+    etcd: KeptAuthority,
+    front_proxy: KeptAuthority,
+    service_account_public: String,
+    service_account_private: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptAuthority {
+    certificate: String,
+    key: String,
+    public_key_sha256: String,
+}
+
+impl KeptAuthority {
+    fn of(authority: &Authority) -> Self {
+        KeptAuthority {
+            certificate: authority.certificate.clone(),
+            key: authority.key.expose_secret().to_owned(),
+            public_key_sha256: authority.public_key_sha256.clone(),
+        }
+    }
+
+    fn read(self) -> Authority {
+        Authority {
+            certificate: self.certificate,
+            key: self.key.into(),
+            public_key_sha256: self.public_key_sha256,
+        }
+    }
+}
+
+/// What is to be sealed.
+pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&Kept {
+        cluster: KeptAuthority::of(&pki.cluster),
+        etcd: KeptAuthority::of(&pki.etcd),
+        front_proxy: KeptAuthority::of(&pki.front_proxy),
+        service_account_public: pki.service_account.public.clone(),
+        service_account_private: pki.service_account.private.expose_secret().to_owned(),
+    })
+}
+
+/// What was opened.
+pub(crate) fn read(opened: &[u8]) -> Result<Pki, serde_json::Error> {
+    let kept: Kept = serde_json::from_slice(opened)?;
+    Ok(Pki {
+        cluster: kept.cluster.read(),
+        etcd: kept.etcd.read(),
+        front_proxy: kept.front_proxy.read(),
+        service_account: KeyPair {
+            public: kept.service_account_public,
+            private: kept.service_account_private.into(),
+        },
+    })
+}

@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+mod handle;
+mod keys;
+mod seal;
+mod turn;
+
+pub use handle::{Conductor, KeysError, Preview, Settings};
+pub use seal::{SealError, SealingKeys};

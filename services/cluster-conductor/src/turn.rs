@@ -1,0 +1,86 @@
+//! One turn of a cluster: observe, plan, act, record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_core::{
+    Cluster, ClusterSpec, ClusterUuid, Desire, Ident, Problem, Seen, conditions, status,
+};
+use cluster_store::{Change, Scope, StoreError};
+use newtype_uuid::GenericUuid;
+use reconcile::Requeue;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, instrument};
+
+use crate::handle::World;
+
+/// How often the conductor says that it is alive.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// One turn of a cluster. The only writer of its conditions.
+#[instrument(skip_all, fields(cluster.id = %id))]
+pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, StoreError> {
+    let found = world.store.find_clusters(&Ident::Id(id.into_untyped_uuid()), &Scope::All).await?;
+    let Some(cluster) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
+    let groups = world.store.groups_of(id).await?;
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+
+    if cluster.desire == Desire::Gone && world.store.ledger_of(id).await?.is_empty() {
+        return let_go(world, &cluster).await;
+    }
+    let seen = observe();
+    let now = (world.settings.clock)();
+    let concluded = Cluster { conditions: conditions(&spec, &seen, now), ..cluster.clone() };
+    if concluded.conditions == cluster.conditions {
+        debug!("nothing has changed");
+        return Ok(Requeue::After(world.settings.look_every));
+    }
+    let (before, after) = (status(&cluster, now), status(&concluded, now));
+    match world.store.change_cluster(&Change::of(concluded)).await {
+        Ok(_) if before != after => {
+            info!(state.from = %before, state.to = %after, "cluster {id} is now {after}");
+            Ok(Requeue::After(world.settings.look_every))
+        }
+        Ok(_) => Ok(Requeue::After(world.settings.look_every)),
+        Err(StoreError::Stale) => Ok(Requeue::Now),
+        Err(error) => Err(error),
+    }
+}
+
+/// Forgets a cluster of which nothing is left in the cloud: its ledger names nothing.
+async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, StoreError> {
+    match world.store.delete_cluster(cluster).await {
+        Ok(()) => {
+            info!("cluster {} is gone, and nothing of it is left", cluster.id);
+            Ok(Requeue::OnChange)
+        }
+        Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
+        Err(error) => Err(error),
+    }
+}
+
+/// What can be seen of a cluster without a cloud: that there is none.
+fn observe() -> Seen {
+    let problem = Problem {
+        reason: "NoCloud".to_owned(),
+        message: "this clusterd does not build clusters yet: nothing has been asked of the cloud"
+            .to_owned(),
+        next_action: "delete the cluster, or wait for a clusterd that builds them".to_owned(),
+        is_final: false,
+    };
+    Seen { problem: Some(problem), ..Seen::default() }
+}
+
+/// Says again and again that this conductor is alive.
+pub(crate) async fn stay_alive(world: Arc<World>, stop: CancellationToken) {
+    loop {
+        let now = (world.settings.clock)();
+        if let Err(error) = world.store.touch_service(&world.settings.hostname, now).await {
+            tracing::warn!("cannot say that this conductor is alive: {error}");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SAY_EVERY) => {}
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Turns of clusters on a real store, without a cloud.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::time::Duration;
+
+use cluster_conductor::{Conductor, SealingKeys, Settings};
+use cluster_core::{
+    Blueprint, Cluster, ClusterUuid, ConditionKind, Desire, GroupRole, Ident, KubernetesVersion,
+    Labels, LabelsCompared, LedgerEntry, LedgerState, LedgerUuid, NodeGroup, NodeGroupUuid,
+    Template, TemplateUuid, Truth,
+};
+use cluster_store::{Change, Scope, Store};
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use tokio_util::sync::CancellationToken;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_700_000_000).unwrap()
+}
+
+fn keys() -> SealingKeys {
+    SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap()
+}
+
+fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
+    let look_every = Duration::from_millis(20);
+    let settings = Settings { hostname: "h".to_owned(), workers: 2, look_every, clock: now };
+    Conductor::new(settings, store.clone(), keys)
+}
+
+/// A store with one cluster of one machine in it.
+async fn with_cluster() -> (Store, Cluster) {
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    let template = Template {
+        id: TemplateUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "t".parse().unwrap(),
+        created_at: now(),
+        updated_at: None,
+        public: false,
+        hidden: false,
+        tags: None,
+        blueprint: Blueprint::new("fcos".to_owned()),
+    };
+    store.insert_template(&template).await.unwrap();
+    let cluster = Cluster {
+        id: ClusterUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "c".parse().unwrap(),
+        template: template.id,
+        created_at: now(),
+        updated_at: None,
+        blueprint: template.blueprint,
+        kubernetes: KubernetesVersion::DEFAULT,
+        labels_compared: LabelsCompared::default(),
+        create_timeout: None,
+        desire: Desire::Exist,
+        completed_at: None,
+        asked_at: now(),
+        api_address: None,
+        machine_addresses: Default::default(),
+        conditions: Vec::new(),
+    };
+    let group = NodeGroup {
+        id: NodeGroupUuid::new_v4(),
+        version: 1,
+        cluster: cluster.id,
+        name: "default-master".parse().unwrap(),
+        role: GroupRole::Master,
+        is_default: true,
+        created_at: now(),
+        updated_at: None,
+        flavor: None,
+        image: "fcos".to_owned(),
+        docker_volume_size: None,
+        min_node_count: 1,
+        max_node_count: None,
+        machines: [0].into(),
+        next_machine: 1,
+        labels: Labels::default(),
+        labels_compared: LabelsCompared::default(),
+        node_labels: Default::default(),
+        node_taints: Vec::new(),
+    };
+    assert!(store.insert_cluster(&cluster, &[group], &[], None).await.unwrap());
+    (store, cluster)
+}
+
+async fn find(store: &Store, id: ClusterUuid) -> Option<Cluster> {
+    let ident = Ident::Id(id.into_untyped_uuid());
+    store.find_clusters(&ident, &Scope::All).await.unwrap().pop()
+}
+
+/// Looks until `look` finds something.
+async fn wait_for<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), looking).await.expect("it never came")
+}
+
+#[tokio::test]
+async fn a_cluster_nobody_can_build_says_so() {
+    let (store, cluster) = with_cluster().await;
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(conductor(&store, keys()).run(stop.clone()));
+    let conditions = wait_for(async || {
+        let found = find(&store, cluster.id).await.unwrap().conditions;
+        (!found.is_empty()).then_some(found)
+    })
+    .await;
+    assert_eq!(conditions.len(), ConditionKind::ALL.len());
+    for condition in &conditions {
+        assert_eq!((condition.status, condition.reason.as_str()), (Truth::False, "NoCloud"));
+        assert!(!condition.is_final && !condition.next_action.is_empty());
+    }
+    stop.cancel();
+    working.await.unwrap().unwrap();
+    assert_eq!(store.list_services().await.unwrap()[0].hostname, "h");
+}
+
+#[tokio::test]
+async fn a_cluster_goes_once_its_ledger_names_nothing() {
+    let (store, cluster) = with_cluster().await;
+    let line = LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        cluster: cluster.id,
+        kind: "network".to_owned(),
+        name: "c-network".to_owned(),
+        cloud_id: None,
+        state: LedgerState::Intended,
+        created_at: now(),
+        updated_at: None,
+    };
+    store.save_ledger(std::slice::from_ref(&line)).await.unwrap();
+    let going = Cluster { desire: Desire::Gone, ..cluster.clone() };
+    store.change_cluster(&Change::of(going)).await.unwrap();
+
+    let conductor = conductor(&store, keys());
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(conductor.clone().run(stop.clone()));
+    // It is looked at, and stays: something of it may be in the cloud.
+    let looked = wait_for(async || {
+        find(&store, cluster.id).await.filter(|cluster| !cluster.conditions.is_empty())
+    })
+    .await;
+    assert_eq!(looked.desire, Desire::Gone);
+    store.strike_ledger(line.id).await.unwrap();
+    conductor.wake(cluster.id);
+    wait_for(async || find(&store, cluster.id).await.is_none().then_some(())).await;
+    stop.cancel();
+    working.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_authority_is_made_once_and_survives_a_restart() {
+    let (store, cluster) = with_cluster().await;
+    let file = SealingKeys::generate().unwrap();
+    let first = conductor(&store, SealingKeys::parse(&file).unwrap());
+    let pem = first.authority(&cluster).await.unwrap();
+    let second = conductor(&store, SealingKeys::parse(&file).unwrap());
+    assert_eq!(second.authority(&cluster).await.unwrap(), pem);
+    // With other keys it is not opened, and not made anew behind anybody's back.
+    let stranger = conductor(&store, keys());
+    let refused = stranger.authority(&cluster).await.unwrap_err();
+    assert!(!format!("{refused:?}").contains("PRIVATE"));
+    assert_eq!(second.authority(&cluster).await.unwrap(), pem);
+}
+
+#[tokio::test]
+async fn an_authority_that_machines_may_have_is_not_made_anew() {
+    let (store, cluster) = with_cluster().await;
+    let conductor = conductor(&store, keys());
+    conductor.rotate(&cluster).await.unwrap();
+    let pem = conductor.authority(&cluster).await.unwrap();
+    let line = LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        cluster: cluster.id,
+        kind: "server/default-master-0".to_owned(),
+        name: "c-0".to_owned(),
+        cloud_id: None,
+        state: LedgerState::Intended,
+        created_at: now(),
+        updated_at: None,
+    };
+    store.save_ledger(&[line]).await.unwrap();
+    assert!(conductor.rotate(&cluster).await.is_err());
+    assert_eq!(conductor.authority(&cluster).await.unwrap(), pem);
+}

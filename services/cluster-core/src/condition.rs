@@ -1,0 +1,295 @@
+//! Conditions in Cluster API's sense: what is true of a cluster, and if not, why and what to do.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, Kind, MachineRef, NodeGroup,
+    NodeHealth, Seen, Shape, shape,
+};
+
+/// One thing that is true of a cluster, or is not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Which.
+    #[serde(rename = "type")]
+    pub kind: ConditionKind,
+    /// Whether it is.
+    pub status: Truth,
+    /// One word that says why.
+    pub reason: String,
+    /// The same for people; empty where it is true.
+    pub message: String,
+    /// What to do about it; empty where there is nothing to do but wait.
+    pub next_action: String,
+    /// Whether it will not come true by itself.
+    pub is_final: bool,
+    /// Since when its status is this.
+    pub since: Timestamp,
+}
+
+/// Whether something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Truth {
+    /// It is.
+    True,
+    /// It is not.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What may be true of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionKind {
+    /// Network, router and security groups are there.
+    NetworkReady,
+    /// The load balancers are there and know their members.
+    LoadBalancerReady,
+    /// All servers are there, and none too many.
+    InfrastructureReady,
+    /// All machines have become nodes.
+    BootstrapReady,
+    /// The control plane answers: enough of its machines are ready.
+    ControlPlaneAvailable,
+    /// All nodes are ready.
+    NodesHealthy,
+    /// The names lead where they should.
+    DnsReady,
+}
+
+impl ConditionKind {
+    /// All, in the order in which they come true.
+    pub const ALL: [ConditionKind; 7] = [
+        ConditionKind::NetworkReady,
+        ConditionKind::LoadBalancerReady,
+        ConditionKind::InfrastructureReady,
+        ConditionKind::BootstrapReady,
+        ConditionKind::ControlPlaneAvailable,
+        ConditionKind::NodesHealthy,
+        ConditionKind::DnsReady,
+    ];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConditionKind::NetworkReady => "NetworkReady",
+            ConditionKind::LoadBalancerReady => "LoadBalancerReady",
+            ConditionKind::InfrastructureReady => "InfrastructureReady",
+            ConditionKind::BootstrapReady => "BootstrapReady",
+            ConditionKind::ControlPlaneAvailable => "ControlPlaneAvailable",
+            ConditionKind::NodesHealthy => "NodesHealthy",
+            ConditionKind::DnsReady => "DnsReady",
+        }
+    }
+
+    /// Of which objects it speaks.
+    fn speaks_of(self, key: &Key) -> bool {
+        match (self, key.kind()) {
+            (
+                ConditionKind::NetworkReady,
+                Kind::Network
+                | Kind::Subnet
+                | Kind::Router
+                | Kind::RouterInterface
+                | Kind::SecurityGroup,
+            )
+            | (ConditionKind::InfrastructureReady, Kind::Server | Kind::ServerGroup)
+            | (ConditionKind::LoadBalancerReady, Kind::LoadBalancer)
+            | (ConditionKind::DnsReady, Kind::Record) => true,
+            (ConditionKind::LoadBalancerReady, Kind::Port | Kind::FloatingIp) => {
+                matches!(key, Key::VipPort(_) | Key::BalancerAddress(_))
+            }
+            (ConditionKind::InfrastructureReady, Kind::Port | Kind::FloatingIp) => {
+                matches!(key, Key::Port(_) | Key::MachineAddress(_))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What was concluded of one condition.
+struct Verdict {
+    status: Truth,
+    reason: String,
+    message: String,
+    next_action: String,
+    is_final: bool,
+}
+
+/// What is true of `spec`, given what was seen of it.
+///
+/// Pure: the same inputs always give the same conditions; `since` is kept from the conditions before where the status
+/// is the same.
+pub fn conditions(spec: &ClusterSpec<'_>, seen: &Seen, now: Timestamp) -> Vec<Condition> {
+    let shape = shape(spec);
+    let of = |kind: ConditionKind| {
+        let verdict = verdict(kind, spec, &shape, seen);
+        let before = spec.cluster.conditions.iter().find(|it| it.kind == kind);
+        let since = before.filter(|it| it.status == verdict.status).map_or(now, |it| it.since);
+        let Verdict { status, reason, message, next_action, is_final } = verdict;
+        Condition { kind, status, reason, message, next_action, is_final, since }
+    };
+    ConditionKind::ALL.map(of).to_vec()
+}
+
+fn verdict(kind: ConditionKind, spec: &ClusterSpec<'_>, shape: &Shape, seen: &Seen) -> Verdict {
+    if seen.at.is_none() {
+        return match &seen.problem {
+            Some(_) => stuck(seen).unwrap_or_else(unseen),
+            None => unseen(),
+        };
+    }
+    let verdict = match kind {
+        ConditionKind::NetworkReady
+        | ConditionKind::LoadBalancerReady
+        | ConditionKind::InfrastructureReady
+        | ConditionKind::DnsReady => objects(kind, shape, seen),
+        ConditionKind::BootstrapReady => bootstrap(spec, seen),
+        ConditionKind::ControlPlaneAvailable => control_plane(spec, seen),
+        ConditionKind::NodesHealthy => nodes(spec, seen),
+    };
+    match verdict.status {
+        Truth::False if !verdict.is_final => stuck(seen).unwrap_or(verdict),
+        Truth::True | Truth::False | Truth::Unknown => verdict,
+    }
+}
+
+fn verdict_of(status: Truth, reason: &str, message: String) -> Verdict {
+    Verdict {
+        status,
+        reason: reason.to_owned(),
+        message,
+        next_action: String::new(),
+        is_final: false,
+    }
+}
+
+fn good() -> Verdict {
+    verdict_of(Truth::True, "AsAsked", String::new())
+}
+
+fn unseen() -> Verdict {
+    let message = "the cloud has not been looked at for this cluster yet";
+    verdict_of(Truth::Unknown, "NotObserved", message.to_owned())
+}
+
+/// What keeps everything from going on, where somebody knows.
+fn stuck(seen: &Seen) -> Option<Verdict> {
+    let problem = seen.problem.as_ref()?;
+    let next_action = problem.next_action.clone();
+    let verdict = verdict_of(Truth::False, &problem.reason, problem.message.clone());
+    Some(Verdict { next_action, is_final: problem.is_final, ..verdict })
+}
+
+/// At most so many are named in a message.
+const NAMED: usize = 3;
+
+fn list(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
+    let (mut missing, mut working, mut failed, mut extra) = (vec![], vec![], vec![], vec![]);
+    for key in shape.keys().filter(|key| kind.speaks_of(key)) {
+        match seen.objects.get(key).map(|found| &found.state) {
+            None => missing.push(key.to_string()),
+            Some(FoundState::Working | FoundState::Leaving) => working.push(key.to_string()),
+            Some(FoundState::Failed(why)) => failed.push(format!("{key} ({why})")),
+            Some(FoundState::Ready) => {}
+        }
+    }
+    for key in seen.objects.keys().filter(|key| kind.speaks_of(key) && !shape.contains_key(*key)) {
+        extra.push(key.to_string());
+    }
+    if !failed.is_empty() {
+        let verdict = verdict_of(
+            Truth::False,
+            "CloudFailed",
+            format!("the cloud failed at {}", list(&failed)),
+        );
+        let next_action =
+            "they are deleted and asked for again; look at the cloud's own logs if that goes on"
+                .to_owned();
+        return Verdict { next_action, ..verdict };
+    }
+    let waits = [
+        ("Creating", "the cloud is at work on", working),
+        ("NotCreated", "not there yet:", missing),
+        ("Deleting", "still to be deleted:", extra),
+    ];
+    let first = waits.into_iter().find(|(_, _, keys)| !keys.is_empty());
+    first.map_or_else(good, |(reason, words, keys)| {
+        verdict_of(Truth::False, reason, format!("{words} {}", list(&keys)))
+    })
+}
+
+fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+    let (mut failed, mut waiting) = (vec![], vec![]);
+    for machine in wanted(spec).flat_map(NodeGroup::refs) {
+        match seen.machines.get(&machine).map(|said| &said.bootstrap) {
+            Some(Bootstrap::Done) => {}
+            Some(Bootstrap::Failed(why)) => failed.push(format!("{machine} ({why})")),
+            Some(Bootstrap::At(step)) => waiting.push(format!("{machine} (at {step})")),
+            Some(Bootstrap::Silent) | None => waiting.push(format!("{machine} (not heard of)")),
+        }
+    }
+    if !failed.is_empty() {
+        return verdict_of(
+            Truth::False,
+            "BootstrapFailed",
+            format!("not become nodes: {}", list(&failed)),
+        );
+    }
+    match waiting.is_empty() {
+        true => good(),
+        false => verdict_of(
+            Truth::False,
+            "WaitingForMachines",
+            format!("still to become nodes: {}", list(&waiting)),
+        ),
+    }
+}
+
+fn control_plane(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+    let masters = wanted(spec).filter(|group| group.role == GroupRole::Master);
+    let all: Vec<_> = masters.flat_map(NodeGroup::refs).collect();
+    let is_ready = |machine: &MachineRef| {
+        seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
+    };
+    let ready = all.iter().filter(|machine| is_ready(machine)).count();
+    let needed = all.len() / 2 + 1;
+    if all.is_empty() || ready >= needed {
+        return good();
+    }
+    let message = format!(
+        "{ready} of {} control-plane machines are ready and {needed} are needed",
+        all.len()
+    );
+    verdict_of(Truth::False, "NoQuorum", message)
+}
+
+fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+    let is_ready = |machine: &MachineRef| {
+        seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
+    };
+    let unready: Vec<String> = wanted(spec)
+        .flat_map(NodeGroup::refs)
+        .filter(|machine| !is_ready(machine))
+        .map(|machine| machine.to_string())
+        .collect();
+    match unready.is_empty() {
+        true => good(),
+        false => {
+            verdict_of(Truth::False, "NodesNotReady", format!("not ready: {}", list(&unready)))
+        }
+    }
+}
+
+/// The groups that are to have machines.
+fn wanted<'a>(spec: &ClusterSpec<'a>) -> impl Iterator<Item = &'a NodeGroup> {
+    let exist = spec.cluster.desire == Desire::Exist;
+    spec.groups.iter().filter(move |_| exist)
+}

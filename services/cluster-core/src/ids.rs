@@ -1,0 +1,133 @@
+//! Ids and names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use kinds::*;
+
+#[expect(
+    missing_docs,
+    reason = "the macro takes no documentation: each is the id of what it is named after"
+)]
+mod kinds {
+    newtype_uuid_macros::impl_typed_uuid_kinds! {
+        kinds = {
+            Cluster = {},
+            Template = {},
+            NodeGroup = {},
+            Event = {},
+            Ledger = {},
+            Claim = {},
+            Certificate = {},
+            Quota = {},
+        },
+    }
+}
+
+/// The name of a cluster, a template or a node group, as Magnum takes it: a letter, then letters, digits, `_`, `.` and
+/// `-`. It never looks like a UUID.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+/// The text cannot be a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{raw:?} cannot be a name: it must begin with a letter, have at most 242 characters of letters, digits, '_', '.' and \
+     '-', and not be a UUID"
+)]
+pub struct InvalidName {
+    /// What was given, cut to a length fit for a message.
+    pub raw: String,
+}
+
+impl Name {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name in the letters of a DNS label (RFC 1123), at most `longest` of them.
+    pub fn label(&self, longest: usize) -> String {
+        let plain = self.0.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+        let label: String = plain.take(longest).collect();
+        label.to_ascii_lowercase().trim_end_matches('-').to_owned()
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = InvalidName;
+
+    fn try_from(raw: String) -> Result<Self, InvalidName> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let begins = raw.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+        if !begins || raw.len() > 242 || !raw.chars().all(legal) || Uuid::parse_str(&raw).is_ok() {
+            return Err(InvalidName { raw: raw.chars().take(64).collect() });
+        }
+        Ok(Name(raw))
+    }
+}
+
+impl FromStr for Name {
+    type Err = InvalidName;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidName> {
+        Name::try_from(raw.to_owned())
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a caller points at something: by its id or by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ident {
+    /// By id.
+    Id(Uuid),
+    /// By name.
+    Name(Name),
+}
+
+impl FromStr for Ident {
+    type Err = InvalidName;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidName> {
+        match Uuid::parse_str(raw) {
+            Ok(id) => Ok(Ident::Id(id)),
+            Err(_) => Ok(Ident::Name(raw.parse()?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_begins_with_a_letter_and_is_no_uuid() {
+        assert!("k8s_test.a-1".parse::<Name>().is_ok());
+        for bad in ["", "1a", "a b", "a/b", "ü", "-a", "ac9e6679-7425-40de-944b-e07fc1f90ae7"] {
+            assert!(bad.parse::<Name>().is_err(), "{bad:?} passed");
+        }
+        assert!("n".repeat(243).parse::<Name>().is_err());
+    }
+
+    #[test]
+    fn a_name_becomes_a_dns_label() {
+        let label = |raw: &str, longest| raw.parse::<Name>().unwrap().label(longest);
+        assert_eq!(label("My_Cluster.1", 20), "my-cluster-1");
+        assert_eq!(label("abc-def", 4), "abc");
+    }
+}

@@ -1,0 +1,106 @@
+//! Which versions of Kubernetes there are.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A version of Kubernetes, as the label `kube_tag` names it: `v1.34.1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct KubernetesVersion {
+    /// 34 of `v1.34.1`.
+    pub minor: u16,
+    /// 1 of `v1.34.1`.
+    pub patch: u16,
+}
+
+/// The text is no version that can be installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownVersion {
+    /// It is no version.
+    #[error("{raw:?} is not a version of Kubernetes such as v1.34.1")]
+    Unreadable {
+        /// What was given, cut to a length fit for a message.
+        raw: String,
+    },
+    /// kubeadm of that version reads none of the configurations written here.
+    #[error("{version} is not supported: v1.{oldest} to v1.{newest} are")]
+    Unsupported {
+        /// What was given.
+        version: KubernetesVersion,
+        /// The oldest minor version.
+        oldest: u16,
+        /// The newest minor version.
+        newest: u16,
+    },
+}
+
+impl KubernetesVersion {
+    /// What a cluster gets whose template does not say.
+    pub const DEFAULT: KubernetesVersion = KubernetesVersion { minor: 34, patch: 1 };
+    /// The oldest minor version: kubeadm reads `v1beta2` from here on.
+    pub const OLDEST: u16 = 20;
+    /// The newest minor version.
+    pub const NEWEST: u16 = 34;
+}
+
+impl FromStr for KubernetesVersion {
+    type Err = UnknownVersion;
+
+    fn from_str(raw: &str) -> Result<Self, UnknownVersion> {
+        let read = || {
+            let (minor, patch) = raw.strip_prefix("v1.")?.split_once('.')?;
+            let number = |text: &str| {
+                let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+                text.parse::<u16>().ok().filter(|_| digits)
+            };
+            Some(KubernetesVersion { minor: number(minor)?, patch: number(patch)? })
+        };
+        let version = read()
+            .ok_or_else(|| UnknownVersion::Unreadable { raw: raw.chars().take(64).collect() })?;
+        let (oldest, newest) = (Self::OLDEST, Self::NEWEST);
+        if !(oldest..=newest).contains(&version.minor) {
+            return Err(UnknownVersion::Unsupported { version, oldest, newest });
+        }
+        Ok(version)
+    }
+}
+
+impl TryFrom<String> for KubernetesVersion {
+    type Error = UnknownVersion;
+
+    fn try_from(raw: String) -> Result<Self, UnknownVersion> {
+        raw.parse()
+    }
+}
+
+impl From<KubernetesVersion> for String {
+    fn from(version: KubernetesVersion) -> String {
+        version.to_string()
+    }
+}
+
+impl fmt::Display for KubernetesVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v1.{}.{}", self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_told_apart_from_other_text() {
+        assert_eq!("v1.34.1".parse(), Ok(KubernetesVersion { minor: 34, patch: 1 }));
+        for bad in ["1.34.1", "v1.34", "v2.34.1", "v1.34.1-rancher1", "latest", "v1.+4.1"] {
+            assert!(
+                matches!(bad.parse::<KubernetesVersion>(), Err(UnknownVersion::Unreadable { .. })),
+                "{bad}"
+            );
+        }
+        let old = "v1.19.0".parse::<KubernetesVersion>().unwrap_err();
+        assert_eq!(old.to_string(), "v1.19.0 is not supported: v1.20 to v1.34 are");
+    }
+}

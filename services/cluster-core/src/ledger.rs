@@ -1,0 +1,55 @@
+//! What a cluster owns in the cloud.
+
+use jiff::Timestamp;
+
+use crate::{ClusterUuid, LedgerUuid};
+
+/// A cloud object of a cluster's. It is written before the object is asked for, and struck out once the cloud no longer
+/// has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Its id, from which nothing else is derived.
+    pub id: LedgerUuid,
+    /// Whose.
+    pub cluster: ClusterUuid,
+    /// What kind of object, in the words of `Kind`, or of what the cluster made itself: `service-load-balancer`, `volume`.
+    pub kind: String,
+    /// The object's name in the cloud.
+    pub name: String,
+    /// The object's id in the cloud, once known.
+    pub cloud_id: Option<String>,
+    /// How far it is.
+    pub state: LedgerState,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// When it was changed.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// How far an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LedgerState {
+    /// It may be there or not: a create is to be asked for.
+    Intended,
+    /// The cloud has said that it is there.
+    Present,
+    /// A delete is to be asked for.
+    Leaving,
+}
+
+impl LedgerState {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LedgerState::Intended => "intended",
+            LedgerState::Present => "present",
+            LedgerState::Leaving => "leaving",
+        }
+    }
+
+    /// What was written so.
+    pub fn read(raw: &str) -> Option<LedgerState> {
+        let all = [LedgerState::Intended, LedgerState::Present, LedgerState::Leaving];
+        all.into_iter().find(|it| it.as_str() == raw)
+    }
+}

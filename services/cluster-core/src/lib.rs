@@ -1,0 +1,50 @@
+#![doc = include_str!("../README.md")]
+
+mod blueprint;
+mod cidr;
+mod cluster;
+mod condition;
+mod event;
+mod ids;
+mod key;
+mod kubernetes;
+mod label;
+mod ledger;
+mod need;
+mod node_group;
+mod options;
+mod plan;
+mod query;
+mod repair;
+mod request;
+mod rules;
+#[cfg(test)]
+mod sample;
+mod seen;
+mod settings;
+mod shape;
+mod status;
+mod template;
+
+pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};
+pub use cidr::{Cidr, InvalidCidr};
+pub use cluster::{Cluster, Desire, LabelsCompared};
+pub use condition::{Condition, ConditionKind, Truth, conditions};
+pub use event::{Event, Severity};
+pub use ids::*;
+pub use key::{Balancer, InvalidKey, Key, Kind, MachineRef, Named, Role};
+pub use kubernetes::{KubernetesVersion, UnknownVersion};
+pub use label::{LABELS, Labels, LabelsError, Meaning};
+pub use ledger::{LedgerEntry, LedgerState};
+pub use need::{FlavorSize, Need, Shortage, need, shortages};
+pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
+pub use plan::{Action, plan};
+pub use query::{ClusterSort, Page, TemplateSort};
+pub use repair::{RepairLimits, replaceable};
+pub use request::{Refusal, check_cluster, check_group, check_stays, resize};
+pub use rules::{Peer, Protocol, Rule};
+pub use seen::{Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen};
+pub use settings::{Algorithm, Delivery, Provider, Settings, Volume};
+pub use shape::{ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, shape, tag};
+pub use status::{Health, Status, health, status, status_reason};
+pub use template::Template;

@@ -1,0 +1,165 @@
+//! What may be done next for a cluster: all of it at once.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::{
+    Bootstrap, ClusterSpec, Desire, Facts, FoundState, Key, MachineRef, NodeHealth, Object, Role,
+    Rule, Seen, Shape, Thing, shape,
+};
+
+/// Something to do. Each may be done twice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// Ask the cloud for an object.
+    Create(Key),
+    /// Give a security group these rules and no others.
+    SetRules(Key),
+    /// Give a load balancer or a DNS record these addresses and no others.
+    SetAddresses(Key, BTreeSet<IpAddr>),
+    /// Move a machine's pods away.
+    Drain(MachineRef),
+    /// Have a machine leave etcd.
+    LeaveEtcd(MachineRef),
+    /// Have the cloud delete an object.
+    Delete(Key),
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Create(key) => write!(f, "create {key}"),
+            Action::SetRules(key) => write!(f, "set the rules of {key}"),
+            Action::SetAddresses(key, addresses) => {
+                let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+                write!(f, "set the addresses of {key} to {}", addresses.join(", "))
+            }
+            Action::Drain(machine) => write!(f, "drain {machine}"),
+            Action::LeaveEtcd(machine) => write!(f, "have {machine} leave etcd"),
+            Action::Delete(key) => write!(f, "delete {key}"),
+        }
+    }
+}
+
+/// Everything that may be done now for `spec`, given what was seen of it, in no order.
+///
+/// Pure: the same inputs always give the same actions. What is not among them waits for something that is under way.
+/// Nothing is left to do and nothing is under way when [`crate::conditions`] are all true; a cluster that is to be gone is
+/// gone when nothing is seen of it.
+pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
+    let shape = shape(spec);
+    let mut actions = Vec::new();
+    for (key, object) in &shape {
+        actions.extend(toward(key, object, &shape, seen));
+    }
+    for key in seen.objects.keys().filter(|key| !shape.contains_key(*key)) {
+        actions.extend(away(key, spec, seen));
+    }
+    actions
+}
+
+/// The next thing to do so that the object is as it should be.
+fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
+    let Some(found) = seen.objects.get(key) else {
+        let ready = object.needs.iter().all(|need| is_there(need, seen));
+        return ready.then(|| Action::Create(key.clone()));
+    };
+    match &found.state {
+        // A machine that was a node is replaced by repair, which minds the quorum; anything else is made anew.
+        FoundState::Failed(_) if was_node(key, seen) => None,
+        FoundState::Failed(_) => can_go(key, seen).then(|| Action::Delete(key.clone())),
+        FoundState::Working | FoundState::Leaving => None,
+        FoundState::Ready => match &object.thing {
+            Thing::SecurityGroup { rules } => differing_rules(key, rules, seen),
+            Thing::LoadBalancer { members: of, .. } | Thing::Record { of, .. } => {
+                differing_addresses(key, of, shape, seen)
+            }
+            Thing::Network
+            | Thing::Subnet { .. }
+            | Thing::Router { .. }
+            | Thing::RouterInterface
+            | Thing::ServerGroup { .. }
+            | Thing::Port { .. }
+            | Thing::FloatingIp { .. }
+            | Thing::Server { .. } => None,
+        },
+    }
+}
+
+/// Whether it is a server that became a node.
+fn was_node(key: &Key, seen: &Seen) -> bool {
+    let Key::Server(machine) = key else { return false };
+    seen.machines.get(machine).is_some_and(|said| said.bootstrap == Bootstrap::Done)
+}
+
+/// Whether the cloud has it so that others may name it.
+fn is_there(key: &Key, seen: &Seen) -> bool {
+    let found = seen.objects.get(key);
+    found.is_some_and(|found| {
+        matches!(found.state, FoundState::Working | FoundState::Ready)
+            && (found.address.is_some() || !has_address(key))
+    })
+}
+
+/// Whether an object of that kind is of use only once its address is known.
+fn has_address(key: &Key) -> bool {
+    matches!(key, Key::Port(_) | Key::VipPort(_) | Key::MachineAddress(_) | Key::BalancerAddress(_))
+}
+
+fn differing_rules(key: &Key, rules: &BTreeSet<Rule>, seen: &Seen) -> Option<Action> {
+    let facts = seen.objects.get(key).map(|found| &found.facts);
+    let same = matches!(facts, Some(Facts::Rules(has)) if has == rules);
+    // Rules name groups, which have to be there.
+    let known = [Role::Node, Role::ControlPlane].iter().all(|role| {
+        let group = Key::SecurityGroup(*role);
+        let named =
+            rules.iter().any(|rule| matches!(&rule.from, crate::Peer::Group(of) if *of == group));
+        !named || is_there(&group, seen)
+    });
+    (!same && known).then(|| Action::SetRules(key.clone()))
+}
+
+fn differing_addresses(
+    key: &Key,
+    of: &BTreeSet<Key>,
+    shape: &Shape,
+    seen: &Seen,
+) -> Option<Action> {
+    let wanted: BTreeSet<IpAddr> = of
+        .iter()
+        .filter(|key| shape.contains_key(*key))
+        .filter_map(|key| seen.objects.get(key)?.address)
+        .collect();
+    let facts = seen.objects.get(key).map(|found| &found.facts);
+    let same = matches!(facts, Some(Facts::Addresses(has)) if *has == wanted);
+    (!same && !wanted.is_empty()).then(|| Action::SetAddresses(key.clone(), wanted))
+}
+
+/// The next thing to do so that an object goes that should not be.
+fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
+    let found = seen.objects.get(key)?;
+    if found.state == FoundState::Leaving || !can_go(key, seen) {
+        return None;
+    }
+    let delete = Some(Action::Delete(key.clone()));
+    let (Key::Server(machine), Desire::Exist) = (key, spec.cluster.desire) else { return delete };
+    // A machine leaves in order while its cluster stays, if it can still be spoken of.
+    let Some(said) = seen.machines.get(machine) else { return delete };
+    let is_node = said.node != NodeHealth::Absent && matches!(said.bootstrap, Bootstrap::Done);
+    if is_node && !said.is_drained {
+        Some(Action::Drain(machine.clone()))
+    } else if said.is_etcd_member {
+        Some(Action::LeaveEtcd(machine.clone()))
+    } else {
+        delete
+    }
+}
+
+/// Whether nothing that is there rests on it.
+fn can_go(key: &Key, seen: &Seen) -> bool {
+    !seen.objects.keys().any(|other| other.rests_on(key))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::sample::{Sample, at, labels};
+use crate::{Truth, conditions};
+
+fn print(turns: &[Vec<String>]) -> String {
+    let turns =
+        turns.iter().zip(1..).map(|(actions, turn)| format!("{turn}: {}", actions.join("; ")));
+    turns.collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn check(sample: &Sample, seen: &mut Seen, want: Expect) {
+    want.assert_eq(&print(&sample.settle(seen)));
+}
+
+#[test]
+fn a_cluster_on_a_given_network_takes_few_turns() {
+    check(
+        &Sample::smallest(),
+        &mut Seen::default(),
+        expect![[r#"
+        1: create security-group/node; create security-group/control-plane; create server-group/default-master
+        2: set the rules of security-group/node; set the rules of security-group/control-plane; create port/default-master-0
+        3: create server/default-master-0"#]],
+    );
+}
+
+#[test]
+fn a_cluster_is_made_as_wide_as_it_goes() {
+    check(
+        &Sample::highly_available(),
+        &mut Seen::default(),
+        expect![[r#"
+        1: create network; create router; create security-group/node; create security-group/control-plane; create server-group/default-master; create server-group/default-worker
+        2: create subnet; set the rules of security-group/node; set the rules of security-group/control-plane
+        3: create router-interface; create vip-port/api; create port/default-master-0; create port/default-master-1; create port/default-master-2; create port/default-worker-0; create port/default-worker-1
+        4: create load-balancer/api; create balancer-address/api; create server/default-master-0; create server/default-master-1; create server/default-master-2; create server/default-worker-0; create server/default-worker-1
+        5: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.10, 10.0.0.11"#]],
+    );
+}
+
+#[test]
+fn a_cluster_goes_in_the_order_in_which_things_rest_on_each_other() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    sample.cluster.desire = Desire::Gone;
+    check(
+        &sample,
+        &mut seen,
+        expect![[r#"
+        1: delete load-balancer/api; delete balancer-address/api; delete server/default-master-0; delete server/default-master-1; delete server/default-master-2; delete server/default-worker-0; delete server/default-worker-1
+        2: delete router-interface; delete server-group/default-master; delete server-group/default-worker; delete vip-port/api; delete port/default-master-0; delete port/default-master-1; delete port/default-master-2; delete port/default-worker-0; delete port/default-worker-1
+        3: delete subnet; delete router; delete security-group/node; delete security-group/control-plane
+        4: delete network"#]],
+    );
+    assert!(seen.objects.is_empty());
+}
+
+#[test]
+fn a_machine_leaves_in_order() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    sample.groups[0].machines.remove(&2);
+    sample.groups[1].machines.remove(&0);
+    check(
+        &sample,
+        &mut seen,
+        expect![[r#"
+        1: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.10; drain default-master-2; drain default-worker-0
+        2: have default-master-2 leave etcd; delete server/default-worker-0
+        3: delete port/default-worker-0; delete server/default-master-2
+        4: delete port/default-master-2"#]],
+    );
+}
+
+#[test]
+fn a_replaced_machine_takes_its_place_behind_the_load_balancer() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    assert!(sample.groups[0].replace_machine(1));
+    check(
+        &sample,
+        &mut seen,
+        expect![[r#"
+        1: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.11; create port/default-master-3; drain default-master-1
+        2: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.11, 10.0.0.21; create server/default-master-3; have default-master-1 leave etcd
+        3: delete server/default-master-1
+        4: delete port/default-master-1"#]],
+    );
+}
+
+#[test]
+fn what_the_cloud_failed_at_is_made_anew() {
+    let sample = Sample::highly_available();
+    let mut seen = Seen::default();
+    sample.settle(&mut seen);
+    let key: Key = "load-balancer/api".parse().unwrap();
+    seen.objects.get_mut(&key).unwrap().state = FoundState::Failed("no amphora".to_owned());
+    check(
+        &sample,
+        &mut seen,
+        expect![[r#"
+        1: delete load-balancer/api
+        2: create load-balancer/api
+        3: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.10, 10.0.0.11"#]],
+    );
+}
+
+#[test]
+fn a_node_whose_server_failed_is_left_to_repair() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    let key: Key = "server/default-master-0".parse().unwrap();
+    seen.objects.get_mut(&key).unwrap().state = FoundState::Failed("host is down".to_owned());
+    check(&sample, &mut seen, expect![""]);
+}
+
+#[test]
+fn nothing_is_asked_for_before_what_it_needs_has_an_address() {
+    let sample = Sample::highly_available();
+    let mut seen = Seen::default();
+    sample.settle(&mut seen);
+    seen.objects.retain(|key, _| !matches!(key, Key::Server(_)));
+    let vip: Key = "vip-port/api".parse().unwrap();
+    seen.objects.get_mut(&vip).unwrap().address = None;
+    assert_eq!(plan(&sample.spec(), &seen), []);
+}
+
+#[test]
+fn names_lead_to_floating_addresses_where_there_are_some() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.blueprint.labels = labels(&[
+        ("master_lb_floating_ip_enabled", "true"),
+        ("dns_zone", "k8s.example"),
+        ("dns_node_records_enabled", "true"),
+    ]);
+    let mut seen = Seen::default();
+    sample.settle(&mut seen);
+    let of = |key: &str| &seen.objects[&key.parse::<Key>().unwrap()];
+    let api = of("balancer-address/api").address;
+    assert_eq!(of("record/api").facts, Facts::Addresses(api.into_iter().collect()));
+    let node = of("port/default-worker-1").address;
+    assert_eq!(
+        of("machine-record/default-worker-1").facts,
+        Facts::Addresses(node.into_iter().collect())
+    );
+}
+
+/// Whatever is lost of a complete cluster, some turns later it is complete again; and whatever is left of one that is to
+/// be gone goes.
+#[test]
+fn any_part_that_is_lost_comes_back() {
+    let mut sample = Sample::highly_available();
+    let complete = sample.complete();
+    for lost in complete.objects.keys() {
+        // What rests on it is lost with it, as in a cloud.
+        let mut seen = complete.clone();
+        let mut gone = vec![lost.clone()];
+        while let Some(key) = gone.pop() {
+            seen.objects.remove(&key);
+            gone.extend(seen.objects.keys().filter(|other| other.rests_on(&key)).cloned());
+            if let Key::Server(machine) = &key {
+                seen.machines.remove(machine);
+            }
+        }
+        sample.settle(&mut seen);
+        assert_eq!(
+            seen.objects.keys().collect::<Vec<_>>(),
+            complete.objects.keys().collect::<Vec<_>>()
+        );
+        let all = conditions(&sample.spec(), &seen, at(9));
+        assert!(all.iter().all(|it| it.status == Truth::True), "{lost}: {all:?}");
+    }
+}
+
+#[test]
+fn keys_are_written_and_read() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.blueprint.floating_ip_enabled = true;
+    sample.cluster.blueprint.labels = labels(&[
+        ("dns_zone", "k8s.example"),
+        ("dns_node_records_enabled", "true"),
+        ("ingress_balancer_enabled", "true"),
+    ]);
+    let shape = shape(&sample.spec());
+    for key in shape.keys() {
+        assert_eq!(key.to_string().parse::<Key>().as_ref(), Ok(key));
+    }
+    assert!(shape.len() > 30, "{}", shape.len());
+    assert!("server/x".parse::<Key>().is_err() && "colour".parse::<Key>().is_err());
+}
+
+/// Has one action at a time done, whichever `choose` picks of those that may be, until nothing is left.
+fn one_by_one(sample: &Sample, seen: &mut Seen, mut choose: impl FnMut(usize) -> usize) {
+    seen.at = Some(at(1));
+    for _ in 0..1000 {
+        let actions = plan(&sample.spec(), seen);
+        let Some(action) = actions.get(choose(actions.len().max(1))) else { return };
+        sample.obey(action, seen);
+    }
+    panic!("it never ends");
+}
+
+proptest::proptest! {
+    /// A crash between any two actions, or answers in any order, lead to the same cluster, and to the same nothing.
+    #[test]
+    fn any_order_leads_to_the_same(picks in proptest::collection::vec(proptest::prelude::any::<usize>(), 1..64)) {
+        let mut sample = Sample::highly_available();
+        sample.cluster.blueprint.labels = labels(&[("dns_zone", "k8s.example"), ("ingress_balancer_enabled", "true")]);
+        let mut turn = 0;
+        let mut choose = |many: usize| {
+            turn += 1;
+            picks[turn % picks.len()] % many
+        };
+        let mut seen = Seen::default();
+        one_by_one(&sample, &mut seen, &mut choose);
+        let wanted = shape(&sample.spec());
+        proptest::prop_assert!(seen.objects.keys().eq(wanted.keys()));
+
+        sample.groups[1].replace_machine(0);
+        one_by_one(&sample, &mut seen, &mut choose);
+        let wanted = shape(&sample.spec());
+        proptest::prop_assert!(seen.objects.keys().eq(wanted.keys()));
+
+        sample.cluster.desire = Desire::Gone;
+        one_by_one(&sample, &mut seen, &mut choose);
+        proptest::prop_assert!(seen.objects.is_empty());
+    }
+}

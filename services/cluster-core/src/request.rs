@@ -1,0 +1,221 @@
+//! What may be asked for.
+
+use crate::{Blueprint, Cluster, Desire, GroupRole, MachineRef, NodeGroup};
+
+/// Why something cannot be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A field's value does not fit.
+    #[error("{field}: {why}")]
+    Field {
+        /// The field, in the API's word.
+        field: &'static str,
+        /// Why not, and what would.
+        why: String,
+    },
+    /// The cluster is going.
+    #[error("cluster {name} is being deleted")]
+    Going {
+        /// Its name.
+        name: String,
+    },
+    /// A default group stays as long as its cluster.
+    #[error("node group {name} came with its cluster and goes with it")]
+    DefaultGroup {
+        /// Its name.
+        name: String,
+    },
+}
+
+fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::Field { field, why: why.into() })
+}
+
+/// So many machines a group may have: more do not fit into one subnet's pods either.
+const MOST_MACHINES: u32 = 1000;
+
+/// Whether a cluster of so many control-plane machines can be made of `blueprint`.
+pub fn check_cluster(blueprint: &Blueprint, masters: u32) -> Result<(), Refusal> {
+    let settings = blueprint.labels.settings();
+    if ![1, 3, 5].contains(&masters) {
+        return field("master_count", "it must be 1, 3 or 5, for etcd needs a majority");
+    }
+    if masters > 1 && !blueprint.master_lb_enabled && settings.dns_zone.is_none() {
+        return field(
+            "master_count",
+            "more than one needs master_lb_enabled, or the label dns_zone for a name with all their addresses",
+        );
+    }
+    if blueprint.fixed_network.is_some() != blueprint.fixed_subnet.is_some() {
+        return field(
+            "fixed_subnet",
+            "fixed_network and fixed_subnet are given together or not at all",
+        );
+    }
+    if settings.balancer_floating_ip == Some(true) && blueprint.external_network.is_none() {
+        return field(
+            "labels/master_lb_floating_ip_enabled",
+            "there is no external_network_id to take one from",
+        );
+    }
+    if !settings.api_allowed_cidrs.is_empty() && !blueprint.master_lb_enabled {
+        return field("labels/master_lb_allowed_cidrs", "it needs master_lb_enabled");
+    }
+    if blueprint.flavor.is_none() {
+        return field("flavor_id", "neither the cluster nor its template names one");
+    }
+    Ok(())
+}
+
+/// Whether `group` can be as it is now.
+pub fn check_group(group: &NodeGroup) -> Result<(), Refusal> {
+    let count = group.node_count();
+    if group.role == GroupRole::Master {
+        if ![1, 3, 5].contains(&count) {
+            return field("node_count", "a control plane has 1, 3 or 5 machines");
+        }
+        return Ok(());
+    }
+    if count > MOST_MACHINES {
+        return field("node_count", format!("it must be at most {MOST_MACHINES}"));
+    }
+    if let Some(most) = group.max_node_count
+        && most < group.min_node_count
+    {
+        return field(
+            "max_node_count",
+            format!("it is less than min_node_count, {}", group.min_node_count),
+        );
+    }
+    if count < group.min_node_count {
+        return field(
+            "node_count",
+            format!("it is less than min_node_count, {}", group.min_node_count),
+        );
+    }
+    match group.max_node_count {
+        Some(most) if count > most => {
+            field("node_count", format!("it is more than max_node_count, {most}"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a cluster takes changes.
+pub fn check_stays(cluster: &Cluster) -> Result<(), Refusal> {
+    match cluster.desire {
+        Desire::Exist => Ok(()),
+        Desire::Gone => Err(Refusal::Going { name: cluster.name.to_string() }),
+    }
+}
+
+/// The group with `count` machines: new ones get new numbers; `remove` go first, then the newest.
+pub fn resize(group: &NodeGroup, count: u32, remove: &[MachineRef]) -> Result<NodeGroup, Refusal> {
+    let mut resized = group.clone();
+    if count > MOST_MACHINES {
+        return field("node_count", format!("it must be at most {MOST_MACHINES}"));
+    }
+    for machine in remove {
+        if machine.group != group.name || !resized.machines.remove(&machine.number) {
+            return field(
+                "nodes_to_remove",
+                format!("{machine} is no machine of node group {}", group.name),
+            );
+        }
+    }
+    if !remove.is_empty() && count > resized.node_count() {
+        return field(
+            "nodes_to_remove",
+            format!(
+                "{} are named and only {} would go",
+                remove.len(),
+                i64::from(group.node_count()) - i64::from(count)
+            ),
+        );
+    }
+    while resized.node_count() > count {
+        resized.machines.pop_last();
+    }
+    while resized.node_count() < count {
+        resized.add_machine();
+    }
+    check_group(&resized)?;
+    Ok(resized)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    #[track_caller]
+    fn refuses(result: Result<impl std::fmt::Debug, Refusal>, want: &str) {
+        assert_eq!(result.unwrap_err().to_string(), want);
+    }
+
+    #[test]
+    fn a_control_plane_has_a_majority_and_an_address() {
+        let sample = Sample::highly_available();
+        let mut blueprint = sample.cluster.blueprint.clone();
+        assert_eq!(check_cluster(&blueprint, 3), Ok(()));
+        refuses(
+            check_cluster(&blueprint, 2),
+            "master_count: it must be 1, 3 or 5, for etcd needs a majority",
+        );
+        blueprint.master_lb_enabled = false;
+        refuses(
+            check_cluster(&blueprint, 3),
+            "master_count: more than one needs master_lb_enabled, or the label dns_zone for a name with all their addresses",
+        );
+        assert_eq!(check_cluster(&blueprint, 1), Ok(()));
+        blueprint.fixed_network = Some("net".to_owned());
+        refuses(
+            check_cluster(&blueprint, 1),
+            "fixed_subnet: fixed_network and fixed_subnet are given together or not at all",
+        );
+    }
+
+    #[test]
+    fn a_group_grows_by_new_numbers_and_shrinks_from_its_end() {
+        let sample = Sample::highly_available();
+        let workers = &sample.groups[1];
+        let grown = resize(workers, 4, &[]).unwrap();
+        assert_eq!(Vec::from_iter(grown.machines.clone()), [0, 1, 2, 3]);
+        let shrunk = resize(&grown, 2, &[]).unwrap();
+        assert_eq!(Vec::from_iter(shrunk.machines.clone()), [0, 1]);
+        let again = resize(&shrunk, 3, &[]).unwrap();
+        assert_eq!(Vec::from_iter(again.machines), [0, 1, 4]);
+    }
+
+    #[test]
+    fn named_machines_go_first() {
+        let sample = Sample::highly_available();
+        let workers = &sample.groups[1];
+        let first = workers.refs().next().unwrap();
+        let shrunk = resize(workers, 1, std::slice::from_ref(&first)).unwrap();
+        assert_eq!(Vec::from_iter(shrunk.machines), [1]);
+        refuses(resize(workers, 2, &[first]), "nodes_to_remove: 1 are named and only 0 would go");
+        let stranger = "default-master-0".parse().unwrap();
+        refuses(
+            resize(workers, 1, &[stranger]),
+            "nodes_to_remove: default-master-0 is no machine of node group default-worker",
+        );
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let mut sample = Sample::highly_available();
+        sample.groups[1].max_node_count = Some(3);
+        sample.groups[1].min_node_count = 1;
+        refuses(resize(&sample.groups[1], 4, &[]), "node_count: it is more than max_node_count, 3");
+        refuses(resize(&sample.groups[1], 0, &[]), "node_count: it is less than min_node_count, 1");
+        refuses(
+            resize(&sample.groups[0], 2, &[]),
+            "node_count: a control plane has 1, 3 or 5 machines",
+        );
+        refuses(
+            resize(&sample.groups[0], 0, &[]),
+            "node_count: a control plane has 1, 3 or 5 machines",
+        );
+    }
+}

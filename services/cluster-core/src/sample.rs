@@ -1,0 +1,190 @@
+//! Clusters for tests.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use uuid::Uuid;
+
+use crate::*;
+
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+/// A cluster and its groups.
+pub(crate) struct Sample {
+    pub(crate) cluster: Cluster,
+    pub(crate) groups: Vec<NodeGroup>,
+}
+
+fn id<T: GenericUuid>(last: u128) -> T {
+    T::from_untyped_uuid(Uuid::from_u128(0x7c9e_6679_7425_40de_944b_e07f_c1f9_0000 + last))
+}
+
+impl Sample {
+    /// One machine that is all, on a network that is there.
+    pub(crate) fn smallest() -> Sample {
+        let mut sample = Sample::highly_available();
+        let blueprint = &mut sample.cluster.blueprint;
+        blueprint.master_lb_enabled = false;
+        blueprint.external_network = None;
+        blueprint.fixed_network = Some("net-1".to_owned());
+        blueprint.fixed_subnet = Some("subnet-1".to_owned());
+        sample.groups.truncate(1);
+        sample.groups[0].machines = BTreeSet::from([0]);
+        sample
+    }
+
+    /// Three and two machines, behind a load balancer with a floating address.
+    pub(crate) fn highly_available() -> Sample {
+        let blueprint = Blueprint {
+            external_network: Some("public".to_owned()),
+            flavor: Some("m1.large".to_owned()),
+            master_flavor: Some("m1.large".to_owned()),
+            master_lb_enabled: true,
+            floating_ip_enabled: false,
+            labels: labels(&[("master_lb_floating_ip_enabled", "true")]),
+            ..Blueprint::new("fcos".to_owned())
+        };
+        let cluster = Cluster {
+            id: id(0),
+            version: 1,
+            project: "p".to_owned(),
+            user: "u".to_owned(),
+            name: "blue".parse().unwrap(),
+            template: id(1),
+            created_at: at(0),
+            updated_at: None,
+            blueprint,
+            kubernetes: KubernetesVersion::DEFAULT,
+            labels_compared: LabelsCompared::default(),
+            create_timeout: Some(60),
+            desire: Desire::Exist,
+            completed_at: None,
+            asked_at: at(0),
+            api_address: None,
+            machine_addresses: Default::default(),
+            conditions: Vec::new(),
+        };
+        let group = |number, name: &str, role, machines: u32| NodeGroup {
+            id: id(number),
+            version: 1,
+            cluster: cluster.id,
+            name: name.parse().unwrap(),
+            role,
+            is_default: true,
+            created_at: at(0),
+            updated_at: None,
+            flavor: Some("m1.large".to_owned()),
+            image: "fcos".to_owned(),
+            docker_volume_size: None,
+            min_node_count: 0,
+            max_node_count: None,
+            machines: (0..machines).collect(),
+            next_machine: machines,
+            labels: Labels::default(),
+            labels_compared: LabelsCompared::default(),
+            node_labels: Default::default(),
+            node_taints: Vec::new(),
+        };
+        let groups = vec![
+            group(2, "default-master", GroupRole::Master, 3),
+            group(3, "default-worker", GroupRole::Worker("worker".to_owned()), 2),
+        ];
+        Sample { cluster, groups }
+    }
+
+    pub(crate) fn spec(&self) -> ClusterSpec<'_> {
+        ClusterSpec { cluster: &self.cluster, groups: &self.groups }
+    }
+
+    /// Has one turn after another, in a cloud where all that is asked for is there at once and every server becomes a
+    /// node, until nothing is left to do; each turn's actions.
+    pub(crate) fn settle(&self, seen: &mut Seen) -> Vec<Vec<String>> {
+        seen.at = Some(at(1));
+        let mut turns = Vec::new();
+        loop {
+            let actions = plan(&self.spec(), seen);
+            if actions.is_empty() {
+                return turns;
+            }
+            for action in &actions {
+                self.obey(action, seen);
+            }
+            turns.push(actions.iter().map(ToString::to_string).collect());
+            assert!(turns.len() < 100, "it never ends: {:?}", turns.last());
+        }
+    }
+
+    pub(crate) fn obey(&self, action: &Action, seen: &mut Seen) {
+        match action {
+            Action::Create(key) => {
+                let number = seen.objects.len() as u8;
+                let facts = match key.kind() {
+                    Kind::LoadBalancer | Kind::Record => Facts::Addresses(BTreeSet::new()),
+                    Kind::SecurityGroup => Facts::Rules(BTreeSet::new()),
+                    Kind::Network
+                    | Kind::Subnet
+                    | Kind::Router
+                    | Kind::RouterInterface
+                    | Kind::ServerGroup
+                    | Kind::Port
+                    | Kind::FloatingIp
+                    | Kind::Server => Facts::None,
+                };
+                let found = Found {
+                    id: key.to_string(),
+                    state: FoundState::Ready,
+                    address: Some([10, 0, 0, number].into()),
+                    facts,
+                };
+                assert!(seen.objects.insert(key.clone(), found).is_none(), "{key} was there");
+                if let Key::Server(machine) = key {
+                    let is_etcd_member = machine.group.as_str() == "default-master";
+                    let said = MachineSeen {
+                        bootstrap: Bootstrap::Done,
+                        node: NodeHealth::Ready,
+                        is_etcd_member,
+                        is_drained: false,
+                    };
+                    seen.machines.insert(machine.clone(), said);
+                }
+            }
+            Action::SetRules(key) => {
+                let Some(Object { thing: Thing::SecurityGroup { rules }, .. }) =
+                    shape(&self.spec()).remove(key)
+                else {
+                    panic!("{key} has no rules")
+                };
+                seen.objects.get_mut(key).unwrap().facts = Facts::Rules(rules);
+            }
+            Action::SetAddresses(key, addresses) => {
+                seen.objects.get_mut(key).unwrap().facts = Facts::Addresses(addresses.clone());
+            }
+            Action::Drain(machine) => seen.machines.get_mut(machine).unwrap().is_drained = true,
+            Action::LeaveEtcd(machine) => {
+                seen.machines.get_mut(machine).unwrap().is_etcd_member = false;
+            }
+            Action::Delete(key) => {
+                assert!(seen.objects.remove(key).is_some(), "{key} was not there");
+                if let Key::Server(machine) = key {
+                    seen.machines.remove(machine);
+                }
+            }
+        }
+    }
+
+    /// A cluster that is complete, and what is seen of it.
+    pub(crate) fn complete(&mut self) -> Seen {
+        let mut seen = Seen::default();
+        self.settle(&mut seen);
+        self.cluster.completed_at = Some(at(1));
+        seen
+    }
+}
+
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> Labels {
+    let raw = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Labels::try_from(raw.collect::<std::collections::BTreeMap<_, _>>()).unwrap()
+}

@@ -1,0 +1,90 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::sample::{Sample, labels};
+
+#[track_caller]
+fn check(sample: &Sample, want: Expect) {
+    let shape = shape(&sample.spec());
+    let lines =
+        shape.iter().map(|(key, object)| format!("{key} = {}: {:?}", object.name, object.thing));
+    want.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn the_smallest_cluster_is_one_machine_on_a_network_that_is_there() {
+    check(
+        &Sample::smallest(),
+        expect![[r#"
+        security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {Rule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, Rule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, Rule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, Rule { protocol: Icmp, ports: None, from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
+        security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {Rule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
+        server-group/default-master = blue-7c9e6679-server-group-default-master: ServerGroup { policy: "soft-anti-affinity" }
+        port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Given("net-1"), subnet: Given("subnet-1"), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {Cidr { address: 10.100.0.0, prefix: 16 }} }
+        server/default-master-0 = blue-7c9e6679-default-master-0: Server { image: "fcos", flavor: Some("m1.large"), keypair: None, availability_zone: None, disks: [] }"#]],
+    );
+}
+
+#[test]
+fn a_highly_available_cluster_has_a_load_balancer_with_an_address() {
+    let mut sample = Sample::highly_available();
+    sample.groups[1].machines.clear();
+    sample.groups[0].machines = [0].into();
+    check(
+        &sample,
+        expect![[r#"
+        network = blue-7c9e6679-network: Network
+        subnet = blue-7c9e6679-subnet: Subnet { cidr: Cidr { address: 10.0.0.0, prefix: 24 }, name_servers: [8.8.8.8] }
+        router = blue-7c9e6679-router: Router { external_network: "public" }
+        router-interface = blue-7c9e6679-router-interface: RouterInterface
+        security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {Rule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, Rule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, Rule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, Rule { protocol: Icmp, ports: None, from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
+        security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {Rule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
+        server-group/default-master = blue-7c9e6679-server-group-default-master: ServerGroup { policy: "soft-anti-affinity" }
+        server-group/default-worker = blue-7c9e6679-server-group-default-worker: ServerGroup { policy: "soft-anti-affinity" }
+        vip-port/api = blue-7c9e6679-vip-port-api: Port { network: Own(Network), subnet: Own(Subnet), groups: {}, allowed: {} }
+        load-balancer/api = blue-7c9e6679-load-balancer-api: LoadBalancer { provider: None, algorithm: "ROUND_ROBIN", listeners: [Listener { name: "api", port: 6443, idle_timeout_ms: 600000 }], allowed: [], members: {Port(MachineRef { group: Name("default-master"), number: 0 })} }
+        balancer-address/api = blue-7c9e6679-balancer-address-api: FloatingIp { external_network: "public", port: VipPort(Api) }
+        port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Own(Network), subnet: Own(Subnet), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {Cidr { address: 10.100.0.0, prefix: 16 }} }
+        server/default-master-0 = blue-7c9e6679-default-master-0: Server { image: "fcos", flavor: Some("m1.large"), keypair: None, availability_zone: None, disks: [] }"#]],
+    );
+}
+
+#[test]
+fn every_name_fits_where_it_goes() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.name = "A_very.long-Name_of_a_cluster.that_goes_on".parse().unwrap();
+    sample.groups[1].name = "another_very_long_Name.of-a-group".parse().unwrap();
+    sample.cluster.blueprint.labels = labels(&[("dns_zone", "k8s.example")]);
+    let shape = shape(&sample.spec());
+    let mut names = std::collections::BTreeSet::new();
+    for (key, object) in &shape {
+        if let Key::Server(_) = key {
+            let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(object.name.len() <= 63 && object.name.chars().all(legal), "{}", object.name);
+            assert!(names.insert(&object.name), "{} twice", object.name);
+        }
+        assert!(object.name.len() <= 255);
+        for need in &object.needs {
+            assert!(shape.contains_key(need), "{key} needs {need}, which nobody makes");
+        }
+    }
+    assert!(tag(sample.cluster.id).len() <= 60);
+}
+
+#[test]
+fn what_an_object_rests_on_it_needs() {
+    let sample = Sample::highly_available();
+    let shape = shape(&sample.spec());
+    for (key, object) in &shape {
+        let rests = shape.keys().filter(|other| key.rests_on(other));
+        for other in rests.filter(|other| !matches!(other, Key::SecurityGroup(_))) {
+            assert!(object.needs.contains(other), "{key} rests on {other} and does not need it");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_that_is_to_be_gone_has_no_shape() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.desire = crate::Desire::Gone;
+    assert!(shape(&sample.spec()).is_empty());
+}

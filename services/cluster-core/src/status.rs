@@ -1,0 +1,256 @@
+//! Magnum's words for how a cluster is, computed from its conditions.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{Cluster, Condition, ConditionKind, Desire, Truth};
+
+/// Magnum's status of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is being made.
+    CreateInProgress,
+    /// It was made.
+    CreateComplete,
+    /// It could not be made.
+    CreateFailed,
+    /// It is being changed.
+    UpdateInProgress,
+    /// It was changed.
+    UpdateComplete,
+    /// It could not be changed.
+    UpdateFailed,
+    /// It is being deleted.
+    DeleteInProgress,
+    /// It could not be deleted.
+    DeleteFailed,
+}
+
+impl Status {
+    /// Magnum's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::CreateInProgress => "CREATE_IN_PROGRESS",
+            Status::CreateComplete => "CREATE_COMPLETE",
+            Status::CreateFailed => "CREATE_FAILED",
+            Status::UpdateInProgress => "UPDATE_IN_PROGRESS",
+            Status::UpdateComplete => "UPDATE_COMPLETE",
+            Status::UpdateFailed => "UPDATE_FAILED",
+            Status::DeleteInProgress => "DELETE_IN_PROGRESS",
+            Status::DeleteFailed => "DELETE_FAILED",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Magnum's health of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// All nodes are ready.
+    Healthy,
+    /// Some are not.
+    Unhealthy,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Health {
+    /// Magnum's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Health::Healthy => "HEALTHY",
+            Health::Unhealthy => "UNHEALTHY",
+            Health::Unknown => "UNKNOWN",
+        }
+    }
+}
+
+/// Magnum's status of `cluster`, by what was concluded of it last.
+pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
+    let is_final = cluster.conditions.iter().any(|it| it.is_final);
+    let all = !cluster.conditions.is_empty()
+        && cluster.conditions.iter().all(|it| it.status == Truth::True);
+    match (cluster.desire, cluster.completed_at) {
+        (Desire::Gone, _) if is_final => Status::DeleteFailed,
+        (Desire::Gone, _) => Status::DeleteInProgress,
+        // What was asked for since is not in the conditions yet.
+        (Desire::Exist, None) if is_final || is_late(cluster, now) => Status::CreateFailed,
+        (Desire::Exist, None) => Status::CreateInProgress,
+        (Desire::Exist, Some(done))
+            if done >= cluster.asked_at && cluster.asked_at == cluster.created_at =>
+        {
+            Status::CreateComplete
+        }
+        (Desire::Exist, Some(_)) if is_final => Status::UpdateFailed,
+        (Desire::Exist, Some(done)) if all && done >= cluster.asked_at => Status::UpdateComplete,
+        (Desire::Exist, Some(_)) => Status::UpdateInProgress,
+    }
+}
+
+/// Whether its creation took longer than was asked.
+fn is_late(cluster: &Cluster, now: Timestamp) -> bool {
+    let Some(minutes) = cluster.create_timeout else { return false };
+    now.duration_since(cluster.asked_at) > SignedDuration::from_mins(minutes.into())
+}
+
+/// The sentence behind a status: the first thing that is not true, and why.
+pub fn status_reason(cluster: &Cluster) -> Option<String> {
+    let hinders = |it: &&Condition| it.is_final;
+    let first = cluster.conditions.iter().find(hinders);
+    let first = first.or_else(|| cluster.conditions.iter().find(|it| it.status != Truth::True))?;
+    let mut said = format!("{}: {}", first.kind.as_str(), first.message);
+    if !first.next_action.is_empty() {
+        said = format!("{said}; {}", first.next_action);
+    }
+    Some(said)
+}
+
+/// Magnum's health of `cluster`, by what was concluded of it last.
+pub fn health(cluster: &Cluster) -> Health {
+    let of = |kind| cluster.conditions.iter().find(|it| it.kind == kind).map(|it| it.status);
+    let (plane, nodes) =
+        (of(ConditionKind::ControlPlaneAvailable), of(ConditionKind::NodesHealthy));
+    match (cluster.completed_at, plane, nodes) {
+        (None, _, _)
+        | (_, None | Some(Truth::Unknown), _)
+        | (_, _, None | Some(Truth::Unknown)) => Health::Unknown,
+        (Some(_), Some(Truth::True), Some(Truth::True)) => Health::Healthy,
+        (Some(_), Some(_), Some(_)) => Health::Unhealthy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::sample::{Sample, at};
+    use crate::{FoundState, Key, Problem, Seen, conditions};
+
+    #[track_caller]
+    fn check(sample: &mut Sample, seen: &Seen, want: Expect) {
+        sample.cluster.conditions = conditions(&sample.spec(), seen, at(10));
+        let cluster = &sample.cluster;
+        let reason = status_reason(cluster).unwrap_or_default();
+        let said = format!("{} {} {reason}", status(cluster, at(10)), health(cluster).as_str());
+        want.assert_eq(said.trim_end());
+    }
+
+    #[test]
+    fn a_cluster_nobody_looked_at_is_in_progress_and_says_so() {
+        let mut sample = Sample::highly_available();
+        check(
+            &mut sample,
+            &Seen::default(),
+            expect![
+                "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been looked at for this cluster yet"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_cluster_is_complete_once_all_of_it_is_there() {
+        let mut sample = Sample::highly_available();
+        let seen = sample.complete();
+        check(&mut sample, &seen, expect!["CREATE_COMPLETE HEALTHY"]);
+    }
+
+    #[test]
+    fn a_resize_is_an_update_until_it_is_done() {
+        let mut sample = Sample::highly_available();
+        let mut seen = sample.complete();
+        sample.cluster.asked_at = at(5);
+        sample.groups[1].add_machine();
+        check(
+            &mut sample,
+            &seen,
+            expect![
+                "UPDATE_IN_PROGRESS UNHEALTHY InfrastructureReady: not there yet: port/default-worker-2, server/default-worker-2"
+            ],
+        );
+        sample.settle(&mut seen);
+        sample.cluster.completed_at = Some(at(9));
+        check(&mut sample, &seen, expect!["UPDATE_COMPLETE HEALTHY"]);
+    }
+
+    #[test]
+    fn what_will_not_pass_by_itself_is_a_failure() {
+        let mut sample = Sample::highly_available();
+        let mut seen = Seen { at: Some(at(1)), ..Seen::default() };
+        seen.problem = Some(Problem {
+            reason: "QuotaExceeded".to_owned(),
+            message: "5 instances are needed and 4 are free".to_owned(),
+            next_action: "raise the project's quota, or resize the cluster".to_owned(),
+            is_final: true,
+        });
+        check(
+            &mut sample,
+            &seen,
+            expect![
+                "CREATE_FAILED UNKNOWN NetworkReady: 5 instances are needed and 4 are free; raise the project's quota, or resize the cluster"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_creation_may_take_too_long() {
+        let mut sample = Sample::highly_available();
+        sample.cluster.create_timeout = Some(0);
+        check(
+            &mut sample,
+            &Seen { at: Some(at(1)), ..Seen::default() },
+            expect![
+                "CREATE_FAILED UNKNOWN NetworkReady: not there yet: network, subnet, router and 3 more"
+            ],
+        );
+    }
+
+    #[test]
+    fn what_the_cloud_failed_at_is_named() {
+        let mut sample = Sample::highly_available();
+        let mut seen = sample.complete();
+        let key: Key = "load-balancer/api".parse().unwrap();
+        seen.objects.get_mut(&key).unwrap().state = FoundState::Failed("no amphora".to_owned());
+        check(
+            &mut sample,
+            &seen,
+            expect![
+                "CREATE_COMPLETE HEALTHY LoadBalancerReady: the cloud failed at load-balancer/api (no amphora); they are deleted and asked for again; look at the cloud's own logs if that goes on"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_cluster_that_goes_says_what_is_left() {
+        let mut sample = Sample::highly_available();
+        let seen = sample.complete();
+        sample.cluster.desire = Desire::Gone;
+        check(
+            &mut sample,
+            &seen,
+            expect![
+                "DELETE_IN_PROGRESS HEALTHY NetworkReady: still to be deleted: network, subnet, router and 3 more"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_status_that_stays_keeps_its_time() {
+        let mut sample = Sample::highly_available();
+        check(
+            &mut sample,
+            &Seen::default(),
+            expect![
+                "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been looked at for this cluster yet"
+            ],
+        );
+        let later = conditions(&sample.spec(), &Seen::default(), at(99));
+        assert!(later.iter().all(|it| it.since == at(10)));
+    }
+}

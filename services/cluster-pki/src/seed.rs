@@ -1,0 +1,104 @@
+//! The authorities of a new cluster.
+
+use std::time::Duration;
+
+use cluster_bootstrap::{Authority, KeyPair, Name, Pki};
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyUsagePurpose,
+    PublicKeyData, date_time_ymd,
+};
+use sha2::{Digest, Sha256};
+
+/// Clocks of machines may be late by so much.
+const EARLIER: Duration = Duration::from_secs(3600);
+
+/// From when to when a certificate is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// When it is made.
+    pub now: Timestamp,
+    /// How long it lasts from then.
+    pub lifetime: Duration,
+}
+
+/// A key or certificate could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make {what}")]
+pub struct PkiError {
+    /// What was to be made.
+    pub what: &'static str,
+    /// Why not.
+    pub source: rcgen::Error,
+}
+
+/// Everything that the machines of a cluster have to agree on.
+pub fn seed(cluster: &Name, validity: Validity) -> Result<Pki, PkiError> {
+    // The names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go); the cluster's tells authorities apart in a user's
+    // trust store.
+    Ok(Pki {
+        cluster: authority("the cluster's authority", "kubernetes", cluster, validity)?,
+        etcd: authority("etcd's authority", "etcd-ca", cluster, validity)?,
+        front_proxy: authority("the front proxy's authority", "front-proxy-ca", cluster, validity)?,
+        service_account: service_account()?,
+    })
+}
+
+fn authority(
+    what: &'static str,
+    name: &str,
+    cluster: &Name,
+    validity: Validity,
+) -> Result<Authority, PkiError> {
+    let error = |source| PkiError { what, source };
+    let key = rcgen::KeyPair::generate().map_err(error)?;
+    let mut parameters = parameters(validity);
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    parameters.distinguished_name.push(DnType::OrganizationalUnitName, cluster.as_str());
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+        KeyUsagePurpose::KeyCertSign,
+    ];
+    let certificate = parameters.self_signed(&key).map_err(error)?;
+    Ok(Authority {
+        certificate: certificate.pem(),
+        key: key.serialize_pem().into(),
+        public_key_sha256: hex::encode(Sha256::digest(key.subject_public_key_info())),
+    })
+}
+
+fn service_account() -> Result<KeyPair, PkiError> {
+    let what = "the key of service accounts";
+    let key = rcgen::KeyPair::generate().map_err(|source| PkiError { what, source })?;
+    Ok(KeyPair { public: key.public_key_pem(), private: key.serialize_pem().into() })
+}
+
+/// A certificate of nobody yet.
+pub(crate) fn parameters(validity: Validity) -> CertificateParams {
+    let since_epoch = Duration::from_secs(validity.now.as_second().unsigned_abs());
+    let now = date_time_ymd(1970, 1, 1) + since_epoch;
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.not_before = now - EARLIER;
+    parameters.not_after = now + validity.lifetime;
+    parameters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cluster_has_keys_of_its_own_and_none_is_printed() {
+        let validity = Validity { now: Timestamp::UNIX_EPOCH, lifetime: Duration::from_secs(60) };
+        let name = Name::try_from("one").unwrap();
+        let (one, other) = (seed(&name, validity).unwrap(), seed(&name, validity).unwrap());
+        assert_ne!(one.cluster.public_key_sha256, other.cluster.public_key_sha256);
+        assert_ne!(one.cluster.certificate, one.etcd.certificate);
+        assert_eq!(one.cluster.public_key_sha256.len(), 64);
+        assert!(!format!("{one:?}").contains("PRIVATE"));
+        assert!(one.service_account.public.contains("PUBLIC KEY"));
+    }
+}

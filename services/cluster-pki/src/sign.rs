@@ -1,0 +1,121 @@
+//! Certificates for other people's requests.
+
+use cluster_bootstrap::Authority;
+use rcgen::{
+    CertificateSigningRequestParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa,
+    KeyUsagePurpose,
+};
+
+use crate::kubeconfig::issuer;
+use crate::seed::{PkiError, Validity, parameters};
+
+/// The most bytes of a request: one with a key of RSA 4096 has 1,700.
+const LONGEST: usize = 8192;
+/// The one group of Kubernetes' own that may be asked for, by who may ask for it at all.
+const ADMINISTRATORS: &str = "system:masters";
+
+/// Why a request is not signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SignError {
+    /// Not a request, or not signed by the key it is for.
+    #[error("no certificate request in PEM that its own key signed")]
+    Malformed {
+        /// What the parser says.
+        source: rcgen::Error,
+    },
+    /// Too long.
+    #[error("a certificate request has at most {LONGEST} bytes")]
+    TooLong,
+    /// It asks for more than is given.
+    #[error("the request asks {what}: certificates are given to clients, by subject alone")]
+    AsksForMore {
+        /// For what.
+        what: &'static str,
+    },
+    /// Whom it names.
+    #[error("the request's subject: {what}")]
+    Subject {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Ours to mend.
+    #[error(transparent)]
+    Make(#[from] PkiError),
+}
+
+/// A certificate for the request's key and subject, good for authentication of a client. Whether the caller may have one is the caller's
+/// matter.
+pub fn sign(authority: &Authority, request: &str, validity: Validity) -> Result<String, SignError> {
+    if request.len() > LONGEST {
+        return Err(SignError::TooLong);
+    }
+    let mut request = CertificateSigningRequestParams::from_pem(request)
+        .map_err(|source| SignError::Malformed { source })?;
+    modest(&request)?;
+    subject(&request)?;
+    let mut granted = parameters(validity);
+    granted.distinguished_name = request.params.distinguished_name.clone();
+    granted.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    granted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    granted.use_authority_key_identifier_extension = true;
+    request.params = granted;
+    let error = |source| PkiError { what: "the certificate", source };
+    let certificate = request.signed_by(&issuer(authority).map_err(error)?).map_err(error)?;
+    Ok(certificate.pem())
+}
+
+fn modest(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
+    let asked = &request.params;
+    let refuse = |what| Err(SignError::AsksForMore { what });
+    if matches!(asked.is_ca, IsCa::Ca(_)) {
+        return refuse("to be an authority");
+    }
+    if !asked.subject_alt_names.is_empty() {
+        return refuse("for other names");
+    }
+    if asked.extended_key_usages.iter().any(|usage| *usage != ExtendedKeyUsagePurpose::ClientAuth) {
+        return refuse("for other usages than a client's");
+    }
+    let allowed = [KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    if asked.key_usages.iter().any(|usage| !allowed.contains(usage)) {
+        return refuse("for other usages of its key");
+    }
+    Ok(())
+}
+
+/// Kubernetes takes the common name for the user and organizations for groups.
+fn subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
+    let refuse = |what| Err(SignError::Subject { what });
+    let name = &request.params.distinguished_name;
+    let entries: Vec<(&DnType, &DnValue)> = name.iter().collect();
+    let Some(user) = entries.iter().find(|(kind, _)| **kind == DnType::CommonName) else {
+        return refuse("it has no common name");
+    };
+    for (kind, value) in &entries {
+        if !matches!(kind, DnType::CommonName | DnType::OrganizationName) {
+            return refuse("only a common name and organizations are understood");
+        }
+        let Some(value) = text(value) else { return refuse("its texts are UTF-8 or printable") };
+        if value.is_empty() || value.len() > 64 || value.chars().any(char::is_control) {
+            return refuse("its texts have 1 to 64 characters");
+        }
+        let own = value.starts_with("system:");
+        let group = **kind == DnType::OrganizationName && value == ADMINISTRATORS;
+        if own && !group {
+            return refuse("names that begin with `system:` are Kubernetes' own");
+        }
+    }
+    match text(user.1) {
+        Some(_) => Ok(()),
+        None => refuse("its common name is not text"),
+    }
+}
+
+fn text(value: &DnValue) -> Option<&str> {
+    match value {
+        DnValue::Utf8String(text) => Some(text),
+        DnValue::PrintableString(text) => Some(text.as_str()),
+        DnValue::Ia5String(text) => Some(text.as_str()),
+        DnValue::BmpString(_) | DnValue::TeletexString(_) | DnValue::UniversalString(_) | _ => None,
+    }
+}

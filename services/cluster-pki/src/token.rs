@@ -1,0 +1,24 @@
+//! Bootstrap tokens.
+
+use cluster_bootstrap::BootstrapToken;
+use rand::seq::IndexedRandom;
+
+/// A new token: 22 random letters and digits, 16 of them secret (82 bits).
+pub fn token() -> BootstrapToken {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut random = rand::rng();
+    let mut text: String =
+        (0..22).filter_map(|_| LETTERS.choose(&mut random)).map(|it| char::from(*it)).collect();
+    text.insert(6, '.');
+    BootstrapToken::try_from(text.as_str()).expect("it has the form of a token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tokens_are_the_same() {
+        assert_ne!(token().expose(), token().expose());
+    }
+}

@@ -1,0 +1,122 @@
+//! What is signed, and for whom, as another parser sees it.
+
+use std::time::Duration;
+
+use cluster_bootstrap::{Endpoint, Name, Pki};
+use cluster_pki::{SignError, Validity, admin, seed, sign};
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair,
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+fn validity() -> Validity {
+    Validity {
+        now: "2026-11-21T12:00:00Z".parse::<Timestamp>().expect("the example is valid"),
+        lifetime: Duration::from_secs(86_400),
+    }
+}
+
+fn pki() -> Pki {
+    seed(&Name::try_from("blue").expect("the example is valid"), validity())
+        .expect("the example is valid")
+}
+
+fn request(change: impl FnOnce(&mut CertificateParams)) -> String {
+    let key = KeyPair::generate().expect("the example is valid");
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, "alice");
+    change(&mut parameters);
+    parameters
+        .serialize_request(&key)
+        .expect("the example is valid")
+        .pem()
+        .expect("the example is valid")
+}
+
+fn der(pem: &str) -> Vec<u8> {
+    x509_parser::pem::parse_x509_pem(pem.as_bytes()).expect("the example is valid").1.contents
+}
+
+#[test]
+fn a_client_gets_a_certificate_that_the_clusters_authority_signed() {
+    let pki = pki();
+    let signed = sign(
+        &pki.cluster,
+        &request(|it| it.distinguished_name.push(DnType::OrganizationName, "system:masters")),
+        validity(),
+    );
+    let (signed, authority) = (der(&signed.unwrap()), der(&pki.cluster.certificate));
+    let (_, signed) = X509Certificate::from_der(&signed).unwrap();
+    let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+    signed.verify_signature(Some(authority.public_key())).unwrap();
+    assert_eq!(signed.issuer(), authority.subject());
+    assert!(authority.is_ca() && !signed.is_ca());
+    let usage = signed.extended_key_usage().unwrap().unwrap().value;
+    assert!(usage.client_auth && !usage.server_auth && !usage.any);
+    assert_eq!(signed.validity().not_after.timestamp(), validity().now.as_second() + 86_400);
+    assert_eq!(signed.validity().not_before.timestamp(), validity().now.as_second() - 3600);
+    assert_eq!(signed.subject_alternative_name().unwrap(), None);
+}
+
+#[test]
+fn who_asks_for_more_gets_nothing() {
+    let pki = pki();
+    let more: [fn(&mut CertificateParams); 3] = [
+        |it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
+        |it| it.subject_alt_names = vec![rcgen::SanType::DnsName("kubernetes".try_into().unwrap())],
+        |it| it.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth],
+    ];
+    for change in more {
+        let refused = sign(&pki.cluster, &request(change), validity()).unwrap_err();
+        assert!(matches!(refused, SignError::AsksForMore { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn nobody_is_given_a_name_of_kubernetes_own() {
+    let pki = pki();
+    let own: [fn(&mut CertificateParams); 5] = [
+        |it| it.distinguished_name.push(DnType::CommonName, "system:kube-controller-manager"),
+        |it| it.distinguished_name.push(DnType::OrganizationName, "system:nodes"),
+        |it| it.distinguished_name.push(DnType::OrganizationalUnitName, "x"),
+        |it| it.distinguished_name.push(DnType::CommonName, ""),
+        |it| it.distinguished_name = DistinguishedName::new(),
+    ];
+    for change in own {
+        let refused = sign(&pki.cluster, &request(change), validity()).unwrap_err();
+        assert!(matches!(refused, SignError::Subject { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    let pki = pki();
+    for bad in
+        ["", "x", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"]
+    {
+        assert!(
+            matches!(sign(&pki.cluster, bad, validity()), Err(SignError::Malformed { .. })),
+            "{bad}"
+        );
+    }
+    assert!(matches!(sign(&pki.cluster, &"x".repeat(9000), validity()), Err(SignError::TooLong)));
+    // Signed by another key than it is for.
+    let request = request(|_| {});
+    let changed = request.replacen("MIH", "MII", 1);
+    assert!(request == changed || sign(&pki.cluster, &changed, validity()).is_err());
+}
+
+#[test]
+fn the_administrators_kubeconfig_is_whole_and_is_not_printed() {
+    let pki = pki();
+    let endpoint = Endpoint { host: "fd00::1".to_owned(), port: 6443 };
+    let kubeconfig =
+        admin(&Name::try_from("blue").unwrap(), &endpoint, &pki.cluster, validity()).unwrap();
+    let read: serde_json::Value = serde_json::from_str(kubeconfig.expose()).unwrap();
+    assert_eq!(read["clusters"][0]["cluster"]["server"], "https://[fd00::1]:6443");
+    assert_eq!(read["current-context"], read["contexts"][0]["name"]);
+    assert!(!format!("{kubeconfig:?}").contains("client-key-data"));
+}

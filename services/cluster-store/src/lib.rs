@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+mod record;
+mod store;
+mod table;
+
+pub use database::StoreError;
+pub use record::{Certificate, Change, Claim, Quota, Scope, ServiceSeen};
+pub use store::Store;

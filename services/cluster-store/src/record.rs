@@ -1,0 +1,110 @@
+//! What is stored beside the core's own records.
+
+use cluster_core::{
+    CertificateUuid, ClaimUuid, Cluster, ClusterUuid, Event, MachineRef, NodeGroup, QuotaUuid,
+};
+use jiff::Timestamp;
+
+/// Whose things a question is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of one project.
+    Project(String),
+    /// Everybody's.
+    All,
+}
+
+impl Scope {
+    pub(crate) fn project(&self) -> Option<&str> {
+        match self {
+            Scope::Project(project) => Some(project),
+            Scope::All => None,
+        }
+    }
+}
+
+/// A change of a cluster, to be written whole or not at all.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The cluster as it is to be.
+    pub cluster: Cluster,
+    /// Node groups to add.
+    pub added: Vec<NodeGroup>,
+    /// Node groups as they are to be.
+    pub changed: Vec<NodeGroup>,
+    /// Node groups to delete.
+    pub removed: Vec<NodeGroup>,
+    /// What to say of it.
+    pub events: Vec<Event>,
+}
+
+impl Change {
+    /// A change of the cluster's own record alone.
+    pub fn of(cluster: Cluster) -> Self {
+        Change { cluster, added: vec![], changed: vec![], removed: vec![], events: vec![] }
+    }
+}
+
+/// How many of something a project may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Its id.
+    pub id: QuotaUuid,
+    /// Whose.
+    pub project: String,
+    /// Of what: `Cluster`.
+    pub resource: String,
+    /// How many.
+    pub hard_limit: i64,
+    /// When it was set.
+    pub created_at: Timestamp,
+    /// When it was changed.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// What lets one machine fetch its configuration once. The claim itself is not stored, only its digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its id.
+    pub id: ClaimUuid,
+    /// Whose machine.
+    pub cluster: ClusterUuid,
+    /// Which machine.
+    pub machine: MachineRef,
+    /// SHA-256 of the claim, in hex.
+    pub digest: String,
+    /// Until when it can be redeemed.
+    pub expires_at: Timestamp,
+    /// When it was.
+    pub redeemed_at: Option<Timestamp>,
+}
+
+/// A certificate that was signed for somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Its id.
+    pub id: CertificateUuid,
+    /// By whose authority.
+    pub cluster: ClusterUuid,
+    /// Its subject.
+    pub subject: String,
+    /// The user who asked.
+    pub issued_to: String,
+    /// When it was signed.
+    pub created_at: Timestamp,
+    /// Until when it is valid.
+    pub not_after: Timestamp,
+}
+
+/// A clusterd that works on this database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceSeen {
+    /// Where it runs.
+    pub hostname: String,
+    /// When it was first heard of.
+    pub started_at: Timestamp,
+    /// When it was last heard of.
+    pub seen_at: Timestamp,
+    /// How often it was.
+    pub reports: i64,
+}

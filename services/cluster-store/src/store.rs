@@ -1,0 +1,182 @@
+//! The store as the rest of the program sees it.
+
+mod belongings;
+mod record;
+
+use cluster_core::{
+    Cluster, ClusterSort, ClusterUuid, Event, Ident, NodeGroup, Page, Template, TemplateSort,
+};
+use database::Extent::{AnyDecides, OneStatement};
+use database::{Database, Schema, StoreError};
+
+use crate::table::{cluster, event, node_group, template};
+use crate::{Change, Scope};
+
+/// The versions of the tables.
+const TABLES: Schema = &[include_str!("schema.sql")];
+
+/// All of clusterd's that must not be lost. Clones share one database.
+///
+/// What a write's future has answered is committed. A future that is dropped may have written or not.
+#[derive(Clone)]
+pub struct Store {
+    database: Database,
+}
+
+impl Store {
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
+    /// to date.
+    pub async fn open(url: &str) -> Result<Store, StoreError> {
+        Ok(Store { database: Database::open(url, TABLES).await? })
+    }
+
+    /// Adds a template.
+    pub async fn insert_template(&self, new: &Template) -> Result<(), StoreError> {
+        let new = new.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { template::insert(c, &new).await }))
+            .await
+    }
+
+    /// The templates of this id or name that `scope` may use, its own before others'.
+    pub async fn find_templates(
+        &self,
+        ident: &Ident,
+        scope: &Scope,
+    ) -> Result<Vec<Template>, StoreError> {
+        let (ident, scope) = (ident.clone(), scope.clone());
+        self.database
+            .read(|c| Box::pin(async move { template::find(c, &ident, &scope).await }))
+            .await
+    }
+
+    /// One page of the templates that `scope` may use; others' hidden ones are left out.
+    pub async fn list_templates(
+        &self,
+        scope: &Scope,
+        page: &Page<TemplateSort>,
+    ) -> Result<Vec<Template>, StoreError> {
+        let (scope, page) = (scope.clone(), page.clone());
+        self.database
+            .read(|c| Box::pin(async move { template::list(c, &scope, &page).await }))
+            .await
+    }
+
+    /// Writes the whole template, if its version is still the one that was read. The answer carries the new version.
+    pub async fn update_template(&self, changed: &Template) -> Result<Template, StoreError> {
+        let changed = changed.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { template::update(c, &changed).await }))
+            .await
+    }
+
+    /// Deletes a template, if its version is still the one that was read; `InUse` while a cluster was made of it.
+    pub async fn delete_template(&self, old: &Template) -> Result<(), StoreError> {
+        let old = old.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { template::delete(c, &old).await }))
+            .await
+    }
+
+    /// Adds a cluster with its node groups and what is said of it, unless its project has `limit` clusters already: then
+    /// the answer is false.
+    pub async fn insert_cluster(
+        &self,
+        new: &Cluster,
+        groups: &[NodeGroup],
+        events: &[Event],
+        limit: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    if let Some(limit) = limit {
+                        c.write_alone().await?;
+                        let scope = Scope::Project(new.project.clone());
+                        if cluster::count(c, &scope).await?.0 >= limit {
+                            return Ok(false);
+                        }
+                    }
+                    cluster::insert(c, &new).await?;
+                    for group in &groups {
+                        node_group::insert(c, group).await?;
+                    }
+                    event::append(c, new.id, &events).await?;
+                    Ok(true)
+                })
+            })
+            .await
+    }
+
+    /// The clusters of this id or name in `scope`.
+    pub async fn find_clusters(
+        &self,
+        ident: &Ident,
+        scope: &Scope,
+    ) -> Result<Vec<Cluster>, StoreError> {
+        let (ident, scope) = (ident.clone(), scope.clone());
+        self.database
+            .read(|c| Box::pin(async move { cluster::find(c, &ident, &scope).await }))
+            .await
+    }
+
+    /// One page of the clusters in `scope`.
+    pub async fn list_clusters(
+        &self,
+        scope: &Scope,
+        page: &Page<ClusterSort>,
+    ) -> Result<Vec<Cluster>, StoreError> {
+        let (scope, page) = (scope.clone(), page.clone());
+        self.database.read(|c| Box::pin(async move { cluster::list(c, &scope, &page).await })).await
+    }
+
+    /// How many clusters, and how many machines in them, there are in `scope`.
+    pub async fn count_clusters(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
+        let scope = scope.clone();
+        self.database.read(|c| Box::pin(async move { cluster::count(c, &scope).await })).await
+    }
+
+    /// All clusters, for a conductor that starts.
+    pub async fn cluster_ids(&self) -> Result<Vec<ClusterUuid>, StoreError> {
+        self.database.read(|c| Box::pin(cluster::ids(c))).await
+    }
+
+    /// The node groups of a cluster, in the order they were made.
+    pub async fn groups_of(&self, of: ClusterUuid) -> Result<Vec<NodeGroup>, StoreError> {
+        self.database.read(move |c| Box::pin(node_group::of(c, of))).await
+    }
+
+    /// Writes a change, if all versions in it are still those that were read, or nothing. The answer is the cluster with
+    /// its new version.
+    pub async fn change_cluster(&self, change: &Change) -> Result<Cluster, StoreError> {
+        let change = change.clone();
+        self.database
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    let written = cluster::update(c, &change.cluster).await?;
+                    for group in &change.removed {
+                        node_group::delete(c, group).await?;
+                    }
+                    for group in &change.changed {
+                        node_group::update(c, group).await?;
+                    }
+                    for group in &change.added {
+                        node_group::insert(c, group).await?;
+                    }
+                    event::append(c, written.id, &change.events).await?;
+                    Ok(written)
+                })
+            })
+            .await
+    }
+
+    /// Forgets a cluster with all that belongs to it, if its version is still the one that was read; `InUse` while its
+    /// ledger names anything.
+    pub async fn delete_cluster(&self, old: &Cluster) -> Result<(), StoreError> {
+        let old = old.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { cluster::delete(c, &old).await }))
+            .await
+    }
+}

@@ -1,0 +1,61 @@
+//! What belongs to no cluster: quotas, and who works on this database.
+
+use database::Extent::OneStatement;
+use database::StoreError;
+use jiff::Timestamp;
+
+use crate::table::{quota, service};
+use crate::{Quota, Scope, ServiceSeen, Store};
+
+impl Store {
+    /// Adds a quota.
+    pub async fn insert_quota(&self, new: &Quota) -> Result<(), StoreError> {
+        let new = new.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { quota::insert(c, &new).await }))
+            .await
+    }
+
+    /// The quotas of `scope`, of `resource` where one is given.
+    pub async fn list_quotas(
+        &self,
+        scope: &Scope,
+        resource: Option<&str>,
+    ) -> Result<Vec<Quota>, StoreError> {
+        let (scope, resource) = (scope.clone(), resource.map(str::to_owned));
+        self.database
+            .read(|c| Box::pin(async move { quota::list(c, &scope, resource.as_deref()).await }))
+            .await
+    }
+
+    /// Writes a quota's limit.
+    pub async fn update_quota(&self, changed: &Quota) -> Result<(), StoreError> {
+        let changed = changed.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { quota::update(c, &changed).await }))
+            .await
+    }
+
+    /// Deletes a quota.
+    pub async fn delete_quota(&self, old: &Quota) -> Result<(), StoreError> {
+        let old = old.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { quota::delete(c, &old).await }))
+            .await
+    }
+
+    /// Notes that the clusterd on `hostname` is alive.
+    pub async fn touch_service(&self, hostname: &str, now: Timestamp) -> Result<(), StoreError> {
+        let hostname = hostname.to_owned();
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { service::touch(c, &hostname, now).await })
+            })
+            .await
+    }
+
+    /// Who works on this database, by hostname.
+    pub async fn list_services(&self) -> Result<Vec<ServiceSeen>, StoreError> {
+        self.database.read(|c| Box::pin(service::list(c))).await
+    }
+}

@@ -1,0 +1,49 @@
+//! One file a table: functions on a connection, and nothing else knows the table's columns.
+
+pub(crate) mod certificate;
+pub(crate) mod claim;
+pub(crate) mod cluster;
+pub(crate) mod event;
+pub(crate) mod ledger;
+pub(crate) mod node_group;
+pub(crate) mod quota;
+pub(crate) mod secret;
+pub(crate) mod service;
+pub(crate) mod template;
+
+use cluster_core::ClusterUuid;
+use database::table::{clash, is_orphan};
+use database::{SqlError, StoreError};
+use newtype_uuid::GenericUuid;
+
+/// Why something of a cluster's cannot be written that is called `name` and has this `id`.
+fn refused(
+    error: SqlError,
+    name: &str,
+    id: &impl ToString,
+    owner: (&'static str, uuid::Uuid),
+) -> StoreError {
+    if is_orphan(&error) {
+        return StoreError::NoOwner { owner: owner.0, id: owner.1 };
+    }
+    match clash(&error).as_deref() {
+        Some(column) if column.ends_with("name") => {
+            StoreError::Duplicate { field: "name", value: name.to_owned() }
+        }
+        Some(_) => StoreError::Duplicate { field: "uuid", value: id.to_string() },
+        None => error.into(),
+    }
+}
+
+/// The cluster that something would belong to.
+fn of_cluster(cluster: ClusterUuid) -> (&'static str, uuid::Uuid) {
+    ("cluster", cluster.into_untyped_uuid())
+}
+
+/// `InUse` where others refer to the row that was to be deleted.
+fn deleted(written: Result<u64, SqlError>, by: &'static str) -> Result<(), StoreError> {
+    match written {
+        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by }),
+        written => database::table::changed_one(written?),
+    }
+}

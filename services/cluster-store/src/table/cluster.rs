@@ -1,0 +1,127 @@
+//! The table `clusters`.
+
+use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
+use database::table::{after, changed_one};
+use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use newtype_uuid::GenericUuid;
+
+use super::{deleted, refused};
+use crate::Scope;
+
+const TABLE: &str = "clusters";
+const SELECT: &str = "SELECT id, version, document FROM clusters";
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    cluster: &Cluster,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO clusters (id, version, created_at, project, name, template, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let written = connection.execute(INSERT, columns(cluster)?).await;
+    written.map(drop).map_err(|error| refuse(cluster, error))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    cluster: &Cluster,
+) -> Result<Cluster, StoreError> {
+    const UPDATE: &str = "UPDATE clusters SET version = $2 + 1, created_at = $3, project = $4, name = $5, template = $6, \
+         document = $7 WHERE id = $1 AND version = $2";
+    let written = connection.execute(UPDATE, columns(cluster)?).await;
+    changed_one(written.map_err(|error| refuse(cluster, error))?)?;
+    Ok(Cluster { version: cluster.version + 1, ..cluster.clone() })
+}
+
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    cluster: &Cluster,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM clusters WHERE id = $1 AND version = $2";
+    deleted(connection.execute(DELETE, values![cluster.id, cluster.version]).await, "its ledger")
+}
+
+/// Those of this id or name in `scope`.
+pub(crate) async fn find(
+    connection: &mut Connection,
+    ident: &Ident,
+    scope: &Scope,
+) -> Result<Vec<Cluster>, StoreError> {
+    let mut query = Query::new(SELECT);
+    match ident {
+        Ident::Id(id) => query.and_value("id = ?", *id),
+        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
+    }
+    query.and_if_set("project = ?", scope.project());
+    let (sql, values) = query.first_by_id(100);
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// One page of those in `scope`.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    scope: &Scope,
+    page: &Page<ClusterSort>,
+) -> Result<Vec<Cluster>, StoreError> {
+    let key = match page.sort {
+        ClusterSort::CreatedAt => Key { sql: "created_at", is_number: true },
+        ClusterSort::Id => Key { sql: "id", is_number: false },
+        ClusterSort::Name => Key { sql: "name", is_number: false },
+    };
+    let after = after(connection, TABLE, &key, page.marker).await?;
+    let mut query = Query::new(SELECT);
+    query.and_if_set("project = ?", scope.project());
+    query.page(&key, after, page.descending, page.limit);
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// How many clusters and machines there are in `scope`.
+pub(crate) async fn count(
+    connection: &mut Connection,
+    scope: &Scope,
+) -> Result<(u64, u64), StoreError> {
+    let mut clusters = Query::new("SELECT count(*) FROM clusters");
+    clusters.and_if_set("project = ?", scope.project());
+    let mut machines = Query::new(
+        "SELECT cast(coalesce(sum(node_count), 0) AS BIGINT) FROM node_groups \
+         JOIN clusters ON clusters.id = node_groups.cluster",
+    );
+    machines.and_if_set("clusters.project = ?", scope.project());
+    let mut counts = [0, 0];
+    for (count, query) in counts.iter_mut().zip([clusters, machines]) {
+        let (sql, values) = query.into_parts();
+        let row = connection.row(sql, values).await?;
+        *count = row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs();
+    }
+    Ok(counts.into())
+}
+
+/// All ids.
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<ClusterUuid>, StoreError> {
+    let rows = connection.rows("SELECT id FROM clusters ORDER BY id", values![]).await?;
+    rows.iter().map(|row| row.parse(TABLE, 0)).collect()
+}
+
+fn read(row: &Row) -> Result<Cluster, StoreError> {
+    let cluster: Cluster = row.json(TABLE, 2)?;
+    Ok(Cluster { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..cluster })
+}
+
+fn columns(cluster: &Cluster) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(cluster)
+        .map_err(|error| StoreError::corrupt(TABLE, &cluster.id.to_string(), error))?;
+    Ok(values![
+        cluster.id,
+        cluster.version,
+        cluster.created_at,
+        cluster.project.as_str(),
+        cluster.name.as_str(),
+        cluster.template,
+        document,
+    ])
+}
+
+fn refuse(cluster: &Cluster, error: SqlError) -> StoreError {
+    let owner = ("template", cluster.template.into_untyped_uuid());
+    refused(error, cluster.name.as_str(), &cluster.id, owner)
+}

@@ -1,0 +1,59 @@
+//! The table `events`.
+
+use cluster_core::{ClusterUuid, Event, EventUuid, Severity};
+use database::{Connection, Row, StoreError, values};
+
+use super::{of_cluster, refused};
+
+const TABLE: &str = "events";
+
+/// So many are kept of each cluster.
+const KEPT: i64 = 1000;
+
+pub(crate) async fn append(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+    events: &[Event],
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO events (id, cluster, at, severity, reason, message) VALUES ($1, $2, $3, $4, $5, $6)";
+    const FORGET: &str = "DELETE FROM events WHERE cluster = $1 AND seq <= \
+         (SELECT seq FROM events WHERE cluster = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
+    for event in events {
+        let id = event.id.unwrap_or_else(EventUuid::new_v4);
+        let (severity, reason) = (event.severity.as_str(), event.reason.as_str());
+        let values = values![id, cluster, event.at, severity, reason, event.message.as_str()];
+        let written = connection.execute(INSERT, values).await;
+        written.map_err(|error| refused(error, reason, &id, of_cluster(cluster)))?;
+    }
+    if !events.is_empty() {
+        connection.execute(FORGET, values![cluster, KEPT]).await?;
+    }
+    Ok(())
+}
+
+/// The events of `cluster` after `marker`, the oldest first.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+    limit: u32,
+    marker: Option<EventUuid>,
+) -> Result<Vec<Event>, StoreError> {
+    const LIST: &str = "SELECT id, cluster, at, severity, reason, message FROM events WHERE cluster = $1 \
+         AND ($2 = '' OR seq > (SELECT seq FROM events WHERE id = $2)) ORDER BY seq LIMIT $3";
+    let marker = marker.map(|id| id.to_string()).unwrap_or_default();
+    connection.rows(LIST, values![cluster, marker, limit]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Event, StoreError> {
+    let severity = Severity::read(row.text(3)?).ok_or_else(|| {
+        StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "its severity is none")
+    })?;
+    Ok(Event {
+        id: Some(row.parse(TABLE, 0)?),
+        cluster: row.parse(TABLE, 1)?,
+        at: row.time(TABLE, 2)?,
+        severity,
+        reason: row.text(4)?.to_owned(),
+        message: row.text(5)?.to_owned(),
+    })
+}

@@ -1,0 +1,69 @@
+//! The table `node_groups`.
+
+use cluster_core::{ClusterUuid, NodeGroup};
+use database::table::changed_one;
+use database::{Connection, Row, SqlError, StoreError, Value, values};
+
+use super::{of_cluster, refused};
+
+const TABLE: &str = "node_groups";
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    group: &NodeGroup,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO node_groups (id, version, cluster, name, created_at, node_count, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let written = connection.execute(INSERT, columns(group)?).await;
+    written.map(drop).map_err(|error| refuse(group, error))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    group: &NodeGroup,
+) -> Result<(), StoreError> {
+    const UPDATE: &str = "UPDATE node_groups SET version = $2 + 1, cluster = $3, name = $4, created_at = $5, \
+         node_count = $6, document = $7 WHERE id = $1 AND version = $2";
+    let written = connection.execute(UPDATE, columns(group)?).await;
+    changed_one(written.map_err(|error| refuse(group, error))?)
+}
+
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    group: &NodeGroup,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM node_groups WHERE id = $1 AND version = $2";
+    changed_one(connection.execute(DELETE, values![group.id, group.version]).await?)
+}
+
+/// All of `cluster`, in the order they were made.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+) -> Result<Vec<NodeGroup>, StoreError> {
+    const OF: &str = "SELECT id, version, document FROM node_groups WHERE cluster = $1 ORDER BY created_at, name";
+    connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<NodeGroup, StoreError> {
+    let group: NodeGroup = row.json(TABLE, 2)?;
+    Ok(NodeGroup { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..group })
+}
+
+fn columns(group: &NodeGroup) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(group)
+        .map_err(|error| StoreError::corrupt(TABLE, &group.id.to_string(), error))?;
+    Ok(values![
+        group.id,
+        group.version,
+        group.cluster,
+        group.name.as_str(),
+        group.created_at,
+        group.node_count(),
+        document,
+    ])
+}
+
+fn refuse(group: &NodeGroup, error: SqlError) -> StoreError {
+    refused(error, group.name.as_str(), &group.id, of_cluster(group.cluster))
+}

@@ -1,0 +1,107 @@
+//! The table `templates`.
+
+use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
+use database::table::{after, changed_one};
+use database::{Connection, Key, Query, Row, StoreError, Value, values};
+use newtype_uuid::GenericUuid;
+
+use super::{deleted, refused};
+use crate::Scope;
+
+const TABLE: &str = "templates";
+const SELECT: &str = "SELECT id, version, document FROM templates";
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    template: &Template,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO templates (id, version, created_at, project, name, public, hidden, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let written = connection.execute(INSERT, columns(template)?).await;
+    written.map(drop).map_err(|error| refuse(template, error))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    template: &Template,
+) -> Result<Template, StoreError> {
+    const UPDATE: &str = "UPDATE templates SET version = $2 + 1, created_at = $3, project = $4, name = $5, public = $6, \
+         hidden = $7, document = $8 WHERE id = $1 AND version = $2";
+    let written = connection.execute(UPDATE, columns(template)?).await;
+    changed_one(written.map_err(|error| refuse(template, error))?)?;
+    Ok(Template { version: template.version + 1, ..template.clone() })
+}
+
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    template: &Template,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM templates WHERE id = $1 AND version = $2";
+    deleted(connection.execute(DELETE, values![template.id, template.version]).await, "a cluster")
+}
+
+/// Those of this id or name that `scope` may see, its own first.
+pub(crate) async fn find(
+    connection: &mut Connection,
+    ident: &Ident,
+    scope: &Scope,
+) -> Result<Vec<Template>, StoreError> {
+    let mut query = Query::new(SELECT);
+    match ident {
+        Ident::Id(id) => query.and_value("id = ?", *id),
+        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
+    }
+    query.and_if_set("(project = ? OR public = 1)", scope.project());
+    let (sql, values) = query.first_by_id(100);
+    let mut found = read_all(connection.rows(sql, values).await?)?;
+    found.sort_by_key(|template| scope.project().is_some_and(|own| own != template.project));
+    Ok(found)
+}
+
+/// One page of those that `scope` may see and that are not hidden, but for its own.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    scope: &Scope,
+    page: &Page<TemplateSort>,
+) -> Result<Vec<Template>, StoreError> {
+    let key = match page.sort {
+        TemplateSort::CreatedAt => Key { sql: "created_at", is_number: true },
+        TemplateSort::Id => Key { sql: "id", is_number: false },
+        TemplateSort::Name => Key { sql: "name", is_number: false },
+    };
+    let after = after(connection, TABLE, &key, page.marker).await?;
+    let mut query = Query::new(SELECT);
+    query.and_if_set("(project = ? OR (public = 1 AND hidden = 0))", scope.project());
+    query.page(&key, after, page.descending, page.limit);
+    let (sql, values) = query.into_parts();
+    read_all(connection.rows(sql, values).await?)
+}
+
+fn read_all(rows: Vec<Row>) -> Result<Vec<Template>, StoreError> {
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Template, StoreError> {
+    let template: Template = row.json(TABLE, 2)?;
+    Ok(Template { id: row.parse::<TemplateUuid>(TABLE, 0)?, version: row.int(1)?, ..template })
+}
+
+fn columns(template: &Template) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(template)
+        .map_err(|error| StoreError::corrupt(TABLE, &template.id.to_string(), error))?;
+    Ok(values![
+        template.id,
+        template.version,
+        template.created_at,
+        template.project.as_str(),
+        template.name.as_str(),
+        template.public,
+        template.hidden,
+        document,
+    ])
+}
+
+fn refuse(template: &Template, error: database::SqlError) -> StoreError {
+    let owner = ("template", template.id.into_untyped_uuid());
+    refused(error, template.name.as_str(), &template.id, owner)
+}

@@ -1,0 +1,117 @@
+//! Clusters and their node groups: written together or not at all.
+
+use cluster_core::{Cluster, ClusterSort, Desire, NodeGroup, Page};
+use cluster_store::{Change, Scope, Store, StoreError};
+use newtype_uuid::GenericUuid;
+
+use crate::samples::{cluster, event, find, group, on_both, project, stored, template};
+
+on_both! { Store:
+    a_cluster_comes_back_with_its_groups_and_events
+    a_change_is_whole_or_not_at_all
+    lists_are_cut_into_pages_of_one_project
+    a_project_has_no_more_clusters_than_its_limit
+    what_belongs_to_a_cluster_goes_with_it
+    a_cluster_needs_its_template
+}
+
+async fn a_cluster_comes_back_with_its_groups_and_events(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    assert_eq!(find(&store, cluster.id).await, Some(cluster.clone()));
+    let name = cluster_core::Ident::Name(cluster.name.clone());
+    let found = store.find_clusters(&name, &project("p")).await.unwrap();
+    assert_eq!(found, std::slice::from_ref(&cluster));
+    assert_eq!(store.find_clusters(&name, &project("q")).await.unwrap(), []);
+    let groups = store.groups_of(cluster.id).await.unwrap();
+    assert_eq!((groups.len(), groups[0].node_count()), (1, 2));
+    let events = store.events_of(cluster.id, 10, None).await.unwrap();
+    assert_eq!((events.len(), events[0].reason.as_str()), (1, "Asked"));
+    assert_eq!(store.cluster_ids().await.unwrap(), [cluster.id]);
+    assert_eq!(store.count_clusters(&project("p")).await.unwrap(), (1, 2));
+    assert_eq!(store.count_clusters(&project("q")).await.unwrap(), (0, 0));
+}
+
+async fn a_change_is_whole_or_not_at_all(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let workers = store.groups_of(cluster.id).await.unwrap().remove(0);
+    let mut grown = workers.clone();
+    grown.add_machine();
+    let change = Change {
+        cluster: Cluster { desire: Desire::Gone, ..cluster.clone() },
+        added: vec![group(&cluster, "gpu", 1)],
+        changed: vec![grown.clone()],
+        removed: vec![],
+        events: vec![event(&cluster, "Resized")],
+    };
+    let written = store.change_cluster(&change).await.unwrap();
+    assert_eq!((written.version, written.desire), (2, Desire::Gone));
+    let groups = store.groups_of(cluster.id).await.unwrap();
+    assert_eq!(groups.iter().map(NodeGroup::node_count).collect::<Vec<_>>(), [3, 1]);
+
+    // The group is stale: neither it nor anything else is written.
+    let late = Change { cluster: written.clone(), changed: vec![grown], added: vec![], ..change };
+    assert!(matches!(store.change_cluster(&late).await, Err(StoreError::Stale)));
+    assert_eq!(find(&store, cluster.id).await, Some(written.clone()));
+    assert_eq!(store.events_of(cluster.id, 10, None).await.unwrap().len(), 2);
+
+    let again = Change { added: vec![group(&cluster, "gpu", 1)], ..Change::of(written.clone()) };
+    let refused = store.change_cluster(&again).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Duplicate { field: "name", value }) if value == "gpu"),
+        "{refused:?}"
+    );
+    let less = Change { removed: vec![groups[1].clone()], ..Change::of(written) };
+    store.change_cluster(&less).await.unwrap();
+    assert_eq!(store.groups_of(cluster.id).await.unwrap().len(), 1);
+}
+
+async fn lists_are_cut_into_pages_of_one_project(store: Store) {
+    let template = template("p", "t");
+    store.insert_template(&template).await.unwrap();
+    for name in ["c", "a", "b"] {
+        store.insert_cluster(&cluster(&template, name), &[], &[], None).await.unwrap();
+    }
+    stored(&store, "q", "d").await;
+    let mut page = Page { limit: 2, marker: None, sort: ClusterSort::Name, descending: true };
+    let mut names = Vec::new();
+    loop {
+        let found = store.list_clusters(&project("p"), &page).await.unwrap();
+        let Some(last) = found.last() else { break };
+        page.marker = Some(last.id.into_untyped_uuid());
+        names.extend(found.iter().map(|cluster| cluster.name.to_string()));
+    }
+    assert_eq!(names, ["c", "b", "a"]);
+    let all = Page { limit: 9, marker: None, sort: ClusterSort::CreatedAt, descending: false };
+    assert_eq!(store.list_clusters(&Scope::All, &all).await.unwrap().len(), 4);
+}
+
+async fn a_project_has_no_more_clusters_than_its_limit(store: Store) {
+    let (template, _) = stored(&store, "p", "one").await;
+    let insert = async |name: &str, limit| {
+        store.insert_cluster(&cluster(&template, name), &[], &[], Some(limit)).await.unwrap()
+    };
+    assert!(!insert("two", 1).await);
+    assert!(insert("two", 2).await);
+    assert!(!insert("three", 0).await);
+    assert_eq!(store.count_clusters(&project("p")).await.unwrap().0, 2);
+}
+
+async fn what_belongs_to_a_cluster_goes_with_it(store: Store) {
+    let (template, cluster) = stored(&store, "p", "one").await;
+    store.save_secret(cluster.id, "pki", "sealed").await.unwrap();
+    let late = Cluster { version: 7, ..cluster.clone() };
+    assert!(matches!(store.delete_cluster(&late).await, Err(StoreError::Stale)));
+    store.delete_cluster(&cluster).await.unwrap();
+    assert_eq!(store.groups_of(cluster.id).await.unwrap(), []);
+    assert_eq!(store.events_of(cluster.id, 10, None).await.unwrap(), []);
+    assert_eq!(store.find_secret(cluster.id, "pki").await.unwrap(), None);
+    let orphan = store.append_events(cluster.id, &[event(&cluster, "Late")]).await;
+    assert!(matches!(orphan, Err(StoreError::NoOwner { owner: "cluster", .. })), "{orphan:?}");
+    store.delete_template(&template).await.unwrap();
+}
+
+async fn a_cluster_needs_its_template(store: Store) {
+    let orphan = cluster(&template("p", "nowhere"), "one");
+    let refused = store.insert_cluster(&orphan, &[], &[], None).await;
+    assert!(matches!(refused, Err(StoreError::NoOwner { owner: "template", .. })), "{refused:?}");
+}

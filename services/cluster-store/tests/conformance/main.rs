@@ -1,0 +1,11 @@
+//! What the store promises, tried on both databases.
+//!
+//! PostgreSQL is tried where `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which schemas may be made.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod belongings;
+mod clusters;
+mod races;
+mod records;
+mod samples;
+mod templates;

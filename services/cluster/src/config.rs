@@ -1,0 +1,184 @@
+//! `clusterd.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use daemon::LogFormat;
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+/// `clusterd.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the service keeps its keys, and its database unless told otherwise. Made when it is not there.
+    pub state_dir: PathBuf,
+    /// How logs look.
+    #[serde(default)]
+    pub log: LogFormat,
+    /// The users' listener.
+    #[serde(default)]
+    pub api: ApiConfig,
+    /// Where everything is kept.
+    #[serde(default)]
+    pub database: DatabaseConfig,
+    /// How the conductor behaves.
+    #[serde(default)]
+    pub conductor: ConductorConfig,
+}
+
+/// The users' listener.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, try_from = "RawApi")]
+pub struct ApiConfig {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// How callers prove who they are.
+    pub auth: AuthKind,
+    /// The project that all callers are of.
+    pub project: String,
+    /// How many clusters a project may have that has no quota of its own.
+    pub clusters_per_project: u32,
+}
+
+/// How callers prove who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthKind {
+    /// Not at all; refused unless the listener is on loopback.
+    None,
+    /// By HTTP basic authentication.
+    HttpBasic {
+        /// The password file: `USER:BCRYPT` lines.
+        htpasswd: PathBuf,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawApi {
+    listen: SocketAddr,
+    auth: RawAuth,
+    htpasswd: Option<PathBuf>,
+    project: String,
+    clusters_per_project: u32,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RawAuth {
+    None,
+    HttpBasic,
+}
+
+impl Default for RawApi {
+    fn default() -> Self {
+        // 9511 is the Container Infra API's customary port.
+        RawApi {
+            listen: SocketAddr::from(([127, 0, 0, 1], 9511)),
+            auth: RawAuth::None,
+            htpasswd: None,
+            project: "default".to_owned(),
+            clusters_per_project: 20,
+        }
+    }
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        let RawApi { listen, project, clusters_per_project, .. } = RawApi::default();
+        ApiConfig { listen, auth: AuthKind::None, project, clusters_per_project }
+    }
+}
+
+impl TryFrom<RawApi> for ApiConfig {
+    type Error = &'static str;
+
+    fn try_from(raw: RawApi) -> Result<Self, Self::Error> {
+        let auth = match (raw.auth, raw.htpasswd) {
+            (RawAuth::None, None) => AuthKind::None,
+            (RawAuth::HttpBasic, Some(htpasswd)) => AuthKind::HttpBasic { htpasswd },
+            (RawAuth::None, Some(_)) => {
+                return Err("htpasswd: means nothing without auth = \"http_basic\"");
+            }
+            (RawAuth::HttpBasic, None) => {
+                return Err("htpasswd: is needed for auth = \"http_basic\"");
+            }
+        };
+        if raw.project.is_empty() {
+            return Err("project: it must not be empty");
+        }
+        let RawApi { listen, project, clusters_per_project, .. } = raw;
+        Ok(ApiConfig { listen, auth, project, clusters_per_project })
+    }
+}
+
+/// Where everything is kept.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DatabaseConfig {
+    /// `sqlite:///PATH` or `postgres://…`; a SQLite file in the state folder unless told otherwise.
+    pub url: Option<String>,
+    /// A file that holds the URL, for one with a password in it.
+    pub url_file: Option<PathBuf>,
+}
+
+/// How the conductor behaves.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConductorConfig {
+    /// The name it is listed under; the machine's host name unless told otherwise.
+    pub hostname: Option<String>,
+    /// How many clusters have a turn at once.
+    pub workers: NonZeroUsize,
+    /// How often a cluster is looked at where nothing changes.
+    pub look_every: SignedDuration,
+}
+
+impl Default for ConductorConfig {
+    fn default() -> Self {
+        ConductorConfig {
+            hostname: None,
+            workers: NonZeroUsize::MIN.saturating_add(31),
+            look_every: SignedDuration::from_secs(60),
+        }
+    }
+}
+
+impl Config {
+    /// The database's URL.
+    pub fn database_url(&self) -> io::Result<String> {
+        match (&self.database.url, &self.database.url_file) {
+            (Some(url), _) => Ok(url.clone()),
+            (None, Some(file)) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
+            (None, None) => Ok(format!("sqlite://{}/clusterd.db", self.state_dir.display())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refuses(text: &str, words: &str) {
+        let error = toml::from_str::<Config>(text).expect_err("it is no configuration").to_string();
+        assert!(error.contains(words), "{error}");
+    }
+
+    #[test]
+    fn little_has_to_be_said() {
+        let config: Config = toml::from_str("state_dir = '/tmp/x'").expect("it is valid");
+        assert_eq!(config.api.listen.port(), 9511);
+        assert_eq!(config.database_url().ok().as_deref(), Some("sqlite:///tmp/x/clusterd.db"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        refuses("state_dir = '/tmp/x'\ncolour = 'red'", "unknown field `colour`");
+        refuses("state_dir = '/tmp/x'\n[api]\nauth = 'http_basic'", "htpasswd: is needed");
+        refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: means nothing");
+        refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: it must not be empty");
+    }
+}

@@ -1,0 +1,36 @@
+//! `clusterd`: reads its configuration, starts, stops when told.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Parser;
+use cluster::{Config, Service};
+
+/// The Container Infra service: Kubernetes clusters by a REST request.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The configuration file.
+    #[arg(long, default_value = "/etc/bedplate/clusterd.toml")]
+    config: PathBuf,
+    /// Reads the configuration, says whether it is valid, and ends.
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let config: Config = daemon::load(&arguments.config)?;
+    if arguments.check {
+        return Ok(());
+    }
+    daemon::log_to_stderr(config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    runtime.block_on(async {
+        let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
+        Service::start(config).await?.run(stop).await
+    })
+}

@@ -1,0 +1,129 @@
+//! Start and stop of clusterd.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use cluster_api::App;
+use cluster_conductor::{Conductor, SealingKeys};
+use cluster_store::Store;
+use jiff::Timestamp;
+use openstack_api::{Auth, Forwarded, Htpasswd, Scheme};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use uuid::Uuid;
+
+use crate::Config;
+use crate::config::AuthKind;
+
+/// A service that listens and does not work yet.
+pub struct Service {
+    conductor: Conductor,
+    api: (TcpListener, axum::Router),
+    listeners: Listeners,
+}
+
+/// Where the service listens: `listeners.json` in its state folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listeners {
+    /// The users' API.
+    pub api: SocketAddr,
+}
+
+impl Service {
+    /// Opens the store and every listener.
+    pub async fn start(config: Config) -> anyhow::Result<Self> {
+        daemon::make_private(&config.state_dir).with_context(|| {
+            format!("cannot make the state folder {}", config.state_dir.display())
+        })?;
+        let auth = auth(&config.api.auth)?;
+        auth.check_listener(config.api.listen)?;
+        let url = config.database_url().context("cannot read database.url_file")?;
+        let store = Store::open(&url).await.context("cannot open the database")?;
+        let keys = sealing_keys(&config.state_dir.join("seal.keys"))
+            .context("cannot read or make the keys that seal secrets")?;
+
+        let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let settings = cluster_conductor::Settings {
+            hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+            workers: config.conductor.workers.get(),
+            look_every: config.conductor.look_every.unsigned_abs(),
+            clock: Timestamp::now,
+        };
+        let conductor = Conductor::new(settings, store.clone(), keys);
+        let app = App {
+            store,
+            conductor: conductor.clone(),
+            clock: Timestamp::now,
+            ids: Uuid::new_v4,
+            auth,
+            settings: cluster_api::Settings {
+                scheme: Scheme::Http,
+                forwarded: Forwarded::Ignored,
+                project: config.api.project.clone(),
+                clusters_per_project: config.api.clusters_per_project,
+            },
+        };
+        let api = TcpListener::bind(config.api.listen)
+            .await
+            .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
+        let listeners =
+            Listeners { api: api.local_addr().context("the API's listener has no address")? };
+        let text = serde_json::to_vec(&listeners)?;
+        let file = config.state_dir.join("listeners.json");
+        daemon::write_whole(&file, &text).context("cannot write listeners.json")?;
+        Ok(Service { conductor, api: (api, cluster_api::router(app)), listeners })
+    }
+
+    /// Where the service listens.
+    pub fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Serves and works until `stop` is cancelled or something fails that must not.
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let at = &self.listeners;
+        info!(api = %at.api, "serving the Container Infra API on http://{}", at.api);
+        let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
+        let (listener, router) = self.api;
+        let serving = daemon::serve(listener, router, stop.clone());
+        tasks.spawn(async move { serving.await.context("a listener failed") });
+        let working = self.conductor.run(stop.clone());
+        tasks.spawn(async move { working.await.context("the conductor stopped") });
+
+        let mut outcome = Ok(());
+        while let Some(ended) = tasks.join_next().await {
+            // Whoever ends first, by failing, by panicking or because we were told to stop, ends all.
+            stop.cancel();
+            let ended = ended.context("a part of the service panicked").flatten();
+            if outcome.is_ok() {
+                outcome = ended;
+            }
+        }
+        outcome
+    }
+}
+
+fn auth(kind: &AuthKind) -> anyhow::Result<Auth> {
+    match kind {
+        AuthKind::None => Ok(Auth::None),
+        AuthKind::HttpBasic { htpasswd } => {
+            let users = Htpasswd::read(htpasswd)
+                .with_context(|| format!("cannot use the password file {}", htpasswd.display()))?;
+            Ok(Auth::HttpBasic(Arc::new(users)))
+        }
+    }
+}
+
+/// The keys that seal secrets; one is made on the first start.
+fn sealing_keys(file: &Path) -> anyhow::Result<SealingKeys> {
+    let make = || anyhow::Ok(SealingKeys::generate()?.into_bytes());
+    daemon::keep_file(file, make)?;
+    let text = fs::read_to_string(file)?;
+    SealingKeys::parse(&text).with_context(|| format!("cannot use {}", file.display()))
+}

@@ -1,0 +1,142 @@
+//! Which database, and how work gets a connection to it.
+
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+
+use crate::readers::Readers;
+use crate::writer::{BoxFuture, Extent, Writer};
+use crate::{Connection, Schema, StoreError, migrate};
+
+/// One of the two databases. Clones share it.
+#[derive(Clone)]
+pub struct Database(Backend);
+
+#[derive(Clone)]
+enum Backend {
+    /// One writer and, but for a database in memory, some readers.
+    Sqlite { writer: Writer, readers: Option<Arc<Readers>> },
+    /// A pool; every write is a transaction.
+    Postgres(PgPool),
+}
+
+/// How long a writer waits for another process that writes the same file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long work waits for a free connection to PostgreSQL.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// So many connections to PostgreSQL at most.
+const POSTGRES_CONNECTIONS: u32 = 16;
+/// Rows that a query may be ahead of whoever takes them: a page's.
+const ROWS_AHEAD: usize = 1024;
+
+impl Database {
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
+    /// to the last version of `schema`.
+    ///
+    /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
+    /// it; once that is gone, every write is refused as `Closing`.
+    pub async fn open(url: &str, schema: Schema) -> Result<Database, StoreError> {
+        let backend = match url.split_once(':') {
+            Some(("sqlite", _)) => open_sqlite(url, schema).await?,
+            Some(("postgres" | "postgresql", _)) => open_postgres(url, schema).await?,
+            _ => return Err(StoreError::BadUrl),
+        };
+        Ok(Database(backend))
+    }
+
+    /// Has `work` done, which only reads.
+    pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        match &self.0 {
+            Backend::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
+            Backend::Sqlite { writer, readers: None } => {
+                writer.run(Extent::OneStatement, work).await
+            }
+            Backend::Postgres(pool) => work(&mut Connection::Postgres(pool.acquire().await?)).await,
+        }
+    }
+
+    /// Has `work` done, which writes; all of it is committed on return, or nothing.
+    pub async fn write<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        match (&self.0, extent) {
+            (Backend::Sqlite { writer, .. }, _) => writer.run(extent, work).await,
+            (Backend::Postgres(pool), Extent::OneStatement) => {
+                work(&mut Connection::Postgres(pool.acquire().await?)).await
+            }
+            (Backend::Postgres(pool), Extent::FirstDecides | Extent::AnyDecides) => {
+                let mut connection = Connection::PostgresTransaction(pool.begin().await?);
+                let outcome = work(&mut connection).await?;
+                if let Connection::PostgresTransaction(transaction) = connection {
+                    transaction.commit().await?;
+                }
+                Ok(outcome)
+            }
+        }
+    }
+}
+
+async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
+    let in_memory = url.contains(":memory:");
+    let options = SqliteConnectOptions::from_str(url)
+        .map_err(|_| StoreError::BadUrl)?
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .row_buffer_size(ROWS_AHEAD)
+        .disable_statement_logging();
+    if !in_memory {
+        let path = options.get_filename();
+        create_private(path)
+            .map_err(|source| StoreError::CannotCreate { path: path.to_owned(), source })?;
+    }
+    // WAL with NORMAL: a killed program loses nothing, a power cut at most the last moments.
+    let writing =
+        options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
+
+    let mut connection = Connection::Sqlite(writing.connect().await?);
+    connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
+    migrate(&mut connection, schema).await?;
+    connection.execute("COMMIT", Vec::new()).await?;
+
+    let readers = (!in_memory).then(|| Arc::new(Readers::new(options.read_only(true))));
+    Ok(Backend::Sqlite { writer: Writer::start(connection), readers })
+}
+
+/// Makes the file so that only its owner can read it: it holds passwords.
+fn create_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // SQLite gives the files beside it the same mode.
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+}
+
+async fn open_postgres(url: &str, schema: Schema) -> Result<Backend, StoreError> {
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::BadUrl)?
+        .disable_statement_logging();
+    let pool = PgPoolOptions::new()
+        .max_connections(POSTGRES_CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .connect_with(options)
+        .await?;
+    let database = Database(Backend::Postgres(pool));
+    database
+        .write(Extent::FirstDecides, move |connection| Box::pin(migrate(connection, schema)))
+        .await?;
+    Ok(database.0)
+}

@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod connection;
+mod database;
+mod error;
+mod migrate;
+mod query;
+mod readers;
+#[cfg(feature = "scratch")]
+pub mod scratch;
+pub mod table;
+mod writer;
+
+pub use connection::{Connection, Row, Value};
+pub use database::Database;
+pub use error::StoreError;
+pub use migrate::Schema;
+pub use query::{Key, Query};
+pub use sqlx::{AssertSqlSafe, Error as SqlError};
+pub use writer::{BoxFuture, Extent};
+
+use migrate::migrate;

@@ -1,0 +1,45 @@
+//! The tables, in versions: a database is brought up to date when it is opened.
+
+use crate::StoreError;
+use crate::{Connection, values};
+
+/// The tables of one service: what makes version 1 of nothing, version 2 of version 1, and so on. What is listed is never
+/// changed, only added to.
+///
+/// The SQL is SQLite's and PostgreSQL's, with `SERIAL` for a key that counts up; `TEXT` compares byte by byte on both.
+pub type Schema = &'static [&'static str];
+
+/// Brings the database behind `connection`, which is in a transaction, up to date.
+pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Result<(), StoreError> {
+    connection.write_alone().await?;
+    connection
+        .script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)".to_owned())
+        .await?;
+    let row = connection.row("SELECT max(version) FROM schema_version", values![]).await?;
+    let found = row.map(|row| row.optional_int(0)).transpose()?.flatten().unwrap_or(0);
+
+    let known = schema.len() as i64;
+    if found > known {
+        return Err(StoreError::NewerSchema { found, known });
+    }
+    for (version, sql) in (1..).zip(schema) {
+        if version > found {
+            tracing::info!("bringing the database to schema version {version}");
+            connection.script(in_dialect(connection, sql)).await?;
+            connection
+                .execute("INSERT INTO schema_version (version) VALUES ($1)", values![version])
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// The two words the databases do not share.
+fn in_dialect(connection: &Connection, sql: &str) -> String {
+    match connection {
+        Connection::Sqlite(_) => sql.replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT"),
+        Connection::Postgres(_) | Connection::PostgresTransaction(_) => sql
+            .replace("SERIAL", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+            .replace("TEXT", "TEXT COLLATE \"C\""),
+    }
+}

@@ -1,0 +1,82 @@
+//! A query put together from conditions.
+
+use sqlx::AssertSqlSafe;
+
+use crate::Value;
+
+/// A query that grows by conditions and ends with a page. Its text is ours alone: values never become part of it.
+pub struct Query {
+    sql: String,
+    values: Vec<Value>,
+    joint: &'static str,
+}
+
+/// By what a page is sorted.
+pub struct Key {
+    /// The column, or an expression that is never NULL.
+    pub sql: &'static str,
+    /// Whether it is a number; else it is text.
+    pub is_number: bool,
+}
+
+impl Query {
+    /// Begins with `select`, which has no conditions yet.
+    pub fn new(select: &str) -> Query {
+        Query { sql: select.to_owned(), values: Vec::new(), joint: " WHERE " }
+    }
+
+    /// Adds a condition without a value.
+    pub fn and(&mut self, condition: &str) {
+        self.sql.push_str(self.joint);
+        self.sql.push_str(condition);
+        self.joint = " AND ";
+    }
+
+    /// Adds a condition in which every `?` stands for `value`.
+    pub fn and_value(&mut self, condition: &str, value: impl Into<Value>) {
+        let place = self.place(value.into());
+        self.and(&condition.replace('?', &place));
+    }
+
+    /// Adds a condition where `value` is set.
+    pub fn and_if_set(&mut self, condition: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.and_value(condition, value);
+        }
+    }
+
+    /// Adds that `column` is one of `values`.
+    pub fn and_any(&mut self, column: &str, values: impl IntoIterator<Item = Value>) {
+        let places: Vec<String> = values.into_iter().map(|value| self.place(value)).collect();
+        self.and(&format!("{column} IN ({})", places.join(", ")));
+    }
+
+    /// Ends with the rows that come after `after`, a key and an id, in the order of `key`; ties go by id.
+    pub fn page(&mut self, key: &Key, after: Option<(Value, Value)>, descending: bool, limit: u32) {
+        let (beyond, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
+        let key = key.sql;
+        if let Some((value, id)) = after {
+            let (value, id) = (self.place(value), self.place(id));
+            self.and(&format!("({key}, id) {beyond} ({value}, {id})"));
+        }
+        let limit = self.place(limit.into());
+        self.sql.push_str(&format!(" ORDER BY {key} {order}, id {order} LIMIT {limit}"));
+    }
+
+    /// Ends with the first `limit` rows by id.
+    pub fn first_by_id(mut self, limit: u32) -> (AssertSqlSafe<String>, Vec<Value>) {
+        let limit = self.place(limit.into());
+        self.sql.push_str(&format!(" ORDER BY id LIMIT {limit}"));
+        self.into_parts()
+    }
+
+    /// The text, and its values.
+    pub fn into_parts(self) -> (AssertSqlSafe<String>, Vec<Value>) {
+        (AssertSqlSafe(self.sql), self.values)
+    }
+
+    fn place(&mut self, value: Value) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+}

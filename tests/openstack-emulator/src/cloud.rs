@@ -1,0 +1,403 @@
+//! A running cloud, and what tests can ask of it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::errands::{self, Offers, Openings};
+use crate::guest::{Guest, Progress};
+use crate::log::Call;
+use crate::misbehave::{Fate, Lag, Rule};
+use crate::settings::Settings;
+use crate::store::{Kind, Object};
+use crate::world::World;
+use crate::{seed, serve};
+
+/// What all parts of a running cloud share.
+pub(crate) struct Shared {
+    pub(crate) address: SocketAddr,
+    world: Mutex<World>,
+    wake: Notify,
+    calls: watch::Sender<u64>,
+    pub(crate) guest: Arc<dyn Guest>,
+    /// How far each guest is, by server.
+    pub(crate) progress: Mutex<std::collections::BTreeMap<String, Progress>>,
+    /// Ports that guests listen on.
+    pub(crate) offers: Mutex<Offers>,
+    /// Addresses that are open on this host.
+    pub(crate) openings: Mutex<Openings>,
+}
+
+impl Shared {
+    /// One look at the world, or one change of it.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
+        look(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Something may have become due earlier than the clock knows.
+    pub(crate) fn changed(&self) {
+        self.wake.notify_one();
+    }
+
+    /// A call has come or gone.
+    pub(crate) fn called(&self) {
+        self.calls.send_modify(|number| *number += 1);
+    }
+
+    /// Waits until a rule is gone.
+    pub(crate) async fn until_gone(&self, rule: u64) {
+        while self.with(|world| world.misbehaviour.has(rule, Instant::now())) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Lets happen what is due, when it is due.
+    async fn clock(&self) {
+        loop {
+            let next = self.with(|world| {
+                world.settle();
+                world.next_due()
+            });
+            self.called();
+            match next {
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.wake.notified() => {}
+                },
+                None => self.wake.notified().await,
+            }
+        }
+    }
+}
+
+/// A cloud that answers until this is dropped.
+#[derive(Debug)]
+pub struct Emulator {
+    /// What to ask of it.
+    pub cloud: Cloud,
+    _tasks: JoinSet<()>,
+}
+
+impl Emulator {
+    /// Starts a cloud on a free port of 127.0.0.1, with the default guest.
+    pub async fn start(settings: Settings) -> io::Result<Emulator> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Emulator::start_with(settings, address, Arc::new(crate::kubernetes::Nodes::default())).await
+    }
+
+    /// Starts a cloud on `address`, whose servers run `guest`.
+    pub async fn start_with(
+        settings: Settings,
+        address: SocketAddr,
+        guest: Arc<dyn Guest>,
+    ) -> io::Result<Emulator> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let (errands, todo) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        let external = match &settings.external_cidr {
+            Some(cidr) => cidr.clone(),
+            None => {
+                let (cidr, claim) = claim_loopback().await?;
+                // The claim on the piece of loopback lasts as long as the cloud.
+                tasks.spawn(async move {
+                    let _claim = claim;
+                    std::future::pending::<()>().await;
+                });
+                cidr
+            }
+        };
+        let shared = Arc::new(Shared {
+            address,
+            world: Mutex::new(World::new(settings, external, errands)),
+            wake: Notify::new(),
+            calls: watch::Sender::new(0),
+            guest,
+            progress: Mutex::default(),
+            offers: Mutex::default(),
+            openings: Mutex::default(),
+        });
+        tasks.spawn(serve::run(listener, shared.clone()));
+        tasks.spawn(errands::run(todo, shared.clone()));
+        let clock = shared.clone();
+        tasks.spawn(async move { clock.clock().await });
+        Ok(Emulator { cloud: Cloud { shared }, _tasks: tasks })
+    }
+}
+
+/// A piece of 127.0.0.0/8 that no other emulator on this host has: claimed by a port on its first address.
+async fn claim_loopback() -> io::Result<(String, TcpListener)> {
+    for _ in 0..200 {
+        let [second, third, ..] = *uuid::Uuid::new_v4().as_bytes();
+        let (second, third) = (second | 0x40, third & 0xfc);
+        let gateway = SocketAddr::from((Ipv4Addr::new(127, second, third, 1), 4791));
+        if let Ok(claim) = TcpListener::bind(gateway).await {
+            return Ok((format!("127.{second}.{third}.0/22"), claim));
+        }
+    }
+    Err(io::Error::other("no piece of 127.0.0.0/8 is free for an outside network"))
+}
+
+/// Somebody who may use the cloud.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The user's name.
+    pub user: String,
+    /// The user's password.
+    pub password: String,
+    /// The project's name.
+    pub project: String,
+    /// The user's id.
+    pub user_id: String,
+    /// The project's id.
+    pub project_id: String,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account")
+            .field("user", &self.user)
+            .field("project", &self.project)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What tests can ask of a running cloud.
+#[derive(Clone)]
+pub struct Cloud {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cloud").field("address", &self.shared.address).finish_non_exhaustive()
+    }
+}
+
+impl Cloud {
+    /// Where all APIs and the control API answer.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// `http://ADDRESS`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.shared.address)
+    }
+
+    /// The URL that clients authenticate at.
+    pub fn auth_url(&self) -> String {
+        format!("{}/identity/v3", self.url())
+    }
+
+    /// A clouds.yaml with the accounts that are there from the beginning: `admin`, `alice`, `bob` and `clusterd`.
+    pub fn clouds_yaml(&self) -> String {
+        let accounts = [
+            ("admin", "admin"),
+            ("alice", "tenant-a"),
+            ("bob", "tenant-b"),
+            ("clusterd", "service"),
+        ];
+        let cloud = |(user, project): (&str, &str)| {
+            let auth = json!({
+                "auth_url": self.auth_url(), "username": user, "password": format!("{user}-secret"), "project_name": project,
+                "user_domain_name": "Default", "project_domain_name": "Default",
+            });
+            (
+                user.to_owned(),
+                json!({"auth": auth, "region_name": self.shared.with(|world| world.settings.region.clone()), "identity_api_version": "3"}),
+            )
+        };
+        let clouds: serde_json::Map<String, Value> = accounts.into_iter().map(cloud).collect();
+        // JSON is YAML.
+        format!("{:#}\n", json!({"clouds": clouds}))
+    }
+
+    /// A user with the roles of an ordinary member in a project; both are made if they are not there.
+    pub fn add_user(&self, user: &str, password: &str, project: &str) -> Account {
+        let roles = ["member", "reader", "load-balancer_member"];
+        let (user_id, project_id) =
+            self.shared.with(|world| seed::user(world, user, password, project, &roles));
+        Account {
+            user: user.into(),
+            password: password.into(),
+            project: project.into(),
+            user_id,
+            project_id,
+        }
+    }
+
+    /// Puts a service into the catalogue; `%(project_id)s` in the URL is replaced.
+    pub fn add_endpoint(&self, kind: &str, url: &str) {
+        self.shared.with(|world| world.settings.endpoints.insert(kind.to_owned(), url.to_owned()));
+    }
+
+    /// Sets a project's limit, by the project's name and the service's name for the limit; -1 is none.
+    pub fn set_quota(&self, project: &str, name: &str, limit: i64) {
+        self.shared.with(|world| {
+            let project = seed::project(world, project);
+            world.quotas.insert((project, name.to_owned()), limit);
+        });
+    }
+
+    /// Makes calls go wrong; the number is for [`Cloud::forgive`].
+    pub fn misbehave(&self, rule: Rule) -> u64 {
+        self.shared.with(|world| world.misbehaviour.add(rule, Instant::now()))
+    }
+
+    /// Ends a rule; what hangs by it ends too.
+    pub fn forgive(&self, rule: u64) {
+        self.shared.with(|world| world.misbehaviour.remove(rule));
+    }
+
+    /// Ends all rules, fates and lags.
+    pub fn forgive_all(&self) {
+        self.shared.with(|world| world.misbehaviour.clear());
+    }
+
+    /// Decides what becomes of objects that are made from now on.
+    pub fn decide(&self, fate: Fate) {
+        self.shared.with(|world| world.misbehaviour.fate(fate));
+    }
+
+    /// Lets lists of a kind show new objects late.
+    pub fn lag(&self, lag: Lag) {
+        self.shared.with(|world| world.misbehaviour.lags.push(lag));
+    }
+
+    /// Voids every token, as a Keystone does that has changed its keys.
+    pub fn void_tokens(&self) {
+        self.shared.with(|world| world.tokens.clear());
+    }
+
+    /// Everything that was asked, in the order of arrival.
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.with(|world| world.log.calls())
+    }
+
+    /// How many calls `want` wants.
+    pub fn count(&self, want: impl Fn(&Call) -> bool) -> usize {
+        self.shared.with(|world| world.log.count(want))
+    }
+
+    /// Forgets the calls; their numbers go on.
+    pub fn forget_calls(&self) {
+        self.shared.with(|world| world.log.clear());
+    }
+
+    /// Waits until `look` finds something, looking whenever something has happened.
+    pub async fn wait_until<T>(&self, mut look: impl FnMut(&Cloud) -> Option<T>) -> T {
+        let mut calls = self.shared.calls.subscribe();
+        loop {
+            if let Some(found) = look(self) {
+                return found;
+            }
+            // The sender lives as long as we do.
+            let _ = calls.changed().await;
+        }
+    }
+
+    /// A copy of all objects of a kind, the oldest first.
+    pub fn objects(&self, kind: Kind) -> Vec<Object> {
+        self.shared.with(|world| {
+            world.settle();
+            world.store.all(kind).cloned().collect()
+        })
+    }
+
+    /// How many objects of a kind a project has.
+    pub fn count_of(&self, kind: Kind, project_id: &str) -> usize {
+        self.shared.with(|world| world.store.count(kind, project_id))
+    }
+
+    /// What a project has, by kind, name and id, apart from what every project has: the zero-orphan proof.
+    pub fn belongings(&self, project_id: &str) -> Vec<(Kind, String, String)> {
+        const KINDS: [Kind; 18] = [
+            Kind::ApplicationCredential,
+            Kind::Trust,
+            Kind::Server,
+            Kind::ServerGroup,
+            Kind::Network,
+            Kind::Subnet,
+            Kind::Router,
+            Kind::Port,
+            Kind::SecurityGroup,
+            Kind::FloatingIp,
+            Kind::LoadBalancer,
+            Kind::Listener,
+            Kind::Pool,
+            Kind::Member,
+            Kind::HealthMonitor,
+            Kind::Zone,
+            Kind::Volume,
+            Kind::Snapshot,
+        ];
+        self.shared.with(|world| {
+            world.settle();
+            let store = &world.store;
+            let all = KINDS
+                .into_iter()
+                .flat_map(|kind| store.all(kind).map(move |object| (kind, object)));
+            let mine = all.filter(|(kind, object)| {
+                object.project == project_id
+                    && !(*kind == Kind::SecurityGroup && object.text("name") == "default")
+            });
+            mine.map(|(kind, object)| (kind, object.text("name").to_owned(), object.id.clone()))
+                .collect()
+        })
+    }
+
+    /// How far each guest is, by server.
+    pub fn guests(&self) -> std::collections::BTreeMap<String, Progress> {
+        self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where a port of a server can be reached on this host, if the guest listens there.
+    pub fn guest_port(&self, server: &str, port: u16) -> Option<SocketAddr> {
+        self.shared
+            .offers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&(server.to_owned(), port))
+            .copied()
+    }
+
+    /// Where a port of a load balancer's or floating address can be reached on this host.
+    pub fn reach(&self, address: IpAddr, port: u16) -> Option<SocketAddr> {
+        let openings = self.shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        openings.find(address, port)
+    }
+
+    /// A guest listens: connections to that port of its server go to `at`.
+    pub fn offer(&self, server: &str, port: u16, at: SocketAddr) {
+        let mut offers = self.shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        offers.insert((server.to_owned(), port), at);
+    }
+
+    /// Adds to what a server's console shows.
+    pub fn write_console(&self, server: &str, line: &str) {
+        self.shared.with(|world| {
+            if let Some(server) = world.store.get_mut(Kind::Server, server) {
+                let text = format!("{}{line}\n", server.note("console"));
+                server.keep("console", text);
+            }
+        });
+    }
+
+    pub(crate) fn report(&self, server: &str, progress: Progress) {
+        self.write_console(server, &progress.to_string());
+        self.shared
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(server.to_owned(), progress);
+        self.shared.called();
+    }
+}

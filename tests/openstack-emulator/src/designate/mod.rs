@@ -1,0 +1,118 @@
+//! Designate v2: zones, recordsets, and names of floating addresses.
+
+mod quota;
+mod recordset;
+mod reverse;
+mod zone;
+
+use serde_json::{Value, json};
+
+use crate::page;
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+pub(crate) use zone::gone as zone_gone;
+
+pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    let method = asked.method.as_str();
+    if method != "GET" {
+        asked.writer()?;
+    }
+    match (method, path) {
+        ("GET", ["zones"]) => {
+            let all = world
+                .store
+                .all(Kind::Zone)
+                .filter(|zone| own(asked, zone) && world.listed(Kind::Zone, zone));
+            list(world, asked, "zones", all.collect())
+        }
+        ("POST", ["zones"]) => zone::create(world, asked),
+        ("GET", ["zones", id]) => {
+            let zone = zone::find(world, asked, id)?;
+            Ok(Answer::ok(shown(asked, zone)))
+        }
+        ("PATCH", ["zones", id]) => zone::update(world, asked, id),
+        ("DELETE", ["zones", id]) => zone::delete(world, asked, id),
+        ("GET", ["zones", id, "nameservers"]) => {
+            zone::find(world, asked, id)?;
+            Ok(Answer::ok(json!({"nameservers": [{"hostname": zone::NAME_SERVER, "priority": 1}]})))
+        }
+        (_, ["zones", id, "recordsets", rest @ ..]) => recordset::answer(world, asked, id, rest),
+        ("GET", ["recordsets"]) => {
+            let all = world
+                .store
+                .all(Kind::Recordset)
+                .filter(|one| own(asked, one) && world.listed(Kind::Recordset, one));
+            list(world, asked, "recordsets", all.collect())
+        }
+        (_, ["reverse", "floatingips", rest @ ..]) => reverse::answer(world, asked, rest),
+        (_, ["quotas", rest @ ..]) => quota::answer(world, asked, rest),
+        ("GET", ["limits"]) => quota::limits(world, asked),
+        ("GET", ["tsigkeys" | "tlds" | "blacklists" | "pools" | "service_statuses"]) => {
+            asked.admin("find").map_err(|_| Problem::forbidden("Forbidden"))?;
+            Ok(Answer::ok(json!({path[0]: [], "links": {}, "metadata": {"total_count": 0}})))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// Whether the caller asks for what `object` belongs to: its own project, another one it acts for, or all.
+fn own(asked: &Asked, object: &Object) -> bool {
+    let admin = asked.caller.is_admin();
+    let all =
+        asked.header("x-auth-all-projects").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let sudo =
+        asked.header("x-auth-sudo-project-id").or_else(|| asked.header("x-auth-sudo-tenant-id"));
+    match sudo.filter(|_| admin) {
+        Some(project) => object.project == project,
+        None => object.project == asked.caller.project || (admin && all),
+    }
+}
+
+/// An object and its links.
+fn shown(asked: &Asked, object: &Object) -> Value {
+    let mut body = object.shown();
+    let zone = object.text("zone_id");
+    let path = if zone.is_empty() {
+        format!("zones/{}", object.id)
+    } else {
+        format!("zones/{zone}/recordsets/{}", object.id)
+    };
+    body["links"] = json!({"self": format!("{}/v2/{path}", asked.root())});
+    body
+}
+
+fn list(world: &World, asked: &Asked, plural: &str, mut objects: Vec<&Object>) -> Verdict {
+    let about_pages = ["limit", "marker", "sort_key", "sort_dir"];
+    let filters: Vec<&(String, String)> =
+        asked.query.iter().filter(|(key, _)| !about_pages.contains(&key.as_str())).collect();
+    objects.retain(|one| {
+        filters.iter().all(|(key, value)| match key.as_str() {
+            "data" => one
+                .list("records")
+                .iter()
+                .any(|record| record.as_str().is_some_and(|record| like(value, record))),
+            key => like(value, &page::words(one.body.get(key))),
+        })
+    });
+    page::sort(&mut objects, &page::order(asked));
+    let total = objects.len();
+    let page = page::cut(asked, objects, world.settings.page_limit)
+        .map_err(|problem| Problem { kind: "marker_not_found".into(), ..problem })?;
+    let rows: Vec<Value> = page.objects.iter().map(|one| shown(asked, one)).collect();
+    let mut links = json!({"self": format!("{}{}", asked.base, asked.path)});
+    if let Some(next) = page.next {
+        links["next"] = json!(next);
+    }
+    Ok(Answer::ok(json!({plural: rows, "links": links, "metadata": {"total_count": total}})))
+}
+
+/// Designate's filters: `*` is anything.
+fn like(pattern: &str, text: &str) -> bool {
+    crate::glob::matches(
+        &pattern.replace('*', "**").to_ascii_lowercase(),
+        &text.to_ascii_lowercase(),
+    )
+}

@@ -1,0 +1,77 @@
+//! How many zones and recordsets a project may have.
+
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::Kind;
+use crate::world::World;
+
+const LIMITS: [(&str, i64); 5] = [
+    ("zones", 10),
+    ("zone_recordsets", 500),
+    ("zone_records", 500),
+    ("recordset_records", 20),
+    ("api_export_size", 1000),
+];
+
+fn limit(world: &World, project: &str, name: &str) -> i64 {
+    let default =
+        LIMITS.iter().find(|(known, _)| *known == name).map_or(-1, |(_, default)| *default);
+    world.quota(project, name, default)
+}
+
+/// Refuses one more beyond the limit.
+pub(super) fn check(world: &World, project: &str, name: &str, kind: Kind) -> Result<(), Problem> {
+    let limit = limit(world, project, name);
+    if usize::try_from(limit).is_ok_and(|limit| world.store.count(kind, project) >= limit) {
+        return Err(Problem::new(413, "over_quota", format!("Quota exceeded for {name}.")));
+    }
+    Ok(())
+}
+
+fn all(world: &World, project: &str) -> Value {
+    Value::Object(
+        LIMITS
+            .iter()
+            .map(|(name, _)| ((*name).to_owned(), json!(limit(world, project, name))))
+            .collect(),
+    )
+}
+
+pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    let project = path.first().copied().unwrap_or(&asked.caller.project).to_owned();
+    if !asked.sees(&project) {
+        return Err(Problem::forbidden("Forbidden"));
+    }
+    match asked.method.as_str() {
+        "GET" => Ok(Answer::ok(all(world, &project))),
+        "PATCH" if asked.caller.is_admin() => {
+            for (name, value) in asked.json()?.as_object().into_iter().flatten() {
+                if let Some(value) =
+                    value.as_i64().filter(|_| LIMITS.iter().any(|(known, _)| known == name))
+                {
+                    world.quotas.insert((project.clone(), name.clone()), value);
+                }
+            }
+            Ok(Answer::ok(all(world, &project)))
+        }
+        "DELETE" if asked.caller.is_admin() => {
+            world.quotas.retain(|(of, name), _| {
+                *of != project || !LIMITS.iter().any(|(known, _)| known == name)
+            });
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::forbidden("Forbidden")),
+    }
+}
+
+/// `GET /limits`.
+pub(super) fn limits(world: &World, asked: &Asked) -> Verdict {
+    let project = &asked.caller.project;
+    Ok(Answer::ok(json!({
+        "max_zones": limit(world, project, "zones"), "max_zone_recordsets": limit(world, project, "zone_recordsets"),
+        "max_zone_records": limit(world, project, "zone_records"), "max_recordset_records": limit(world, project, "recordset_records"),
+        "max_recordset_name_length": 255, "max_zone_name_length": 255, "max_page_limit": 1000, "default_limit": 20, "min_ttl": null,
+    })))
+}

@@ -1,0 +1,160 @@
+//! Recordsets of a zone.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use serde_json::{Value, json};
+
+use super::zone::{self, invalid, is_name};
+use super::{list, quota, shown};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::{Event, World, fine_stamp};
+
+const TYPES: [&str; 11] =
+    ["A", "AAAA", "CNAME", "MX", "SRV", "TXT", "SPF", "NS", "PTR", "SSHFP", "CAA"];
+/// The most records in a recordset.
+const MOST_RECORDS: i64 = 20;
+
+pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&str]) -> Verdict {
+    let zone = zone::find(world, asked, zone_id)?.clone();
+    let find = |world: &World, id: &str| {
+        let found =
+            world.store.get(Kind::Recordset, id).filter(|one| one.text("zone_id") == zone_id);
+        found
+            .cloned()
+            .ok_or_else(|| Problem::new(404, "recordset_not_found", "Could not find RecordSet"))
+    };
+    match (asked.method.as_str(), path) {
+        ("GET", []) => {
+            let all = world
+                .store
+                .all(Kind::Recordset)
+                .filter(|one| one.text("zone_id") == zone_id && world.listed(Kind::Recordset, one));
+            list(world, asked, "recordsets", all.collect())
+        }
+        ("POST", []) => create(world, asked, &zone),
+        ("GET", [id]) => Ok(Answer::ok(shown(asked, &find(world, id)?))),
+        ("PUT", [id]) => {
+            let old = find(world, id)?;
+            guard(&old)?;
+            let given = asked.json()?;
+            for key in given.as_object().into_iter().flat_map(|given| given.keys()) {
+                if !["records", "ttl", "description"].contains(&key.as_str()) {
+                    return Err(invalid(key, "is read-only"));
+                }
+            }
+            if let Some(records) = given["records"].as_array() {
+                check_records(world, &old.project, old.text("type"), records)?;
+            }
+            if let Some(one) = world.store.get_mut(Kind::Recordset, id) {
+                for (key, value) in given.as_object().into_iter().flatten() {
+                    one.set(key, value.clone());
+                }
+                one.set("status", "PENDING");
+                one.set("action", "UPDATE");
+                one.set("updated_at", fine_stamp());
+            }
+            zone::touch(world, zone_id);
+            zone::settle_recordset(world, id);
+            Ok(Answer::json(202, shown(asked, &find(world, id)?)))
+        }
+        ("DELETE", [id]) => {
+            guard(&find(world, id)?)?;
+            if let Some(one) = world.store.get_mut(Kind::Recordset, id) {
+                one.set("status", "PENDING");
+                one.set("action", "DELETE");
+            }
+            zone::touch(world, zone_id);
+            let usual = world.settings.times.recordset;
+            world.later(usual, Event::Gone(Kind::Recordset, (*id).to_owned()));
+            Ok(Answer::json(202, shown(asked, &find(world, id)?)))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// Refuses to change what a zone brought with it.
+fn guard(one: &Object) -> Result<(), Problem> {
+    if one.hidden.contains_key("managed") {
+        return Err(Problem::new(400, "bad_request", "Managed records may not be updated"));
+    }
+    Ok(())
+}
+
+fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
+    let given = asked.json()?;
+    let text = |key: &str| given[key].as_str().unwrap_or_default();
+    let name = text("name").to_ascii_lowercase();
+    let zone_name = zone.text("name");
+    if !is_name(&name) {
+        return Err(invalid("name", &format!("'{name}' is not a 'hostname'")));
+    }
+    if !TYPES.contains(&text("type")) {
+        return Err(invalid("type", &format!("'{}' is not one of {TYPES:?}", text("type"))));
+    }
+    if name != zone_name && !name.ends_with(&format!(".{zone_name}")) {
+        return Err(Problem::new(
+            400,
+            "invalid_recordset_location",
+            "RecordSet is not contained within it's parent zone",
+        ));
+    }
+    let records = given["records"].as_array().filter(|records| !records.is_empty());
+    let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
+    check_records(world, &zone.project, text("type"), records)?;
+    for other in world
+        .store
+        .all(Kind::Recordset)
+        .filter(|one| one.text("zone_id") == zone.id && one.text("name") == name)
+    {
+        if other.text("type") == text("type") {
+            return Err(Problem::new(409, "duplicate_recordset", "Duplicate RecordSet"));
+        }
+        if text("type") == "CNAME" || other.text("type") == "CNAME" {
+            return Err(Problem::new(
+                400,
+                "invalid_recordset_location",
+                "CNAME recordsets may not share a name with any other records",
+            ));
+        }
+    }
+    quota::check(world, &zone.project, "zone_recordsets", Kind::Recordset)?;
+    let body = json!({
+        "name": name, "type": text("type"), "records": records, "ttl": given["ttl"], "description": given["description"], "status": "PENDING",
+        "action": "CREATE", "zone_id": zone.id, "zone_name": zone_name, "project_id": zone.project, "version": 1, "created_at": fine_stamp(), "updated_at": null,
+    });
+    let id = world.add(Kind::Recordset, &zone.project, body);
+    zone::touch(world, &zone.id);
+    zone::settle_recordset(world, &id);
+    let one = world.store.get(Kind::Recordset, &id).ok_or_else(Problem::nowhere)?;
+    Ok(Answer::json(202, shown(asked, one)))
+}
+
+fn check_records(
+    world: &World,
+    project: &str,
+    kind: &str,
+    records: &[Value],
+) -> Result<(), Problem> {
+    for record in records {
+        let text = record.as_str().unwrap_or_default();
+        let right = match kind {
+            "A" => text.parse::<Ipv4Addr>().is_ok(),
+            "AAAA" => text.parse::<Ipv6Addr>().is_ok(),
+            "CNAME" | "NS" | "PTR" => is_name(text),
+            _ => !text.is_empty(),
+        };
+        if !right {
+            return Err(invalid(
+                "records",
+                &format!("'{text}' is not a valid record of type {kind}"),
+            ));
+        }
+    }
+    let limit = world.quota(project, "recordset_records", MOST_RECORDS);
+    if usize::try_from(limit).is_ok_and(|limit| records.len() > limit) {
+        return Err(Problem::new(413, "over_quota", "Quota exceeded for recordset_records."));
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! What is done outside of the world's lock: guests, downloads, open addresses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, PoisonError};
+
+use bytes::BytesMut;
+use sha2::{Digest, Sha512};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::{debug, info};
+
+use crate::cloud::{Cloud, Shared};
+use crate::glance;
+use crate::guest;
+use crate::store::{Kind, Object};
+use crate::world::{Errand, World};
+
+/// Of an image so much is kept.
+const KEPT_IMAGE: usize = 1 << 20;
+
+/// Ports of servers that guests listen on.
+pub(crate) type Offers = HashMap<(String, u16), SocketAddr>;
+
+/// Runs errands until the world is gone.
+pub(crate) async fn run(mut todo: UnboundedReceiver<Errand>, shared: Arc<Shared>) {
+    let mut guests: HashMap<String, AbortHandle> = HashMap::new();
+    let mut tasks = JoinSet::new();
+    while let Some(errand) = todo.recv().await {
+        while let Some(ended) = tasks.try_join_next() {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+        match errand {
+            Errand::Boot(server) => {
+                let cloud = Cloud { shared: shared.clone() };
+                let running = tasks.spawn(guest::boot(cloud, server.clone()));
+                if let Some(before) = guests.insert(server, running) {
+                    before.abort();
+                }
+            }
+            Errand::Halt(server) => {
+                if let Some(running) = guests.remove(&server) {
+                    running.abort();
+                }
+                halt(&shared, &server);
+            }
+            Errand::Fetch { image, url } => {
+                tasks.spawn(fetch(shared.clone(), image, url));
+            }
+            Errand::Reopen => reopen(&shared).await,
+        }
+    }
+}
+
+/// A guest that is no more listens no more.
+fn halt(shared: &Shared, server: &str) {
+    let gone = shared.with(|world| world.store.get(Kind::Server, server).is_none());
+    shared
+        .offers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|(owner, _), _| owner != server);
+    if gone {
+        shared.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
+    }
+    shared.guest.halted(server);
+}
+
+/// Glance's web-download.
+async fn fetch(shared: Arc<Shared>, image: String, url: String) {
+    let delay = shared.with(|world| world.settings.times.image_import);
+    tokio::time::sleep(crate::settings::millis(delay)).await;
+    let outcome = download(&url).await;
+    shared.with(|world| match outcome {
+        Ok((size, hash, bytes)) => glance::arrived(world, &image, size, hash, bytes),
+        Err(error) => glance::failed(world, &image, &error),
+    });
+    shared.called();
+}
+
+async fn download(url: &str) -> Result<(i64, String, bytes::Bytes), String> {
+    let words = |error: reqwest::Error| error.without_url().to_string();
+    let client = guest::plain_client().map_err(words)?;
+    let mut answer = client
+        .get(url)
+        .send()
+        .await
+        .and_then(reqwest::Response::error_for_status)
+        .map_err(words)?;
+    let (mut size, mut digest, mut kept) = (0_i64, Sha512::new(), BytesMut::new());
+    while let Some(chunk) = answer.chunk().await.map_err(words)? {
+        size += i64::try_from(chunk.len()).unwrap_or(i64::MAX);
+        digest.update(&chunk);
+        if kept.len() + chunk.len() <= KEPT_IMAGE {
+            kept.extend_from_slice(&chunk);
+        }
+    }
+    let hash = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((size, hash, kept.freeze()))
+}
+
+/// Addresses that are open on this host, and the tasks behind them.
+#[derive(Default)]
+pub(crate) struct Openings {
+    open: BTreeMap<(IpAddr, u16), (SocketAddr, Vec<AbortHandle>)>,
+}
+
+impl Openings {
+    pub(crate) fn find(&self, address: IpAddr, port: u16) -> Option<SocketAddr> {
+        self.open.get(&(address, port)).map(|(at, _)| *at)
+    }
+
+    pub(crate) fn all(&self) -> Vec<(SocketAddr, SocketAddr)> {
+        self.open.iter().map(|((ip, port), (at, _))| (SocketAddr::new(*ip, *port), *at)).collect()
+    }
+}
+
+impl Drop for Openings {
+    fn drop(&mut self) {
+        for handle in self.open.values().flat_map(|(_, handles)| handles) {
+            handle.abort();
+        }
+    }
+}
+
+/// Opens the addresses that should be open, and closes the others.
+async fn reopen(shared: &Arc<Shared>) {
+    if !shared.with(|world| world.settings.open_addresses) {
+        return;
+    }
+    let wanted = shared.with(wanted);
+    let missing: Vec<(IpAddr, u16)> = {
+        let mut openings = shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        openings.open.retain(|key, (_, handles)| {
+            let stays = wanted.contains(key);
+            if !stays {
+                handles.iter().for_each(AbortHandle::abort);
+            }
+            stays
+        });
+        wanted.into_iter().filter(|key| !openings.open.contains_key(key)).collect()
+    };
+    for (address, port) in missing {
+        let Ok(inside) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await else { continue };
+        let Ok(at) = inside.local_addr() else { continue };
+        let mut handles =
+            vec![tokio::spawn(forward(shared.clone(), inside, address, port)).abort_handle()];
+        if address.is_loopback() {
+            match TcpListener::bind((address, port)).await {
+                Ok(listener) => handles.push(
+                    tokio::spawn(forward(shared.clone(), listener, address, port)).abort_handle(),
+                ),
+                Err(error) => info!(%error, "{address}:{port} is open at {at} only"),
+            }
+        }
+        let mut openings = shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        openings.open.insert((address, port), (at, handles));
+    }
+}
+
+/// Each address and port at which somebody listens, as the records of Octavia and Neutron say.
+fn wanted(world: &mut World) -> Vec<(IpAddr, u16)> {
+    let mut all = Vec::new();
+    for listener in
+        world.store.all(Kind::Listener).filter(|one| one.text("provisioning_status") == "ACTIVE")
+    {
+        let Some(balancer) = world.store.get(Kind::LoadBalancer, listener.note("balancer")) else {
+            continue;
+        };
+        let Ok(port) = u16::try_from(listener.number("protocol_port")) else { continue };
+        let floating = world
+            .store
+            .all(Kind::FloatingIp)
+            .filter(|one| one.text("port_id") == balancer.text("vip_port_id"));
+        let addresses = floating
+            .map(|one| one.text("floating_ip_address"))
+            .chain([balancer.text("vip_address")]);
+        all.extend(addresses.filter_map(|address| Some((address.parse().ok()?, port))));
+    }
+    // A machine's own floating address leads to its Kubernetes API, when it has one.
+    for floating in world.store.all(Kind::FloatingIp) {
+        let port = world.store.get(Kind::Port, floating.text("port_id"));
+        if port.is_some_and(|port| port.text("device_owner").starts_with("compute:"))
+            && let Ok(address) = floating.text("floating_ip_address").parse()
+        {
+            all.push((address, 6443));
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Passes connections on to whoever stands behind an address at that moment.
+async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, port: u16) {
+    let mut connections = JoinSet::new();
+    let mut turn = 0_usize;
+    while let Ok((mut client, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
+        let targets = targets(&shared, address, port);
+        turn = turn.wrapping_add(1);
+        if targets.is_empty() {
+            debug!("nobody stands behind {address}:{port}");
+            continue;
+        }
+        let order: Vec<SocketAddr> =
+            (0..targets.len()).map(|at| targets[(turn + at) % targets.len()]).collect();
+        connections.spawn(async move {
+            for target in order {
+                if let Ok(mut server) = TcpStream::connect(target).await {
+                    let _ = copy_bidirectional(&mut client, &mut server).await;
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// The guests behind an address: a load balancer's members, or one server.
+fn targets(shared: &Shared, address: IpAddr, port: u16) -> Vec<SocketAddr> {
+    let servers = shared.with(|world| behind(world, &address.to_string(), port));
+    let offers = shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
+    servers.into_iter().filter_map(|key| offers.get(&key).copied()).collect()
+}
+
+fn behind(world: &World, address: &str, port: u16) -> Vec<(String, u16)> {
+    let floating =
+        world.store.find(Kind::FloatingIp, |one| one.text("floating_ip_address") == address);
+    if let Some(owner) = floating.and_then(|one| world.store.get(Kind::Port, one.text("port_id")))
+        && owner.text("device_owner").starts_with("compute:")
+    {
+        return vec![(owner.text("device_id").to_owned(), port)];
+    }
+    let vip = floating.map(|one| one.text("port_id"));
+    let balancer = world.store.find(Kind::LoadBalancer, |one| match vip {
+        Some(vip) => one.text("vip_port_id") == vip,
+        None => one.text("vip_address") == address,
+    });
+    let Some(balancer) = balancer else { return Vec::new() };
+    let listener = world.store.find(Kind::Listener, |one| {
+        one.note("balancer") == balancer.id && one.number("protocol_port") == i64::from(port)
+    });
+    let Some(pool) = listener.map(|listener| listener.text("default_pool_id")) else {
+        return Vec::new();
+    };
+    let members = world
+        .store
+        .all(Kind::Member)
+        .filter(|member| member.note("pool") == pool && member.is("admin_state_up"));
+    members
+        .filter_map(|member| {
+            Some((server_at(world, member)?, u16::try_from(member.number("protocol_port")).ok()?))
+        })
+        .collect()
+}
+
+/// The server that has a member's address.
+fn server_at(world: &World, member: &Object) -> Option<String> {
+    let (address, subnet) = (member.text("address"), member.text("subnet_id"));
+    let port = world.store.find(Kind::Port, |port| {
+        port.project == member.project
+            && port.list("fixed_ips").iter().any(|ip| {
+                ip["ip_address"] == address && (subnet.is_empty() || ip["subnet_id"] == subnet)
+            })
+    })?;
+    Some(port.text("device_id").to_owned())
+}

@@ -1,0 +1,82 @@
+//! Glance v2: images.
+
+mod data;
+mod image;
+
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+pub(crate) use data::{arrived, failed};
+pub(crate) use image::{plant, snapshot};
+
+pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    let method = asked.method.as_str();
+    if method != "GET" {
+        asked.writer()?;
+    }
+    match (method, path) {
+        ("GET", ["images"]) => image::list(world, asked),
+        ("POST", ["images"]) => image::create(world, asked),
+        ("GET", ["info", "import"]) => {
+            let methods = json!({"description": "Import methods available.", "type": "array", "value": ["glance-direct", "web-download"]});
+            Ok(Answer::ok(json!({"import-methods": methods})))
+        }
+        ("GET", ["info", "stores"]) => {
+            Ok(Answer::ok(json!({"stores": [{"id": "file", "default": "true"}]})))
+        }
+        ("GET", ["schemas", ..]) => Ok(Answer::ok(
+            json!({"name": path.last(), "properties": {}, "additionalProperties": {"type": "string"}}),
+        )),
+        (_, ["images", id, rest @ ..]) => {
+            let seen = world.store.get(Kind::Image, id).filter(|image| sees(asked, image));
+            let owner = seen.ok_or_else(|| missing(id))?.project.clone();
+            if method != "GET" && !asked.sees(&owner) {
+                return Err(Problem::forbidden("You are not authorized to complete this action."));
+            }
+            match (method, rest) {
+                ("GET", []) => image::show(world, asked, id),
+                ("PATCH", []) => image::patch(world, asked, id),
+                ("DELETE", []) => image::delete(world, id),
+                ("PUT", ["tags", tag]) => image::tag(world, id, tag, true),
+                ("DELETE", ["tags", tag]) => image::tag(world, id, tag, false),
+                ("PUT", ["file"]) => data::upload(world, asked, id),
+                ("GET", ["file"]) => data::download(world, id),
+                ("PUT", ["stage"]) => data::stage(world, asked, id),
+                ("POST", ["import"]) => data::import(world, asked, id),
+                ("POST", ["actions", action @ ("deactivate" | "reactivate")]) => {
+                    let status = if *action == "deactivate" { "deactivated" } else { "active" };
+                    if let Some(image) = world.store.get_mut(Kind::Image, id) {
+                        image.set("status", status);
+                    }
+                    Ok(Answer::empty(204))
+                }
+                ("GET", ["members"]) => {
+                    Ok(Answer::ok(json!({"members": [], "schema": "/v2/schemas/members"})))
+                }
+                _ => Err(Problem::nowhere()),
+            }
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+fn missing(id: &str) -> Problem {
+    Problem::missing(format!("No image found with ID {id}"))
+}
+
+fn sees(asked: &Asked, image: &Object) -> bool {
+    asked.sees(&image.project) || ["public", "community"].contains(&image.text("visibility"))
+}
+
+/// An image and its own links.
+fn shown(image: &Object) -> Value {
+    let mut body = image.shown();
+    body["self"] = json!(format!("/v2/images/{}", image.id));
+    body["file"] = json!(format!("/v2/images/{}/file", image.id));
+    body["schema"] = json!("/v2/schemas/image");
+    body
+}

@@ -1,0 +1,129 @@
+//! Application credentials: a part of a user's roles in one project, under a secret of its own.
+
+use serde_json::{Value, json};
+
+use super::{links, missing, no_links, role, role_document, roles_of, shown};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::Kind;
+use crate::world::{World, short_id};
+
+pub(super) fn answer(world: &mut World, asked: &Asked, user: &str, path: &[&str]) -> Verdict {
+    if user != asked.caller.user && !asked.caller.is_admin() {
+        return Err(Problem::forbidden(
+            "You are not authorized to perform the requested action: identity:list_application_credentials.",
+        ));
+    }
+    let base = format!("users/{user}/application_credentials");
+    match (asked.method.as_str(), path) {
+        ("GET", []) => {
+            let name = asked.query("name");
+            let all =
+                world.store.all(Kind::ApplicationCredential).filter(|one| one.note("user") == user);
+            let all = all.filter(|one| name.is_none_or(|name| one.text("name") == name));
+            let all: Vec<Value> = all.map(|one| shown(asked, &base, one)).collect();
+            Ok(Answer::ok(json!({"application_credentials": all, "links": no_links(asked)})))
+        }
+        ("POST", []) => create(world, asked, user, &base),
+        ("GET", [id]) => {
+            let one = world
+                .store
+                .get(Kind::ApplicationCredential, id)
+                .filter(|one| one.note("user") == user);
+            let one = one.ok_or_else(|| missing("application credential", id))?;
+            Ok(Answer::ok(json!({"application_credential": shown(asked, &base, one)})))
+        }
+        ("DELETE", [id]) => {
+            unrestricted(asked, "delete_application_credential")?;
+            let one = world
+                .store
+                .get(Kind::ApplicationCredential, id)
+                .filter(|one| one.note("user") == user);
+            one.ok_or_else(|| missing("application credential", id))?;
+            world.store.remove(Kind::ApplicationCredential, id);
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// Refuses tokens of application credentials that may not make or delete others, and of trusts.
+pub(super) fn unrestricted(asked: &Asked, rule: &str) -> Result<(), Problem> {
+    if asked.caller.restricted {
+        return Err(Problem::forbidden(format!(
+            "You are not authorized to perform the requested action: identity:{rule}."
+        )));
+    }
+    Ok(())
+}
+
+fn create(world: &mut World, asked: &Asked, user: &str, base: &str) -> Verdict {
+    unrestricted(asked, "create_application_credential")?;
+    if user != asked.caller.user {
+        return Err(Problem::forbidden(
+            "You are not authorized to perform the requested action: identity:create_application_credential.",
+        ));
+    }
+    let given = asked.wrapped("application_credential")?;
+    let name = given
+        .get("name")
+        .and_then(Value::as_str)
+        .ok_or_else(|| Problem::bad("'name' is a required property"))?;
+    let project = asked.caller.project.clone();
+    if world
+        .store
+        .find(Kind::ApplicationCredential, |one| {
+            one.note("user") == user && one.text("name") == name
+        })
+        .is_some()
+    {
+        return Err(Problem::conflict(format!(
+            "Conflict occurred attempting to store application_credential - Duplicate entry found with name {name}."
+        )));
+    }
+    let mine = roles_of(world, user, &project);
+    let roles = match given.get("roles").and_then(Value::as_array) {
+        Some(roles) if !roles.is_empty() => {
+            let mut ids = Vec::new();
+            for given in roles {
+                let found = role(world, given).map(|role| role.id.clone());
+                let id = found
+                    .ok_or_else(|| missing("role", given["name"].as_str().unwrap_or_default()))?;
+                if !mine.contains(&id) {
+                    return Err(Problem::bad(format!(
+                        "Invalid application credential: Could not find role assignment with role: {id}, user or group: {user}, project, domain, or system: {project}."
+                    )));
+                }
+                ids.push(id);
+            }
+            ids
+        }
+        _ => mine,
+    };
+    let roles: Vec<Value> = roles.iter().map(|id| role_document(world, id)).collect();
+    let secret = given
+        .get("secret")
+        .and_then(Value::as_str)
+        .map_or_else(|| format!("{}{}", short_id(), short_id()), str::to_owned);
+    let mut body = json!({
+        "id": short_id(),
+        "name": name,
+        "description": given.get("description"),
+        "project_id": project,
+        "roles": roles,
+        "expires_at": given.get("expires_at"),
+        "unrestricted": given.get("unrestricted").and_then(Value::as_bool).unwrap_or(false),
+        "system": null,
+    });
+    if let Some(rules) = given.get("access_rules") {
+        body["access_rules"] = rules.clone();
+    }
+    let mut object = world.object(&project, body);
+    object.keep("secret", secret.clone());
+    object.keep("user", user);
+    let mut answer = object.shown();
+    answer["secret"] = json!(secret);
+    answer["links"] = links(asked, &format!("{base}/{}", object.id));
+    world.store.insert(Kind::ApplicationCredential, object);
+    Ok(Answer::json(201, json!({"application_credential": answer})))
+}

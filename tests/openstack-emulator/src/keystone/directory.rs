@@ -1,0 +1,231 @@
+//! Projects, users, roles, domains, regions, services and endpoints.
+
+use serde_json::{Map, Value, json};
+
+use super::{grant, missing, no_links, revoke, roles_of, shown};
+use crate::page::equals;
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::service::SERVICES;
+use crate::store::Kind;
+use crate::world::{World, short_id};
+
+/// A collection: its path, its word for one, whether those without a part in it may read it.
+const COLLECTIONS: [(&str, &str, Kind, bool); 6] = [
+    ("projects", "project", Kind::Project, false),
+    ("users", "user", Kind::User, false),
+    ("roles", "role", Kind::Role, true),
+    ("domains", "domain", Kind::Domain, true),
+    ("services", "service", Kind::Service, false),
+    ("endpoints", "endpoint", Kind::Endpoint, false),
+];
+
+pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    let method = asked.method.as_str();
+    match (method, path) {
+        ("GET", ["regions"]) => {
+            Ok(Answer::ok(json!({"regions": [region(world)], "links": no_links(asked)})))
+        }
+        ("GET", ["regions", id]) if *id == world.settings.region => {
+            Ok(Answer::ok(json!({"region": region(world)})))
+        }
+        ("GET", ["role_assignments"]) => assignments(world, asked),
+        (
+            "GET" | "HEAD" | "PUT" | "DELETE",
+            ["projects", project, "users", user, "roles", rest @ ..],
+        ) => roles(world, asked, project, user, rest),
+        (_, [collection, rest @ ..]) => {
+            let found = COLLECTIONS.into_iter().find(|(name, ..)| name == collection);
+            let (plural, single, kind, open) = found.ok_or_else(Problem::nowhere)?;
+            let me = match (kind, rest) {
+                (Kind::User, [id]) => *id == asked.caller.user,
+                (Kind::Project, [id]) => {
+                    *id == asked.caller.project
+                        || !roles_of(world, &asked.caller.user, id).is_empty()
+                }
+                _ => false,
+            };
+            if !(asked.caller.is_admin() || method == "GET" && (open || me)) {
+                return Err(Problem::forbidden(format!(
+                    "You are not authorized to perform the requested action: identity:{}_{single}.",
+                    verb(method, rest)
+                )));
+            }
+            collection_answer(world, asked, plural, single, kind, rest)
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+fn verb(method: &str, rest: &[&str]) -> &'static str {
+    match (method, rest) {
+        ("GET", []) => "list",
+        ("GET", _) => "get",
+        ("POST", _) => "create",
+        ("DELETE", _) => "delete",
+        _ => "update",
+    }
+}
+
+fn collection_answer(
+    world: &mut World,
+    asked: &Asked,
+    plural: &str,
+    single: &str,
+    kind: Kind,
+    rest: &[&str],
+) -> Verdict {
+    match (asked.method.as_str(), rest) {
+        ("GET", []) => {
+            let wanted = asked.query.iter().filter(|(key, _)| {
+                ["name", "type", "service_id", "interface", "domain_id", "enabled"]
+                    .contains(&key.as_str())
+            });
+            let wanted: Vec<_> = wanted.collect();
+            let all = world
+                .store
+                .all(kind)
+                .filter(|one| wanted.iter().all(|(key, value)| equals(one.body.get(key), value)));
+            let mut all: Vec<Value> = all.map(|one| shown(asked, plural, one)).collect();
+            if kind == Kind::Service {
+                let built_in = SERVICES
+                    .into_iter()
+                    .flat_map(|service| service.types().iter().map(move |kind| (service, kind)));
+                let built_in = built_in.map(|(service, kind)| json!({"id": format!("svc-{kind}"), "name": service.name(), "type": kind, "enabled": true}));
+                all.extend(
+                    built_in.filter(|one| {
+                        wanted.iter().all(|(key, value)| equals(one.get(key), value))
+                    }),
+                );
+            }
+            Ok(Answer::ok(json!({plural: all, "links": no_links(asked)})))
+        }
+        ("POST", []) => create(world, asked, plural, single, kind),
+        ("GET", [id]) => {
+            let one = world.store.get(kind, id).ok_or_else(|| missing(single, id))?;
+            Ok(Answer::ok(json!({single: shown(asked, plural, one)})))
+        }
+        ("PATCH", [id]) => {
+            let given = asked.wrapped(single)?;
+            let one = world.store.get_mut(kind, id).ok_or_else(|| missing(single, id))?;
+            for (key, value) in given {
+                match key.as_str() {
+                    "password" => one.keep("password", value),
+                    _ => one.set(&key, value),
+                }
+            }
+            let one = one.clone();
+            Ok(Answer::ok(json!({single: shown(asked, plural, &one)})))
+        }
+        ("DELETE", [id]) => {
+            world.store.remove(kind, id).ok_or_else(|| missing(single, id))?;
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Kind) -> Verdict {
+    let mut given = asked.wrapped(single)?;
+    let password = given.remove("password");
+    let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let unique = ![Kind::Service, Kind::Endpoint].contains(&kind);
+    if unique && world.store.find(kind, |one| one.text("name") == name).is_some() {
+        return Err(Problem::conflict(format!(
+            "Conflict occurred attempting to store {single} - Duplicate entry found with name {name} at domain ID default."
+        )));
+    }
+    let mut body =
+        Map::from_iter([("id".to_owned(), json!(short_id())), ("enabled".to_owned(), json!(true))]);
+    if matches!(kind, Kind::Project | Kind::User) {
+        body.insert("domain_id".into(), json!("default"));
+    }
+    if kind == Kind::Project {
+        body.extend([
+            ("is_domain".to_owned(), json!(false)),
+            ("parent_id".to_owned(), json!("default")),
+            ("description".to_owned(), json!("")),
+            ("tags".to_owned(), json!([])),
+            ("options".to_owned(), json!({})),
+        ]);
+    }
+    body.extend(given);
+    let mut object = world.object("", Value::Object(body));
+    if let Some(password) = password {
+        object.keep("password", password);
+    }
+    let answer = shown(asked, plural, &object);
+    world.store.insert(kind, object);
+    Ok(Answer::json(201, json!({single: answer})))
+}
+
+fn region(world: &World) -> Value {
+    json!({"id": world.settings.region, "description": "", "parent_region_id": null})
+}
+
+/// `GET /v3/auth/projects`: where the caller has a role.
+pub(super) fn own_projects(world: &World, asked: &Asked) -> Verdict {
+    let mine = world
+        .store
+        .all(Kind::Project)
+        .filter(|project| !roles_of(world, &asked.caller.user, &project.id).is_empty());
+    let mine: Vec<Value> = mine.map(|project| shown(asked, "projects", project)).collect();
+    Ok(Answer::ok(json!({"projects": mine, "links": no_links(asked)})))
+}
+
+fn assignments(world: &World, asked: &Asked) -> Verdict {
+    let (user, project) = (asked.query("user.id"), asked.query("scope.project.id"));
+    if user != Some(asked.caller.user.as_str()) {
+        asked.admin("identity:list_role_assignments")?;
+    }
+    let mut all = Vec::new();
+    for one in world.store.all(Kind::User).filter(|one| user.is_none_or(|id| id == one.id)) {
+        for place in
+            world.store.all(Kind::Project).filter(|place| project.is_none_or(|id| id == place.id))
+        {
+            for role in roles_of(world, &one.id, &place.id) {
+                let (mut user, mut scope) = (json!({"id": one.id}), json!({"id": place.id}));
+                let mut role = json!({"id": role});
+                if asked.flag("include_names") {
+                    let domain = json!({"id": "default", "name": "Default"});
+                    user["name"] = json!(one.text("name"));
+                    user["domain"] = domain.clone();
+                    scope["name"] = json!(place.text("name"));
+                    scope["domain"] = domain;
+                    role = super::role_document(world, role["id"].as_str().unwrap_or_default());
+                }
+                all.push(
+                    json!({"user": user, "role": role, "scope": {"project": scope}, "links": {}}),
+                );
+            }
+        }
+    }
+    Ok(Answer::ok(json!({"role_assignments": all, "links": no_links(asked)})))
+}
+
+fn roles(world: &mut World, asked: &Asked, project: &str, user: &str, rest: &[&str]) -> Verdict {
+    asked.admin("identity:create_grant")?;
+    world.store.get(Kind::Project, project).ok_or_else(|| missing("project", project))?;
+    world.store.get(Kind::User, user).ok_or_else(|| missing("user", user))?;
+    match (asked.method.as_str(), rest) {
+        ("GET", []) => {
+            let mine = roles_of(world, user, project);
+            let mine = mine.iter().filter_map(|id| world.store.get(Kind::Role, id));
+            let mine: Vec<Value> = mine.map(|role| shown(asked, "roles", role)).collect();
+            Ok(Answer::ok(json!({"roles": mine, "links": no_links(asked)})))
+        }
+        ("PUT", [role]) => {
+            world.store.get(Kind::Role, role).ok_or_else(|| missing("role", role))?;
+            grant(world, user, project, role);
+            Ok(Answer::empty(204))
+        }
+        ("DELETE", [role]) => {
+            revoke(world, user, project, role);
+            Ok(Answer::empty(204))
+        }
+        (_, [role]) if roles_of(world, user, project).iter().any(|id| id == role) => {
+            Ok(Answer::empty(204))
+        }
+        _ => Err(missing("role assignment", user)),
+    }
+}

@@ -1,0 +1,112 @@
+//! Keystone v3: who is who, who may what, and where the services are.
+
+mod application_credential;
+mod directory;
+mod token;
+mod trust;
+
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+pub(crate) use token::{Token, caller, issue};
+
+/// Answers those who have a token.
+pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    match (asked.method.as_str(), path) {
+        (_, ["auth", "tokens"]) => token::answer(world, asked),
+        ("GET", ["auth", "catalog"]) => {
+            let catalog = token::catalog(world, asked, &asked.caller.project);
+            Ok(Answer::ok(
+                json!({"catalog": catalog, "links": {"self": format!("{}/v3/auth/catalog", asked.root())}}),
+            ))
+        }
+        ("GET", ["auth", "projects"] | ["users", _, "projects"]) => {
+            directory::own_projects(world, asked)
+        }
+        (_, ["users", user, "application_credentials", rest @ ..]) => {
+            application_credential::answer(world, asked, user, rest)
+        }
+        ("GET", ["users", _, "access_rules"]) => {
+            Ok(Answer::ok(json!({"access_rules": [], "links": no_links(asked)})))
+        }
+        (_, ["OS-TRUST", "trusts", rest @ ..]) => trust::answer(world, asked, rest),
+        _ => directory::answer(world, asked, path),
+    }
+}
+
+/// Keystone's way to say that there is nothing of that id.
+fn missing(what: &str, id: &str) -> Problem {
+    Problem::missing(format!("Could not find {what}: {id}."))
+}
+
+fn links(asked: &Asked, path: &str) -> Value {
+    json!({"self": format!("{}/v3/{path}", asked.root())})
+}
+
+fn no_links(asked: &Asked) -> Value {
+    json!({"self": format!("{}{}", asked.base, asked.path), "previous": null, "next": null})
+}
+
+/// An object with a link to itself.
+fn shown(asked: &Asked, path: &str, object: &Object) -> Value {
+    let mut body = object.shown();
+    body["links"] = links(asked, &format!("{path}/{}", object.id));
+    body
+}
+
+/// A role by id or name.
+fn role<'w>(world: &'w World, given: &Value) -> Option<&'w Object> {
+    let named = |object: &Object| {
+        given["id"].as_str().is_some_and(|id| id == object.id)
+            || given["name"].as_str().is_some_and(|name| name == object.text("name"))
+    };
+    world.store.find(Kind::Role, named)
+}
+
+/// The ids of the roles a user has in a project.
+fn roles_of(world: &World, user: &str, project: &str) -> Vec<String> {
+    let user = world.store.get(Kind::User, user);
+    let roles = user.and_then(|user| user.hidden.get("roles")?.get(project)?.as_array().cloned());
+    roles.unwrap_or_default().iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+}
+
+/// Gives a user a role in a project.
+pub(crate) fn grant(world: &mut World, user: &str, project: &str, role: &str) {
+    if let Some(user) = world.store.get_mut(Kind::User, user) {
+        let mut roles = user.hidden.get("roles").cloned().unwrap_or_else(|| json!({}));
+        let mut mine = roles[project].as_array().cloned().unwrap_or_default();
+        if !mine.iter().any(|id| id == role) {
+            mine.push(json!(role));
+        }
+        roles[project] = Value::Array(mine);
+        user.keep("roles", roles);
+    }
+}
+
+/// Takes a role away, and the tokens and application credentials that rest on it.
+fn revoke(world: &mut World, user: &str, project: &str, role: &str) {
+    if let Some(user) = world.store.get_mut(Kind::User, user) {
+        let mut roles = user.hidden.get("roles").cloned().unwrap_or_else(|| json!({}));
+        if let Some(mine) = roles[project].as_array_mut() {
+            mine.retain(|id| id != role);
+        }
+        user.keep("roles", roles);
+    }
+    world.tokens.retain(|_, token| token.user != user || token.project != project);
+    for id in world
+        .store
+        .ids(Kind::ApplicationCredential, |one| one.note("user") == user && one.project == project)
+    {
+        world.store.remove(Kind::ApplicationCredential, &id);
+    }
+}
+
+/// A role's id and name.
+fn role_document(world: &World, id: &str) -> Value {
+    let name = world.store.get(Kind::Role, id).map(|role| role.text("name"));
+    json!({"id": id, "name": name})
+}

@@ -1,0 +1,355 @@
+//! Tokens: issued, shown, checked, revoked; and the catalogue in them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{missing, role_document, roles_of};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Caller, Verdict};
+use crate::service::SERVICES;
+use crate::store::{Kind, Object};
+use crate::world::{World, short_id};
+
+/// A token that was issued.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) user: String,
+    /// Empty when it has no scope.
+    pub(crate) project: String,
+    roles: Vec<String>,
+    methods: Vec<Value>,
+    issued: Timestamp,
+    expires: Timestamp,
+    until: Instant,
+    audit: String,
+    pub(crate) application_credential: Option<String>,
+    pub(crate) trust: Option<String>,
+}
+
+/// Who has proved to be whom, and by what.
+struct Proven {
+    user: String,
+    application_credential: Option<String>,
+    methods: Vec<Value>,
+}
+
+/// `POST /v3/auth/tokens`.
+pub(crate) fn issue(world: &mut World, asked: &Asked) -> Verdict {
+    let auth = asked.wrapped("auth")?;
+    let identity = auth.get("identity").cloned().unwrap_or_default();
+    let proven = prove(world, &identity)?;
+    let token = scope(world, proven, auth.get("scope"))?;
+    let id = format!("gAAAAA{}{}{}", short_id(), short_id(), short_id());
+    let catalog = !asked.query.iter().any(|(key, _)| key == "nocatalog");
+    let document = document(world, asked, &token, catalog);
+    world.tokens.insert(id.clone(), token);
+    Ok(Answer::json(201, document).with("x-subject-token", id).with("vary", "X-Auth-Token"))
+}
+
+fn prove(world: &mut World, identity: &Value) -> Result<Proven, Problem> {
+    let methods = identity["methods"].as_array().cloned().unwrap_or_default();
+    let no = Problem::unauthorized;
+    match methods.first().and_then(Value::as_str) {
+        Some("password") => {
+            let given = &identity["password"]["user"];
+            let user = user(world, given).ok_or_else(no)?;
+            if given["password"].as_str() != Some(user.note("password")) || !user.is("enabled") {
+                return Err(no());
+            }
+            Ok(Proven { user: user.id.clone(), application_credential: None, methods })
+        }
+        Some("token") => {
+            let id = identity["token"]["id"].as_str().unwrap_or_default();
+            let token = living(world, id).ok_or_else(no)?;
+            let application_credential = token.application_credential.clone();
+            Ok(Proven { user: token.user.clone(), application_credential, methods })
+        }
+        Some("application_credential") => {
+            let given = &identity["application_credential"];
+            let owner = user(world, &given["user"]).map(|user| user.id.clone());
+            let found =
+                world.store.find(Kind::ApplicationCredential, |one| match given["id"].as_str() {
+                    Some(id) => one.id == id,
+                    None => {
+                        Some(one.text("name")) == given["name"].as_str()
+                            && owner.as_deref() == Some(one.note("user"))
+                    }
+                });
+            let found = found.ok_or_else(no)?;
+            let expired =
+                found.text("expires_at").parse::<Timestamp>().is_ok_and(|at| at < Timestamp::now());
+            if expired || given["secret"].as_str() != Some(found.note("secret")) {
+                return Err(no());
+            }
+            Ok(Proven {
+                user: found.note("user").to_owned(),
+                application_credential: Some(found.id.clone()),
+                methods,
+            })
+        }
+        _ => Err(no()),
+    }
+}
+
+/// A user by id, or by name and domain.
+fn user<'w>(world: &'w World, given: &Value) -> Option<&'w Object> {
+    world.store.find(Kind::User, |user| match given["id"].as_str() {
+        Some(id) => user.id == id,
+        None => Some(user.text("name")) == given["name"].as_str() && in_default(&given["domain"]),
+    })
+}
+
+fn in_default(domain: &Value) -> bool {
+    domain["id"] == "default" || domain["name"] == "Default" || domain["name"] == "default"
+}
+
+fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, Problem> {
+    let no = Problem::unauthorized;
+    let now = Timestamp::now();
+    let lasts = Duration::from_secs(world.settings.token_seconds.into());
+    let mut token = Token {
+        user: proven.user,
+        project: String::new(),
+        roles: Vec::new(),
+        methods: proven.methods,
+        issued: now,
+        expires: now + lasts,
+        until: Instant::now() + lasts,
+        audit: short_id()[..22].to_owned(),
+        application_credential: proven.application_credential,
+        trust: None,
+    };
+    if let Some(id) = &token.application_credential {
+        let credential = world.store.get(Kind::ApplicationCredential, id).ok_or_else(no)?;
+        if scope.is_some_and(|scope| {
+            scope.get("project").is_some_and(|project| project["id"] != credential.project.as_str())
+        }) {
+            return Err(no());
+        }
+        token.project = credential.project.clone();
+        token.roles = names(credential.list("roles"));
+        return Ok(token);
+    }
+    let Some(scope) = scope.filter(|scope| scope.is_object()) else {
+        return Ok(token);
+    };
+    if let Some(id) = scope["OS-TRUST:trust"]["id"].as_str() {
+        let trust = world.store.get(Kind::Trust, id).ok_or_else(no)?;
+        let expired = trust.text("expires_at").parse::<Timestamp>().is_ok_and(|at| at < now);
+        if expired || trust.text("trustee_user_id") != token.user {
+            return Err(Problem::forbidden(
+                "You are not authorized to perform the requested action.",
+            ));
+        }
+        token.project = trust.text("project_id").to_owned();
+        token.roles = names(trust.list("roles"));
+        token.trust = Some(id.to_owned());
+        if trust.is("impersonation") {
+            token.user = trust.text("trustor_user_id").to_owned();
+        }
+        return Ok(token);
+    }
+    let Some(given) = scope.get("project") else {
+        // A domain or the system: administrators only.
+        let admin = world.store.all(Kind::Project).any(|project| {
+            roles_of(world, &token.user, &project.id).iter().any(|role| is_admin(world, role))
+        });
+        if !admin {
+            return Err(no());
+        }
+        token.roles = vec!["admin".into()];
+        return Ok(token);
+    };
+    let project = world.store.find(Kind::Project, |project| match given["id"].as_str() {
+        Some(id) => project.id == id,
+        None => {
+            Some(project.text("name")) == given["name"].as_str() && in_default(&given["domain"])
+        }
+    });
+    let project = project.ok_or_else(no)?;
+    let roles = roles_of(world, &token.user, &project.id);
+    let names = roles
+        .iter()
+        .filter_map(|id| world.store.get(Kind::Role, id))
+        .map(|role| role.text("name").to_owned());
+    token.roles = names.collect();
+    token.project = project.id.clone();
+    if token.roles.is_empty() {
+        return Err(no());
+    }
+    Ok(token)
+}
+
+fn is_admin(world: &World, role: &str) -> bool {
+    world.store.get(Kind::Role, role).is_some_and(|role| role.text("name") == "admin")
+}
+
+fn names(roles: &[Value]) -> Vec<String> {
+    roles.iter().filter_map(|role| role["name"].as_str().map(str::to_owned)).collect()
+}
+
+fn living<'w>(world: &'w World, id: &str) -> Option<&'w Token> {
+    let token = world.tokens.get(id)?;
+    let gone = token.until <= Instant::now()
+        || token.trust.as_ref().is_some_and(|id| world.store.get(Kind::Trust, id).is_none())
+        || token
+            .application_credential
+            .as_ref()
+            .is_some_and(|id| world.store.get(Kind::ApplicationCredential, id).is_none());
+    (!gone && world.store.get(Kind::User, &token.user).is_some()).then_some(token)
+}
+
+/// Who sent a request.
+pub(crate) fn caller(world: &World, asked: &Asked) -> Result<Caller, Problem> {
+    let id = asked.header("x-auth-token").unwrap_or_default();
+    let token = living(world, id).ok_or_else(Problem::unauthorized)?;
+    let credential = token.application_credential.as_ref();
+    let credential = credential.and_then(|id| world.store.get(Kind::ApplicationCredential, id));
+    Ok(Caller {
+        token: id.to_owned(),
+        user: token.user.clone(),
+        project: token.project.clone(),
+        roles: token.roles.clone(),
+        restricted: credential.is_some_and(|credential| !credential.is("unrestricted"))
+            || token.trust.is_some(),
+        rules: credential.map(|one| one.list("access_rules").to_vec()).unwrap_or_default(),
+    })
+}
+
+/// `GET`, `HEAD` and `DELETE /v3/auth/tokens`: a token about a token.
+pub(super) fn answer(world: &mut World, asked: &Asked) -> Verdict {
+    let subject = asked.header("x-subject-token").unwrap_or_default().to_owned();
+    let token = living(world, &subject).cloned().ok_or_else(|| missing("token", &subject))?;
+    if asked.caller.token != subject && !asked.caller.may("service") {
+        return Err(Problem::forbidden(
+            "You are not authorized to perform the requested action: identity:validate_token.",
+        ));
+    }
+    match asked.method.as_str() {
+        "GET" => {
+            let catalog = !asked.query.iter().any(|(key, _)| key == "nocatalog");
+            Ok(Answer::ok(document(world, asked, &token, catalog)).with("x-subject-token", subject))
+        }
+        "HEAD" => Ok(Answer::empty(200).with("x-subject-token", subject)),
+        "DELETE" => {
+            world.tokens.remove(&subject);
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::new(405, "", "The method is not allowed for the requested URL.")),
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+/// The token as JSON.
+fn document(world: &World, asked: &Asked, token: &Token, catalog: bool) -> Value {
+    let domain = json!({"id": "default", "name": "Default"});
+    let user = world.store.get(Kind::User, &token.user);
+    let mut body = json!({
+        "methods": token.methods,
+        "user": {
+            "id": token.user,
+            "name": user.map(|user| user.text("name")),
+            "domain": domain,
+            "password_expires_at": null,
+        },
+        "audit_ids": [token.audit],
+        "expires_at": time(token.expires),
+        "issued_at": time(token.issued),
+    });
+    let more = |body: &mut Value, key: &str, value: Value| {
+        body[key] = value;
+    };
+    if let Some(project) = world.store.get(Kind::Project, &token.project) {
+        more(
+            &mut body,
+            "project",
+            json!({"id": project.id, "name": project.text("name"), "domain": domain}),
+        );
+        more(&mut body, "is_domain", json!(false));
+    }
+    if !token.roles.is_empty() {
+        let roles = world
+            .store
+            .all(Kind::Role)
+            .filter(|role| token.roles.iter().any(|name| name == role.text("name")));
+        let roles: Vec<Value> = roles.map(|role| role_document(world, &role.id)).collect();
+        more(&mut body, "roles", json!(roles));
+        if token.project.is_empty() {
+            more(&mut body, "system", json!({"all": true}));
+        }
+        if catalog {
+            more(&mut body, "catalog", self::catalog(world, asked, &token.project));
+        }
+    }
+    if let Some(credential) = token
+        .application_credential
+        .as_ref()
+        .and_then(|id| world.store.get(Kind::ApplicationCredential, id))
+    {
+        let shown = json!({"id": credential.id, "name": credential.text("name"), "restricted": !credential.is("unrestricted")});
+        more(&mut body, "application_credential", shown);
+    }
+    if let Some(trust) = token.trust.as_ref().and_then(|id| world.store.get(Kind::Trust, id)) {
+        let shown = json!({
+            "id": trust.id,
+            "impersonation": trust.is("impersonation"),
+            "trustor_user": {"id": trust.text("trustor_user_id")},
+            "trustee_user": {"id": trust.text("trustee_user_id")},
+        });
+        more(&mut body, "OS-TRUST:trust", shown);
+    }
+    json!({"token": body})
+}
+
+/// The catalogue as a project sees it: our services, those of the settings, those that were registered.
+pub(super) fn catalog(world: &World, asked: &Asked, project: &str) -> Value {
+    let region = &world.settings.region;
+    let entry = |id: &str, name: &str, kind: &str, url: &str| {
+        let endpoints = ["public", "internal", "admin"].map(|interface| {
+            let mut endpoint = Map::new();
+            endpoint.insert("id".into(), json!(format!("{id}-{interface}")));
+            endpoint.insert("interface".into(), json!(interface));
+            endpoint.insert("region".into(), json!(region));
+            endpoint.insert("region_id".into(), json!(region));
+            endpoint.insert("url".into(), json!(url));
+            endpoint
+        });
+        json!({"id": id, "name": name, "type": kind, "endpoints": endpoints})
+    };
+    let mut all = Vec::new();
+    for service in SERVICES {
+        let url = format!("{}/{}{}", asked.base, service.prefix(), service.below(project));
+        for kind in service.types() {
+            all.push(entry(&format!("svc-{kind}"), service.name(), kind, &url));
+        }
+    }
+    for (kind, url) in &world.settings.endpoints {
+        all.push(entry(&format!("svc-{kind}"), kind, kind, &filled(url, project)));
+    }
+    for service in world.store.all(Kind::Service) {
+        let endpoints =
+            world.store.all(Kind::Endpoint).filter(|one| one.text("service_id") == service.id);
+        let endpoints: Vec<Value> = endpoints
+            .map(|one| {
+                let mut body = one.shown();
+                body["url"] = json!(filled(one.text("url"), project));
+                body["region"] = json!(region);
+                body
+            })
+            .collect();
+        all.push(json!({"id": service.id, "name": service.text("name"), "type": service.text("type"), "endpoints": endpoints}));
+    }
+    Value::Array(all)
+}
+
+fn filled(url: &str, project: &str) -> String {
+    ["%(project_id)s", "$(project_id)s", "%(tenant_id)s", "$(tenant_id)s"]
+        .into_iter()
+        .fold(url.to_owned(), |url, variable| url.replace(variable, project))
+}

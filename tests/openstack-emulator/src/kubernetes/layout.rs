@@ -1,0 +1,191 @@
+//! What a machine's files say about the cluster it belongs to, by kubeadm's conventions.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use x509_parser::pem::parse_x509_pem;
+
+use crate::guest::{GuestMachine, files};
+use crate::world::stamp;
+
+/// A machine's place in a cluster.
+pub(super) struct Layout {
+    /// The name of the node.
+    pub(super) name: String,
+    /// The SHA-256 of the public key of the cluster's authority, in hex, as `kubeadm` pins it.
+    pub(super) pin: String,
+    /// The authority itself, as PEM, where the machine has it.
+    pub(super) authority: String,
+    /// Its key, on machines of the control plane.
+    pub(super) authority_key: Option<String>,
+    /// Names and addresses that the API server is called by.
+    pub(super) called: Vec<String>,
+    version: String,
+    labels: Map<String, Value>,
+    taints: Vec<Value>,
+}
+
+impl Layout {
+    /// What the files say; `None` when they are of no cluster.
+    pub(super) fn read(machine: &GuestMachine, config: &Value) -> Result<Option<Layout>, String> {
+        let files = files(config);
+        let ending = |end: &str| {
+            files.iter().find(|(path, _)| path.ends_with(end)).map(|(_, text)| text.clone())
+        };
+        let documents = documents(&files);
+        let authority = ending("/pki/ca.crt").or_else(|| in_kubeconfig(&documents));
+        let pin = match &authority {
+            Some(pem) => Some(pin(pem).ok_or("the cluster's authority is no certificate")?),
+            None => pinned(&documents),
+        };
+        let Some(pin) = pin else { return Ok(None) };
+        let authority_key = ending("/pki/ca.key");
+        let of = |kind: &str| documents.iter().find(|document| document["kind"] == kind);
+        let registration = ["InitConfiguration", "JoinConfiguration"]
+            .iter()
+            .find_map(|kind| of(kind))
+            .map(|document| &document["nodeRegistration"]);
+        let cluster = of("ClusterConfiguration");
+        let named =
+            registration.and_then(|registration| registration["name"].as_str()).map(str::to_owned);
+        let name = named
+            .or_else(|| ending("/etc/hostname"))
+            .unwrap_or_else(|| machine.name.clone())
+            .trim()
+            .to_ascii_lowercase();
+        let mut called: Vec<String> = machine.addresses.clone();
+        called.extend(
+            [
+                "127.0.0.1",
+                "localhost",
+                "kubernetes",
+                "kubernetes.default",
+                "kubernetes.default.svc",
+                "kubernetes.default.svc.cluster.local",
+            ]
+            .map(str::to_owned),
+        );
+        called.push(name.clone());
+        if let Some(cluster) = cluster {
+            let endpoint = cluster["controlPlaneEndpoint"].as_str().unwrap_or_default();
+            called.extend(
+                endpoint.rsplit_once(':').map(|(host, _)| host.trim_matches(['[', ']']).to_owned()),
+            );
+            called.extend(
+                cluster["apiServer"]["certSANs"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|name| name.as_str().map(str::to_owned)),
+            );
+        }
+        let version =
+            cluster.and_then(|cluster| cluster["kubernetesVersion"].as_str()).unwrap_or("v1.20.2");
+        let mut labels = Map::new();
+        let mut taints = Vec::new();
+        if let Some(registration) = registration {
+            labels = node_labels(&registration["kubeletExtraArgs"]);
+            taints = registration["taints"].as_array().cloned().unwrap_or_default();
+        }
+        if authority_key.is_some() {
+            labels.insert("node-role.kubernetes.io/control-plane".into(), json!(""));
+            if registration.is_none_or(|registration| registration["taints"].is_null()) {
+                taints = vec![
+                    json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}),
+                ];
+            }
+        }
+        let version = format!("v{}", version.trim_start_matches('v'));
+        Ok(Some(Layout {
+            name,
+            pin,
+            authority: authority.unwrap_or_default(),
+            authority_key,
+            called,
+            version,
+            labels,
+            taints,
+        }))
+    }
+
+    /// The machine as a node.
+    pub(super) fn node(&self, machine: &GuestMachine) -> Value {
+        let mut labels = json!({
+            "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "topology.kubernetes.io/zone": machine.zone,
+        });
+        for (key, value) in &self.labels {
+            labels[key] = value.clone();
+        }
+        let mut addresses: Vec<Value> = machine
+            .addresses
+            .iter()
+            .map(|address| json!({"type": "InternalIP", "address": address}))
+            .collect();
+        addresses.push(json!({"type": "Hostname", "address": self.name}));
+        json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": self.name, "labels": labels, "annotations": {}},
+            "spec": {"providerID": format!("openstack:///{}", machine.id), "taints": self.taints},
+            "status": {
+                "addresses": addresses,
+                "capacity": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+                "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "container runtime network not ready", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()}],
+                "nodeInfo": {
+                    "kubeletVersion": self.version, "kubeProxyVersion": self.version, "osImage": "Fedora CoreOS (emulated)", "kernelVersion": "6.12.0",
+                    "containerRuntimeVersion": "containerd://1.7.0", "architecture": "amd64", "operatingSystem": "linux", "machineID": machine.id.replace('-', ""),
+                    "systemUUID": machine.id, "bootID": machine.id,
+                },
+            },
+        })
+    }
+}
+
+/// Labels among a kubelet's arguments: a map up to kubeadm's v1beta3, a list of pairs from v1beta4.
+fn node_labels(arguments: &Value) -> Map<String, Value> {
+    let pairs = arguments.as_array().into_iter().flatten();
+    let listed =
+        pairs.filter(|pair| pair["name"] == "node-labels").find_map(|pair| pair["value"].as_str());
+    let text = arguments["node-labels"].as_str().or(listed).unwrap_or_default();
+    text.split(',')
+        .filter_map(|label| label.split_once('='))
+        .map(|(key, value)| (key.to_owned(), json!(value)))
+        .collect()
+}
+
+/// The authority in a kubeconfig.
+fn in_kubeconfig(documents: &[Value]) -> Option<String> {
+    let kubeconfigs = documents.iter().filter(|document| document["kind"] == "Config");
+    let mut data = kubeconfigs.filter_map(|config| {
+        config["clusters"][0]["cluster"]["certificate-authority-data"].as_str()
+    });
+    let bytes = base64::engine::general_purpose::STANDARD.decode(data.next()?.trim()).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// The pin of the authority in a configuration of `kubeadm join`.
+fn pinned(documents: &[Value]) -> Option<String> {
+    let mut joins = documents.iter().filter(|document| document["kind"] == "JoinConfiguration");
+    let hash =
+        joins.find_map(|join| join["discovery"]["bootstrapToken"]["caCertHashes"][0].as_str());
+    hash?.strip_prefix("sha256:").map(str::to_ascii_lowercase)
+}
+
+/// The SHA-256 of a certificate's public key.
+fn pin(pem: &str) -> Option<String> {
+    let (_, pem) = parse_x509_pem(pem.as_bytes()).ok()?;
+    let certificate = pem.parse_x509().ok()?;
+    let digest = Sha256::digest(certificate.tbs_certificate.subject_pki.raw);
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// All YAML documents that have a kind.
+fn documents(files: &BTreeMap<String, String>) -> Vec<Value> {
+    let texts = files.values().filter(|text| text.contains("kind:") || text.contains("\"kind\""));
+    let parts = texts.flat_map(|text| text.split("\n---"));
+    let parsed = parts
+        .filter_map(|part| serde_saphyr::from_str::<Value>(part.trim_start_matches("---")).ok());
+    parsed.filter(|document| document["kind"].is_string()).collect()
+}

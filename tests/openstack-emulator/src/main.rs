@@ -1,0 +1,82 @@
+//! `openstack-emulator`: serves a cloud until stopped.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Parser;
+use openstack_emulator::{Emulator, Settings, kubernetes};
+use tracing_subscriber::EnvFilter;
+
+/// The APIs of an OpenStack cloud, on one address, with nothing behind them.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Writes a clouds.yaml with the accounts admin, alice, bob and clusterd.
+    #[arg(long, value_name = "FILE")]
+    clouds_out: Option<PathBuf>,
+    /// What the cloud is like, as YAML; see `Settings`.
+    #[arg(long, value_name = "FILE", conflicts_with = "realistic")]
+    settings: Option<PathBuf>,
+    /// Takes as long as a real cloud of two cores was seen to take.
+    #[arg(long)]
+    realistic: bool,
+    /// Puts a service of somebody else into the catalogue: TYPE=URL, in which %(project_id)s is replaced.
+    #[arg(long, value_name = "TYPE=URL", value_parser = endpoint)]
+    endpoint: Vec<(String, String)>,
+}
+
+fn endpoint(text: &str) -> Result<(String, String), String> {
+    let (kind, url) = text.split_once('=').ok_or("TYPE=URL is needed")?;
+    Ok((kind.to_owned(), url.to_owned()))
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
+    let options = Options::parse();
+    let mut settings = match &options.settings {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            serde_saphyr::from_str(&text)
+                .with_context(|| format!("cannot use {}", path.display()))?
+        }
+        None if options.realistic => Settings::realistic(),
+        None => Settings::default(),
+    };
+    settings.endpoints.extend(options.endpoint);
+    let emulator =
+        Emulator::start_with(settings, options.listen, Arc::new(kubernetes::Nodes::default()))
+            .await;
+    let emulator = emulator.with_context(|| format!("cannot listen on {}", options.listen))?;
+    if let Some(path) = &options.clouds_out {
+        write_whole(path, &emulator.cloud.clouds_yaml())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "identity {}", emulator.cloud.auth_url())?;
+    writeln!(out, "control {}/_control", emulator.cloud.url())?;
+    out.flush()?;
+    drop(out);
+    tokio::signal::ctrl_c().await.context("cannot wait for a signal")
+}
+
+/// Whoever waits for the file finds it whole.
+fn write_whole(path: &std::path::Path, text: &str) -> std::io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(std::path::Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}

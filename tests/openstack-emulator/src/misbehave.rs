@@ -1,0 +1,290 @@
+//! How the cloud can be told to misbehave: rules for calls, fates for objects, lags for lists.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::glob;
+use crate::settings::millis;
+use crate::store::Kind;
+
+/// Which calls go wrong, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Only this method, if given.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// The path with the service's prefix: `*` is one segment or a part of it, `**` any number of them.
+    #[serde(default = "anything")]
+    pub path: String,
+    /// Only calls whose body holds this text, if given.
+    #[serde(default)]
+    pub body_contains: Option<String>,
+    /// So many calls that match are left alone first.
+    #[serde(default)]
+    pub after: u32,
+    /// Only so many calls are hit, if given.
+    #[serde(default)]
+    pub times: Option<u32>,
+    /// The rule ends so many milliseconds after it was made, if given.
+    #[serde(default)]
+    pub lasts_millis: Option<u32>,
+    /// What happens.
+    pub act: Act,
+}
+
+fn anything() -> String {
+    "/**".to_owned()
+}
+
+/// What happens to a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Act {
+    /// Nothing is done, and this is the answer.
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// Seconds in a `Retry-After` header, if given.
+        #[serde(default)]
+        retry_after: Option<u32>,
+        /// The words in the service's envelope.
+        #[serde(default)]
+        message: Option<String>,
+    },
+    /// The work is done `millis` late.
+    Delay {
+        /// Milliseconds.
+        millis: u32,
+    },
+    /// Nothing is done and nothing answered; the connection closes when the rule is gone.
+    Hang,
+    /// The work is done and nothing answered; the connection closes when the rule is gone.
+    HangAfterwards,
+    /// Nothing is done, and the connection is closed.
+    Close,
+    /// The work is done, and the connection is closed instead of answered.
+    LoseAnswer,
+}
+
+impl Rule {
+    /// A rule for a method (any, when empty) and a path.
+    pub fn new(method: &str, path: &str, act: Act) -> Rule {
+        Rule {
+            method: (!method.is_empty()).then(|| method.to_owned()),
+            path: path.to_owned(),
+            body_contains: None,
+            after: 0,
+            times: None,
+            lasts_millis: None,
+            act,
+        }
+    }
+
+    /// The same, for the call of that number only, counted from 1.
+    pub fn nth(self, number: u32) -> Rule {
+        Rule { after: number.saturating_sub(1), times: Some(1), ..self }
+    }
+
+    /// The same, for so many calls.
+    pub fn times(self, times: u32) -> Rule {
+        Rule { times: Some(times), ..self }
+    }
+
+    /// The same, for so long.
+    pub fn lasting(self, time: Duration) -> Rule {
+        Rule { lasts_millis: Some(u32::try_from(time.as_millis()).unwrap_or(u32::MAX)), ..self }
+    }
+}
+
+/// What becomes of objects made from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fate {
+    /// Servers, load balancers, zones, recordsets, volumes, snapshots or images.
+    pub kind: Kind,
+    /// A pattern of names.
+    #[serde(default = "any_name")]
+    pub name: String,
+    /// So many objects that match are left alone first.
+    #[serde(default)]
+    pub after: u32,
+    /// Only so many objects, if given.
+    #[serde(default)]
+    pub times: Option<u32>,
+    /// What becomes of them.
+    pub end: End,
+}
+
+fn any_name() -> String {
+    "**".to_owned()
+}
+
+/// What becomes of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum End {
+    /// It stays in the state it begins in.
+    Stuck,
+    /// It ends in ERROR, with this message where there is a place for one.
+    Error(String),
+    /// A server that becomes ACTIVE and whose guest does nothing.
+    NeverBoots,
+    /// It takes so many milliseconds instead of what others take.
+    Takes(u32),
+}
+
+/// A list that shows new objects late.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lag {
+    /// Of what.
+    pub kind: Kind,
+    /// Milliseconds.
+    pub millis: u32,
+}
+
+#[derive(Debug)]
+struct Active {
+    id: u64,
+    rule: Rule,
+    seen: u32,
+    hit: u32,
+    made: Instant,
+}
+
+impl Active {
+    fn is_over(&self, now: Instant) -> bool {
+        self.rule.lasts_millis.is_some_and(|lasts| now >= self.made + millis(lasts))
+    }
+}
+
+/// All misbehaviour of a cloud.
+#[derive(Debug, Default)]
+pub(crate) struct Misbehaviour {
+    rules: Vec<Active>,
+    fates: Vec<(Fate, u32)>,
+    pub(crate) lags: Vec<Lag>,
+    next: u64,
+}
+
+impl Misbehaviour {
+    pub(crate) fn add(&mut self, rule: Rule, now: Instant) -> u64 {
+        self.next += 1;
+        self.rules.push(Active { id: self.next, rule, seen: 0, hit: 0, made: now });
+        self.next
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        let before = self.rules.len();
+        self.rules.retain(|active| active.id != id);
+        self.rules.len() < before
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Misbehaviour { next: self.next, ..Misbehaviour::default() };
+    }
+
+    pub(crate) fn has(&self, id: u64, now: Instant) -> bool {
+        self.rules.iter().any(|active| active.id == id && !active.is_over(now))
+    }
+
+    /// Rules with their ids, how many calls matched and how many were hit.
+    pub(crate) fn rules(&self) -> Vec<(u64, Rule, u32, u32)> {
+        let row = |active: &Active| (active.id, active.rule.clone(), active.seen, active.hit);
+        self.rules.iter().map(row).collect()
+    }
+
+    /// What happens to a call; each rule that matches counts it, the first that hits decides.
+    pub(crate) fn on_call(
+        &mut self,
+        now: Instant,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> Option<(u64, Act)> {
+        let mut hit = None;
+        for active in &mut self.rules {
+            let rule = &active.rule;
+            let matches = !active.is_over(now)
+                && rule.method.as_deref().is_none_or(|only| only.eq_ignore_ascii_case(method))
+                && glob::matches(&rule.path, path)
+                && rule.body_contains.as_deref().is_none_or(|text| contains(body, text.as_bytes()));
+            if !matches {
+                continue;
+            }
+            active.seen += 1;
+            let due = active.seen > rule.after && rule.times.is_none_or(|times| active.hit < times);
+            if due && hit.is_none() {
+                active.hit += 1;
+                hit = Some((active.id, rule.act.clone()));
+            }
+        }
+        hit
+    }
+
+    pub(crate) fn fate(&mut self, fate: Fate) {
+        self.fates.push((fate, 0));
+    }
+
+    /// What becomes of a new object.
+    pub(crate) fn on_create(&mut self, kind: Kind, name: &str) -> Option<End> {
+        for (fate, seen) in &mut self.fates {
+            if fate.kind != kind || !glob::matches(&fate.name, name) {
+                continue;
+            }
+            *seen += 1;
+            let number = *seen;
+            let times = fate.times.unwrap_or(u32::MAX);
+            if number > fate.after && number - fate.after <= times {
+                return Some(fate.end.clone());
+            }
+        }
+        None
+    }
+}
+
+fn contains(body: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || body.windows(text.len()).any(|window| window == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_hits_the_nth_call_that_matches_and_no_other() {
+        let now = Instant::now();
+        let mut all = Misbehaviour::default();
+        let act = Act::Answer { status: 503, retry_after: None, message: None };
+        all.add(Rule::new("POST", "/compute/v2.1/servers", act.clone()).nth(2), now);
+        let mut call = |method, path| all.on_call(now, method, path, b"").map(|(_, act)| act);
+        assert_eq!(call("POST", "/compute/v2.1/servers"), None);
+        assert_eq!(call("GET", "/compute/v2.1/servers"), None);
+        assert_eq!(call("POST", "/compute/v2.1/servers"), Some(act));
+        assert_eq!(call("POST", "/compute/v2.1/servers"), None);
+    }
+
+    #[test]
+    fn a_rule_ends_when_its_time_is_over() {
+        let now = Instant::now();
+        let mut all = Misbehaviour::default();
+        let rule = Rule::new("", "/dns/**", Act::Close).lasting(Duration::from_secs(60));
+        all.add(rule, now);
+        assert!(all.on_call(now, "GET", "/dns/v2/zones", b"").is_some());
+        assert!(all.on_call(now + Duration::from_secs(60), "GET", "/dns/v2/zones", b"").is_none());
+    }
+
+    #[test]
+    fn a_fate_takes_the_objects_it_names_and_counts_them() {
+        let mut all = Misbehaviour::default();
+        let end = End::Error("no".into());
+        all.fate(Fate { kind: Kind::Server, name: "w-*".into(), after: 1, times: Some(1), end });
+        assert_eq!(all.on_create(Kind::Server, "w-1"), None);
+        assert_eq!(all.on_create(Kind::Volume, "w-2"), None);
+        assert_eq!(all.on_create(Kind::Server, "w-2"), Some(End::Error("no".into())));
+        assert_eq!(all.on_create(Kind::Server, "w-3"), None);
+    }
+}

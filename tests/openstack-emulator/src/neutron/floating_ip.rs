@@ -1,0 +1,183 @@
+//! Floating addresses.
+
+use serde_json::{Map, Value, json};
+
+use super::address::first;
+use super::{delete_port, make_port, merge, router};
+use crate::problem::Problem;
+use crate::request::Asked;
+use crate::store::{Kind, Object};
+use crate::world::{Errand, Event, World};
+
+pub(super) fn make(
+    world: &mut World,
+    asked: &Asked,
+    mut object: Object,
+    given: &Map<String, Value>,
+) -> Result<String, Problem> {
+    let network_id = object.text("floating_network_id").to_owned();
+    let network = world.store.get(Kind::Network, &network_id);
+    let network = network.ok_or_else(|| {
+        Problem::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
+    })?;
+    if !network.is("router:external") {
+        return Err(Problem::new(
+            400,
+            "BadRequest",
+            format!(
+                "Bad floatingip request: Network {network_id} is not a valid external network."
+            ),
+        ));
+    }
+    let wanted = object.text("floating_ip_address").to_owned();
+    if !wanted.is_empty() && !asked.caller.is_admin() {
+        return Err(Problem::forbidden(
+            "(rule:create_floatingip and rule:create_floatingip:floating_ip_address) is disallowed by policy",
+        ));
+    }
+    let mut port = json!({"network_id": network_id, "device_owner": "network:floatingip", "device_id": object.id, "status": "N/A", "port_security_enabled": false});
+    let mut ip = json!({});
+    if !wanted.is_empty() {
+        ip["ip_address"] = json!(wanted);
+    }
+    if let Some(subnet) = given.get("subnet_id").filter(|subnet| subnet.is_string()) {
+        ip["subnet_id"] = subnet.clone();
+    }
+    if ip.as_object().is_some_and(|ip| !ip.is_empty()) {
+        port["fixed_ips"] = json!([ip]);
+    }
+    let outside = make_port(world, "", port)?;
+    let address = world
+        .store
+        .get(Kind::Port, &outside)
+        .map(|port| first(port).to_owned())
+        .unwrap_or_default();
+    object.body.remove("subnet_id");
+    object.set("floating_ip_address", address);
+    object.keep("port", outside.clone());
+    let id = object.id.clone();
+    let inside = object.text("port_id").to_owned();
+    object.set("port_id", Value::Null);
+    world.store.insert(Kind::FloatingIp, object);
+    if !inside.is_empty()
+        && let Err(problem) = associate(world, asked, &id, &inside, given.get("fixed_ip_address"))
+    {
+        world.store.remove(Kind::FloatingIp, &id);
+        delete_port(world, &outside);
+        return Err(problem);
+    }
+    Ok(id)
+}
+
+fn associate(
+    world: &mut World,
+    asked: &Asked,
+    id: &str,
+    port_id: &str,
+    fixed: Option<&Value>,
+) -> Result<(), Problem> {
+    let floating = world.store.get(Kind::FloatingIp, id).cloned();
+    let floating = floating.ok_or_else(|| {
+        Problem::new(404, "FloatingIPNotFound", format!("Floating IP {id} could not be found"))
+    })?;
+    let port =
+        world.store.get(Kind::Port, port_id).filter(|port| asked.sees(&port.project)).cloned();
+    let port = port.ok_or_else(|| {
+        Problem::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
+    })?;
+    let wanted = fixed.and_then(Value::as_str);
+    let ip = port
+        .list("fixed_ips")
+        .iter()
+        .find(|ip| wanted.is_none_or(|wanted| ip["ip_address"] == wanted));
+    let ip = ip.ok_or_else(|| Problem::new(400, "BadRequest", format!("Bad floatingip request: Cannot add floating IP to port {port_id} that has no fixed IPv4 addresses.")))?;
+    let (address, subnet) = (
+        ip["ip_address"].as_str().unwrap_or_default(),
+        ip["subnet_id"].as_str().unwrap_or_default(),
+    );
+    let other = world.store.find(Kind::FloatingIp, |other| {
+        other.id != id
+            && other.text("port_id") == port_id
+            && other.text("fixed_ip_address") == address
+    });
+    if let Some(other) = other {
+        return Err(Problem::new(
+            409,
+            "FloatingIPPortAlreadyAssociated",
+            format!(
+                "Cannot associate floating IP {} ({id}) with port {port_id} using fixed IP {address}, as that fixed IP already has a floating IP on external network {}.",
+                floating.text("floating_ip_address"),
+                other.text("floating_network_id")
+            ),
+        ));
+    }
+    let outside = floating.text("floating_network_id");
+    let router = router::way_out(world, subnet, outside).ok_or_else(|| {
+        Problem::new(404, "ExternalGatewayForFloatingIPNotFound", format!("External network {outside} is not reachable from subnet {subnet}. Therefore, cannot associate Port {port_id} with a Floating IP."))
+    })?;
+    let details = json!({
+        "name": port.text("name"), "network_id": port.text("network_id"), "mac_address": port.text("mac_address"), "admin_state_up": true,
+        "status": port.text("status"), "device_id": port.text("device_id"), "device_owner": port.text("device_owner"),
+    });
+    if let Some(floating) = world.store.get_mut(Kind::FloatingIp, id) {
+        floating.set("port_id", port_id);
+        floating.set("fixed_ip_address", address);
+        floating.set("router_id", router);
+        floating.set("port_details", details);
+    }
+    let delay = world.settings.times.floating_ip;
+    world.later(
+        delay,
+        Event::Set(Kind::FloatingIp, id.to_owned(), vec![("status", json!("ACTIVE"))]),
+    );
+    world.settle();
+    world.errand(Errand::Reopen);
+    Ok(())
+}
+
+pub(super) fn change(
+    world: &mut World,
+    asked: &Asked,
+    id: &str,
+    given: &Map<String, Value>,
+) -> Result<(), Problem> {
+    match given.get("port_id") {
+        Some(Value::String(port)) => {
+            associate(world, asked, id, port, given.get("fixed_ip_address"))?
+        }
+        Some(_) => part(world, id),
+        None => {}
+    }
+    let rest: Map<String, Value> = given
+        .iter()
+        .filter(|(key, _)| key.as_str() != "port_id" && key.as_str() != "fixed_ip_address")
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    merge(world, Kind::FloatingIp, id, &rest);
+    Ok(())
+}
+
+fn part(world: &mut World, id: &str) {
+    if let Some(floating) = world.store.get_mut(Kind::FloatingIp, id) {
+        for field in ["port_id", "fixed_ip_address", "router_id", "port_details"] {
+            floating.set(field, Value::Null);
+        }
+        floating.set("status", "DOWN");
+    }
+    world.errand(Errand::Reopen);
+}
+
+/// Parts all floating addresses from a port that is gone.
+pub(super) fn leave(world: &mut World, port: &str) {
+    for id in world.store.ids(Kind::FloatingIp, |floating| floating.text("port_id") == port) {
+        part(world, &id);
+    }
+}
+
+pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+    if let Some(floating) = world.store.remove(Kind::FloatingIp, id) {
+        delete_port(world, floating.note("port"));
+    }
+    world.errand(Errand::Reopen);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Networks.
+
+use serde_json::{Map, Value};
+
+use super::{delete_port, merge, subnet};
+use crate::problem::Problem;
+use crate::request::Asked;
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+/// What only administrators may set.
+const ADMINS: [&str; 6] = [
+    "shared",
+    "router:external",
+    "provider:network_type",
+    "provider:physical_network",
+    "provider:segmentation_id",
+    "is_default",
+];
+
+pub(super) fn make(
+    world: &mut World,
+    asked: &Asked,
+    object: Object,
+    given: &Map<String, Value>,
+) -> Result<String, Problem> {
+    guard(asked, given)?;
+    let id = object.id.clone();
+    world.store.insert(Kind::Network, object);
+    Ok(id)
+}
+
+fn guard(asked: &Asked, given: &Map<String, Value>) -> Result<(), Problem> {
+    let theirs = given
+        .iter()
+        .find(|(key, value)| ADMINS.contains(&key.as_str()) && **value != Value::Bool(false));
+    match theirs {
+        Some((key, _)) if !asked.caller.is_admin() => Err(Problem::forbidden(format!(
+            "((rule:create_network and rule:create_network:{key})) is disallowed by policy"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn change(
+    world: &mut World,
+    asked: &Asked,
+    id: &str,
+    given: &Map<String, Value>,
+) -> Result<(), Problem> {
+    guard(asked, given)?;
+    merge(world, Kind::Network, id, given);
+    Ok(())
+}
+
+pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+    let ports = world.store.all(Kind::Port).filter(|port| port.text("network_id") == id);
+    let (own, others): (Vec<&Object>, Vec<&Object>) =
+        ports.partition(|port| port.text("device_owner") == "network:dhcp");
+    if !others.is_empty() {
+        let ids: Vec<&str> = others.iter().map(|port| port.id.as_str()).collect();
+        return Err(Problem::new(
+            409,
+            "NetworkInUse",
+            format!(
+                "Unable to complete operation on network {id}. There are one or more ports still in use on the network, id(s): {}.",
+                ids.join(",")
+            ),
+        ));
+    }
+    let own: Vec<String> = own.iter().map(|port| port.id.clone()).collect();
+    for port in own {
+        delete_port(world, &port);
+    }
+    for subnet in world.store.ids(Kind::Subnet, |subnet| subnet.text("network_id") == id) {
+        subnet::remove(world, &subnet);
+    }
+    world.store.remove(Kind::Network, id);
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Ports.
+
+use serde_json::{Map, Value, json};
+
+use super::{allocate, check_quota, default_group, floating_ip, merge, release, sees, tag};
+use crate::problem::Problem;
+use crate::request::Asked;
+use crate::store::{Kind, Object};
+use crate::world::{Errand, World, stamp};
+
+/// Ports that go with what they belong to, and not before.
+const OWNED: [&str; 4] =
+    ["network:router_interface", "network:router_gateway", "network:floatingip", "network:dhcp"];
+
+pub(super) fn create(
+    world: &mut World,
+    asked: &Asked,
+    object: Object,
+    given: &Map<String, Value>,
+) -> Result<String, Problem> {
+    let id = object.text("network_id").to_owned();
+    let network = world
+        .store
+        .get(Kind::Network, &id)
+        .filter(|network| sees(world, asked, Kind::Network, network));
+    let network = network.ok_or_else(|| {
+        Problem::new(404, "NetworkNotFound", format!("Network {id} could not be found."))
+    })?;
+    if !asked.sees(&network.project) && !network.is("shared") {
+        return Err(Problem::forbidden(format!(
+            "Tenant {} not allowed to create port on this network",
+            object.project
+        )));
+    }
+    if let Some(tags) = given.get("tags") {
+        tag::checked(tags.as_array())?;
+    }
+    finish(world, object, given)
+}
+
+/// A port that a service makes for itself.
+pub(crate) fn make(world: &mut World, project: &str, body: Value) -> Result<String, Problem> {
+    check_quota(world, project, Kind::Port, 1)?;
+    let given = body.as_object().cloned().unwrap_or_default();
+    let mut full = json!({
+        "name": "", "mac_address": null, "admin_state_up": true, "status": "DOWN", "device_id": "", "device_owner": "", "fixed_ips": [],
+        "allowed_address_pairs": [], "extra_dhcp_opts": [], "security_groups": [], "description": "", "binding:vnic_type": "normal",
+        "port_security_enabled": true, "dns_name": "", "dns_assignment": [], "qos_policy_id": null, "qos_network_policy_id": null,
+        "tags": [], "created_at": stamp(), "updated_at": stamp(), "revision_number": 1, "project_id": project, "tenant_id": project,
+    });
+    for (key, value) in &given {
+        full[key] = value.clone();
+    }
+    let object = world.object(project, full);
+    finish(world, object, &given)
+}
+
+fn finish(
+    world: &mut World,
+    mut object: Object,
+    given: &Map<String, Value>,
+) -> Result<String, Problem> {
+    let network = object.text("network_id").to_owned();
+    if object.text("mac_address").is_empty() {
+        let bytes = &object.id.as_bytes()[..8];
+        let hex = String::from_utf8_lossy(bytes);
+        object.set(
+            "mac_address",
+            format!("fa:16:{}:{}:{}:{}", &hex[0..2], &hex[2..4], &hex[4..6], &hex[6..8]),
+        );
+    }
+    let groups = match given.get("security_groups").and_then(Value::as_array) {
+        Some(groups) => checked_groups(world, groups)?,
+        None if object.text("device_owner").starts_with("network:")
+            || !object.is("port_security_enabled") =>
+        {
+            Vec::new()
+        }
+        None => vec![json!(default_group(world, &object.project.clone()))],
+    };
+    object.set("security_groups", groups);
+    let wanted = given.get("fixed_ips").and_then(Value::as_array);
+    let ips = allocate(world, &network, wanted.map(Vec::as_slice))?;
+    object.set("dns_assignment", assignment(&object, &ips));
+    object.set("fixed_ips", ips);
+    let id = object.id.clone();
+    world.store.insert(Kind::Port, object);
+    Ok(id)
+}
+
+/// The names that the network's own resolver has for a port.
+fn assignment(port: &Object, ips: &[Value]) -> Vec<Value> {
+    let row = |ip: &Value| {
+        let address = ip["ip_address"].as_str().unwrap_or_default();
+        let host = format!("host-{}", address.replace(['.', ':'], "-"));
+        let name =
+            if port.text("dns_name").is_empty() { host } else { port.text("dns_name").to_owned() };
+        json!({"hostname": name, "ip_address": address, "fqdn": format!("{name}.openstacklocal.")})
+    };
+    ips.iter().map(row).collect()
+}
+
+fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, Problem> {
+    for group in groups {
+        let id = group.as_str().unwrap_or_default();
+        let found = world.store.get(Kind::SecurityGroup, id);
+        found.ok_or_else(|| {
+            Problem::new(
+                404,
+                "SecurityGroupNotFound",
+                format!("Security group {id} does not exist"),
+            )
+        })?;
+    }
+    Ok(groups.to_vec())
+}
+
+pub(super) fn change(
+    world: &mut World,
+    _: &Asked,
+    id: &str,
+    given: &Map<String, Value>,
+) -> Result<(), Problem> {
+    let mut given = given.clone();
+    if let Some(groups) = given.get("security_groups").and_then(Value::as_array) {
+        checked_groups(world, groups)?;
+    }
+    let port = world.store.get(Kind::Port, id).cloned();
+    if let (Some(wanted), Some(port)) = (given.get("fixed_ips").and_then(Value::as_array), port) {
+        let wanted = wanted.clone();
+        // What stays is kept; the rest is given back and asked for anew.
+        let (kept, gone): (Vec<Value>, Vec<Value>) = port
+            .list("fixed_ips")
+            .iter()
+            .cloned()
+            .partition(|ip| wanted.iter().any(|one| one["ip_address"] == ip["ip_address"]));
+        let fresh: Vec<Value> = wanted
+            .into_iter()
+            .filter(|one| !kept.iter().any(|ip| ip["ip_address"] == one["ip_address"]))
+            .collect();
+        let mut ips = kept;
+        ips.extend(allocate(world, port.text("network_id"), Some(&fresh))?);
+        release(world, &gone);
+        given.insert("dns_assignment".into(), json!(assignment(&port, &ips)));
+        given.insert("fixed_ips".into(), json!(ips));
+        world.errand(Errand::Reopen);
+    }
+    merge(world, Kind::Port, id, &given);
+    Ok(())
+}
+
+pub(super) fn delete_asked(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+    let port = world.store.get(Kind::Port, id);
+    let owner = port.map(|port| port.text("device_owner").to_owned()).unwrap_or_default();
+    if OWNED.contains(&owner.as_str()) && owner != "network:dhcp" {
+        return Err(Problem::new(
+            409,
+            "ServicePortInUse",
+            format!(
+                "Port {id} cannot be deleted directly via the port API: has device owner {owner}."
+            ),
+        ));
+    }
+    delete(world, id);
+    Ok(())
+}
+
+/// Deletes a port whoever owns it; floating addresses let go of it.
+pub(crate) fn delete(world: &mut World, id: &str) {
+    gone(world, id);
+}
+
+/// A port is gone.
+pub(crate) fn gone(world: &mut World, id: &str) {
+    let Some(port) = world.store.remove(Kind::Port, id) else { return };
+    release(world, port.list("fixed_ips"));
+    floating_ip::leave(world, id);
+    world.errand(Errand::Reopen);
+}

@@ -1,0 +1,280 @@
+//! Security groups and their rules.
+
+use serde_json::{Map, Value, json};
+
+use super::{check_quota, merge, touch};
+use crate::cidr::Cidr;
+use crate::problem::Problem;
+use crate::request::Asked;
+use crate::store::{Kind, Object};
+use crate::world::{World, stamp};
+
+/// Protocols by name.
+const PROTOCOLS: [&str; 16] = [
+    "ah",
+    "dccp",
+    "egp",
+    "esp",
+    "gre",
+    "icmp",
+    "icmpv6",
+    "igmp",
+    "ipip",
+    "ipv6-icmp",
+    "ospf",
+    "sctp",
+    "tcp",
+    "udp",
+    "udplite",
+    "vrrp",
+];
+
+/// The id of a project's group `default`, which is made when first needed.
+pub(crate) fn default_group(world: &mut World, project: &str) -> String {
+    let found = world.store.find(Kind::SecurityGroup, |group| {
+        group.project == project && group.text("name") == "default"
+    });
+    if let Some(group) = found {
+        return group.id.clone();
+    }
+    let body = json!({
+        "name": "default", "description": "Default security group", "stateful": true, "shared": false, "tags": [], "project_id": project,
+        "tenant_id": project, "created_at": stamp(), "updated_at": stamp(), "revision_number": 1,
+    });
+    let id = world.add(Kind::SecurityGroup, project, body);
+    for version in ["IPv4", "IPv6"] {
+        add_rule(
+            world,
+            project,
+            json!({"security_group_id": id, "direction": "egress", "ethertype": version}),
+        );
+        add_rule(
+            world,
+            project,
+            json!({"security_group_id": id, "direction": "ingress", "ethertype": version, "remote_group_id": id}),
+        );
+    }
+    id
+}
+
+fn add_rule(world: &mut World, project: &str, given: Value) {
+    let mut body = json!({
+        "protocol": null, "port_range_min": null, "port_range_max": null, "remote_ip_prefix": null, "remote_group_id": null,
+        "remote_address_group_id": null, "normalized_cidr": null, "description": "", "project_id": project, "tenant_id": project,
+        "created_at": stamp(), "updated_at": stamp(), "revision_number": 0,
+    });
+    for (key, value) in given.as_object().into_iter().flatten() {
+        body[key] = value.clone();
+    }
+    world.add(Kind::SecurityGroupRule, project, body);
+}
+
+pub(super) fn make(
+    world: &mut World,
+    _: &Asked,
+    object: Object,
+    _: &Map<String, Value>,
+) -> Result<String, Problem> {
+    let (id, project) = (object.id.clone(), object.project.clone());
+    if object.text("name") == "default" {
+        return Err(Problem::new(
+            409,
+            "SecurityGroupDefaultAlreadyExists",
+            "Default security group already exists.",
+        ));
+    }
+    // The first group of a project brings the default one with it.
+    default_group(world, &project);
+    check_quota(world, &project, Kind::SecurityGroup, 1)?;
+    world.store.insert(Kind::SecurityGroup, object);
+    for version in ["IPv4", "IPv6"] {
+        add_rule(
+            world,
+            &project,
+            json!({"security_group_id": id, "direction": "egress", "ethertype": version}),
+        );
+    }
+    Ok(id)
+}
+
+pub(super) fn change(
+    world: &mut World,
+    _: &Asked,
+    id: &str,
+    given: &Map<String, Value>,
+) -> Result<(), Problem> {
+    merge(world, Kind::SecurityGroup, id, given);
+    Ok(())
+}
+
+pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), Problem> {
+    let in_use = world
+        .store
+        .find(Kind::Port, |port| port.list("security_groups").iter().any(|group| group == id));
+    if in_use.is_some() {
+        return Err(Problem::new(
+            409,
+            "SecurityGroupInUse",
+            format!("Security Group {id} in use."),
+        ));
+    }
+    let name = world.store.get(Kind::SecurityGroup, id).map(|group| group.text("name"));
+    if name == Some("default") && !asked.caller.is_admin() {
+        return Err(Problem::new(
+            409,
+            "SecurityGroupCannotRemoveDefault",
+            "Insufficient rights for removing default security group.",
+        ));
+    }
+    // Its own rules go with it, and so do those of others that name it.
+    for rule in world.store.ids(Kind::SecurityGroupRule, |rule| {
+        rule.text("security_group_id") == id || rule.text("remote_group_id") == id
+    }) {
+        world.store.remove(Kind::SecurityGroupRule, &rule);
+    }
+    world.store.remove(Kind::SecurityGroup, id);
+    Ok(())
+}
+
+pub(super) fn make_rule(
+    world: &mut World,
+    asked: &Asked,
+    mut object: Object,
+    _: &Map<String, Value>,
+) -> Result<String, Problem> {
+    for field in ["security_group_id", "remote_group_id"] {
+        let id = object.text(field);
+        let found =
+            world.store.get(Kind::SecurityGroup, id).filter(|group| asked.sees(&group.project));
+        if found.is_none() && (field == "security_group_id" || !id.is_empty()) {
+            return Err(Problem::new(
+                404,
+                "SecurityGroupNotFound",
+                format!("Security group {id} does not exist"),
+            ));
+        }
+    }
+    let bad = |kind: &str, message: String| Problem::new(400, kind, message);
+    if !["ingress", "egress"].contains(&object.text("direction")) {
+        return Err(bad(
+            "HTTPBadRequest",
+            format!(
+                "Invalid input for direction. Reason: '{}' is not in ['ingress', 'egress'].",
+                object.text("direction")
+            ),
+        ));
+    }
+    let group = object.text("remote_group_id").to_owned();
+    let prefix = object.text("remote_ip_prefix").to_owned();
+    if !group.is_empty() && !prefix.is_empty() {
+        return Err(bad(
+            "SecurityGroupMultipleRemoteEntites",
+            "Only one of remote_ip_prefix or remote_group_id may be provided.".into(),
+        ));
+    }
+    normalise(&mut object, &prefix)?;
+    let same = |rule: &Object| {
+        [
+            "security_group_id",
+            "direction",
+            "ethertype",
+            "protocol",
+            "port_range_min",
+            "port_range_max",
+            "normalized_cidr",
+            "remote_group_id",
+        ]
+        .iter()
+        .all(|field| rule.body.get(*field) == object.body.get(*field))
+    };
+    if let Some(rule) = world.store.find(Kind::SecurityGroupRule, same) {
+        return Err(Problem::new(
+            409,
+            "SecurityGroupRuleExists",
+            format!("Security group rule already exists. Rule id is {}.", rule.id),
+        ));
+    }
+    let (id, of) = (object.id.clone(), object.text("security_group_id").to_owned());
+    world.store.insert(Kind::SecurityGroupRule, object);
+    touch(world, Kind::SecurityGroup, &of);
+    Ok(id)
+}
+
+/// Brings protocol, ports and range into the form they are kept in.
+fn normalise(object: &mut Object, prefix: &str) -> Result<(), Problem> {
+    let bad = |kind: &str, message: String| Err(Problem::new(400, kind, message));
+    let protocol = match object.body.get("protocol") {
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::String(name)) => name.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if !protocol.is_empty() {
+        let known = PROTOCOLS.contains(&protocol.as_str()) || protocol.parse::<u8>().is_ok();
+        if !known {
+            return bad(
+                "SecurityGroupRuleInvalidProtocol",
+                format!(
+                    "Security group rule protocol {protocol} not supported. Only protocol values {PROTOCOLS:?} and integer representations [0 to 255] are supported."
+                ),
+            );
+        }
+        object.set("protocol", protocol.clone());
+    }
+    let port = |field: &str| {
+        object
+            .body
+            .get(field)
+            .and_then(|port| port.as_i64().or_else(|| port.as_str()?.parse().ok()))
+    };
+    let (low, high) = (port("port_range_min"), port("port_range_max"));
+    if low.is_some() && protocol.is_empty() {
+        return bad(
+            "SecurityGroupProtocolRequiredWithPorts",
+            "Must also specify protocol if port range is given.".into(),
+        );
+    }
+    let ports = ["tcp", "udp", "sctp", "dccp", "udplite", "6", "17"].contains(&protocol.as_str());
+    if ports
+        && (low.is_some() != high.is_some()
+            || low > high
+            || low.is_some_and(|low| !(0..=65535).contains(&low)))
+    {
+        return bad(
+            "SecurityGroupInvalidPortRange",
+            "For TCP/UDP protocols, port_range_min must be <= port_range_max".into(),
+        );
+    }
+    object.set("port_range_min", json!(low));
+    object.set("port_range_max", json!(high));
+    if prefix.is_empty() {
+        return Ok(());
+    }
+    let whole = if prefix.contains('/') {
+        prefix.to_owned()
+    } else {
+        format!("{prefix}/{}", if prefix.contains(':') { 128 } else { 32 })
+    };
+    let Some(cidr) = Cidr::parse(&whole) else {
+        return bad(
+            "HTTPBadRequest",
+            format!("Invalid input for remote_ip_prefix. Reason: '{prefix}' is not a valid CIDR."),
+        );
+    };
+    if cidr.v6 != (object.text("ethertype") == "IPv6") {
+        return bad(
+            "SecurityGroupRuleParameterConflict",
+            format!("Conflicting value ethertype {} for CIDR {prefix}", object.text("ethertype")),
+        );
+    }
+    object.set("remote_ip_prefix", whole);
+    object.set("normalized_cidr", cidr.text());
+    Ok(())
+}
+
+pub(super) fn delete_rule(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+    let rule = world.store.remove(Kind::SecurityGroupRule, id);
+    if let Some(rule) = rule {
+        touch(world, Kind::SecurityGroup, rule.text("security_group_id"));
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Tags of whatever has them.
+
+use serde_json::{Value, json};
+
+use super::resource::Resource;
+use super::touch;
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::world::World;
+
+/// The longest a tag may be.
+const LONGEST: usize = 255;
+
+pub(super) fn answer(
+    world: &mut World,
+    asked: &Asked,
+    resource: &Resource,
+    id: &str,
+    path: &[&str],
+) -> Verdict {
+    let object = world.store.get_mut(resource.kind, id).ok_or_else(|| resource.missing(id))?;
+    if asked.method != http::Method::GET && !asked.sees(&object.project) {
+        return Err(Problem::forbidden("rule:update_tags is disallowed by policy"));
+    }
+    let mut tags = object.list("tags").to_vec();
+    let has = |tag: &str| tags.iter().any(|mine| mine == tag);
+    let missing =
+        |tag: &str| Problem::new(404, "TagNotFound", format!("Tag {tag} could not be found."));
+    let answer = match (asked.method.as_str(), path) {
+        ("GET", []) => return Ok(Answer::ok(json!({"tags": tags}))),
+        ("GET", [tag]) => return if has(tag) { Ok(Answer::empty(204)) } else { Err(missing(tag)) },
+        ("PUT", []) => {
+            tags = checked(asked.json()?["tags"].as_array())?;
+            Answer::ok(json!({"tags": tags}))
+        }
+        ("PUT", [tag]) => {
+            if !has(tag) {
+                tags.push(json!(tag));
+            }
+            Answer::empty(201)
+        }
+        ("DELETE", []) => {
+            tags.clear();
+            Answer::empty(204)
+        }
+        ("DELETE", [tag]) => {
+            if !has(tag) {
+                return Err(missing(tag));
+            }
+            tags.retain(|mine| mine != tag);
+            Answer::empty(204)
+        }
+        _ => return Err(Problem::nowhere()),
+    };
+    object.set("tags", tags);
+    touch(world, resource.kind, id);
+    Ok(answer)
+}
+
+/// The tags of a request: no longer than they may be, each once.
+pub(super) fn checked(tags: Option<&Vec<Value>>) -> Result<Vec<Value>, Problem> {
+    let invalid = |what: &str| {
+        Problem::new(400, "HTTPBadRequest", format!("Invalid input for tags. Reason: {what}."))
+    };
+    let mut checked: Vec<Value> = Vec::new();
+    for tag in tags.ok_or_else(|| invalid("a list is needed"))? {
+        let text = tag.as_str().ok_or_else(|| invalid("a tag is a string"))?;
+        if text.len() > LONGEST {
+            return Err(invalid("'tag' exceeds maximum length of 255"));
+        }
+        if !checked.contains(tag) {
+            checked.push(tag.clone());
+        }
+    }
+    Ok(checked)
+}

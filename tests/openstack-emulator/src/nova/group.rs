@@ -1,0 +1,148 @@
+//! Server groups.
+
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+const POLICIES: [&str; 4] = ["anti-affinity", "affinity", "soft-anti-affinity", "soft-affinity"];
+
+fn shown(asked: &Asked, group: &Object) -> Value {
+    let policy = group.note("policy");
+    let mut body =
+        json!({"id": group.id, "name": group.text("name"), "members": group.list("members")});
+    if asked.since(13) {
+        body["project_id"] = json!(group.project);
+        body["user_id"] = json!(group.note("user"));
+    }
+    if asked.since(64) {
+        body["policy"] = json!(policy);
+        body["rules"] = group.hidden.get("rules").cloned().unwrap_or_else(|| json!({}));
+    } else {
+        body["policies"] = json!([policy]);
+        body["metadata"] = json!({});
+    }
+    body
+}
+
+pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    let missing = |id: &str| Problem::missing(format!("Instance group {id} could not be found."));
+    match (asked.method.as_str(), path) {
+        ("GET", []) => {
+            let all = asked.caller.is_admin() && asked.query("all_projects").is_some();
+            let mine = world.store.all(Kind::ServerGroup).filter(|group| {
+                (all || group.project == asked.caller.project)
+                    && world.listed(Kind::ServerGroup, group)
+            });
+            let limit = asked
+                .query("limit")
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(world.settings.page_limit);
+            let offset = asked.query("offset").and_then(|text| text.parse().ok()).unwrap_or(0);
+            let rows: Vec<Value> =
+                mine.skip(offset).take(limit).map(|group| shown(asked, group)).collect();
+            Ok(Answer::ok(json!({"server_groups": rows})))
+        }
+        ("POST", []) => create(world, asked),
+        ("GET", [id]) => {
+            let group = world.seen(Kind::ServerGroup, id, asked).ok_or_else(|| missing(id))?;
+            Ok(Answer::ok(json!({"server_group": shown(asked, group)})))
+        }
+        ("DELETE", [id]) => {
+            world.seen(Kind::ServerGroup, id, asked).ok_or_else(|| missing(id))?;
+            world.store.remove(Kind::ServerGroup, id);
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+fn create(world: &mut World, asked: &Asked) -> Verdict {
+    let given = asked.wrapped("server_group")?;
+    let project = &asked.caller.project;
+    let field = if asked.since(64) { "policy" } else { "policies" };
+    let policy = given
+        .get(field)
+        .map(|policy| if policy.is_array() { policy[0].clone() } else { policy.clone() });
+    let policy = policy.as_ref().and_then(Value::as_str).unwrap_or_default();
+    if !POLICIES.contains(&policy) || (policy.starts_with("soft-") && !asked.since(15)) {
+        return Err(Problem::bad(format!(
+            "Invalid input for field/attribute {field}. Value: {policy}. '{policy}' is not one of {POLICIES:?}"
+        )));
+    }
+    let unknown = given.keys().find(|key| !["name", field, "rules"].contains(&key.as_str()));
+    if let Some(key) = unknown {
+        return Err(Problem::bad(format!(
+            "Invalid input for field/attribute server_group. Additional properties are not allowed ('{key}' was unexpected)"
+        )));
+    }
+    let limit = world.quota(project, "server_groups", 10);
+    if usize::try_from(limit)
+        .is_ok_and(|limit| world.store.count(Kind::ServerGroup, project) >= limit)
+    {
+        return Err(Problem::forbidden("Quota exceeded, too many server groups."));
+    }
+    let mut group = world.object(project, json!({"name": given.get("name"), "members": []}));
+    group.keep("policy", policy);
+    group.keep("user", asked.caller.user.clone());
+    if let Some(rules) = given.get("rules").and_then(Value::as_object) {
+        if policy != "anti-affinity" {
+            return Err(Problem::bad(
+                "Invalid input for field/attribute rules. Only anti-affinity policy supports rules.",
+            ));
+        }
+        let most = rules
+            .get("max_server_per_host")
+            .and_then(|most| most.as_i64().or_else(|| most.as_str()?.parse().ok()));
+        if let Some(most) = most {
+            group.keep("max_server_per_host", most);
+            group.keep("rules", json!({"max_server_per_host": most}));
+        }
+    }
+    let body = shown(asked, &group);
+    world.store.insert(Kind::ServerGroup, group);
+    Ok(Answer::ok(json!({"server_group": body})))
+}
+
+/// Refuses more members than the quota has.
+pub(super) fn check_room(
+    world: &World,
+    asked: &Asked,
+    id: &str,
+    more: usize,
+) -> Result<(), Problem> {
+    let members = world
+        .store
+        .get(Kind::ServerGroup, id)
+        .map(|group| group.list("members").len())
+        .unwrap_or_default();
+    let limit = world.quota(&asked.caller.project, "server_group_members", 10);
+    if usize::try_from(limit).is_ok_and(|limit| members + more > limit) {
+        return Err(Problem::forbidden("Quota exceeded, too many servers in group"));
+    }
+    Ok(())
+}
+
+/// A server becomes a member.
+pub(super) fn join(world: &mut World, id: &str, server: &str) {
+    if let Some(group) = world.store.get_mut(Kind::ServerGroup, id) {
+        let mut members = group.list("members").to_vec();
+        members.push(json!(server));
+        group.set("members", members);
+    }
+}
+
+/// A server that is gone is no member.
+pub(super) fn leave(world: &mut World, server: &Object) {
+    if let Some(group) = world.store.get_mut(Kind::ServerGroup, server.note("group")) {
+        let left: Vec<Value> = group
+            .list("members")
+            .iter()
+            .filter(|member| **member != server.id.as_str())
+            .cloned()
+            .collect();
+        group.set("members", left);
+    }
+}

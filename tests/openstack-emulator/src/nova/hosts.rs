@@ -1,0 +1,196 @@
+//! Hypervisors, the zones they are in, and which of them takes a server.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+/// How often a processor is given out.
+const OVERCOMMIT: i64 = 4;
+
+/// Makes a resource provider for every hypervisor of the settings.
+pub(crate) fn plant(world: &mut World) {
+    for host in world.settings.hypervisors.clone() {
+        let body = json!({"name": host.name, "generation": 1});
+        let mut provider = world.object("", body);
+        provider.keep("zone", host.zone);
+        for (class, total) in [
+            ("VCPU", host.vcpus),
+            ("MEMORY_MB", host.memory_mb),
+            ("DISK_GB", host.disk_gb),
+            ("PGPU", host.gpus),
+        ] {
+            provider.keep(class, total);
+        }
+        world.store.insert(Kind::Provider, provider);
+    }
+}
+
+/// What a provider has of a class in all.
+pub(crate) fn capacity(provider: &Object, class: &str) -> i64 {
+    let total = provider.hidden.get(class).and_then(Value::as_i64).unwrap_or_default();
+    if class == "VCPU" { total * OVERCOMMIT } else { total }
+}
+
+/// What is used of it.
+pub(crate) fn used(provider: &Object, class: &str) -> i64 {
+    provider.hidden.get(&format!("used {class}")).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// What a flavor takes of a host.
+pub(crate) fn resources(flavor: &Object) -> Vec<(String, i64)> {
+    let mut all = vec![
+        ("VCPU".to_owned(), flavor.number("vcpus")),
+        ("MEMORY_MB".into(), flavor.number("ram")),
+        ("DISK_GB".into(), flavor.number("disk")),
+    ];
+    for (key, value) in
+        flavor.hidden.get("extra_specs").and_then(Value::as_object).into_iter().flatten()
+    {
+        let amount = value.as_str().and_then(|text| text.parse().ok());
+        if let (Some(class), Some(amount)) = (key.strip_prefix("resources:"), amount) {
+            all.retain(|(known, _)| known != class);
+            all.push((class.to_owned(), amount));
+        }
+    }
+    all.retain(|(_, amount)| *amount > 0);
+    all
+}
+
+fn fits(provider: &Object, wanted: &[(String, i64)]) -> bool {
+    wanted.iter().all(|(class, amount)| used(provider, class) + amount <= capacity(provider, class))
+}
+
+/// Finds a host for a server and takes what it needs there: the host's name and zone.
+pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
+    let server = world.store.get(Kind::Server, id)?;
+    let flavor = world.store.get(Kind::Flavor, server.note("flavor"))?;
+    let mut wanted = resources(flavor);
+    if server.text("image").is_empty() {
+        wanted.retain(|(class, _)| class != "DISK_GB");
+    }
+    let (zone, forced) = (server.note("zone"), server.note("forced_host"));
+    let group = world.store.get(Kind::ServerGroup, server.note("group"));
+    let policy = group.map(|group| group.note("policy")).unwrap_or_default();
+    let most =
+        group.and_then(|group| group.hidden.get("max_server_per_host")?.as_i64()).unwrap_or(1);
+    let mut companions: BTreeMap<&str, i64> = BTreeMap::new();
+    for member in group.map(|group| group.list("members")).unwrap_or_default() {
+        let host = world
+            .store
+            .get(Kind::Server, member.as_str().unwrap_or_default())
+            .map(|other| other.note("host"));
+        if let Some(host) = host.filter(|host| !host.is_empty()) {
+            *companions.entry(host).or_default() += 1;
+        }
+    }
+    let near = |host: &Object| companions.get(host.text("name")).copied().unwrap_or_default();
+    let candidates = world.store.all(Kind::Provider).filter(|host| {
+        (zone.is_empty() || host.note("zone") == zone)
+            && (forced.is_empty() || host.text("name") == forced)
+            && fits(host, &wanted)
+            && (policy != "anti-affinity" || near(host) < most)
+            && (policy != "affinity" || companions.is_empty() || near(host) > 0)
+    });
+    // The host with the most free memory; companions weigh more where the policy is a wish.
+    let chosen = candidates.min_by_key(|host| {
+        let wish = match policy {
+            "soft-anti-affinity" => near(host),
+            "soft-affinity" => -near(host),
+            _ => 0,
+        };
+        (wish, used(host, "MEMORY_MB") - capacity(host, "MEMORY_MB"))
+    })?;
+    let (provider, name, zone) =
+        (chosen.id.clone(), chosen.text("name").to_owned(), chosen.note("zone").to_owned());
+    change(world, &provider, &wanted, 1);
+    let allocations: Vec<Value> =
+        wanted.iter().map(|(class, amount)| json!([class, amount])).collect();
+    let server = world.store.get_mut(Kind::Server, id)?;
+    server.keep("provider", provider);
+    server.keep("allocations", allocations);
+    Some((name, zone))
+}
+
+/// What a server has of its host.
+pub(crate) fn allocations(server: &Object) -> Vec<(String, i64)> {
+    let all = server.hidden.get("allocations").and_then(Value::as_array).into_iter().flatten();
+    all.filter_map(|one| Some((one[0].as_str()?.to_owned(), one[1].as_i64()?))).collect()
+}
+
+/// Gives back what a server had of its host.
+pub(super) fn leave(world: &mut World, server: &Object) {
+    change(world, server.note("provider"), &allocations(server), -1);
+}
+
+fn change(world: &mut World, provider: &str, amounts: &[(String, i64)], sign: i64) {
+    let Some(provider) = world.store.get_mut(Kind::Provider, provider) else { return };
+    for (class, amount) in amounts {
+        let now = used(provider, class) + sign * amount;
+        provider.keep(&format!("used {class}"), now);
+    }
+    let generation = provider.number("generation") + 1;
+    provider.set("generation", generation);
+}
+
+/// `GET /os-availability-zone`.
+pub(super) fn zones(world: &World, detail: bool) -> Verdict {
+    let mut zones: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
+    for host in world.store.all(Kind::Provider) {
+        zones.entry(host.note("zone")).or_default().push(host);
+    }
+    let zones = zones.iter().map(|(name, hosts)| {
+        let service = |host: &&Object| {
+            (
+                host.text("name").to_owned(),
+                json!({"nova-compute": {"available": true, "active": true, "updated_at": null}}),
+            )
+        };
+        let hosts = detail.then(|| hosts.iter().map(service).collect::<serde_json::Map<_, _>>());
+        json!({"zoneName": name, "zoneState": {"available": true}, "hosts": hosts})
+    });
+    Ok(Answer::ok(json!({"availabilityZoneInfo": zones.collect::<Vec<_>>()})))
+}
+
+/// `GET /os-hypervisors`.
+pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdict {
+    asked.admin("os_compute_api:os-hypervisors:list")?;
+    let detail = |host: &Object| {
+        json!({
+            "id": host.id, "hypervisor_hostname": host.text("name"), "state": "up", "status": "enabled", "hypervisor_type": "QEMU",
+            "hypervisor_version": 7002000, "host_ip": "127.0.0.1", "service": {"id": host.id, "host": host.text("name"), "disabled_reason": null},
+            "vcpus": host.hidden.get("VCPU"), "vcpus_used": used(host, "VCPU"), "memory_mb": host.hidden.get("MEMORY_MB"),
+            "memory_mb_used": used(host, "MEMORY_MB"), "local_gb": host.hidden.get("DISK_GB"), "local_gb_used": used(host, "DISK_GB"),
+            "servers": [],
+        })
+    };
+    match path {
+        [] | ["detail"] => {
+            let all: Vec<Value> = world.store.all(Kind::Provider).map(detail).collect();
+            Ok(Answer::ok(json!({"hypervisors": all})))
+        }
+        [id] => {
+            let host = world.store.get(Kind::Provider, id).ok_or_else(|| {
+                Problem::missing(format!("Hypervisor with ID '{id}' could not be found."))
+            })?;
+            Ok(Answer::ok(json!({"hypervisor": detail(host)})))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// `GET /os-services`.
+pub(super) fn services(world: &World, asked: &Asked) -> Verdict {
+    asked.admin("os_compute_api:os-services:list")?;
+    let all = world.store.all(Kind::Provider).map(|host| {
+        json!({
+            "id": host.id, "binary": "nova-compute", "host": host.text("name"), "zone": host.note("zone"), "status": "enabled", "state": "up",
+            "updated_at": crate::world::fine_stamp(), "disabled_reason": null, "forced_down": false,
+        })
+    });
+    Ok(Answer::ok(json!({"services": all.collect::<Vec<_>>()})))
+}

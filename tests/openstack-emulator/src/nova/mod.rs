@@ -1,0 +1,93 @@
+//! Nova v2.1: servers and what they are made of.
+
+mod action;
+mod attach;
+mod create;
+pub(crate) mod flavor;
+mod group;
+pub(crate) mod hosts;
+mod keypair;
+mod life;
+mod limits;
+mod list;
+mod parts;
+mod view;
+
+use serde_json::json;
+
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+pub(crate) use hosts::plant as plant_hosts;
+pub(crate) use life::{acted, built, gone};
+
+pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    let method = asked.method.as_str();
+    if method != "GET" {
+        asked.writer()?;
+    }
+    match (method, path) {
+        ("GET", ["servers"]) => list::brief(world, asked),
+        ("GET", ["servers", "detail"]) => list::detail(world, asked),
+        ("POST", ["servers"]) => create::create(world, asked),
+        (_, ["servers", id, rest @ ..]) => one(world, asked, id, rest),
+        (_, ["flavors", rest @ ..]) => flavor::answer(world, asked, rest),
+        (_, ["os-keypairs", rest @ ..]) => keypair::answer(world, asked, rest),
+        (_, ["os-server-groups", rest @ ..]) => group::answer(world, asked, rest),
+        ("GET", ["limits"]) => limits::absolute(world, asked),
+        (_, ["os-quota-sets", rest @ ..]) => limits::quotas(world, asked, rest),
+        ("GET", ["os-availability-zone"]) => hosts::zones(world, false),
+        ("GET", ["os-availability-zone", "detail"]) => {
+            asked.admin("os_compute_api:os-availability-zone:detail")?;
+            hosts::zones(world, true)
+        }
+        ("GET", ["os-hypervisors", rest @ ..]) => hosts::hypervisors(world, asked, rest),
+        ("GET", ["os-services"]) => hosts::services(world, asked),
+        ("GET", ["os-aggregates"]) => Ok(Answer::ok(json!({"aggregates": []}))),
+        ("GET", ["extensions"]) => Ok(Answer::ok(json!({"extensions": []}))),
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// What is done to, or asked of, one server.
+fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
+    let server = server(world, asked, id)?;
+    match (asked.method.as_str(), rest) {
+        ("GET", []) => {
+            let shown = view::detail(world, asked, server);
+            Ok(Answer::ok(json!({"server": shown})))
+        }
+        ("PUT", []) => parts::rename(world, asked, id),
+        ("DELETE", []) => life::delete(world, asked, id),
+        ("POST", ["action"]) => action::answer(world, asked, id),
+        ("POST", ["remote-consoles"]) => {
+            let given = asked.wrapped("remote_console")?;
+            let (protocol, kind) = (given.get("protocol"), given.get("type"));
+            let console =
+                json!({"protocol": protocol, "type": kind, "url": action::console_url(asked, id)});
+            Ok(Answer::ok(json!({"remote_console": console})))
+        }
+        (_, ["metadata", rest @ ..]) => parts::metadata(world, asked, id, rest),
+        (_, ["tags", rest @ ..]) if asked.since(26) => parts::tags(world, asked, id, rest),
+        ("GET", ["ips", rest @ ..]) => {
+            let addresses = view::addresses(world, asked, server);
+            match rest {
+                [] => Ok(Answer::ok(json!({"addresses": addresses}))),
+                [network, ..] => Ok(Answer::ok(json!({*network: addresses[*network]}))),
+            }
+        }
+        ("GET", ["os-security-groups"]) => parts::security_groups(world, id),
+        ("GET", ["os-instance-actions", rest @ ..]) => parts::actions(world, id, rest),
+        (_, ["os-interface", rest @ ..]) => attach::interfaces(world, asked, id, rest),
+        (_, ["os-volume_attachments", rest @ ..]) => attach::volumes(world, asked, id, rest),
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// A server of the caller's.
+fn server<'w>(world: &'w World, asked: &Asked, id: &str) -> Result<&'w Object, Problem> {
+    let server = world.seen(Kind::Server, id, asked);
+    server.ok_or_else(|| Problem::missing(format!("Instance {id} could not be found.")))
+}

@@ -1,0 +1,168 @@
+//! Smaller things of a server: its name, metadata, tags, groups, history.
+
+use serde_json::{Value, json};
+
+use super::{life, server, view};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::{World, fine_stamp, stamp};
+
+/// The most tags a server may have.
+const MOST_TAGS: usize = 50;
+
+/// `PUT /servers/{id}`.
+pub(super) fn rename(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+    let given = asked.wrapped("server")?;
+    if let Some(server) = world.store.get_mut(Kind::Server, id) {
+        for key in ["name", "description"] {
+            if let Some(value) = given.get(key) {
+                server.set(key, value.clone());
+            }
+        }
+        server.set("updated", stamp());
+    }
+    let shown = view::detail(world, asked, server(world, asked, id)?);
+    Ok(Answer::ok(json!({"server": shown})))
+}
+
+pub(super) fn metadata(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+    let Some(server) = world.store.get_mut(Kind::Server, id) else {
+        return Err(Problem::nowhere());
+    };
+    let mut metadata = server.body.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    let missing = || Problem::missing("Metadata item was not found");
+    let answer = match (asked.method.as_str(), path) {
+        ("GET", []) => return Ok(Answer::ok(json!({"metadata": metadata}))),
+        ("GET", [key]) => {
+            let value = metadata.get(*key).ok_or_else(missing)?;
+            return Ok(Answer::ok(json!({"meta": {*key: value}})));
+        }
+        ("PUT", []) => {
+            metadata = json!(asked.wrapped("metadata")?);
+            Answer::ok(json!({"metadata": metadata}))
+        }
+        ("POST", []) => {
+            for (key, value) in asked.wrapped("metadata")? {
+                metadata[key] = value;
+            }
+            Answer::ok(json!({"metadata": metadata}))
+        }
+        ("PUT", [key]) => {
+            let value = asked.wrapped("meta")?.get(*key).cloned().unwrap_or_default();
+            metadata[*key] = value.clone();
+            Answer::ok(json!({"meta": {*key: value}}))
+        }
+        ("DELETE", [key]) => {
+            metadata
+                .as_object_mut()
+                .and_then(|metadata| metadata.remove(*key))
+                .ok_or_else(missing)?;
+            Answer::empty(204)
+        }
+        _ => return Err(Problem::nowhere()),
+    };
+    server.set("metadata", metadata);
+    Ok(answer)
+}
+
+/// Refuses tags that Nova does not take.
+pub(super) fn check_tags(tags: &[Value]) -> Result<(), Problem> {
+    let wrong = tags.iter().find(|tag| {
+        !tag.as_str()
+            .is_some_and(|tag| !tag.is_empty() && tag.len() <= 60 && !tag.contains([',', '/']))
+    });
+    if let Some(tag) = wrong {
+        return Err(Problem::bad(format!("Invalid input for field/attribute tags. Value: {tag}.")));
+    }
+    if tags.len() > MOST_TAGS {
+        return Err(Problem::bad(format!(
+            "The number of tags exceeded the per-server limit {MOST_TAGS}"
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn tags(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+    let Some(server) = world.store.get_mut(Kind::Server, id) else {
+        return Err(Problem::nowhere());
+    };
+    let mut tags = server.list("tags").to_vec();
+    let there = |tag: &str| tags.iter().any(|one| one == tag);
+    let missing = |tag: &str| Problem::missing(format!("Server {id} has no tag '{tag}'"));
+    let answer = match (asked.method.as_str(), path) {
+        ("GET", []) => return Ok(Answer::ok(json!({"tags": tags}))),
+        ("GET", [tag]) => {
+            return if there(tag) { Ok(Answer::empty(204)) } else { Err(missing(tag)) };
+        }
+        ("PUT", []) => {
+            tags = asked.json()?["tags"].as_array().cloned().unwrap_or_default();
+            check_tags(&tags)?;
+            Answer::ok(json!({"tags": tags}))
+        }
+        ("PUT", [tag]) => {
+            let status = if there(tag) { 204 } else { 201 };
+            if status == 201 {
+                tags.push(json!(tag));
+                check_tags(&tags)?;
+            }
+            Answer::empty(status)
+        }
+        ("DELETE", []) => {
+            tags.clear();
+            Answer::empty(204)
+        }
+        ("DELETE", [tag]) => {
+            if !there(tag) {
+                return Err(missing(tag));
+            }
+            tags.retain(|one| one != tag);
+            Answer::empty(204)
+        }
+        _ => return Err(Problem::nowhere()),
+    };
+    server.set("tags", tags);
+    Ok(answer)
+}
+
+/// `GET /servers/{id}/os-security-groups`.
+pub(super) fn security_groups(world: &World, id: &str) -> Verdict {
+    let ports = life::ports(world, id);
+    let ports = ports.iter().filter_map(|port| world.store.get(Kind::Port, port));
+    let mut ids: Vec<&str> =
+        ports.flat_map(|port| port.list("security_groups")).filter_map(Value::as_str).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let shown = |group: &Object| json!({"id": group.id, "name": group.text("name"), "description": group.text("description"), "tenant_id": group.project, "rules": []});
+    let groups: Vec<Value> =
+        ids.iter().filter_map(|id| world.store.get(Kind::SecurityGroup, id)).map(shown).collect();
+    Ok(Answer::ok(json!({"security_groups": groups})))
+}
+
+/// Writes an action into a server's history.
+pub(super) fn note_action(world: &mut World, asked: &Asked, id: &str, action: &str) {
+    let entry = json!({
+        "action": action.trim_start_matches("os-"), "instance_uuid": id, "request_id": asked.request_id, "user_id": asked.caller.user,
+        "project_id": asked.caller.project, "start_time": fine_stamp(), "updated_at": fine_stamp(), "message": null,
+    });
+    world.actions.entry(id.to_owned()).or_default().insert(0, entry);
+}
+
+/// `GET /servers/{id}/os-instance-actions`.
+pub(super) fn actions(world: &World, id: &str, path: &[&str]) -> Verdict {
+    let all = world.actions.get(id).cloned().unwrap_or_default();
+    match path {
+        [] => Ok(Answer::ok(json!({"instanceActions": all}))),
+        [request] => {
+            let one = all.into_iter().find(|one| one["request_id"] == *request);
+            let mut one = one.ok_or_else(|| {
+                Problem::missing(format!(
+                    "Action for request_id {request} on instance {id} not found"
+                ))
+            })?;
+            one["events"] = json!([]);
+            Ok(Answer::ok(json!({"instanceAction": one})))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}

@@ -1,0 +1,228 @@
+//! Octavia v2: load balancers and what is below them.
+
+mod children;
+mod full;
+mod load_balancer;
+mod quota;
+mod sort;
+mod status;
+
+use serde_json::{Map, Value, json};
+
+use crate::page;
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::{Event, World, bare_stamp};
+
+pub(crate) use load_balancer::settled;
+use sort::{SORTS, Sort};
+
+pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    if !["load-balancer_member", "load-balancer_admin", "load-balancer_observer"]
+        .iter()
+        .any(|role| asked.caller.may(role))
+    {
+        return Err(Problem::forbidden("Policy does not allow this request to be performed."));
+    }
+    let path = match path {
+        ["lbaas", rest @ ..] | ["octavia", rest @ ..] => rest,
+        _ => return Err(Problem::nowhere()),
+    };
+    let method = asked.method.as_str();
+    match (method, path) {
+        ("GET", ["providers"]) => Ok(Answer::ok(
+            json!({"providers": [{"name": "amphora", "description": "The Octavia Amphora driver."}]}),
+        )),
+        ("GET", ["availabilityzones"]) => Ok(Answer::ok(json!({"availability_zones": []}))),
+        (_, ["quotas", rest @ ..]) => quota::answer(world, asked, rest),
+        (_, ["flavors", rest @ ..]) => {
+            plain(world, asked, "flavor", Kind::LoadBalancerFlavor, rest)
+        }
+        (_, ["flavorprofiles", rest @ ..]) => {
+            plain(world, asked, "flavorprofile", Kind::LoadBalancerFlavorProfile, rest)
+        }
+        ("GET", ["loadbalancers", id, "status" | "statuses"]) => status::tree(world, asked, id),
+        ("GET", ["loadbalancers" | "listeners", _, "stats"]) => {
+            let stats = json!({"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0, "total_connections": 0});
+            Ok(Answer::ok(json!({"stats": stats})))
+        }
+        ("PUT", ["loadbalancers", id, "failover"]) => {
+            asked.admin("os_load-balancer_api:loadbalancer:put_failover")?;
+            let sort = Sort::of("loadbalancers")?;
+            find(world, asked, sort, id)?;
+            change(world, id, load_balancer::usual(world))?;
+            Ok(Answer::empty(202))
+        }
+        (_, ["pools", pool, "members", rest @ ..]) => {
+            find(world, asked, Sort::of("pools")?, pool)?;
+            children::members(world, asked, pool, rest)
+        }
+        (_, [collection, rest @ ..]) => {
+            let sort = Sort::of(collection)?;
+            match (method, rest) {
+                ("GET", []) => list(world, asked, sort, |_| true),
+                ("POST", []) if sort.kind == Kind::LoadBalancer => {
+                    load_balancer::create(world, asked)
+                }
+                ("POST", []) => children::create(world, asked, sort),
+                ("GET", [id]) => {
+                    let object = find(world, asked, sort, id)?;
+                    Ok(Answer::ok(json!({sort.single: page::pick(asked, object.body.clone())})))
+                }
+                ("PUT", [id]) => {
+                    find(world, asked, sort, id)?;
+                    children::update(world, asked, sort, id)
+                }
+                ("DELETE", [id]) => {
+                    find(world, asked, sort, id)?;
+                    if sort.kind == Kind::LoadBalancer {
+                        load_balancer::delete(world, asked, id)
+                    } else {
+                        children::delete(world, sort, id)
+                    }
+                }
+                _ => Err(Problem::nowhere()),
+            }
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+fn find<'w>(world: &'w World, asked: &Asked, sort: &Sort, id: &str) -> Result<&'w Object, Problem> {
+    world.seen(sort.kind, id, asked).ok_or_else(|| sort.missing(id))
+}
+
+fn list(world: &World, asked: &Asked, sort: &Sort, of: impl Fn(&Object) -> bool) -> Verdict {
+    let about_pages = [
+        "fields",
+        "limit",
+        "marker",
+        "page_reverse",
+        "sort",
+        "sort_key",
+        "sort_dir",
+        "tags",
+        "tags-any",
+        "not-tags",
+        "not-tags-any",
+    ];
+    let filters: Vec<&(String, String)> =
+        asked.query.iter().filter(|(key, _)| !about_pages.contains(&key.as_str())).collect();
+    let mut all: Vec<&Object> = world
+        .store
+        .all(sort.kind)
+        .filter(|one| asked.sees(&one.project) && world.listed(sort.kind, one) && of(one))
+        .filter(|one| filters.iter().all(|(key, value)| passes(one, key, value)))
+        .filter(|one| page::tagged(asked, one.list("tags")))
+        .collect();
+    all.sort_by(|left, right| left.id.cmp(&right.id));
+    page::sort(&mut all, &page::order(asked));
+    let page = page::cut(asked, all, world.settings.page_limit)?;
+    let rows: Vec<Value> =
+        page.objects.iter().map(|one| page::pick(asked, one.body.clone())).collect();
+    let links = page::links(page.next.as_deref()).unwrap_or_else(|| json!([]));
+    Ok(Answer::ok(json!({sort.plural: rows, format!("{}_links", sort.plural): links})))
+}
+
+/// Whether an object is one of those a filter asks for; those above it can be named by their ids.
+fn passes(one: &Object, key: &str, value: &str) -> bool {
+    let refers = |field: &str| one.list(field).iter().any(|other| other["id"] == value);
+    match key {
+        "loadbalancer_id" | "load_balancer_id" => one.note("balancer") == value,
+        "listener_id" => refers("listeners"),
+        "pool_id" => one.note("pool") == value || refers("pools"),
+        _ => page::equals(one.body.get(key), value),
+    }
+}
+
+/// Flavors and their profiles, which belong to no load balancer.
+fn plain(world: &mut World, asked: &Asked, single: &str, kind: Kind, path: &[&str]) -> Verdict {
+    let missing = |id: &str| Problem::missing(format!("{single} {id} not found."));
+    match (asked.method.as_str(), path) {
+        ("GET", []) => {
+            let all = world
+                .store
+                .all(kind)
+                .filter(|one| asked.query("name").is_none_or(|name| one.text("name") == name));
+            let all: Vec<Value> = all.map(Object::shown).collect();
+            Ok(Answer::ok(json!({format!("{single}s"): all, format!("{single}s_links"): []})))
+        }
+        ("GET", [id]) => Ok(Answer::ok(
+            json!({single: world.store.get(kind, id).ok_or_else(|| missing(id))?.shown()}),
+        )),
+        ("POST", []) => {
+            asked.admin("os_load-balancer_api:flavor:post")?;
+            let given = asked.wrapped(single)?;
+            let mut body = json!({"name": "", "description": "", "enabled": true});
+            for (key, value) in given {
+                body[key] = value;
+            }
+            let object = world.object("", body);
+            let body = object.shown();
+            world.store.insert(kind, object);
+            Ok(Answer::json(201, json!({single: body})))
+        }
+        ("DELETE", [id]) => {
+            asked.admin("os_load-balancer_api:flavor:delete")?;
+            if world
+                .store
+                .find(Kind::LoadBalancer, |balancer| balancer.text("flavor_id") == *id)
+                .is_some()
+            {
+                return Err(Problem::conflict(format!(
+                    "Flavor {id} is in use and cannot be modified."
+                )));
+            }
+            world.store.remove(kind, id).ok_or_else(|| missing(id))?;
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// Refuses a change while another is under way; otherwise the load balancer is PENDING_UPDATE for so long.
+fn change(world: &mut World, balancer: &str, time: u32) -> Result<(), Problem> {
+    let missing = || Problem::missing(format!("Load Balancer {balancer} not found."));
+    let object = world.store.get_mut(Kind::LoadBalancer, balancer).ok_or_else(missing)?;
+    if !["ACTIVE"].contains(&object.text("provisioning_status")) {
+        return Err(immutable(balancer));
+    }
+    object.set("provisioning_status", "PENDING_UPDATE");
+    object.set("updated_at", bare_stamp());
+    world.later(time, Event::Settled(balancer.to_owned()));
+    Ok(())
+}
+
+fn immutable(balancer: &str) -> Problem {
+    Problem::conflict(format!("Load Balancer {balancer} is immutable and cannot be updated."))
+}
+
+/// Takes over what was given, if it is known.
+fn fill(sort: &Sort, given: &Map<String, Value>, known: &[&str]) -> Result<Value, Problem> {
+    let mut body = (sort.defaults)();
+    for (key, value) in given {
+        if !known.contains(&key.as_str()) {
+            return Err(Problem::bad(format!(
+                "Invalid input for field/attribute {}. Value: '{{{key:?}: ...}}'. Unknown attribute: {key}",
+                sort.single
+            )));
+        }
+        body[key] = value.clone();
+    }
+    Ok(body)
+}
+
+/// All sorts of children, the lowest first.
+fn below(world: &World, balancer: &str) -> Vec<(Kind, String)> {
+    let kinds = SORTS.iter().rev().map(|sort| sort.kind).filter(|kind| *kind != Kind::LoadBalancer);
+    kinds
+        .flat_map(|kind| {
+            world
+                .store
+                .ids(kind, |one| one.note("balancer") == balancer)
+                .into_iter()
+                .map(move |id| (kind, id))
+        })
+        .collect()
+}

@@ -1,0 +1,154 @@
+//! Pages, filters and orders, as lists of all services have them.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value, json};
+
+use crate::problem::Problem;
+use crate::request::Asked;
+use crate::store::Object;
+
+/// One page of a list.
+pub(crate) struct Page<'o> {
+    pub(crate) objects: Vec<&'o Object>,
+    /// The URL of the next page, if there is one.
+    pub(crate) next: Option<String>,
+}
+
+/// Cuts the page that was asked for out of `objects`, which are in order.
+pub(crate) fn cut<'o>(
+    asked: &Asked,
+    objects: Vec<&'o Object>,
+    most: usize,
+) -> Result<Page<'o>, Problem> {
+    cut_by(asked, objects, most, |object| &object.id)
+}
+
+/// The same, with markers that are not ids.
+pub(crate) fn cut_by<'o>(
+    asked: &Asked,
+    objects: Vec<&'o Object>,
+    most: usize,
+    key: impl Fn(&Object) -> &str,
+) -> Result<Page<'o>, Problem> {
+    let limit = match asked.query("limit") {
+        None => most,
+        Some(text) => {
+            let limit: usize = text
+                .parse()
+                .map_err(|_| Problem::bad(format!("Invalid input for query parameters limit. Value: {text}. '{text}' is not a non-negative integer")))?;
+            if limit == 0 { most } else { limit.min(most) }
+        }
+    };
+    let from = match asked.query("marker").filter(|marker| !marker.is_empty()) {
+        None => 0,
+        Some(marker) => {
+            let at = objects.iter().position(|object| key(object) == marker);
+            at.ok_or_else(|| Problem::bad(format!("marker [{marker}] not found")))? + 1
+        }
+    };
+    let more = objects.len() > from + limit;
+    let objects: Vec<&Object> = objects.into_iter().skip(from).take(limit).collect();
+    let next = match objects.last() {
+        Some(last) if more => Some(next_url(asked, key(last))),
+        _ => None,
+    };
+    Ok(Page { objects, next })
+}
+
+fn next_url(asked: &Asked, marker: &str) -> String {
+    let kept = asked.query.iter().filter(|(key, _)| key != "marker");
+    let kept = kept.map(|(key, value)| (key.as_str(), value.as_str()));
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(kept.chain([("marker", marker)]));
+    format!("{}{}?{}", asked.base, asked.path, query.finish())
+}
+
+/// Puts objects in the order of one or more keys.
+pub(crate) fn sort(objects: &mut [&Object], keys: &[(String, bool)]) {
+    objects.sort_by(|left, right| {
+        let mut orders = keys.iter().map(|(key, descending)| {
+            let order = compare(left.body.get(key), right.body.get(key));
+            if *descending { order.reverse() } else { order }
+        });
+        orders.find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
+    });
+}
+
+/// The keys that `sort_key` and `sort_dir` name.
+pub(crate) fn order(asked: &Asked) -> Vec<(String, bool)> {
+    let mut directions = asked.query.iter().filter(|(key, _)| key == "sort_dir");
+    let keys = asked.query.iter().filter(|(key, _)| key == "sort_key");
+    keys.map(|(_, key)| {
+        let descending = directions.next().is_some_and(|(_, value)| value == "desc");
+        (key.clone(), descending)
+    })
+    .collect()
+}
+
+fn compare(left: Option<&Value>, right: Option<&Value>) -> Ordering {
+    match (left, right) {
+        (Some(Value::Number(left)), Some(Value::Number(right))) => {
+            left.as_f64().partial_cmp(&right.as_f64()).unwrap_or(Ordering::Equal)
+        }
+        (left, right) => words(left).cmp(&words(right)),
+    }
+}
+
+/// A value as a query would write it.
+pub(crate) fn words(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(true)) => "true".into(),
+        Some(Value::Bool(false)) => "false".into(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Whether a value is what a query asked for; booleans in any case.
+pub(crate) fn equals(value: Option<&Value>, wanted: &str) -> bool {
+    match value {
+        Some(Value::Bool(value)) => {
+            let wanted = wanted.to_ascii_lowercase();
+            let yes = ["true", "1", "t", "yes", "on"].contains(&wanted.as_str());
+            yes == *value
+        }
+        Some(Value::Array(values)) => values.iter().any(|value| equals(Some(value), wanted)),
+        value => words(value) == wanted,
+    }
+}
+
+/// Whether an object has the tags a query asks for: `tags`, `tags-any`, `not-tags`, `not-tags-any`.
+pub(crate) fn tagged(asked: &Asked, tags: &[Value]) -> bool {
+    let has = |tag: &str| tags.iter().any(|mine| mine == tag);
+    asked.query.iter().all(|(key, value)| {
+        let mut wanted = value.split(',').filter(|tag| !tag.is_empty());
+        match key.as_str() {
+            "tags" => wanted.all(has),
+            "tags-any" => wanted.any(has),
+            "not-tags" => !wanted.all(has),
+            "not-tags-any" => !wanted.any(has),
+            _ => true,
+        }
+    })
+}
+
+/// Leaves only the fields that `fields` names.
+pub(crate) fn pick(asked: &Asked, body: Map<String, Value>) -> Value {
+    let fields: Vec<&str> = asked
+        .query
+        .iter()
+        .filter(|(key, _)| key == "fields")
+        .flat_map(|(_, value)| value.split(','))
+        .collect();
+    if fields.is_empty() {
+        return Value::Object(body);
+    }
+    Value::Object(body.into_iter().filter(|(key, _)| fields.contains(&key.as_str())).collect())
+}
+
+/// Links as Nova, Neutron and Octavia write them.
+pub(crate) fn links(next: Option<&str>) -> Option<Value> {
+    next.map(|href| json!([{"rel": "next", "href": href}]))
+}

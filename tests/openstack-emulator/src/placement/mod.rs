@@ -1,0 +1,214 @@
+//! Placement: what each host has, what is taken, and what still fits.
+
+use serde_json::{Map, Value, json};
+
+use crate::nova::hosts::{allocations, capacity, used};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+const CLASSES: [&str; 4] = ["VCPU", "MEMORY_MB", "DISK_GB", "PGPU"];
+
+pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    asked.admin("placement:resource_providers:list").map_err(|_| {
+        Problem::forbidden("Access was denied to this resource.\n\n admin_required ")
+    })?;
+    let provider = |id: &str| {
+        let found = world.store.get(Kind::Provider, id);
+        found.ok_or_else(|| {
+            Problem::missing(format!(
+                "The resource could not be found.\n\n No resource provider with uuid {id} found  "
+            ))
+        })
+    };
+    match (asked.method.as_str(), path) {
+        ("GET", ["resource_providers"]) => {
+            let wanted = resources(asked.query("resources").unwrap_or_default())?;
+            let all = world.store.all(Kind::Provider).filter(|one| {
+                asked.query("name").is_none_or(|name| one.text("name") == name)
+                    && asked.query("uuid").is_none_or(|id| one.id == id)
+                    && fits(one, &wanted)
+            });
+            let all: Vec<Value> = all.map(|one| shown(asked, one)).collect();
+            Ok(Answer::ok(json!({"resource_providers": all})))
+        }
+        ("GET", ["resource_providers", id]) => Ok(Answer::ok(shown(asked, provider(id)?))),
+        ("GET", ["resource_providers", id, "inventories"]) => {
+            let one = provider(id)?;
+            Ok(Answer::ok(
+                json!({"inventories": inventories(one), "resource_provider_generation": one.number("generation")}),
+            ))
+        }
+        ("GET", ["resource_providers", id, "usages"]) => {
+            let one = provider(id)?;
+            let usages: Map<String, Value> =
+                classes(one).map(|class| (class.to_owned(), json!(used(one, class)))).collect();
+            Ok(Answer::ok(
+                json!({"usages": usages, "resource_provider_generation": one.number("generation")}),
+            ))
+        }
+        ("GET", ["resource_providers", id, "allocations"]) => {
+            let one = provider(id)?;
+            let servers =
+                world.store.all(Kind::Server).filter(|server| server.note("provider") == one.id);
+            let all: Map<String, Value> = servers
+                .map(|server| (server.id.clone(), json!({"resources": held(server)})))
+                .collect();
+            Ok(Answer::ok(
+                json!({"allocations": all, "resource_provider_generation": one.number("generation")}),
+            ))
+        }
+        ("GET", ["resource_providers", id, "aggregates" | "traits"]) => {
+            let one = provider(id)?;
+            Ok(Answer::ok(
+                json!({path[2]: [], "resource_provider_generation": one.number("generation")}),
+            ))
+        }
+        ("GET", ["allocation_candidates"]) if asked.since(10) => candidates(world, asked),
+        ("GET", ["allocations", server]) => {
+            let found = world
+                .store
+                .get(Kind::Server, server)
+                .filter(|server| !allocations(server).is_empty());
+            let Some(server) = found else { return Ok(Answer::ok(json!({"allocations": {}}))) };
+            let held = json!({"resources": held(server), "generation": 1});
+            Ok(Answer::ok(json!({
+                "allocations": {server.note("provider"): held}, "project_id": server.project, "user_id": server.text("user_id"), "consumer_generation": 1,
+            })))
+        }
+        ("GET", ["usages"]) => {
+            let project = asked.query("project_id").unwrap_or_default();
+            let mut usages: Map<String, Value> = Map::new();
+            for server in world.store.all(Kind::Server).filter(|server| server.project == project) {
+                for (class, amount) in allocations(server) {
+                    let sum =
+                        usages.get(&class).and_then(Value::as_i64).unwrap_or_default() + amount;
+                    usages.insert(class, json!(sum));
+                }
+            }
+            Ok(Answer::ok(json!({"usages": usages})))
+        }
+        ("GET", ["resource_classes"]) => {
+            let all = CLASSES.map(|class| json!({"name": class, "links": [{"rel": "self", "href": format!("/placement/resource_classes/{class}")}]}));
+            Ok(Answer::ok(json!({"resource_classes": all})))
+        }
+        ("GET", ["traits"]) => {
+            Ok(Answer::ok(json!({"traits": ["HW_CPU_X86_AVX", "COMPUTE_NODE"]})))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+fn classes(provider: &Object) -> impl Iterator<Item = &'static str> {
+    CLASSES.into_iter().filter(|class| capacity(provider, class) > 0)
+}
+
+fn shown(asked: &Asked, provider: &Object) -> Value {
+    let path = format!("/placement/resource_providers/{}", provider.id);
+    let link = |rel: &str| json!({"rel": rel, "href": format!("{path}/{rel}")});
+    let mut links = vec![
+        json!({"rel": "self", "href": path}),
+        link("inventories"),
+        link("usages"),
+        link("aggregates"),
+        link("traits"),
+    ];
+    if asked.since(11) {
+        links.push(link("allocations"));
+    }
+    let mut body = json!({"uuid": provider.id, "name": provider.text("name"), "generation": provider.number("generation"), "links": links});
+    if asked.since(14) {
+        body["parent_provider_uuid"] = Value::Null;
+        body["root_provider_uuid"] = json!(provider.id);
+    }
+    body
+}
+
+fn inventories(provider: &Object) -> Value {
+    let row = |class: &'static str| {
+        let total = provider.hidden.get(class).and_then(Value::as_i64).unwrap_or_default();
+        let ratio = if class == "VCPU" { 4.0 } else { 1.0 };
+        (
+            class.to_owned(),
+            json!({"total": total, "allocation_ratio": ratio, "reserved": 0, "min_unit": 1, "max_unit": total, "step_size": 1}),
+        )
+    };
+    Value::Object(classes(provider).map(row).collect())
+}
+
+fn held(server: &Object) -> Value {
+    Value::Object(
+        allocations(server).into_iter().map(|(class, amount)| (class, json!(amount))).collect(),
+    )
+}
+
+/// `VCPU:4,MEMORY_MB:2048`.
+fn resources(text: &str) -> Result<Vec<(String, i64)>, Problem> {
+    let parts = text.split(',').filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let (class, amount) = part.split_once(':').unwrap_or((part, ""));
+            let amount: i64 = amount.parse().map_err(|_| Problem::bad(format!("Badly formed resources parameter. Expected resources query string in form: ?resources=VCPU:2,MEMORY_MB:1024. Got: {text}.")))?;
+            if !CLASSES.contains(&class) && !class.starts_with("CUSTOM_") {
+                return Err(Problem::bad(format!("Invalid resource class in resources parameter: No such resource class {class}.")));
+            }
+            Ok((class.to_owned(), amount))
+        })
+        .collect()
+}
+
+fn fits(provider: &Object, wanted: &[(String, i64)]) -> bool {
+    wanted.iter().all(|(class, amount)| {
+        let total = provider.hidden.get(class.as_str()).and_then(Value::as_i64).unwrap_or_default();
+        *amount <= total && used(provider, class) + amount <= capacity(provider, class)
+    })
+}
+
+/// `GET /allocation_candidates`: each host that has room for the whole of one request.
+fn candidates(world: &World, asked: &Asked) -> Verdict {
+    let wanted = resources(asked.query("resources").unwrap_or_default())?;
+    if wanted.is_empty() {
+        return Err(Problem::bad(
+            "At least one request group (`resources` or `resources{$S}`) is required.",
+        ));
+    }
+    let limit = asked.query("limit").and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
+    let hosts: Vec<&Object> =
+        world.store.all(Kind::Provider).filter(|one| fits(one, &wanted)).take(limit).collect();
+    let amounts: Map<String, Value> =
+        wanted.iter().map(|(class, amount)| (class.clone(), json!(amount))).collect();
+    let requests = hosts.iter().map(|host| {
+        if asked.since(12) {
+            let mut request = json!({"allocations": {host.id.as_str(): {"resources": amounts}}});
+            if asked.since(34) {
+                request["mappings"] = json!({"": [host.id]});
+            }
+            return request;
+        }
+        json!({"allocations": [{"resource_provider": {"uuid": host.id}, "resources": amounts}]})
+    });
+    let summary = |host: &&Object| {
+        let resources: Map<String, Value> = classes(host)
+            .map(|class| {
+                (
+                    class.to_owned(),
+                    json!({"capacity": capacity(host, class), "used": used(host, class)}),
+                )
+            })
+            .collect();
+        let mut body = json!({"resources": resources});
+        if asked.since(17) {
+            body["traits"] = json!([]);
+        }
+        if asked.since(29) {
+            body["parent_provider_uuid"] = Value::Null;
+            body["root_provider_uuid"] = json!(host.id);
+        }
+        (host.id.clone(), body)
+    };
+    let summaries: Map<String, Value> = hosts.iter().map(summary).collect();
+    Ok(Answer::ok(
+        json!({"allocation_requests": requests.collect::<Vec<_>>(), "provider_summaries": summaries}),
+    ))
+}

@@ -1,0 +1,150 @@
+//! What a cloud has before anybody uses it.
+
+use serde_json::{Value, json};
+
+use crate::keystone::grant;
+use crate::nova::{flavor, plant_hosts};
+use crate::store::Kind;
+use crate::world::{World, short_id, stamp};
+use crate::{cidr::Cidr, glance};
+
+/// Roles as a new Keystone has them, and Octavia's.
+const ROLES: [&str; 7] = [
+    "admin",
+    "manager",
+    "member",
+    "reader",
+    "service",
+    "load-balancer_member",
+    "load-balancer_admin",
+];
+
+/// Users: name, password, project, roles.
+const USERS: [(&str, &str, &str, &[&str]); 4] = [
+    ("admin", "admin-secret", "admin", &["admin", "member", "reader", "load-balancer_admin"]),
+    ("alice", "alice-secret", "tenant-a", &["member", "reader", "load-balancer_member"]),
+    ("bob", "bob-secret", "tenant-b", &["member", "reader", "load-balancer_member"]),
+    (
+        "clusterd",
+        "clusterd-secret",
+        "service",
+        &["admin", "service", "member", "reader", "load-balancer_member"],
+    ),
+];
+
+/// Flavors: name, processors, MiB, GiB.
+const FLAVORS: [(&str, i64, i64, i64); 6] = [
+    ("m1.nano", 1, 128, 1),
+    ("m1.tiny", 1, 512, 5),
+    ("m1.small", 1, 2048, 20),
+    ("m1.medium", 2, 4096, 40),
+    ("m1.large", 4, 8192, 80),
+    ("m1.xlarge", 8, 16384, 160),
+];
+
+pub(crate) fn plant(world: &mut World) {
+    world.add(Kind::Domain, "", json!({"id": "default", "name": "Default", "enabled": true, "description": "The default domain", "tags": [], "options": {}}));
+    for name in ROLES {
+        world.add(Kind::Role, "", json!({"id": short_id(), "name": name, "domain_id": null, "description": null, "options": {}}));
+    }
+    for (name, password, project, roles) in USERS {
+        user(world, name, password, project, roles);
+    }
+    for (number, (name, vcpus, ram, disk)) in FLAVORS.into_iter().enumerate() {
+        flavor::add(world, &(number + 1).to_string(), name, vcpus, ram, disk, json!({}));
+    }
+    flavor::add(world, "g1", "g1.small", 4, 16384, 80, json!({"resources:PGPU": "1"}));
+    plant_hosts(world);
+    let admin = project(world, "admin");
+    glance::plant(world, &admin, "cirros", json!({}));
+    glance::plant(
+        world,
+        &admin,
+        "fedora-coreos",
+        json!({"os_distro": "fedora-coreos", "os_version": "42"}),
+    );
+    world.add(Kind::VolumeType, "", json!({"name": "__DEFAULT__", "is_public": true, "description": "Default Volume Type", "extra_specs": {}, "qos_specs_id": null, "os-volume-type-access:is_public": true}));
+    let profile = world.add(Kind::LoadBalancerFlavorProfile, "", json!({"name": "single", "provider_name": "amphora", "flavor_data": "{\"loadbalancer_topology\": \"SINGLE\"}"}));
+    world.add(
+        Kind::LoadBalancerFlavor,
+        "",
+        json!({"name": "single", "description": "", "enabled": true, "flavor_profile_id": profile}),
+    );
+    outside(world, &admin);
+}
+
+/// The id of the project of that name, which is made if there is none.
+pub(crate) fn project(world: &mut World, name: &str) -> String {
+    if let Some(project) = world.store.find(Kind::Project, |project| project.text("name") == name) {
+        return project.id.clone();
+    }
+    world.add(Kind::Project, "", json!({
+        "id": short_id(), "name": name, "domain_id": "default", "parent_id": "default", "enabled": true, "is_domain": false, "description": "", "tags": [], "options": {},
+    }))
+}
+
+/// Makes a user, or adds to one: roles in a project.
+pub(crate) fn user(
+    world: &mut World,
+    name: &str,
+    password: &str,
+    project_name: &str,
+    roles: &[&str],
+) -> (String, String) {
+    let project = project(world, project_name);
+    let known =
+        world.store.find(Kind::User, |user| user.text("name") == name).map(|user| user.id.clone());
+    let user = known.unwrap_or_else(|| {
+        let mut object = world.object("", json!({
+            "id": short_id(), "name": name, "domain_id": "default", "enabled": true, "password_expires_at": null, "options": {}, "default_project_id": project,
+        }));
+        object.keep("password", password);
+        let id = object.id.clone();
+        world.store.insert(Kind::User, object);
+        id
+    });
+    for role in roles {
+        if let Some(role) = world
+            .store
+            .find(Kind::Role, |one| one.text("name") == *role)
+            .map(|role| role.id.clone())
+        {
+            grant(world, &user, &project, &role);
+        }
+    }
+    (user, project)
+}
+
+/// The outside network, `public`.
+fn outside(world: &mut World, project: &str) {
+    let text = world.external_cidr.clone();
+    let Some(cidr) = Cidr::parse(&text) else { return };
+    let common = |mut body: Value| {
+        for (key, value) in [
+            ("project_id", json!(project)),
+            ("tenant_id", json!(project)),
+            ("created_at", json!(stamp())),
+            ("updated_at", json!(stamp())),
+            ("revision_number", json!(1)),
+            ("tags", json!([])),
+            ("description", json!("")),
+        ] {
+            body[key] = value;
+        }
+        body
+    };
+    let network = world.add(Kind::Network, project, common(json!({
+        "name": "public", "admin_state_up": true, "status": "ACTIVE", "subnets": [], "shared": false, "mtu": 1500, "availability_zone_hints": [],
+        "availability_zones": ["nova"], "ipv4_address_scope": null, "ipv6_address_scope": null, "router:external": true, "port_security_enabled": true,
+        "qos_policy_id": null, "dns_domain": "",
+    })));
+    let pool = json!([{"start": cidr.at(2).to_string(), "end": cidr.last_host().to_string()}]);
+    let subnet = world.add(Kind::Subnet, project, common(json!({
+        "name": "public-subnet", "network_id": network, "cidr": cidr.text(), "ip_version": 4, "gateway_ip": cidr.at(1).to_string(), "allocation_pools": pool,
+        "dns_nameservers": [], "host_routes": [], "enable_dhcp": false, "ipv6_ra_mode": null, "ipv6_address_mode": null, "service_types": [],
+        "subnetpool_id": null, "dns_publish_fixed_ip": false,
+    })));
+    if let Some(network) = world.store.get_mut(Kind::Network, &network) {
+        network.set("subnets", json!([subnet]));
+    }
+}

@@ -1,0 +1,240 @@
+//! The listener: reads requests, steps in where a rule says so, keeps the log.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use percent_encoding::percent_decode_str;
+use serde_json::json;
+use sha2::{Digest, Sha512};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tracing::debug;
+
+use crate::cloud::Shared;
+use crate::control;
+use crate::dispatch::{by_rule, dispatch, refuse};
+use crate::misbehave::Act;
+use crate::problem::{Problem, plain};
+use crate::request::{Answer, Asked, Caller};
+use crate::service::SERVICES;
+use crate::settings::millis;
+use crate::{glob, world};
+
+/// How long a client may take to send its headers.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The largest body that is not an image.
+const LARGEST_BODY: usize = 1 << 20;
+/// Of an image so much is kept, to be given back; of larger ones the checksum only.
+const KEPT_IMAGE: usize = 1 << 20;
+
+/// Answers on `listener` until dropped.
+pub(crate) async fn run(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, shared.clone()));
+                }
+                // Too many open files, mostly; a pause lets some close.
+                Err(error) => {
+                    debug!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            Some(ended) = connections.join_next() => {
+                // A panic in a task is a panic of the program.
+                if let Err(error) = ended && error.is_panic() {
+                    std::panic::resume_unwind(error.into_panic());
+                }
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| respond(shared.clone(), request));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "a connection ended badly");
+    }
+}
+
+/// The error closes the connection without an answer.
+async fn respond(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> io::Result<Response<Full<Bytes>>> {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let mut words = path.split('/').filter(|word| !word.is_empty()).map(decode);
+    let first = words.next().unwrap_or_default();
+    if first == "_control" {
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let rest: Vec<String> = words.collect();
+        let query = parts.uri.query().unwrap_or_default();
+        let (status, value) = control::answer(&shared, &parts.method, &rest, query, &body).await;
+        return Ok(write(Answer::json(status, value)));
+    }
+    let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+    let base = format!("http://{}", host.map_or_else(|| shared.address.to_string(), str::to_owned));
+    let Some(service) = SERVICES.into_iter().find(|service| service.prefix() == first) else {
+        let known = SERVICES.map(|service| format!("{base}/{}", service.prefix()));
+        let status = if first.is_empty() { 200 } else { 404 };
+        return Ok(write(Answer::json(status, json!({"services": known}))));
+    };
+    let query = parts.uri.query().unwrap_or_default();
+    let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let mut asked = Asked {
+        service,
+        method: parts.method,
+        segments: words.collect(),
+        path: path.clone(),
+        query: pairs,
+        headers: parts.headers,
+        body: Bytes::new(),
+        base,
+        request_id: format!("req-{}", world::new_id()),
+        caller: Caller::default(),
+        version: 0,
+    };
+    let number = shared.with(|world| {
+        world.log.begin(asked.method.as_str(), &asked.path, query, &asked.request_id)
+    });
+    let answered = handle(&shared, &mut asked, body, number).await;
+    let status = answered.as_ref().ok().map(|answer| answer.status);
+    shared.with(|world| world.log.end(number, status));
+    shared.called();
+    answered.map(write)
+}
+
+async fn handle(
+    shared: &Shared,
+    asked: &mut Asked,
+    body: Incoming,
+    number: u64,
+) -> io::Result<Answer> {
+    match read(asked, body).await {
+        Ok(body) => asked.body = body,
+        Err(Some(problem)) => return Ok(refuse(asked, &problem)),
+        Err(None) => return Err(io::ErrorKind::BrokenPipe.into()),
+    }
+    let (method, path) = (asked.method.to_string(), asked.path.clone());
+    let (act, wait) = shared.with(|world| {
+        let now = tokio::time::Instant::now();
+        let act = world.misbehaviour.on_call(now, &method, &path, &asked.body);
+        let latency = world.settings.latencies.iter().find(|latency| {
+            latency.method.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(&method))
+                && glob::matches(&latency.path, &path)
+        });
+        (act, latency.map(|latency| latency.millis))
+    });
+    shared.called();
+    if let Some(wait) = wait {
+        tokio::time::sleep(millis(wait)).await;
+    }
+    let work = |asked: &mut Asked| {
+        let answer = shared.with(|world| {
+            world.settle();
+            let answer = dispatch(world, asked);
+            world.log.worked(number, &asked.caller.project);
+            answer
+        });
+        shared.changed();
+        answer
+    };
+    let closed = || io::Error::from(io::ErrorKind::ConnectionAborted);
+    match act {
+        None => Ok(work(asked)),
+        Some((_, Act::Answer { status, retry_after, message })) => {
+            Ok(by_rule(asked, status, retry_after, message))
+        }
+        Some((_, Act::Delay { millis: late })) => {
+            tokio::time::sleep(millis(late)).await;
+            Ok(work(asked))
+        }
+        Some((id, Act::Hang)) => {
+            shared.until_gone(id).await;
+            Err(closed())
+        }
+        Some((id, Act::HangAfterwards)) => {
+            work(asked);
+            shared.called();
+            shared.until_gone(id).await;
+            Err(closed())
+        }
+        Some((_, Act::Close)) => Err(closed()),
+        Some((_, Act::LoseAnswer)) => {
+            work(asked);
+            Err(closed())
+        }
+    }
+}
+
+/// Reads a body; of an image's data only what there is to know of it, in headers of our own.
+async fn read(asked: &mut Asked, mut body: Incoming) -> Result<Bytes, Option<Problem>> {
+    let last = asked.segments.last().map(String::as_str);
+    let data = asked.method == http::Method::PUT
+        && asked.service == crate::service::Service::Image
+        && matches!(last, Some("file" | "stage"));
+    let mut kept = BytesMut::new();
+    let mut size: usize = 0;
+    let mut digest = Sha512::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| None)?;
+        let Some(chunk) = frame.data_ref() else { continue };
+        size += chunk.len();
+        if data {
+            digest.update(chunk);
+            if size <= KEPT_IMAGE {
+                kept.extend_from_slice(chunk);
+            }
+        } else if size > LARGEST_BODY {
+            return Err(Some(Problem::new(413, "", "Request is too large.")));
+        } else {
+            kept.extend_from_slice(chunk);
+        }
+    }
+    if data {
+        let hash: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        for (name, value) in [("x-emulator-size", size.to_string()), ("x-emulator-sha512", hash)] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                asked.headers.insert(name, value);
+            }
+        }
+        if size > KEPT_IMAGE {
+            kept.clear();
+        }
+    }
+    Ok(kept.freeze())
+}
+
+fn decode(word: &str) -> String {
+    percent_decode_str(word).decode_utf8_lossy().into_owned()
+}
+
+fn write(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = http::StatusCode::from_u16(answer.status)
+        .unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in answer.headers {
+        match HeaderValue::from_str(&value) {
+            Ok(value) => response.headers_mut().append(name, value),
+            Err(_) => return write(Answer::json(500, plain("an answer had an unsendable header"))),
+        };
+    }
+    response
+}

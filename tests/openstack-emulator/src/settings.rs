@@ -1,0 +1,201 @@
+//! What a cloud is like: its hypervisors, its limits, how long things take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A cloud, before anybody uses it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The one region of the catalogue.
+    pub region: String,
+    /// How long things take after the API has agreed to them.
+    pub times: Times,
+    /// How long the API takes to answer; the first that matches counts.
+    pub latencies: Vec<Latency>,
+    /// The hosts that servers are placed on.
+    pub hypervisors: Vec<Hypervisor>,
+    /// Limits of every project that has none of its own, by the services' names for them; -1 is none.
+    pub quotas: BTreeMap<String, i64>,
+    /// Seconds a token lasts.
+    pub token_seconds: u32,
+    /// The most entries of a page.
+    pub page_limit: usize,
+    /// The outside network. By default a free piece of 127.0.0.0/8, whose addresses can be reached on this host.
+    pub external_cidr: Option<String>,
+    /// Services of others in the catalogue: type and URL, in which `%(project_id)s` is replaced.
+    pub endpoints: BTreeMap<String, String>,
+    /// Whether addresses of load balancers and floating addresses are opened on this host.
+    pub open_addresses: bool,
+}
+
+/// How long things take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "the names are OpenStack's")]
+pub struct Times {
+    pub server_build: u32,
+    pub server_action: u32,
+    pub server_delete: u32,
+    /// From ACTIVE until the guest reads its user-data.
+    pub guest_boot: u32,
+    pub load_balancer: u32,
+    /// A listener, pool, member or monitor.
+    pub load_balancer_child: u32,
+    pub zone: u32,
+    pub recordset: u32,
+    pub volume: u32,
+    pub snapshot: u32,
+    pub image_import: u32,
+    pub floating_ip: u32,
+    pub router: u32,
+}
+
+/// How long calls take to be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// Only this method, if given.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// The path: `*` is one segment or a part of it, `**` any number of them.
+    pub path: String,
+    /// Milliseconds.
+    pub millis: u32,
+}
+
+/// A host of Nova's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hypervisor {
+    /// Its name.
+    pub name: String,
+    /// Its availability zone.
+    #[serde(default = "nova")]
+    pub zone: String,
+    /// Processors; each is given out four times over.
+    pub vcpus: i64,
+    /// Memory.
+    pub memory_mb: i64,
+    /// Disk.
+    pub disk_gb: i64,
+    /// Graphics cards, as Placement's PGPU.
+    #[serde(default)]
+    pub gpus: i64,
+}
+
+fn nova() -> String {
+    "nova".to_owned()
+}
+
+impl Default for Settings {
+    /// A quick cloud of four hosts in two zones.
+    fn default() -> Self {
+        let host = |number: usize| Hypervisor {
+            name: format!("compute-{number}"),
+            zone: if number <= 2 { "nova" } else { "az2" }.to_owned(),
+            vcpus: 64,
+            memory_mb: 512 * 1024,
+            disk_gb: 8000,
+            gpus: if number == 1 { 4 } else { 0 },
+        };
+        Settings {
+            region: "RegionOne".into(),
+            times: Times::default(),
+            latencies: Vec::new(),
+            hypervisors: (1..=4).map(host).collect(),
+            quotas: BTreeMap::new(),
+            token_seconds: 3600,
+            page_limit: 1000,
+            external_cidr: None,
+            endpoints: BTreeMap::new(),
+            open_addresses: true,
+        }
+    }
+}
+
+impl Settings {
+    /// A cloud that takes its time as one on two cores was seen to.
+    pub fn realistic() -> Self {
+        Settings {
+            times: Times::realistic(),
+            latencies: Latency::realistic(),
+            ..Settings::default()
+        }
+    }
+}
+
+impl Default for Times {
+    /// Long enough that every state in between can be seen by somebody quick.
+    fn default() -> Self {
+        Times {
+            server_build: 30,
+            server_action: 20,
+            server_delete: 20,
+            guest_boot: 10,
+            load_balancer: 30,
+            load_balancer_child: 10,
+            zone: 10,
+            recordset: 10,
+            volume: 10,
+            snapshot: 10,
+            image_import: 20,
+            floating_ip: 0,
+            router: 0,
+        }
+    }
+}
+
+impl Times {
+    /// What a real OpenStack was seen to take: a server 3 to 5 s, a load balancer 3 s and 1 s a child, names 1.3 s.
+    pub fn realistic() -> Self {
+        Times {
+            server_build: 4000,
+            server_action: 2000,
+            server_delete: 2500,
+            guest_boot: 8000,
+            load_balancer: 3000,
+            load_balancer_child: 1000,
+            zone: 1300,
+            recordset: 1300,
+            volume: 2000,
+            snapshot: 1500,
+            image_import: 3000,
+            floating_ip: 500,
+            router: 500,
+        }
+    }
+}
+
+impl Latency {
+    /// What calls of a small real cloud take.
+    pub fn realistic() -> Vec<Latency> {
+        let table = [
+            ("POST", "/identity/v3/auth/tokens", 250),
+            ("POST", "/compute/**", 450),
+            ("POST", "/network/**", 300),
+            ("PUT", "/network/**", 250),
+            ("DELETE", "/network/**", 250),
+            ("POST", "/load-balancer/**", 350),
+            ("DELETE", "/load-balancer/**", 200),
+            ("POST", "/dns/**", 150),
+            ("POST", "/volume/**", 200),
+            ("GET", "/compute/**", 80),
+            ("GET", "/network/**", 60),
+        ];
+        let row = |(method, path, millis): (&str, &str, u32)| Latency {
+            method: Some(method.to_owned()),
+            path: path.to_owned(),
+            millis,
+        };
+        let rest = Latency { method: None, path: "/**".into(), millis: 50 };
+        table.into_iter().map(row).chain([rest]).collect()
+    }
+}
+
+/// A time in milliseconds as a duration.
+pub(crate) fn millis(millis: u32) -> Duration {
+    Duration::from_millis(millis.into())
+}

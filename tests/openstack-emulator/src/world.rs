@@ -1,0 +1,282 @@
+//! The state of a cloud, and its clock.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::keystone::Token;
+use crate::log::Log;
+use crate::misbehave::{End, Misbehaviour};
+use crate::problem::Problem;
+use crate::request::Asked;
+use crate::settings::{Settings, millis};
+use crate::store::{Kind, Object, Store};
+use crate::{designate, neutron, nova, octavia, seed};
+
+/// What is to be done outside of the world's lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// A server became ACTIVE: its guest begins.
+    Boot(String),
+    /// A server is no longer ACTIVE: its guest ends.
+    Halt(String),
+    /// An image is fetched from a URL.
+    Fetch { image: String, url: String },
+    /// What answers at addresses may have changed.
+    Reopen,
+}
+
+/// What happens later.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A server has been built, or could not be.
+    Built(String),
+    /// A load balancer and what is below it come to rest.
+    Settled(String),
+    /// Fields of an object change.
+    Set(Kind, String, Vec<(&'static str, Value)>),
+    /// A server's action ends in this status and power state.
+    Acted(String, &'static str, i64),
+    /// An object is gone.
+    Gone(Kind, String),
+}
+
+struct Due {
+    at: Instant,
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// What a project uses of Nova's limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) cores: i64,
+    pub(crate) ram: i64,
+}
+
+/// Everything there is.
+pub(crate) struct World {
+    pub(crate) settings: Settings,
+    pub(crate) store: Store,
+    pub(crate) misbehaviour: Misbehaviour,
+    pub(crate) log: Log,
+    pub(crate) tokens: HashMap<String, Token>,
+    /// Limits of projects, by project and name.
+    pub(crate) quotas: BTreeMap<(String, String), i64>,
+    pub(crate) usage: HashMap<String, Usage>,
+    /// Addresses in use, by subnet.
+    pub(crate) addresses: HashMap<String, HashSet<IpAddr>>,
+    /// User-data as Nova was given it, by server.
+    pub(crate) user_data: HashMap<String, std::sync::Arc<str>>,
+    /// Bytes of small images.
+    pub(crate) image_bytes: HashMap<String, bytes::Bytes>,
+    /// Actions of servers, newest first: request id, action, time.
+    pub(crate) actions: HashMap<String, Vec<Value>>,
+    pub(crate) external_cidr: String,
+    due: BinaryHeap<Reverse<Due>>,
+    order: u64,
+    errands: UnboundedSender<Errand>,
+}
+
+impl World {
+    pub(crate) fn new(
+        settings: Settings,
+        external_cidr: String,
+        errands: UnboundedSender<Errand>,
+    ) -> World {
+        let mut world = World {
+            settings,
+            store: Store::default(),
+            misbehaviour: Misbehaviour::default(),
+            log: Log::new(),
+            tokens: HashMap::new(),
+            quotas: BTreeMap::new(),
+            usage: HashMap::new(),
+            addresses: HashMap::new(),
+            user_data: HashMap::new(),
+            image_bytes: HashMap::new(),
+            actions: HashMap::new(),
+            external_cidr,
+            due: BinaryHeap::new(),
+            order: 0,
+            errands,
+        };
+        seed::plant(&mut world);
+        world
+    }
+
+    /// A new object, not yet in the store.
+    pub(crate) fn object(&self, project: &str, body: Value) -> Object {
+        let body = if let Value::Object(map) = body { map } else { Map::new() };
+        let id = body.get("id").and_then(Value::as_str).map_or_else(new_id, str::to_owned);
+        let mut object = Object {
+            id,
+            project: project.to_owned(),
+            born: Instant::now(),
+            body,
+            hidden: Map::new(),
+        };
+        let id = object.id.clone();
+        object.set("id", id);
+        object
+    }
+
+    /// Adds what `body` says to the store and returns its id.
+    pub(crate) fn add(&mut self, kind: Kind, project: &str, body: Value) -> String {
+        let object = self.object(project, body);
+        let id = object.id.clone();
+        self.store.insert(kind, object);
+        id
+    }
+
+    pub(crate) fn later(&mut self, delay: u32, event: Event) {
+        self.order += 1;
+        let due = Due { at: Instant::now() + millis(delay), order: self.order, event };
+        self.due.push(Reverse(due));
+    }
+
+    pub(crate) fn errand(&self, errand: Errand) {
+        // Nobody runs errands any more when the emulator is being dropped.
+        let _ = self.errands.send(errand);
+    }
+
+    /// When the next event is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due.peek().map(|Reverse(due)| due.at)
+    }
+
+    /// Lets happen what is due.
+    pub(crate) fn settle(&mut self) {
+        let now = Instant::now();
+        while self.next_due().is_some_and(|at| at <= now) {
+            if let Some(Reverse(due)) = self.due.pop() {
+                self.happen(due.event);
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Built(server) => nova::built(self, &server),
+            Event::Settled(balancer) => octavia::settled(self, &balancer),
+            Event::Acted(server, status, power) => nova::acted(self, &server, status, power),
+            Event::Set(kind, id, fields) => {
+                if let Some(object) = self.store.get_mut(kind, &id) {
+                    for (field, value) in fields {
+                        object.set(field, value);
+                    }
+                }
+            }
+            Event::Gone(Kind::Server, id) => nova::gone(self, &id),
+            Event::Gone(Kind::Zone, id) => designate::zone_gone(self, &id),
+            Event::Gone(Kind::Port, id) => neutron::port_gone(self, &id),
+            Event::Gone(kind, id) => {
+                self.store.remove(kind, &id);
+            }
+        }
+    }
+
+    /// Whether lists show `object` yet.
+    pub(crate) fn listed(&self, kind: Kind, object: &Object) -> bool {
+        let lag = self.misbehaviour.lags.iter().find(|lag| lag.kind == kind);
+        lag.is_none_or(|lag| object.born.elapsed() >= Duration::from_millis(lag.millis.into()))
+    }
+
+    /// Schedules how a new object leaves its first state: `ready` after `usual`, or as its fate says.
+    pub(crate) fn fated(
+        &mut self,
+        kind: Kind,
+        id: &str,
+        usual: u32,
+        ready: Vec<(&'static str, Value)>,
+        failed: Vec<(&'static str, Value)>,
+    ) {
+        let name = self
+            .store
+            .get(kind, id)
+            .map(|object| object.text("name").to_owned())
+            .unwrap_or_default();
+        match self.misbehaviour.on_create(kind, &name) {
+            Some(End::Stuck) => {}
+            Some(End::Error(_)) => self.later(usual, Event::Set(kind, id.to_owned(), failed)),
+            Some(End::Takes(time)) => self.later(time, Event::Set(kind, id.to_owned(), ready)),
+            Some(End::NeverBoots) | None => {
+                self.later(usual, Event::Set(kind, id.to_owned(), ready))
+            }
+        }
+    }
+
+    /// A project's limit; `default` when nobody has set one. -1 is none.
+    pub(crate) fn quota(&self, project: &str, name: &str, default: i64) -> i64 {
+        let own = self.quotas.get(&(project.to_owned(), name.to_owned()));
+        own.or_else(|| self.settings.quotas.get(name)).copied().unwrap_or(default)
+    }
+
+    /// What the caller sees of an object, by id.
+    pub(crate) fn seen(&self, kind: Kind, id: &str, asked: &Asked) -> Option<&Object> {
+        self.store.get(kind, id).filter(|object| asked.sees(&object.project))
+    }
+
+    /// The object a caller means, or `missing`.
+    pub(crate) fn own(
+        &mut self,
+        kind: Kind,
+        id: &str,
+        asked: &Asked,
+        missing: impl FnOnce() -> Problem,
+    ) -> Result<&mut Object, Problem> {
+        match self.store.get_mut(kind, id) {
+            Some(object) if asked.sees(&object.project) => Ok(object),
+            _ => Err(missing()),
+        }
+    }
+}
+
+/// A UUID, with dashes.
+pub(crate) fn new_id() -> String {
+    Uuid::new_v4().to_string()
+}
+
+/// A UUID as Keystone writes it.
+pub(crate) fn short_id() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
+/// Now, as Nova, Neutron and Glance write it.
+pub(crate) fn stamp() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Now, as Octavia writes it.
+pub(crate) fn bare_stamp() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+/// Now, as Cinder and Designate write it.
+pub(crate) fn fine_stamp() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string()
+}

@@ -1,0 +1,12 @@
+//! The emulated cloud, seen from outside.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+mod clients;
+mod guests;
+mod kubernetes;
+mod manners;
+mod misbehaviour;
+mod program;
+mod somebody;
+mod thousands;

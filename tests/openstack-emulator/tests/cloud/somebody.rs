@@ -1,0 +1,130 @@
+//! Somebody with a token, who speaks plain HTTP.
+
+use openstack_emulator::{Cloud, Emulator, Settings};
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+
+pub(crate) struct Somebody {
+    pub(crate) cloud: Cloud,
+    pub(crate) client: Client,
+    pub(crate) token: String,
+    pub(crate) project: String,
+}
+
+/// A client that keeps no connection, so that a closed one is never taken for an answer that was lost.
+pub(crate) fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().tls_certs_only([]).pool_max_idle_per_host(0).build().unwrap()
+}
+
+/// A cloud and alice in it.
+pub(crate) async fn alice(settings: Settings) -> (Emulator, Somebody) {
+    let emulator = Emulator::start(settings).await.unwrap();
+    let alice = Somebody::log_in(&emulator.cloud, "alice", "tenant-a").await;
+    (emulator, alice)
+}
+
+impl Somebody {
+    pub(crate) async fn log_in(cloud: &Cloud, user: &str, project: &str) -> Somebody {
+        let client = client();
+        let domain = json!({"id": "default"});
+        let body = json!({"auth": {
+            "identity": {"methods": ["password"], "password": {"user": {"name": user, "domain": domain, "password": format!("{user}-secret")}}},
+            "scope": {"project": {"name": project, "domain": domain}},
+        }});
+        let answer = client
+            .post(format!("{}/auth/tokens", cloud.auth_url()))
+            .json(&body)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 201);
+        let token = answer.headers()["x-subject-token"].to_str().unwrap().to_owned();
+        let body: Value = answer.json().await.unwrap();
+        let project = body["token"]["project"]["id"].as_str().unwrap().to_owned();
+        Somebody { cloud: cloud.clone(), client, token, project }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> reqwest::Result<Response> {
+        let mut request = self.client.request(method, format!("{}{path}", self.cloud.url()));
+        request = request
+            .header("x-auth-token", &self.token)
+            .header("openstack-api-version", "compute 2.87, placement 1.36");
+        if !body.is_null() {
+            request = request.json(body);
+        }
+        request.send().await
+    }
+
+    /// The status and body of an answer.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
+        let answer = self.send(method, path, &body).await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask(Method::GET, path, Value::Null).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// What a create answers.
+    pub(crate) async fn make(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.ask(Method::POST, path, body).await;
+        assert!((200..300).contains(&status), "{path}: {status} {answer}");
+        answer
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> u16 {
+        self.ask(Method::DELETE, path, Value::Null).await.0
+    }
+
+    /// A network with a subnet: both ids.
+    pub(crate) async fn network(&self, cidr: &str) -> (String, String) {
+        let network =
+            self.make("/network/v2.0/networks", json!({"network": {"name": "net"}})).await;
+        let network = text(&network["network"]["id"]);
+        let body = json!({"subnet": {"network_id": network, "cidr": cidr, "ip_version": 4}});
+        let subnet = self.make("/network/v2.0/subnets", body).await;
+        (network, text(&subnet["subnet"]["id"]))
+    }
+
+    /// A server on a network, by id.
+    pub(crate) async fn server(&self, name: &str, network: &str, more: Value) -> String {
+        let mut server = json!({"name": name, "flavorRef": "1", "imageRef": self.image(), "networks": [{"uuid": network}]});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            server[key] = value.clone();
+        }
+        let made = self.make("/compute/v2.1/servers", json!({"server": server})).await;
+        text(&made["server"]["id"])
+    }
+
+    pub(crate) fn image(&self) -> String {
+        self.cloud.objects(openstack_emulator::Kind::Image)[0].id.clone()
+    }
+
+    /// Waits until a server has a status.
+    pub(crate) async fn server_is(&self, id: &str, status: &str) -> Value {
+        self.cloud
+            .wait_until(|cloud| {
+                let all = cloud.objects(openstack_emulator::Kind::Server);
+                all.iter()
+                    .find(|server| server.id == id)
+                    .is_some_and(|server| server.text("status") == status)
+                    .then_some(())
+            })
+            .await;
+        self.get(&format!("/compute/v2.1/servers/{id}")).await["server"].clone()
+    }
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# with-cloud.sh COMMAND... - runs COMMAND with BEDPLATE_TEST_OPENSTACK naming the clouds.yaml of an emulated cloud of its own.
+#
+# Where a cloud is given already, that one is used. The emulator has to be built (target/debug, or BEDPLATE_EMULATOR).
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+EMULATOR=${BEDPLATE_EMULATOR:-$HERE/../../target/debug/openstack-emulator}
+
+[ -z "${BEDPLATE_TEST_OPENSTACK:-}" ] || exec "$@"
+
+FOLDER=$(mktemp -d)
+"$EMULATOR" --listen 127.0.0.1:0 --clouds-out "$FOLDER/clouds.yaml" >"$FOLDER/out" &
+PID=$!
+trap 'kill "$PID" 2>/dev/null || true; rm -rf "$FOLDER"' EXIT
+for _ in $(seq 100); do
+  [ ! -s "$FOLDER/clouds.yaml" ] || break
+  kill -0 "$PID" || { echo "with-cloud.sh: the emulator does not start" >&2; exit 1; }
+  sleep 0.1
+done
+BEDPLATE_TEST_OPENSTACK=$FOLDER/clouds.yaml "$@"

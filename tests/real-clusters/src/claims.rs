@@ -1,0 +1,92 @@
+//! Who hands out configs for claims, as clusterd will: over TLS, each once.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use cluster_bootstrap::{Claim, NodeConfig, stub};
+use ignition::UserData;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+
+use crate::Network;
+use crate::network::HOST;
+
+const PORT: u16 = 9513;
+
+/// A server of claims on the network's host.
+#[derive(Debug)]
+pub struct Claims {
+    folder: PathBuf,
+    authority: String,
+    server: Child,
+}
+
+impl Claims {
+    /// Starts one, with an authority of its own that no machine knows beforehand.
+    #[track_caller]
+    pub fn serve(network: &Network) -> Self {
+        let folder = network.state().join("claims");
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let mut parameters = CertificateParams::default();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key can be made");
+        let authority =
+            CertifiedIssuer::self_signed(parameters, key).expect("an authority can be made");
+        let mut parameters = CertificateParams::default();
+        parameters.subject_alt_names = vec![SanType::IpAddress(HOST.parse().expect("an address"))];
+        let key = KeyPair::generate().expect("a key can be made");
+        let certificate =
+            parameters.signed_by(&key, &authority).expect("a certificate can be made");
+        let (pem, private) = (folder.join("server.pem"), folder.join("server.key"));
+        fs::write(&pem, certificate.pem()).expect("a file can be written");
+        fs::write(&private, key.serialize_pem()).expect("a file can be written");
+
+        let log = File::create(folder.join("log")).expect("a file can be written");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &network.namespace()]);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../real/kubernetes/claims.py"));
+        command.arg(HOST).arg(PORT.to_string()).arg(pem).arg(private).arg(&folder);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log);
+        let server = command.spawn().expect("the server can be started");
+        Claims { folder, authority: authority.pem(), server }
+    }
+
+    /// User data with a claim to this config, good for once.
+    pub fn claim(&self, node: &NodeConfig) -> UserData {
+        // No secret outside of this network, which nobody else reaches.
+        let token = format!("once{}", node.machine.as_str().len());
+        fs::write(
+            self.folder.join(format!("{}.{token}", node.machine)),
+            ignition::json(&node.config),
+        )
+        .expect("a file can be written");
+        let claim = Claim {
+            url: format!("https://{HOST}:{PORT}/{}", node.machine).parse().expect("a URL"),
+            token: token.into(),
+            authority: self.authority.clone(),
+        };
+        stub(&claim).expect("a claim is small")
+    }
+
+    /// The machines whose claims were redeemed.
+    pub fn redeemed(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).expect("the folder can be read").flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names
+            .filter(|name| name.ends_with(".given"))
+            .filter_map(|name| Some(name.split_once('.')?.0.to_owned()))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Claims {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}

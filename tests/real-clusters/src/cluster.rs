@@ -1,0 +1,111 @@
+//! A cluster of what the mirror holds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+
+use cluster_bootstrap::{
+    Archives, Artifact, BootstrapToken, CgroupDriver, Cidr, Cluster, ClusterDns, Endpoint, Images,
+    KubernetesVersion, Machine, Name, Overrides, Pki, PodNetwork, Programs, Sha256, Source, Worker,
+};
+use serde_json::json;
+
+use crate::network::{HOST, cache};
+
+/// A cluster with so many control-plane machines, as a tenant would have it.
+pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken) -> Cluster {
+    Cluster {
+        name: Name::try_from(name).expect("a name"),
+        version: KubernetesVersion::try_from("v1.20.2").expect("a version"),
+        pods: Cidr::try_from("10.244.0.0/16").expect("a range"),
+        services: Cidr::try_from("10.96.0.0/16").expect("a range"),
+        domain: "cluster.local".to_owned(),
+        endpoint: Endpoint { host: HOST.to_owned(), port: 6443 },
+        also_known_as: vec![format!("api.{name}.example")],
+        control_plane: (1..=control_planes).map(control_plane).collect(),
+        pod_network: PodNetwork::HostRoutes,
+        dns: ClusterDns::Absent,
+        source: source(),
+        token,
+        token_hours: 24,
+        pki,
+        // There is no systemd in these machines.
+        cgroups: CgroupDriver::Cgroupfs,
+        external_cloud_provider: false,
+        overrides: overrides(),
+        extra: None,
+    }
+}
+
+/// A control-plane machine, counted from 1.
+pub fn control_plane(number: u8) -> Machine {
+    machine(&format!("cp-{number}"), 10 + number)
+}
+
+/// A worker, counted from 1.
+pub fn worker(number: u8) -> Worker {
+    let machine = machine(&format!("worker-{number}"), 20 + number);
+    let labels = BTreeMap::from([("example.org/rack".to_owned(), format!("r{number}"))]);
+    Worker { machine, labels, taints: Vec::new() }
+}
+
+fn machine(name: &str, last: u8) -> Machine {
+    let address: IpAddr = format!("10.99.0.{last}").parse().expect("an address");
+    Machine { name: Name::try_from(name).expect("a name"), address }
+}
+
+/// What the machines' host asks for: it may have swap and little disk, and its connection tracking is not theirs to set.
+fn overrides() -> Overrides {
+    let object = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
+    Overrides {
+        kubelet: object(json!({
+            "failSwapOn": false,
+            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+            "imageGCHighThresholdPercent": 100,
+        })),
+        kube_proxy: object(json!({
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+        })),
+        ..Overrides::default()
+    }
+}
+
+fn source() -> Source {
+    let folder = cache().join("kubernetes/mirror");
+    let sums = fs::read_to_string(folder.join("SHA256SUMS"))
+        .expect("there is a mirror: nodes.sh deps makes it");
+    let etcd =
+        fs::read_to_string(folder.join("ETCD_TAG")).expect("the mirror tells etcd's version");
+    let artifact = |file: &str| {
+        let lines = sums.lines().filter_map(|line| line.split_once("  "));
+        let sum = lines.filter(|(_, name)| *name == file).map(|(sum, _)| sum).next();
+        let sum = sum.unwrap_or_else(|| panic!("the mirror has no {file}"));
+        Artifact {
+            url: format!("http://{HOST}:8000/{file}").parse().expect("a URL"),
+            sha256: Sha256::try_from(sum).expect("a sum"),
+        }
+    };
+    let images =
+        |names: &[&str]| names.iter().map(|name| artifact(&format!("{name}.tar"))).collect();
+    Source {
+        programs: Programs {
+            kubeadm: artifact("kubeadm"),
+            kubelet: artifact("kubelet"),
+            kubectl: artifact("kubectl"),
+            cni_plugins: Some(artifact("cni-plugins.tgz")),
+        },
+        images: Images {
+            repository: "bedplate.invalid".to_owned(),
+            etcd_tag: Some(etcd.trim().to_owned()),
+            archives: Archives {
+                every_machine: images(&["pause", "kube-proxy", "tools"]),
+                control_plane: images(&[
+                    "kube-apiserver",
+                    "kube-controller-manager",
+                    "kube-scheduler",
+                    "etcd",
+                ]),
+            },
+        },
+    }
+}

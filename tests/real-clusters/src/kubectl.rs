@@ -1,0 +1,75 @@
+//! `kubectl` on the network's host, with the administrator's kubeconfig: a user's view of the cluster.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use cluster_pki::Kubeconfig;
+use serde_json::Value;
+
+use crate::Network;
+use crate::network::cache;
+
+/// `kubectl` and what it needs.
+#[derive(Debug)]
+pub struct Kubectl {
+    namespace: String,
+    kubeconfig: PathBuf,
+}
+
+impl Kubectl {
+    /// The administrator's.
+    pub fn new(network: &Network, kubeconfig: &Kubeconfig) -> Self {
+        let path = network.state().join("admin.conf");
+        fs::write(&path, kubeconfig.expose()).expect("a file can be written");
+        Kubectl { namespace: network.namespace(), kubeconfig: path }
+    }
+
+    /// What a command prints; none if it fails.
+    pub fn ask(&self, words: &[&str]) -> Option<String> {
+        let run = self.command(words).stderr(Stdio::null()).output().ok()?;
+        run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
+    }
+
+    /// Some objects, as JSON; none if they cannot be read.
+    pub fn get(&self, words: &[&str]) -> Option<Value> {
+        let words: Vec<&str> =
+            ["get", "-o", "json"].into_iter().chain(words.iter().copied()).collect();
+        serde_json::from_str(&self.ask(&words)?).ok()
+    }
+
+    /// Applies a manifest.
+    #[track_caller]
+    pub fn apply(&self, manifest: &Value) {
+        let mut run = self
+            .command(&["apply", "-f", "-"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("kubectl can be started");
+        let text = manifest.to_string();
+        run.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("kubectl reads");
+        assert!(run.wait().expect("kubectl ends").success(), "kubectl apply failed");
+    }
+
+    /// The names of nodes that are ready.
+    pub fn ready_nodes(&self) -> Vec<String> {
+        let nodes = self.get(&["nodes"]).unwrap_or_default();
+        let nodes = nodes["items"].as_array().cloned().unwrap_or_default();
+        let ready = |node: &&Value| {
+            let conditions = node["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+        };
+        let name = |node: &Value| node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        nodes.iter().filter(ready).map(name).collect()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace]);
+        command.arg(cache().join("kubernetes/mirror/kubectl"));
+        command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--request-timeout=10s").args(words);
+        command
+    }
+}

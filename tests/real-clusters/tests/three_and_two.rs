@@ -1,0 +1,259 @@
+//! Three control-plane machines and two workers, all booted at once, become a cluster that works, survives a reboot, and gets others in the
+//! place of what it lost.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster_bootstrap::{Claim, Cluster, NodeConfig, inline, stub};
+use cluster_pki::{Validity, admin, seed, token};
+use compat::patience::wait_for;
+use jiff::Timestamp;
+use real_clusters::{Claims, HOST, Kubectl, Network, control_plane, objections, settings, worker};
+use serde_json::{Value, json};
+
+/// On two processors, that are shared.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+#[test]
+fn five_machines_booted_at_once_become_a_cluster() {
+    let Some(mut network) = Network::begin("three-and-two") else { return };
+    let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
+    let name = "three-and-two".try_into().unwrap();
+    let pki = seed(&name, validity).unwrap();
+    let mut cluster = settings("three-and-two", 3, pki, token());
+    let kubeconfig =
+        admin(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();
+
+    let machines = (1..=3)
+        .map(control_plane)
+        .map(|it| (cluster_bootstrap::control_plane(&cluster, &it.name), it));
+    let workers =
+        (1..=2).map(worker).map(|it| (cluster_bootstrap::worker(&cluster, &it), it.machine));
+    let nodes: Vec<(NodeConfig, _)> =
+        machines.chain(workers).map(|(node, it)| (node.unwrap(), it)).collect();
+    for (node, _) in &nodes {
+        what_nova_would_be_given_is_valid(node, &network);
+    }
+
+    network.balance(&cluster);
+    let begun = Instant::now();
+    // Each second machine has its config in its user data, the others a claim to it.
+    let claims = Claims::serve(&network);
+    for (index, (node, machine)) in nodes.iter().enumerate() {
+        let user_data = if index % 2 == 0 { inline(node).unwrap() } else { claims.claim(node) };
+        network.boot(machine, &user_data);
+    }
+    let kubectl = Kubectl::new(&network, &kubeconfig);
+    patiently("the API", || kubectl.ask(&["get", "--raw=/readyz"]));
+    eprintln!("the API answers after {:?}", begun.elapsed());
+    all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
+
+    assert_eq!(claims.redeemed(), ["cp-2", "worker-1"]);
+    etcd_has(&network, &["cp-1", "cp-2", "cp-3"]);
+    control_plane_and_workers_are_told_apart(&kubectl);
+    a_deployment_answers_through_a_service(&network, &kubectl);
+    kubeadm_knows_the_cluster(&network);
+
+    network.reboot("cp-1");
+    let begun = Instant::now();
+    patiently("cp-1's way back", || etcd_health(&network, "cp-1").filter(|healthy| *healthy == 3));
+    all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
+    let log = network.log("cp-1", "runner");
+    for unit in ["bedplate-unpack", "bedplate-control-plane", "bedplate-once", "bedplate-mark"] {
+        assert!(log.contains(&format!("{unit}.service: skipped")), "{unit} was done twice:\n{log}");
+    }
+
+    a_lost_member_is_replaced(&mut network, &kubectl, &mut cluster);
+    kubectl.ask(&["scale", "deployment/echo", "--replicas=3"]).expect("the deployment is scaled");
+    echo_answers(&network, &kubectl, 3, &["cp-2", "cp-4", "worker-3"]);
+}
+
+/// Waits without asking too often: what asks takes the processors that are waited for.
+fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    wait_for(what, PATIENCE, || {
+        thread::sleep(Duration::from_secs(1));
+        look()
+    })
+}
+
+fn what_nova_would_be_given_is_valid(node: &NodeConfig, network: &Network) {
+    let check = |what: &str, text: &str| {
+        let said = objections(&format!("{}-{what}", node.machine), text, &network.state());
+        assert_eq!(said, "", "{} {what}", node.machine);
+    };
+    let inline = inline(node).expect("it is there");
+    let claim = Claim {
+        url: format!("https://{HOST}/ignition/{}", node.machine).parse().expect("it is there"),
+        token: "not-a-secret".to_owned().into(),
+        authority: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n".to_owned(),
+    };
+    let stub = stub(&claim).expect("it is there");
+    let whole = ignition::json(&node.config);
+    eprintln!(
+        "{}: {} bytes, inline {}, stub {}",
+        node.machine,
+        whole.len(),
+        inline.base64().len(),
+        stub.base64().len()
+    );
+    check("whole", &whole);
+    check("inline", inline.text());
+    check("stub", stub.text());
+}
+
+fn all_are_ready(kubectl: &Kubectl, want: &[&str], begun: Instant) {
+    patiently("all nodes to be ready", || {
+        let mut ready = kubectl.ready_nodes();
+        ready.sort();
+        (ready == want).then_some(())
+    });
+    eprintln!("all are ready after {:?}", begun.elapsed());
+}
+
+fn etcdctl(network: &Network, machine: &str, words: &[&str]) -> Option<Value> {
+    let pki = "/etc/kubernetes/pki/etcd";
+    let (ca, certificate, key) = (
+        format!("{pki}/ca.crt"),
+        format!("{pki}/healthcheck-client.crt"),
+        format!("{pki}/healthcheck-client.key"),
+    );
+    let own = [
+        "etcdctl",
+        "--endpoints=https://127.0.0.1:2379",
+        "--cacert",
+        &ca,
+        "--cert",
+        &certificate,
+        "--key",
+        &key,
+        "-w",
+        "json",
+    ];
+    let words: Vec<&str> = own.into_iter().chain(words.iter().copied()).collect();
+    serde_json::from_str(&network.try_on(machine, &words)?).ok()
+}
+
+/// How many members answer that they are healthy.
+fn etcd_health(network: &Network, machine: &str) -> Option<usize> {
+    let answers = etcdctl(network, machine, &["endpoint", "health", "--cluster"])?;
+    Some(answers.as_array()?.iter().filter(|it| it["health"] == true).count())
+}
+
+fn etcd_members(network: &Network) -> Vec<Value> {
+    let list = etcdctl(network, "cp-2", &["member", "list"]).expect("etcd answers");
+    list["members"].as_array().cloned().expect("etcd has members")
+}
+
+fn etcd_has(network: &Network, want: &[&str]) {
+    let members = etcd_members(network);
+    let mut names: Vec<&str> = members.iter().filter_map(|it| it["name"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, want);
+    assert!(members.iter().all(|it| it["isLearner"] != true), "{members:?}");
+    assert_eq!(etcd_health(network, "cp-2"), Some(want.len()));
+}
+
+/// As clusterd would: etcd forgets the lost member, the cluster its node, the balancer its address; then another joins.
+fn a_lost_member_is_replaced(network: &mut Network, kubectl: &Kubectl, cluster: &mut Cluster) {
+    network.destroy("cp-3");
+    let members = etcd_members(network);
+    let lost = members.iter().find(|it| it["name"] == "cp-3").expect("etcd remembers it");
+    let lost = format!("{:x}", lost["ID"].as_u64().expect("a member has a number"));
+    etcdctl(network, "cp-2", &["member", "remove", &lost]).expect("etcd forgets it");
+    kubectl.ask(&["delete", "node", "cp-3"]).expect("the cluster forgets it");
+
+    let another = control_plane(4);
+    cluster.control_plane[2] = another.clone();
+    network.balance(cluster);
+    let begun = Instant::now();
+    let node = cluster_bootstrap::joining_control_plane(cluster, &another);
+    let node = node.expect("the settings go together");
+    network.boot(&another, &inline(&node).expect("it fits"));
+    let third = worker(3);
+    let node = cluster_bootstrap::worker(cluster, &third).expect("the settings go together");
+    network.boot(&third.machine, &inline(&node).expect("it fits"));
+    all_are_ready(kubectl, &["cp-1", "cp-2", "cp-4", "worker-1", "worker-2", "worker-3"], begun);
+    patiently("cp-4 in etcd", || etcd_health(network, "cp-4").filter(|healthy| *healthy == 3));
+    etcd_has(network, &["cp-1", "cp-2", "cp-4"]);
+}
+
+fn control_plane_and_workers_are_told_apart(kubectl: &Kubectl) {
+    let nodes = patiently("the control plane's marks", || {
+        let nodes = kubectl.get(&["nodes", "-l", "node-role.kubernetes.io/master"])?;
+        (nodes["items"].as_array()?.len() == 3).then_some(nodes)
+    });
+    for node in nodes["items"].as_array().expect("it is there") {
+        assert_eq!(
+            node["spec"]["taints"][0]["effect"], "NoSchedule",
+            "{}",
+            node["metadata"]["name"]
+        );
+    }
+    let racks = kubectl.get(&["nodes", "-l", "example.org/rack=r2"]).expect("nodes can be listed");
+    assert_eq!(racks["items"][0]["metadata"]["name"], "worker-2");
+}
+
+fn a_deployment_answers_through_a_service(network: &Network, kubectl: &Kubectl) {
+    let answer =
+        "exec socat TCP-LISTEN:8080,fork,reuseaddr SYSTEM:'echo HTTP/1.0 200 OK; echo; hostname'";
+    let labels = json!({"app": "echo"});
+    kubectl.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "echo"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": labels}}],
+                    "containers": [{"name": "echo", "image": "bedplate.invalid/tools:1", "command": ["sh", "-c", answer]}],
+                },
+            }},
+        },
+        {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "echo"},
+            "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]},
+        },
+    ]}));
+    echo_answers(network, kubectl, 2, &["cp-1", "cp-3", "worker-1", "worker-2"]);
+}
+
+/// Every pod answers through the service: to these machines, and to a pod, for which packets of pods pass between machines.
+fn echo_answers(network: &Network, kubectl: &Kubectl, count: usize, machines: &[&str]) {
+    kubectl
+        .ask(&["rollout", "status", "deployment/echo", "--timeout=240s", "--request-timeout=0"])
+        .expect("the deployment is rolled out");
+    let service = kubectl.get(&["service", "echo"]).expect("there is a service");
+    let address = service["spec"]["clusterIP"].as_str().expect("it has an address");
+    let url = format!("http://{address}/");
+    let pods = kubectl.get(&["pods", "-l", "app=echo"]).expect("there are pods");
+    let pods = pods["items"].as_array().cloned().expect("it is a list");
+    let pods: Vec<&str> = pods.iter().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+    assert_eq!(pods.len(), count);
+    let curl = ["curl", "-s", "-m", "5", &url];
+    for machine in machines {
+        every_pod_answers(&pods, || network.try_on(machine, &curl));
+    }
+    let within = ["exec", pods[0], "--"].into_iter().chain(curl).collect::<Vec<_>>();
+    every_pod_answers(&pods, || kubectl.ask(&within));
+}
+
+fn every_pod_answers(pods: &[&str], mut ask: impl FnMut() -> Option<String>) {
+    let mut missing: Vec<&str> = pods.to_vec();
+    wait_for("an answer of every pod", Duration::from_secs(60), || {
+        let answer = ask()?;
+        missing.retain(|pod| !answer.trim().ends_with(pod));
+        missing.is_empty().then_some(())
+    });
+}
+
+/// What `kubeadm upgrade` begins with.
+fn kubeadm_knows_the_cluster(network: &Network) {
+    let plan = network.run_on(
+        "cp-2",
+        &["kubeadm", "upgrade", "node", "--dry-run", "--ignore-preflight-errors=all"],
+    );
+    let begins = "Upgrading your Static Pod-hosted control plane instance to version \"v1.20.2\"";
+    assert!(plan.contains(begins), "{plan}");
+    let tokens = network.run_on("cp-3", &["kubeadm", "token", "list"]);
+    assert_eq!(tokens.lines().count(), 2, "{tokens}");
+}

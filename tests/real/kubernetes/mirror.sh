@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# mirror.sh - makes the folder that machines fetch everything from, once; prints it. Needs root.
+#
+#   kubeadm kubelet kubectl    the programs, as build.sh made them
+#   cni-plugins.tgz            Debian's CNI plugins
+#   IMAGE.tar                  images: kube-apiserver kube-controller-manager kube-scheduler kube-proxy etcd pause, and tools (a shell,
+#                              curl, socat), which stands for what users run
+#   SHA256SUMS                 of all of these;  ETCD_TAG  the tag of etcd's image
+#
+# Images are called bedplate.invalid/NAME:TAG, which no registry will ever serve: what is not fetched from here is missed.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
+. "$HERE/../debian.sh"
+
+MIRROR=$BEDPLATE_CACHE/kubernetes/mirror
+VERSION=v1.20.2 REPOSITORY=bedplate.invalid
+if [ -f "$MIRROR/.complete" ]; then
+  printf '%s\n' "$MIRROR"
+  exit 0
+fi
+
+is_root || die "needs root"
+PROGRAMS=$("$HERE/build.sh")
+TREE=$("$HERE/tree.sh")
+exec 9>"$MIRROR.lock"
+flock 9
+rm -rf "$MIRROR" "$MIRROR.new"
+mkdir -p "$MIRROR.new"
+cd "$MIRROR.new"
+
+image() { # NAME:TAG WORDS...
+  local name=$1
+  shift
+  say "image $name"
+  "$HERE/image.py" "$REPOSITORY/$name" "${name%:*}.tar" --tree "$TREE" "$@"
+}
+
+cp "$PROGRAMS"/{kubeadm,kubelet,kubectl} .
+tar -czf cni-plugins.tgz --owner=0 --group=0 --mtime=@0 -C "$TREE/usr/lib/cni" .
+for program in kube-apiserver kube-controller-manager kube-scheduler; do
+  image "$program:$VERSION" --directory tmp --file "$PROGRAMS/$program=/usr/local/bin/$program" --link "usr/bin/$program=/usr/local/bin/$program"
+done
+image pause:3.2 --entry /pause --file "$PROGRAMS/pause=/pause"
+etcd=$(chroot "$TREE" etcd --version | sed -n 's/^etcd Version: //p')-0
+echo "$etcd" >ETCD_TAG
+image "etcd:$etcd" --directory tmp --file "$TREE/usr/bin/etcd=/usr/local/bin/etcd" --file "$TREE/usr/bin/etcdctl=/usr/local/bin/etcdctl"
+
+proxy=(--directory tmp --directory run --directory var/lib --directory etc --file "$PROGRAMS/kube-proxy=/usr/local/bin/kube-proxy")
+for program in xtables-nft-multi conntrack ipset; do proxy+=(--file "$TREE/usr/sbin/$program=/usr/sbin/$program"); done
+for program in {ip,ip6}tables{,-save,-restore}; do proxy+=(--link "usr/sbin/$program=xtables-nft-multi"); done
+for module in "$TREE"/usr/lib/x86_64-linux-gnu/xtables/*.so; do proxy+=(--file "$module=${module#"$TREE"}"); done
+proxy+=(--file "$TREE/usr/bin/kmod=/usr/sbin/modprobe" --file "$TREE/usr/bin/dash=/bin/sh")
+image "kube-proxy:$VERSION" "${proxy[@]}"
+
+tools=(--directory tmp --file "$TREE/usr/bin/dash=/bin/sh" --file "$TREE/usr/sbin/ip=/usr/sbin/ip")
+for program in cat sleep hostname socat curl; do tools+=(--file "$TREE/usr/bin/$program=/usr/bin/$program"); done
+image tools:1 "${tools[@]}"
+
+sha256sum -- * >.sums
+mv .sums SHA256SUMS
+touch .complete
+mv "$MIRROR.new" "$MIRROR"
+printf '%s\n' "$MIRROR"

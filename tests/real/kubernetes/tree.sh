@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# tree.sh - makes the Debian trixie tree that machines and images are made of, once; prints its folder. Needs root.
+#
+# It holds what a machine's image has beside Kubernetes: containerd 1.7 (the last that speaks to kubelet 1.20), runc, iptables; and
+# what images are made of: etcd, the CNI plugins, socat.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
+. "$HERE/../debian.sh"
+# shellcheck source-path=SCRIPTDIR source=../suites.sh disable=SC1091
+. "$HERE/../suites.sh"
+
+TREE=$BEDPLATE_CACHE/kubernetes/tree
+PACKAGES=containerd,runc,containernetworking-plugins,etcd-server,etcd-client,iptables,conntrack,ipset,ebtables,ethtool,socat,iproute2,procps,kmod,curl,hostname,ca-certificates,libnss-myhostname
+
+mkdir -p "$(dirname "$TREE")"
+exec 9>"$TREE.lock"
+flock 9
+if [ ! -f "$TREE/.complete" ]; then
+  is_root || die "needs root"
+  needs mmdebstrap
+  rm -rf "$TREE" "$TREE.new"
+  say "making $TREE"
+  mmdebstrap --quiet --variant=minbase --include="$PACKAGES" --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    trixie "$TREE.new" "deb [signed-by=$KEYRING] $(debian_mirror) trixie main" >&2
+  touch "$TREE.new/.complete"
+  mv "$TREE.new" "$TREE"
+fi
+printf '%s\n' "$TREE"

@@ -1,0 +1,144 @@
+# shellcheck shell=bash
+# daemons.sh - what openstack.sh runs, and how a daemon is started, waited for and stopped. Sourced.
+# shellcheck disable=SC2034 # openstack.sh uses some of these
+KEYSTONE=5000 PLACEMENT=8778 GLANCE=9292 NOVA=8774 NEUTRON=9696 OCTAVIA=9876 DESIGNATE=9001 CINDER=8776
+# shellcheck disable=SC2034
+DNS=5300 RABBIT=5672 RABBIT_DISTRIBUTION=25672 EPMD=14369 MEMCACHE=11211
+APIS=("keystone:$KEYSTONE" "placement:$PLACEMENT" "glance-api:$GLANCE" "nova-api:$NOVA" "neutron-server:$NEUTRON"
+  "octavia-api:$OCTAVIA" "designate-api:$DESIGNATE" "cinder-api:$CINDER")
+# shellcheck disable=SC2034
+BACK_ENDS=(mariadb rabbitmq memcached named)
+DATABASES=(keystone placement glance nova_api nova_cell0 nova neutron octavia designate cinder)
+
+alive() { [ -s "$RUN/$1.pid" ] && kill -0 "$(cat "$RUN/$1.pid")" 2>/dev/null; }
+running() { find "$RUN" -name '*.pid' -printf '%f\n' 2>/dev/null | sed 's/\.pid$//' | sort; }
+
+start() { # NAME COMMAND...: in the root, in the background, in a process group of its own, unless it runs already
+  local name=$1
+  shift
+  ! alive "$name" || return 0
+  (
+    # a daemon keeps nothing of its starter's open: no lock, no job server of make's
+    for descriptor in "/proc/$BASHPID/fd/"*; do
+      [ "${descriptor##*/}" -le 2 ] || eval "exec ${descriptor##*/}>&-"
+    done
+    exec setsid chroot "$ROOT" /usr/bin/env -i "${INSIDE[@]}" "$@"
+  ) >>"$LOG/$name.log" 2>&1 </dev/null &
+  echo $! >"$RUN/$name.pid"
+}
+
+stop() { # NAME...: their process groups, all at once, hard after ten seconds
+  local name left
+  for name in "$@"; do ! alive "$name" || kill -TERM -- "-$(cat "$RUN/$name.pid")" 2>/dev/null || true; done
+  for _ in $(seq 100); do
+    left=0
+    for name in "$@"; do kill -0 -- "-$(cat "$RUN/$name.pid")" 2>/dev/null && left=1; done
+    [ $left = 1 ] || break
+    sleep 0.1
+  done
+  for name in "$@"; do
+    kill -KILL -- "-$(cat "$RUN/$name.pid")" 2>/dev/null || true
+    rm -f "$RUN/$name.pid"
+  done
+}
+
+wait_for() { # SECONDS WHAT COMMAND...: where WHAT is a daemon, its death ends the wait
+  local end=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || die "$what did not come up: see $LOG"
+    [ ! -e "$RUN/$what.pid" ] || alive "$what" || die "$what ended: see $LOG/$what.log"
+    sleep 0.3
+  done
+}
+answers() { # PORT: any HTTP answer but a server's error
+  local status
+  status=$(curl -s -o /dev/null -m 5 -w '%{http_code}' "http://$ADDRESS:$1/" || true)
+  [ "${status:-000}" != 000 ] && [ "$status" -lt 500 ]
+}
+listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
+
+start_database() {
+  start mariadb mariadbd --defaults-file=/etc/my.cnf
+  wait_for 60 mariadb inroot mariadb-admin --socket=/run/mysql.sock ping
+}
+
+start_back_ends() {
+  # named listens only on addresses that an interface has, and 127.0.0.2 and so on are not among them
+  ip -o addr show dev lo | grep -qw "inet $ADDRESS" || ip addr add "$ADDRESS/32" dev lo
+  [ -d "$STATE/mysql/mysql" ] || inroot mariadb-install-db --defaults-file=/etc/my.cnf --auth-root-authentication-method=normal \
+    --skip-test-db >"$LOG/mysql-install.log" 2>&1
+  start rabbitmq ERL_EPMD_ADDRESS="$ADDRESS" ERL_EPMD_PORT=$EPMD RABBITMQ_NODENAME=rabbit@localhost \
+    RABBITMQ_DIST_PORT=$RABBIT_DISTRIBUTION RABBITMQ_MNESIA_BASE=/state/rabbit RABBITMQ_LOG_BASE=/log \
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {${ADDRESS//./,}} +S 1:1 +sbwt none" \
+    /usr/lib/rabbitmq/bin/rabbitmq-server
+  start memcached memcached -u root -l "$ADDRESS" -p $MEMCACHE -m 64
+  start named named -f -u root -c /etc/bind/named.conf
+  start_database
+}
+
+migrate() { # the schemas, as many at a time as there are processors, the longest first
+  say "making the databases"
+  local database
+  for database in "${DATABASES[@]}"; do echo "CREATE DATABASE IF NOT EXISTS $database;"; done | inroot mariadb --socket=/run/mysql.sock
+  inroot openssl req -x509 -newkey rsa:2048 -passout "pass:$PASSWORD" -subj /CN=bedplate -days 3650 -keyout /state/octavia/ca.key \
+    -out /state/octavia/ca.crt 2>/dev/null
+  export ROOT LOG
+  # shellcheck disable=SC2016 # expanded by the inner shell
+  tr '\n' '\0' <<'M' | xargs -0 -P"$(nproc)" -n1 bash -c '
+    name=${!#%%-*}
+    chroot "$ROOT" /usr/bin/env -i "${@:1:$#-1}" bash -c "${!#}" >"$LOG/migrate-$name.log" 2>&1 ||
+      { echo "the migration of $name failed: see $LOG/migrate-$name.log" >&2; exit 255; }' _ "${INSIDE[@]}"
+neutron-db-manage --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini upgrade heads
+nova-manage api_db sync && nova-manage cell_v2 map_cell0 && nova-manage db sync && { nova-manage cell_v2 list_cells | grep -q cell1 || nova-manage cell_v2 create_cell --name cell1; }
+keystone-manage db_sync && keystone-manage fernet_setup --keystone-user root --keystone-group root && keystone-manage credential_setup --keystone-user root --keystone-group root
+octavia-db-manage upgrade head
+cinder-manage db sync
+designate-manage database sync
+glance-manage db_sync
+placement-manage db sync
+M
+  touch "$STATE/.migrated"
+}
+
+start_wsgi() { # NAME PORT SCRIPT
+  start "$1" uwsgi-core --plugin python311 --http-socket "$ADDRESS:$2" --wsgi-file "$3" --procname-prefix-spaced "$1" \
+    --master --processes 1 --threads 8 --enable-threads --lazy-apps --die-on-term --buffer-size 65535 \
+    --add-header 'Connection: close' --disable-logging --no-orphans --need-app
+}
+start_keystone() {
+  start_wsgi keystone $KEYSTONE /usr/bin/keystone-wsgi-public
+  wait_for 90 keystone answers $KEYSTONE
+}
+
+start_hypervisor() { # NAME
+  mkdir -p "$STATE/nova/$1"
+  printf '[DEFAULT]\nhost = %s\nstate_path = /state/nova/%s\n' "$1" "$1" >"$ROOT/etc/nova/$1.conf"
+  start "nova-compute-$1" nova-compute --config-file /etc/nova/nova.conf --config-file "/etc/nova/$1.conf"
+}
+
+start_services() {
+  local host api
+  start_keystone
+  wait_for 60 rabbitmq listens $RABBIT
+  start_wsgi placement $PLACEMENT /usr/bin/placement-api
+  start neutron-server neutron-server --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini
+  start nova-conductor nova-conductor
+  start nova-api nova-api
+  start glance-api glance-api --config-file /etc/glance/glance-api.conf
+  start nova-scheduler nova-scheduler
+  start designate-central designate-central
+  start_wsgi octavia-api $OCTAVIA /usr/bin/octavia-wsgi
+  start octavia-worker octavia-worker
+  start_wsgi cinder-api $CINDER /usr/bin/cinder-wsgi
+  start cinder-scheduler cinder-scheduler
+  start cinder-volume cinder-volume
+  start designate-api designate-api
+  start designate-worker designate-worker
+  start designate-mdns designate-mdns
+  start designate-producer designate-producer
+  # a nova-compute that finds no Placement tries again only a minute later
+  wait_for 120 placement answers $PLACEMENT
+  for host in "${HYPERVISORS[@]}"; do start_hypervisor "$host"; done
+  for api in "${APIS[@]}"; do wait_for 180 "${api%:*}" answers "${api#*:}"; done
+}

@@ -1,0 +1,184 @@
+//! Command lines and environments, as systemd.service(5) and systemd.exec(5) read them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+
+/// Variables of a service.
+pub(crate) type Environment = BTreeMap<String, String>;
+
+/// A command of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// Whether it may fail.
+    pub(crate) may_fail: bool,
+    words: Vec<String>,
+}
+
+impl Command {
+    /// Reads what stands behind `ExecStart=`.
+    pub(crate) fn parse(line: &str) -> Result<Self> {
+        let plain = line.trim_start_matches('-');
+        if plain.starts_with(['@', '+', '!', ':', '|']) {
+            bail!("a command with this prefix is not understood: {line}");
+        }
+        let words = split(plain)?;
+        if !words.first().is_some_and(|program| program.starts_with('/')) {
+            bail!("a program is named by its whole path: {line}");
+        }
+        Ok(Command { may_fail: plain.len() < line.len(), words })
+    }
+
+    /// The words with variables and specifiers in their places. `$NAME` alone becomes several words, `${NAME}` one.
+    pub(crate) fn words(&self, unit: &str, environment: &Environment) -> Result<Vec<String>> {
+        let mut words = Vec::new();
+        for word in &self.words {
+            let word = specified(word, unit)?;
+            match word.strip_prefix('$').filter(|name| is_name(name)) {
+                Some(name) => {
+                    let value = environment.get(name).map_or("", String::as_str);
+                    words.extend(split(value)?);
+                }
+                None => words.push(braced(&word, environment)),
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// Adds what stands behind `Environment=`.
+pub(crate) fn assign(line: &str, environment: &mut Environment) -> Result<()> {
+    for word in split(line)? {
+        let Some((name, value)) = word.split_once('=') else { bail!("no NAME=VALUE: {word}") };
+        environment.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(())
+}
+
+/// Adds what a file of variables says.
+pub(crate) fn read_file(text: &str, environment: &mut Environment) {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    for (name, value) in lines.filter_map(|line| line.split_once('=')) {
+        let value = value.trim();
+        let quoted =
+            ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+        environment.insert(name.trim().to_owned(), quoted.unwrap_or(value).to_owned());
+    }
+}
+
+/// Words by white space, with quotes and backslashes.
+fn split(line: &str) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (_, '\\') => match letters.next() {
+                Some('n') => word.get_or_insert_default().push('\n'),
+                Some('t') => word.get_or_insert_default().push('\t'),
+                Some(other) => word.get_or_insert_default().push(other),
+                None => bail!("ends with a backslash: {line}"),
+            },
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, _) if letter.is_whitespace() => words.extend(word.take()),
+            (_, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        bail!("a quote is not closed: {line}");
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+fn specified(word: &str, unit: &str) -> Result<String> {
+    let mut out = String::new();
+    let mut letters = word.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '%' => match letters.next() {
+                Some('%') => out.push('%'),
+                Some('n') => out.push_str(unit),
+                other => bail!("the specifier %{} is not understood", other.unwrap_or(' ')),
+            },
+            _ => out.push(letter),
+        }
+    }
+    Ok(out)
+}
+
+fn braced(word: &str, environment: &Environment) -> String {
+    let mut out = String::new();
+    let mut rest = word;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        match after.strip_prefix('{').and_then(|it| it.split_once('}')) {
+            Some((name, after)) => {
+                out.push_str(environment.get(name).map_or("", String::as_str));
+                rest = after;
+            }
+            None => {
+                out.push('$');
+                rest = after.strip_prefix('$').unwrap_or(after);
+            }
+        }
+    }
+    out + rest
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, want: &[&str]) {
+        let environment = Environment::from([
+            ("TWO".to_owned(), "a  b".to_owned()),
+            ("FLAGS".to_owned(), "--one=\"x y\" --two".to_owned()),
+        ]);
+        let words = Command::parse(line).unwrap().words("u.service", &environment).unwrap();
+        assert_eq!(words, want);
+    }
+
+    #[test]
+    fn a_command_is_words_and_quotes() {
+        check("/bin/a b 'c d' \"e\\\"f\" g\\ h", &["/bin/a", "b", "c d", "e\"f", "g h"]);
+        check("/bin/a \"\" %n 100%%", &["/bin/a", "", "u.service", "100%"]);
+    }
+
+    #[test]
+    fn variables_alone_are_split_and_in_braces_are_not() {
+        check(
+            "/bin/a $TWO ${TWO} x${TWO}y $NONE $$HOME",
+            &["/bin/a", "a", "b", "a  b", "xa  by", "$HOME"],
+        );
+        check("/bin/a $FLAGS", &["/bin/a", "--one=x y", "--two"]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for bad in ["a", "+/bin/a", "/bin/a 'b", ""] {
+            assert!(Command::parse(bad).is_err(), "{bad}");
+        }
+        assert!(Command::parse("-/bin/a").unwrap().may_fail);
+    }
+
+    #[test]
+    fn files_of_variables_are_read() {
+        let mut environment = Environment::new();
+        read_file("# no\nA=b c\nD=\"e f\"\n\n", &mut environment);
+        assign("\"G=h i\" J=k", &mut environment).unwrap();
+        let all: Vec<String> =
+            environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(all, ["A=b c", "D=e f", "G=h i", "J=k"]);
+    }
+}

@@ -1,0 +1,248 @@
+//! A unit: what its file and drop-ins say.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::Command;
+
+/// Where units are, the first that has one winning. systemd.unit(5)
+const FOLDERS: [&str; 4] = [
+    "etc/systemd/system",
+    "run/systemd/system",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+];
+
+/// Settings that limit, describe or end a service, none of which changes what it does here.
+const PASSED_OVER: [&str; 21] = [
+    "CPUAccounting",
+    "DefaultDependencies",
+    "Delegate",
+    "Description",
+    "Documentation",
+    "KillMode",
+    "LimitCORE",
+    "LimitNOFILE",
+    "LimitNPROC",
+    "MemoryAccounting",
+    "OOMScoreAdjust",
+    "RestartMode",
+    "Slice",
+    "StandardError",
+    "StandardOutput",
+    "StartLimitBurst",
+    "StartLimitInterval",
+    "StartLimitIntervalSec",
+    "SyslogIdentifier",
+    "TasksMax",
+    "TimeoutStopSec",
+];
+
+/// When a service counts as started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Simple,
+    Notify,
+    Oneshot,
+}
+
+/// When an ended service is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restart {
+    No,
+    OnFailure,
+    Always,
+}
+
+/// One line of a service's environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Variables {
+    Line(String),
+    File { path: PathBuf, optional: bool },
+}
+
+/// What is known of a unit.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub(crate) name: String,
+    pub(crate) wants: BTreeSet<String>,
+    pub(crate) after: BTreeSet<String>,
+    pub(crate) wanted_by: BTreeSet<String>,
+    /// Paths that have to be, or with `false` not to be.
+    pub(crate) conditions: Vec<(PathBuf, bool)>,
+    pub(crate) kind: Kind,
+    pub(crate) before_start: Vec<Command>,
+    pub(crate) start: Vec<Command>,
+    pub(crate) variables: Vec<Variables>,
+    pub(crate) restart: Restart,
+    pub(crate) restart_after: Duration,
+    pub(crate) start_timeout: Option<Duration>,
+}
+
+/// Reads the unit of this name; none where there is no file for it.
+pub(crate) fn load(root: &Path, name: &str) -> Result<Option<Unit>> {
+    let file = FOLDERS.iter().map(|folder| root.join(folder).join(name)).find(|path| path.exists());
+    let Some(file) = file else { return Ok(None) };
+    let mut unit = Unit::new(name);
+    let mut files = vec![file];
+    files.extend(dropins(root, name));
+    for file in files {
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        unit.read(&text).with_context(|| format!("{} is not understood", file.display()))?;
+    }
+    Ok(Some(unit))
+}
+
+fn dropins(root: &Path, name: &str) -> Vec<PathBuf> {
+    let folders = FOLDERS.iter().map(|folder| root.join(folder).join(format!("{name}.d")));
+    let entries = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|it| it == "conf"));
+    files.sort_by_key(|file| file.file_name().map(ToOwned::to_owned));
+    files
+}
+
+impl Unit {
+    fn new(name: &str) -> Self {
+        Unit {
+            name: name.to_owned(),
+            wants: BTreeSet::new(),
+            after: BTreeSet::new(),
+            wanted_by: BTreeSet::new(),
+            conditions: Vec::new(),
+            kind: Kind::Simple,
+            before_start: Vec::new(),
+            start: Vec::new(),
+            variables: Vec::new(),
+            restart: Restart::No,
+            restart_after: Duration::from_millis(100),
+            start_timeout: None,
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Result<()> {
+        let mut section = String::new();
+        let joined = text.replace("\\\n", " ");
+        for line in joined
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']))
+        {
+            if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+                name.clone_into(&mut section);
+                continue;
+            }
+            let Some((name, value)) = line.split_once('=') else { bail!("no setting: {line}") };
+            if !section.starts_with("X-") {
+                self.set(&section, name.trim(), value.trim())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, section: &str, name: &str, value: &str) -> Result<()> {
+        let names = || value.split_whitespace().map(str::to_owned);
+        match (section, name) {
+            ("Unit", "Wants" | "Requires") => self.wants.extend(names()),
+            ("Unit", "After") => self.after.extend(names()),
+            ("Unit", "ConditionPathExists") => {
+                let (path, there) =
+                    value.strip_prefix('!').map_or((value, true), |path| (path, false));
+                self.conditions.push((path.into(), there));
+            }
+            ("Install", "WantedBy" | "RequiredBy") => self.wanted_by.extend(names()),
+            ("Install", "Alias") => {}
+            ("Service", "Type") => {
+                self.kind = match value {
+                    "simple" | "exec" => Kind::Simple,
+                    "notify" => Kind::Notify,
+                    "oneshot" => Kind::Oneshot,
+                    _ => bail!("a service of type {value}"),
+                }
+            }
+            ("Service", "ExecStartPre") => command(&mut self.before_start, value)?,
+            ("Service", "ExecStart") => command(&mut self.start, value)?,
+            ("Service", "Environment") => self.variables.push(Variables::Line(value.to_owned())),
+            ("Service", "EnvironmentFile") => {
+                let path = value.trim_start_matches('-');
+                let optional = path.len() < value.len();
+                self.variables.push(Variables::File { path: path.into(), optional });
+            }
+            ("Service", "Restart") => {
+                self.restart = match value {
+                    "no" => Restart::No,
+                    "on-failure" => Restart::OnFailure,
+                    "always" => Restart::Always,
+                    _ => bail!("Restart={value}"),
+                }
+            }
+            ("Service", "RestartSec") => {
+                self.restart_after = span(value)?.context("a restart that never comes")?;
+            }
+            ("Service", "TimeoutStartSec") => self.start_timeout = span(value)?,
+            // A oneshot that is not started again by others need not be remembered.
+            ("Service", "RemainAfterExit") => {}
+            ("Unit" | "Service", name) if PASSED_OVER.contains(&name) => {}
+            _ => bail!("[{section}] {name}"),
+        }
+        Ok(())
+    }
+}
+
+/// An empty command takes away those before it.
+fn command(list: &mut Vec<Command>, value: &str) -> Result<()> {
+    if value.is_empty() {
+        list.clear();
+    } else {
+        list.push(Command::parse(value)?);
+    }
+    Ok(())
+}
+
+/// systemd.time(7): a number is seconds. None is without end.
+fn span(value: &str) -> Result<Option<Duration>> {
+    if value == "infinity" {
+        return Ok(None);
+    }
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().with_context(|| format!("no time: {value}"))?;
+    let milliseconds = match &value[digits.len()..] {
+        "ms" => 1,
+        "" | "s" | "sec" => 1000,
+        "m" | "min" => 60_000,
+        other => bail!("no unit of time: {other}"),
+    };
+    Ok(Some(Duration::from_millis(number * milliseconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropin_replaces_a_command() {
+        let mut unit = Unit::new("a.service");
+        unit.read("[Unit]\nAfter=b.service \\\n  c.service\n[Service]\nExecStart=/bin/a\nRestart=always\nRestartSec=5min\n").unwrap();
+        unit.read("# changed\n[Service]\nExecStart=\nExecStart=/bin/b\n").unwrap();
+        assert_eq!(unit.start, [Command::parse("/bin/b").unwrap()]);
+        assert_eq!(unit.after.len(), 2);
+        assert_eq!(unit.restart_after, Duration::from_secs(300));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for bad in [
+            "[Service]\nType=forking\n",
+            "[Service]\nDynamicUser=yes\n",
+            "[Socket]\nListenStream=1\n",
+            "[Unit]\nA\n",
+        ] {
+            assert!(Unit::new("a.service").read(bad).is_err(), "{bad}");
+        }
+    }
+}
