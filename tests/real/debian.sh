@@ -26,6 +26,17 @@ know_packages() { # a fresh container has no package lists yet
   [ -n "$(apt-cache madison busybox-static 2>/dev/null)" ] || apt update
 }
 
+# without_services COMMAND...: nothing that is installed meanwhile starts a service of the whole machine
+without_services() {
+  local policy=/usr/sbin/policy-rc.d status=0
+  [ ! -e "$policy" ] || { "$@"; return; }
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod +x "$policy"
+  "$@" || status=$?
+  rm -f "$policy"
+  return "$status"
+}
+
 # install PACKAGE...: what is missing of these, and only that. Needs root when anything is.
 install_packages() {
   local package missing=() options=() installed offered
@@ -47,7 +58,7 @@ install_packages() {
     ;;
   esac
   say "installing ${missing[*]}"
-  apt "${options[@]}" install -y --no-install-recommends "${missing[@]}"
+  without_services apt "${options[@]}" install -y --no-install-recommends "${missing[@]}"
   apt clean
 }
 
