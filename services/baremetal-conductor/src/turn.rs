@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use baremetal_core::{
     Failure, HistoryEntry, IllegalEvent, Node, NodeIdent, NodeUuid, Observed, PowerSeen, Problem,
-    Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, start_next_task,
+    Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, power_step_done, start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -128,14 +128,7 @@ impl World {
     }
 
     async fn power_step_done(&self, node: &Node) -> Result<Requeue, TurnError> {
-        let mut done = node.clone();
-        if let Some(mut request) = done.power_request.take() {
-            let reached = request.remaining.pop();
-            done.power_state = reached.map(|change| change.leads_to()).or(done.power_state);
-            request.asked_at = None;
-            done.power_request = (!request.remaining.is_empty()).then_some(request);
-        }
-        self.record(node, done, &[]).await
+        self.record(node, power_step_done(node), &[]).await
     }
 
     /// Writes the node down, with its history.

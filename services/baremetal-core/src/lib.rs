@@ -36,7 +36,9 @@ pub use port::Port;
 pub use query::{NodeFilter, NodeSort, Page, PortFilter, PortSort};
 pub use rack::{Rack, RackGoal, Reach, Way, plan_rack, way};
 pub use record::{Discovery, HistoryEntry, Inspected, Severity};
-pub use request::{Refusal, Verb, ask, ask_power, finish, give_up, start_next_task};
+pub use request::{
+    Refusal, Verb, ask, ask_power, finish, give_up, power_step_done, start_next_task,
+};
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use traits::{InvalidTrait, Trait};
 pub use work::{AgentCommand, Task, Work};

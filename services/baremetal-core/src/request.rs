@@ -309,6 +309,23 @@ pub fn give_up(
     Ok((failed, entry))
 }
 
+/// The node once a step of the change of power that was asked for has happened.
+///
+/// Its power is told when all of them have: in a restart it is on throughout, as in Ironic. Clients wait for a restart by
+/// waiting for "power on"; one that saw it off in between took the restart for a failure.
+pub fn power_step_done(node: &Node) -> Node {
+    let mut done = node.clone();
+    let Some(mut request) = done.power_request.take() else { return done };
+    let reached = request.remaining.pop();
+    request.asked_at = None;
+    if request.remaining.is_empty() {
+        done.power_state = reached.map(PowerChange::leads_to).or(done.power_state);
+    } else {
+        done.power_request = Some(request);
+    }
+    done
+}
+
 /// The power the machine will have once what was asked for has happened.
 impl Node {
     /// The power state that was asked for and is not reached yet.

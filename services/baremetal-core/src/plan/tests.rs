@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Driver, Event, NodeUuid, State, Verb, WorkUuid, ask, finish, give_up, start_next_task,
+    Driver, Event, NodeUuid, State, Verb, WorkUuid, ask, finish, give_up, power_step_done,
+    start_next_task,
 };
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
@@ -194,8 +195,25 @@ fn a_restart_is_off_and_then_on() {
     assert_eq!(node.target_power_state(), Some(PowerState::On));
     check(&node, is(PowerState::On), 0, expect!["Act(RequestPower(ForceOff))"]);
     check(&node, is(PowerState::Off), 0, expect!["PowerStepDone"]);
-    node.power_request.as_mut().unwrap().remaining.pop();
+    node = power_step_done(&node);
     check(&node, is(PowerState::Off), 0, expect!["Act(RequestPower(On))"]);
+}
+
+#[test]
+fn a_machine_that_restarts_is_told_to_be_on_throughout() {
+    let restart = crate::PowerRequest::new(PowerChange::SoftRestart, T0);
+    let node = Node {
+        power_state: Some(PowerState::On),
+        power_request: Some(restart),
+        ..Node::new(NodeUuid::nil(), Driver::Redfish, T0)
+    };
+    let off = power_step_done(&node);
+    assert_eq!(
+        (off.power_state, off.target_power_state()),
+        (Some(PowerState::On), Some(PowerState::On))
+    );
+    let on = power_step_done(&off);
+    assert_eq!((on.power_state, on.power_request), (Some(PowerState::On), None));
 }
 
 /// A machine that does whatever it is asked, and an agent likewise.
