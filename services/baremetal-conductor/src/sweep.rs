@@ -4,9 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baremetal_core::{Node, NodeUuid};
-use baremetal_store::StoreError;
-use hardware::PowerState;
+use baremetal_core::Node;
+use baremetal_store::{SeenPower, StoreError};
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
@@ -69,9 +68,9 @@ async fn sweep(world: &Arc<World>) -> Result<(usize, usize), StoreError> {
 
 /// A sweep under way.
 struct Swept {
-    looks: JoinSet<Option<(NodeUuid, PowerState)>>,
+    looks: JoinSet<Option<SeenPower>>,
     /// Not recorded yet.
-    told: Vec<(NodeUuid, PowerState)>,
+    told: Vec<SeenPower>,
     seen: usize,
     changed: usize,
 }
@@ -96,7 +95,7 @@ impl Swept {
     }
 }
 
-async fn look(world: Arc<World>, node: Node) -> Option<(NodeUuid, PowerState)> {
+async fn look(world: Arc<World>, node: Node) -> Option<SeenPower> {
     let bmc = world.bmcs.of(&node).ok()?;
     // Ten thousand open connections are a hundred MiB, and the next sweep is long after they would have been closed.
     match bmc.power.glance().await {
@@ -105,7 +104,7 @@ async fn look(world: Arc<World>, node: Node) -> Option<(NodeUuid, PowerState)> {
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, and nobody here asked for that", node.id);
             }
-            Some((node.id, power))
+            Some(SeenPower::of(&node, power))
         }
         Err(error) => {
             world.sightings.note(node.id, Side::Bmc, problem::of_bmc(&error).cause);

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use baremetal_core::{Driver, HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page};
-use baremetal_store::Store;
+use baremetal_store::{SeenPower, Store};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -47,8 +47,8 @@ async fn main() {
     list(&store, NodeSort::ProvisionState).await;
     list(&store, NodeSort::Name).await;
 
-    let seen: Vec<(NodeUuid, PowerState)> =
-        nodes.iter().map(|node| (node.id, PowerState::On)).collect();
+    let seen: Vec<SeenPower> =
+        nodes.iter().map(|node| SeenPower::of(node, PowerState::On)).collect();
     for what in ["all differ", "none differs"] {
         let begun = Instant::now();
         let changed = store.record_power(&seen, Timestamp::now()).await.unwrap();

@@ -17,6 +17,21 @@ use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 /// The versions of the tables.
 const TABLES: Schema = &[include_str!("schema.sql")];
 
+/// The power a machine was seen to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenPower {
+    node: NodeUuid,
+    version: i64,
+    power: PowerState,
+}
+
+impl SeenPower {
+    /// Of the machine of this node, which was read before it was looked at.
+    pub fn of(node: &Node, power: PowerState) -> Self {
+        SeenPower { node: node.id, version: node.version, power }
+    }
+}
+
 /// All that must not be lost. Clones share one database.
 ///
 /// What a write's future has answered is committed. A future that is dropped may have written or not.
@@ -93,14 +108,16 @@ impl Store {
     }
 
     /// Notes the power states that were seen, where they differ from those known; the answer is how many did.
+    ///
+    /// A node that was written since is left as it is: what was seen of its machine may be older than that.
     pub async fn record_power(
         &self,
-        seen: &[(NodeUuid, PowerState)],
+        seen: &[SeenPower],
         now: Timestamp,
     ) -> Result<usize, StoreError> {
         let those = |wanted| {
-            let fitting = seen.iter().filter(move |(_, state)| *state == wanted);
-            fitting.map(|(id, _)| *id).collect::<Vec<_>>()
+            let fitting = seen.iter().filter(move |seen| seen.power == wanted);
+            fitting.map(|seen| (seen.node, seen.version)).collect::<Vec<_>>()
         };
         let (on, off) = (those(PowerState::On), those(PowerState::Off));
         self.database

@@ -69,23 +69,27 @@ pub(crate) async fn count(connection: &mut Connection) -> Result<u64, StoreError
     Ok(count.unsigned_abs())
 }
 
-/// Sets the power state of those of `ids` that have another; the answer is how many.
+/// Sets the power state of those of `nodes` that have another and still this version; the answer is how many.
 pub(crate) async fn record_power(
     connection: &mut Connection,
-    ids: &[NodeUuid],
+    nodes: &[(NodeUuid, i64)],
     power: PowerState,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
     let mut changed = 0;
-    for ids in ids.chunks(IDS_AT_ONCE) {
-        let places: Vec<String> = (3..).take(ids.len()).map(|n| format!("${n}")).collect();
+    for nodes in nodes.chunks(IDS_AT_ONCE) {
+        let places = || (3..).step_by(2).take(nodes.len());
+        let ids: Vec<String> = places().map(|n| format!("${n}")).collect();
+        let read: Vec<String> = places().map(|n| format!("(${n}, ${})", n + 1)).collect();
         let sql = format!(
             "UPDATE nodes SET power_state = $1, updated_at = $2, version = version + 1 \
-             WHERE (power_state IS NULL OR power_state <> $1) AND id IN ({})",
-            places.join(", ")
+             WHERE (power_state IS NULL OR power_state <> $1) \
+             AND id IN ({}) AND (id, version) IN (VALUES {})",
+            ids.join(", "),
+            read.join(", ")
         );
         let mut values = values![power.as_str(), now];
-        values.extend(ids.iter().map(|id| Value::from(*id)));
+        values.extend(nodes.iter().flat_map(|(id, version)| values![*id, *version]));
         changed += connection.execute(AssertSqlSafe(sql), values).await?;
     }
     Ok(changed as usize)

@@ -1,9 +1,7 @@
 //! Nodes one at a time: written, found, changed, deleted.
 
-use baremetal_core::{
-    HistoryEntry, Node, NodeIdent, NodeUuid, PowerRequest, State, Work, WorkUuid,
-};
-use baremetal_store::{Store, StoreError};
+use baremetal_core::{HistoryEntry, Node, NodeIdent, PowerRequest, State, Work, WorkUuid};
+use baremetal_store::{SeenPower, Store, StoreError};
 use hardware::{PowerChange, PowerState};
 use uuid::Uuid;
 
@@ -14,6 +12,7 @@ on_both! { Store:
     an_update_of_what_another_has_written_is_refused
     what_is_taken_is_named
     power_is_written_where_it_differs
+    power_seen_before_a_write_does_not_undo_it
     busy_nodes_have_work_or_a_power_request
     the_sweep_looks_at_nodes_that_rest
 }
@@ -74,6 +73,17 @@ async fn what_is_taken_is_named(store: Store) {
     assert_eq!(store.count_nodes().await.unwrap(), 2);
 }
 
+async fn power_seen_before_a_write_does_not_undo_it(store: Store) {
+    let node = Node { power_state: Some(PowerState::Off), ..bare_node() };
+    store.insert_node(&node).await.unwrap();
+    let seen = SeenPower::of(&node, PowerState::Off);
+    let switched = Node { power_state: Some(PowerState::On), ..node.clone() };
+    store.update_node(&switched, &[]).await.unwrap();
+    assert_eq!(store.record_power(&[seen], at(9)).await.unwrap(), 0);
+    let read = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    assert_eq!(read.power_state, Some(PowerState::On));
+}
+
 async fn power_is_written_where_it_differs(store: Store) {
     let unknown = bare_node();
     let on = Node { power_state: Some(PowerState::On), ..bare_node() };
@@ -81,9 +91,12 @@ async fn power_is_written_where_it_differs(store: Store) {
     for node in [&unknown, &on, &off] {
         store.insert_node(node).await.unwrap();
     }
-    let gone = (NodeUuid::new_v4(), PowerState::On);
-    let seen =
-        [(unknown.id, PowerState::Off), (on.id, PowerState::On), (off.id, PowerState::On), gone];
+    let seen = [
+        SeenPower::of(&unknown, PowerState::Off),
+        SeenPower::of(&on, PowerState::On),
+        SeenPower::of(&off, PowerState::On),
+        SeenPower::of(&bare_node(), PowerState::On),
+    ];
     assert_eq!(store.record_power(&seen, at(9)).await.unwrap(), 2);
     assert_eq!(store.record_power(&seen, at(10)).await.unwrap(), 0);
     assert_eq!(store.record_power(&[], at(11)).await.unwrap(), 0);

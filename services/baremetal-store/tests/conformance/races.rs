@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use baremetal_core::{HistoryEntry, Node, NodeIdent};
-use baremetal_store::{Store, StoreError};
+use baremetal_store::{SeenPower, Store, StoreError};
 use hardware::{MacAddress, PowerState};
 use serde_json::json;
 
@@ -138,7 +138,7 @@ async fn the_sweep_and_an_enrolment_do_not_block_each_other(store: Store) {
         async move {
             if n % 2 == 0 {
                 let power = if n % 4 == 0 { PowerState::On } else { PowerState::Off };
-                let seen: Vec<_> = nodes.iter().map(|node| (node.id, power)).collect();
+                let seen: Vec<_> = nodes.iter().map(|node| SeenPower::of(node, power)).collect();
                 store.record_power(&seen, at(n as i64)).await.unwrap();
             } else {
                 let rack = ("r1", &json!({}), Some(1));
