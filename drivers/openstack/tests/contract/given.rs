@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The configuration of one of the clouds; `None`, and a word on it, where none is given.
 pub(crate) fn config(name: &str) -> Option<CloudConfig> {
     let Some(path) = std::env::var_os("BEDPLATE_TEST_OPENSTACK") else {
-        eprintln!("skipped: BEDPLATE_TEST_OPENSTACK names no clouds.yaml");
+        peers::skip("the contract of clouds", "BEDPLATE_TEST_OPENSTACK names no clouds.yaml");
         return None;
     };
     Some(CloudConfig::read(&PathBuf::from(path), Some(name)).unwrap())
@@ -34,7 +34,7 @@ pub(crate) fn session(name: &str) -> Option<Session> {
 pub(crate) async fn with(name: &str, service: Service) -> Option<Session> {
     let session = session(name)?;
     if !session.has(service).await.unwrap() {
-        eprintln!("skipped: this cloud has no {service} service");
+        peers::skip("the contract of clouds", format_args!("this one has no {service} service"));
         return None;
     }
     Some(session)
