@@ -56,6 +56,12 @@ pub async fn show(session: &Session, id: &str) -> Result<Option<ServerGroup>, Cl
 
 /// Those of this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<ServerGroup>, CloudError> {
+    let all = list(session).await?;
+    Ok(all.into_iter().filter(|group| group.name == name).collect())
+}
+
+/// All of our project.
+pub async fn list(session: &Session) -> Result<Vec<ServerGroup>, CloudError> {
     // Nova filters groups by nothing, and links no next page: pages are counted off.
     const PAGE: usize = 1000;
     let mut found = Vec::new();
@@ -65,7 +71,7 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<ServerGroup>, Clo
         let call = call.query("limit", PAGE.to_string()).query("offset", offset);
         let groups: Vec<ServerGroup> = call.under("server_groups").await?;
         let last = groups.len() < PAGE;
-        found.extend(groups.into_iter().filter(|group| group.name == name));
+        found.extend(groups);
         if last {
             break;
         }

@@ -61,8 +61,13 @@ pub struct NewLoadBalancer {
     pub name: String,
     /// What it is for.
     pub description: String,
+    /// The port that is to have its address, one of the maker's own; Octavia leaves it behind. One of this and
+    /// `vip_subnet_id` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vip_port_id: Option<String>,
     /// The subnet its address is of.
-    pub vip_subnet_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vip_subnet_id: Option<String>,
     /// Its address; any of the subnet's if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vip_address: Option<IpAddr>,

@@ -68,6 +68,14 @@ pub async fn find(session: &Session, description: &str) -> Result<Vec<FloatingIp
     KIND.list(session, &[("description", description.to_owned())]).await
 }
 
+/// Those with one of these descriptions that we may see.
+pub async fn described(
+    session: &Session,
+    descriptions: &[String],
+) -> Result<Vec<FloatingIp>, CloudError> {
+    KIND.any_of(session, "description", descriptions).await
+}
+
 /// Those that lead to this port.
 pub async fn of_port(session: &Session, port_id: &str) -> Result<Vec<FloatingIp>, CloudError> {
     KIND.list(session, &[("port_id", port_id.to_owned())]).await

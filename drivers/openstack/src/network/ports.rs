@@ -134,6 +134,11 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<Port>, CloudError
     list(session, &PortQuery { name: Some(name), ..PortQuery::default() }).await
 }
 
+/// Those with one of these names that we may see.
+pub async fn named(session: &Session, names: &[String]) -> Result<Vec<Port>, CloudError> {
+    KIND.any_of(session, "name", names).await
+}
+
 /// Those that fit.
 pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>, CloudError> {
     let filters = [

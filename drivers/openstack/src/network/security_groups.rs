@@ -128,6 +128,11 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<SecurityGroup>, C
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
+/// Those with one of these names that we may see.
+pub async fn named(session: &Session, names: &[String]) -> Result<Vec<SecurityGroup>, CloudError> {
+    KIND.any_of(session, "name", names).await
+}
+
 /// Lets something through. That it does already is what was wanted.
 pub async fn allow(session: &Session, group_id: &str, what: &Pass) -> Result<(), CloudError> {
     let mut rule = json!(what);

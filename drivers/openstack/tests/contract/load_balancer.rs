@@ -73,7 +73,7 @@ async fn a_load_balancer_is_made_whole_changed_and_deleted_whole() {
     let new = NewLoadBalancer {
         name: name.clone(),
         description: "a contract test's".to_owned(),
-        vip_subnet_id: subnet.id.clone(),
+        vip_subnet_id: Some(subnet.id.clone()),
         vip_address: Some("10.82.0.5".parse().unwrap()),
         tags: vec![name.clone()],
         listeners: vec![listener("api", 6443, Some(pool("api", members.to_vec())))],
