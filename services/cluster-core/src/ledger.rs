@@ -12,7 +12,8 @@ pub struct LedgerEntry {
     pub id: LedgerUuid,
     /// Whose.
     pub cluster: ClusterUuid,
-    /// What kind of object, in the words of `Kind`, or of what the cluster made itself: `service-load-balancer`, `volume`.
+    /// What it is for: a `Key` as text, `port/default-worker-3`, or what the cluster made itself: `service-load-balancer`,
+    /// `volume`.
     pub kind: String,
     /// The object's name in the cloud.
     pub name: String,

@@ -281,8 +281,12 @@ impl Draft<'_> {
             Thing::Port { network, subnet, groups: BTreeSet::new(), allowed: BTreeSet::new() };
         self.add(shape, Key::VipPort(of), port, place);
 
-        let allowed =
+        let mut allowed =
             if of == Balancer::Api { settings.api_allowed_cidrs.clone() } else { Vec::new() };
+        // Nodes reach the API by the same address as everyone else.
+        if !allowed.is_empty() && !allowed.contains(&settings.node_cidr) {
+            allowed.push(settings.node_cidr);
+        }
         let needs: Vec<Key> = members.iter().cloned().chain([Key::VipPort(of)]).collect();
         let provider = settings.provider.as_ref().map(|it| it.as_str().to_owned());
         let balancer = Thing::LoadBalancer {
