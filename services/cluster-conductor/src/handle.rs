@@ -12,6 +12,7 @@ use cluster_core::{
 use cluster_pki::{PkiError, SignError, Validity};
 use cluster_store::{Certificate, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
+use openstack::Session;
 use reconcile::{Queue, Requeue};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,8 @@ pub struct Conductor {
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
+    /// The cloud that clusters are made in, as whom they are made.
+    pub(crate) cloud: Option<Session>,
     keys: SealingKeys,
 }
 
@@ -87,9 +90,15 @@ const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Conductor {
-    /// A conductor that is not at work yet.
-    pub fn new(settings: Settings, store: Store, keys: SealingKeys) -> Self {
-        Conductor { world: Arc::new(World { settings, store, keys }), queue: Queue::default() }
+    /// A conductor that is not at work yet. Without a cloud it builds nothing, and says so of each cluster.
+    pub fn new(
+        settings: Settings,
+        store: Store,
+        keys: SealingKeys,
+        cloud: Option<Session>,
+    ) -> Self {
+        let world = World { settings, store, cloud, keys };
+        Conductor { world: Arc::new(world), queue: Queue::default() }
     }
 
     /// Looks after all clusters until `stop` is cancelled.

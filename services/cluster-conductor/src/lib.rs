@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod cloud;
 mod handle;
 mod keys;
 mod seal;

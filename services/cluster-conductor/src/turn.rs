@@ -12,6 +12,7 @@ use reconcile::Requeue;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, instrument};
 
+use crate::cloud::{self, Worked};
 use crate::handle::World;
 
 /// How often the conductor says that it is alive.
@@ -25,23 +26,28 @@ pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, Stor
     let groups = world.store.groups_of(id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
 
-    if cluster.desire == Desire::Gone && world.store.ledger_of(id).await?.is_empty() {
+    let ledger = world.store.ledger_of(id).await?;
+    if cluster.desire == Desire::Gone && ledger.is_empty() {
         return let_go(world, &cluster).await;
     }
-    let seen = observe();
+    let Worked { seen, next } = match &world.cloud {
+        Some(session) => cloud::work(world, session, &spec, ledger).await?,
+        None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
+    };
     let now = (world.settings.clock)();
     let concluded = Cluster { conditions: conditions(&spec, &seen, now), ..cluster.clone() };
     if concluded.conditions == cluster.conditions {
         debug!("nothing has changed");
-        return Ok(Requeue::After(world.settings.look_every));
+        return Ok(next);
     }
     let (before, after) = (status(&cluster, now), status(&concluded, now));
     match world.store.change_cluster(&Change::of(concluded)).await {
-        Ok(_) if before != after => {
-            info!(state.from = %before, state.to = %after, "cluster {id} is now {after}");
-            Ok(Requeue::After(world.settings.look_every))
+        Ok(_) => {
+            if before != after {
+                info!(state.from = %before, state.to = %after, "cluster {id} is now {after}");
+            }
+            Ok(next)
         }
-        Ok(_) => Ok(Requeue::After(world.settings.look_every)),
         Err(StoreError::Stale) => Ok(Requeue::Now),
         Err(error) => Err(error),
     }
@@ -60,12 +66,11 @@ async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, StoreError>
 }
 
 /// What can be seen of a cluster without a cloud: that there is none.
-fn observe() -> Seen {
+fn no_cloud() -> Seen {
     let problem = Problem {
         reason: "NoCloud".to_owned(),
-        message: "this clusterd does not build clusters yet: nothing has been asked of the cloud"
-            .to_owned(),
-        next_action: "delete the cluster, or wait for a clusterd that builds them".to_owned(),
+        message: "this clusterd was given no cloud: nothing has been asked of any".to_owned(),
+        next_action: "delete the cluster, or name a cloud in clusterd's configuration".to_owned(),
         is_final: false,
     };
     Seen { problem: Some(problem), ..Seen::default() }

@@ -25,7 +25,7 @@ fn keys() -> SealingKeys {
 fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
     let look_every = Duration::from_millis(20);
     let settings = Settings { hostname: "h".to_owned(), workers: 2, look_every, clock: now };
-    Conductor::new(settings, store.clone(), keys)
+    Conductor::new(settings, store.clone(), keys, None)
 }
 
 /// A store with one cluster of one machine in it.

@@ -24,6 +24,9 @@ pub struct Config {
     /// Where everything is kept.
     #[serde(default)]
     pub database: DatabaseConfig,
+    /// The cloud that clusters are made in; without it none is made, and each says so.
+    #[serde(default)]
+    pub cloud: Option<CloudAccess>,
     /// How the conductor behaves.
     #[serde(default)]
     pub conductor: ConductorConfig,
@@ -124,6 +127,17 @@ pub struct DatabaseConfig {
     pub url_file: Option<PathBuf>,
 }
 
+/// The cloud that clusters are made in, and as whom.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CloudAccess {
+    /// A clouds.yaml; what a secure.yaml beside it says goes before it.
+    pub clouds_yaml: PathBuf,
+    /// Which of its clouds; needed where there are several.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
 /// How the conductor behaves.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -179,6 +193,7 @@ mod tests {
         refuses("state_dir = '/tmp/x'\ncolour = 'red'", "unknown field `colour`");
         refuses("state_dir = '/tmp/x'\n[api]\nauth = 'http_basic'", "htpasswd: is needed");
         refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: means nothing");
+        refuses("state_dir = '/tmp/x'\n[cloud]\nname = 'x'", "missing field `clouds_yaml`");
         refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: it must not be empty");
     }
 }

@@ -10,6 +10,7 @@ use cluster_api::App;
 use cluster_conductor::{Conductor, SealingKeys};
 use cluster_store::Store;
 use jiff::Timestamp;
+use openstack::{CloudConfig, Session};
 use openstack_api::{Auth, Forwarded, Htpasswd, Scheme};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -19,7 +20,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::Config;
-use crate::config::AuthKind;
+use crate::config::{AuthKind, CloudAccess};
 
 /// A service that listens and does not work yet.
 pub struct Service {
@@ -55,7 +56,8 @@ impl Service {
             look_every: config.conductor.look_every.unsigned_abs(),
             clock: Timestamp::now,
         };
-        let conductor = Conductor::new(settings, store.clone(), keys);
+        let cloud = config.cloud.as_ref().map(session).transpose()?;
+        let conductor = Conductor::new(settings, store.clone(), keys, cloud);
         let app = App {
             store,
             conductor: conductor.clone(),
@@ -118,6 +120,14 @@ fn auth(kind: &AuthKind) -> anyhow::Result<Auth> {
             Ok(Auth::HttpBasic(Arc::new(users)))
         }
     }
+}
+
+/// The cloud that clusters are made in. Nothing is asked of it yet.
+fn session(cloud: &CloudAccess) -> anyhow::Result<Session> {
+    let file = cloud.clouds_yaml.display();
+    let read = CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());
+    let config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
+    Session::new(config).with_context(|| format!("cannot use the cloud in {file}"))
 }
 
 /// The keys that seal secrets; one is made on the first start.

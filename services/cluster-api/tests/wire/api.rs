@@ -49,7 +49,7 @@ impl Api {
             look_every: Duration::from_secs(60),
             clock: noon,
         };
-        let conductor = Conductor::new(settings, store.clone(), keys);
+        let conductor = Conductor::new(settings, store.clone(), keys, None);
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,

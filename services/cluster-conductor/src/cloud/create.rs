@@ -1,0 +1,165 @@
+//! Asking the cloud for an object.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use cluster_core::{Cidr, ClusterUuid, Facts, Found, FoundState, Key, Listener, Seen, Thing, tag};
+use openstack::compute::server_groups::{self, Policy};
+use openstack::dns::recordsets::{self, NewRecordset};
+use openstack::load_balancer::listeners::NewListener;
+use openstack::load_balancer::load_balancers::{self, NewLoadBalancer};
+use openstack::load_balancer::monitors::NewMonitor;
+use openstack::load_balancer::pools::{NewMember, NewPool};
+use openstack::network::networks::{self, NewNetwork};
+use openstack::network::ports::{self, AddressPair, NewPort};
+use openstack::network::subnets::{self, NewSubnet};
+use openstack::network::{floating_ips, routers, security_groups};
+
+use super::found::{self, Listed};
+use super::site::{Site, id_of};
+use super::trouble::Trouble;
+
+/// Seconds for which answers about a cluster's names may be kept: repair changes them.
+const NAME_LASTS: u32 = 60;
+
+/// Asks for a thing under `name`; what it rests on has been seen. The answer is what is there now.
+pub(crate) async fn create(
+    site: &Site<'_>,
+    cluster: ClusterUuid,
+    (key, name, thing): (&Key, &str, &Thing),
+    seen: &Seen,
+) -> Result<Found, Trouble> {
+    let session = site.session;
+    let about = tag(cluster);
+    match thing {
+        Thing::Network => {
+            let new = NewNetwork { name: name.to_owned(), description: about, mtu: None };
+            Ok(networks::create(session, &new).await?.found())
+        }
+        Thing::Subnet { cidr, name_servers } => {
+            let new = NewSubnet {
+                name: name.to_owned(),
+                network_id: id_of(&Key::Network, seen)?.to_owned(),
+                cidr: cidr.to_string(),
+                dns_nameservers: name_servers.clone(),
+            };
+            Ok(subnets::create(session, &new).await?.found())
+        }
+        Thing::Router { external_network } => {
+            let external = site.external_network(external_network).await?;
+            Ok(routers::create(session, name, Some(external)).await?.found())
+        }
+        Thing::RouterInterface => {
+            let (router, subnet) = (id_of(&Key::Router, seen)?, id_of(&Key::Subnet, seen)?);
+            routers::add_subnet(session, router, subnet).await?;
+            // Its port's id is the router's affair: the two ends are what it is known by.
+            let id = format!("{router}:{subnet}");
+            Ok(Found { id, state: FoundState::Ready, address: None, facts: Facts::None })
+        }
+        Thing::SecurityGroup { .. } => {
+            let group = security_groups::create(session, name, &about).await?;
+            Ok(Found { facts: Facts::Rules(BTreeSet::new()), ..group.found() })
+        }
+        Thing::ServerGroup { policy } => {
+            let policy = Policy::from((*policy).to_owned());
+            Ok(server_groups::create(session, name, &policy).await?.found())
+        }
+        Thing::Port { network, subnet, groups, allowed } => {
+            let groups: Result<Vec<String>, Trouble> =
+                groups.iter().map(|key| Ok(id_of(key, seen)?.to_owned())).collect();
+            let pair = |range: &Cidr| AddressPair { ip_address: range.to_string() };
+            let new = NewPort {
+                name: name.to_owned(),
+                network_id: site.network(network, seen).await?.to_owned(),
+                subnet_id: Some(site.subnet(subnet, seen).await?.to_owned()),
+                address: None,
+                // Who names no group leaves it to the cloud: Octavia gives its address a group of its own.
+                security_groups: Some(groups?).filter(|groups| !groups.is_empty()),
+                allowed_address_pairs: allowed.iter().map(pair).collect(),
+            };
+            Ok(ports::create(session, &new).await?.found())
+        }
+        Thing::LoadBalancer { provider, algorithm, listeners, allowed, members } => {
+            let Key::LoadBalancer(of) = key else { return Err(Trouble::Lacks(key.clone())) };
+            let members = addresses(members, seen);
+            let whole = |listener: &Listener| NewListener {
+                name: listener.name.to_owned(),
+                protocol: "TCP".to_owned(),
+                protocol_port: listener.port,
+                allowed_cidrs: allowed.iter().map(ToString::to_string).collect(),
+                timeout_client_data: Some(listener.idle_timeout_ms),
+                timeout_member_data: Some(listener.idle_timeout_ms),
+                default_pool: Some(pool(listener, algorithm, &members)),
+            };
+            let new = NewLoadBalancer {
+                name: name.to_owned(),
+                description: about.clone(),
+                vip_port_id: Some(id_of(&Key::VipPort(*of), seen)?.to_owned()),
+                provider: provider.clone(),
+                tags: vec![about],
+                listeners: listeners.iter().map(whole).collect(),
+                ..NewLoadBalancer::default()
+            };
+            let made = load_balancers::create(session, &new).await?.found();
+            Ok(Found { facts: Facts::Addresses(members), ..made })
+        }
+        Thing::FloatingIp { external_network, port } => {
+            let external = site.external_network(external_network).await?;
+            let port = id_of(port, seen)?;
+            Ok(floating_ips::create(session, external, name, Some(port)).await?.found())
+        }
+        Thing::Record { zone, host, of } => {
+            let zone = site.needed_zone(zone).await?;
+            let addresses = addresses(of, seen);
+            let new = NewRecordset {
+                name: host.clone(),
+                kind: "A".to_owned(),
+                records: addresses.iter().map(IpAddr::to_string).collect(),
+                description: name.to_owned(),
+                ttl: Some(NAME_LASTS),
+            };
+            match recordsets::create(session, zone, &new).await {
+                Ok(made) => Ok(found::record(&made, false)),
+                Err(error) if error.is_conflict() => Err(Trouble::NameTaken { host: host.clone() }),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Thing::Server { .. } => Err(Trouble::NoServers),
+    }
+}
+
+/// The addresses that those have that are there.
+fn addresses(of: &BTreeSet<Key>, seen: &Seen) -> BTreeSet<IpAddr> {
+    of.iter().filter_map(|key| seen.objects.get(key)?.address).collect()
+}
+
+/// The pool behind a listener, whose members are its own port at each address.
+fn pool(listener: &Listener, algorithm: &str, addresses: &BTreeSet<IpAddr>) -> NewPool {
+    NewPool {
+        name: listener.name.to_owned(),
+        protocol: "TCP".to_owned(),
+        lb_algorithm: algorithm.to_owned(),
+        members: members(listener, addresses),
+        healthmonitor: Some(NewMonitor {
+            name: listener.name.to_owned(),
+            kind: "TCP".to_owned(),
+            delay: 5,
+            timeout: 3,
+            max_retries: 2,
+            max_retries_down: 2,
+            url_path: None,
+            expected_codes: None,
+        }),
+    }
+}
+
+/// The members of a listener's pool.
+pub(crate) fn members(listener: &Listener, addresses: &BTreeSet<IpAddr>) -> Vec<NewMember> {
+    let member = |address: &IpAddr| NewMember {
+        name: String::new(),
+        address: *address,
+        protocol_port: listener.port,
+        subnet_id: None,
+    };
+    addresses.iter().map(member).collect()
+}

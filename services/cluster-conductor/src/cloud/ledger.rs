@@ -1,0 +1,155 @@
+//! The ledger as a turn uses it: lines by what they are for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster_core::{
+    Action, ClusterUuid, Key, Kind, LedgerEntry, LedgerState, LedgerUuid, Seen, Shape,
+};
+use cluster_store::{Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+
+/// How long an object may still come to be after it was asked for and nobody answered.
+const MAY_STILL_COME: Duration = Duration::from_secs(10);
+
+/// The lines of a cluster that are about objects of its shape.
+pub(crate) struct Ledger<'a> {
+    store: &'a Store,
+    cluster: ClusterUuid,
+    now: Timestamp,
+    lines: BTreeMap<Key, LedgerEntry>,
+}
+
+/// What agreeing with the cloud came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Agreed {
+    /// All lines are about what is there or is to be there.
+    Wholly,
+    /// Lines were struck out.
+    Struck,
+    /// Something that was asked for may still come to be.
+    MayStillCome,
+}
+
+impl<'a> Ledger<'a> {
+    /// Lines about anything else are left alone.
+    pub(crate) fn new(
+        store: &'a Store,
+        cluster: ClusterUuid,
+        now: Timestamp,
+        lines: Vec<LedgerEntry>,
+    ) -> Self {
+        let keyed = lines.into_iter().filter_map(|line| Some((line.kind.parse().ok()?, line)));
+        Ledger { store, cluster, now, lines: keyed.collect() }
+    }
+
+    /// The lines about objects of that kind.
+    pub(crate) fn of_kind(&self, kind: Kind) -> Vec<(&Key, &LedgerEntry)> {
+        self.lines.iter().filter(|(key, _)| key.kind() == kind).collect()
+    }
+
+    /// The line about an object.
+    pub(crate) fn line(&self, key: &Key) -> Option<&LedgerEntry> {
+        self.lines.get(key)
+    }
+
+    /// Whether a delete of it was asked for before.
+    pub(crate) fn is_leaving(&self, key: &Key) -> bool {
+        self.lines.get(key).is_some_and(|line| line.state == LedgerState::Leaving)
+    }
+
+    /// Notes what was seen, and strikes out what the cloud does not have and nobody wants.
+    pub(crate) async fn agree(&mut self, seen: &Seen, shape: &Shape) -> Result<Agreed, StoreError> {
+        let (mut news, mut gone, mut agreed) = (Vec::new(), Vec::new(), Agreed::Wholly);
+        for (key, line) in &mut self.lines {
+            if let Some(found) = seen.objects.get(key) {
+                let state = match line.state {
+                    LedgerState::Intended | LedgerState::Present => LedgerState::Present,
+                    LedgerState::Leaving => LedgerState::Leaving,
+                };
+                if line.cloud_id.as_ref() != Some(&found.id) || line.state != state {
+                    line.cloud_id = Some(found.id.clone());
+                    line.state = state;
+                    line.updated_at = Some(self.now);
+                    news.push(line.clone());
+                }
+            } else if !shape.contains_key(key) {
+                let asked = line.updated_at.unwrap_or(line.created_at);
+                let waited = self.now.duration_since(asked)
+                    > SignedDuration::try_from(MAY_STILL_COME).unwrap_or(SignedDuration::MAX);
+                if line.cloud_id.is_some() || waited {
+                    gone.push((key.clone(), line.id));
+                } else {
+                    agreed = Agreed::MayStillCome;
+                }
+            }
+        }
+        if !news.is_empty() {
+            self.store.save_ledger(&news).await?;
+        }
+        for (key, id) in gone {
+            self.store.strike_ledger(id).await?;
+            self.lines.remove(&key);
+            agreed = Agreed::Struck;
+        }
+        Ok(agreed)
+    }
+
+    /// Writes down what is about to be asked for or deleted.
+    pub(crate) async fn intend(
+        &mut self,
+        actions: &[Action],
+        shape: &Shape,
+    ) -> Result<(), StoreError> {
+        let mut news = Vec::new();
+        for action in actions {
+            match action {
+                Action::Create(key) => {
+                    let Some(object) = shape.get(key) else { continue };
+                    let known = self.lines.get(key);
+                    let line = LedgerEntry {
+                        id: known.map_or_else(LedgerUuid::new_v4, |line| line.id),
+                        cluster: self.cluster,
+                        kind: key.to_string(),
+                        // What was asked for under a name is found under that name.
+                        name: known.map_or(&object.name, |line| &line.name).clone(),
+                        cloud_id: None,
+                        state: LedgerState::Intended,
+                        created_at: known.map_or(self.now, |line| line.created_at),
+                        updated_at: known.map(|_| self.now),
+                    };
+                    news.push((key.clone(), line));
+                }
+                Action::Delete(key) => {
+                    let Some(known) = self.lines.get(key) else { continue };
+                    let state = LedgerState::Leaving;
+                    let line = LedgerEntry { state, updated_at: Some(self.now), ..known.clone() };
+                    news.push((key.clone(), line));
+                }
+                Action::SetRules(_)
+                | Action::SetAddresses(..)
+                | Action::Drain(_)
+                | Action::LeaveEtcd(_) => {}
+            }
+        }
+        if news.is_empty() {
+            return Ok(());
+        }
+        let entries: Vec<LedgerEntry> = news.iter().map(|(_, line)| line.clone()).collect();
+        self.store.save_ledger(&entries).await?;
+        self.lines.extend(news);
+        Ok(())
+    }
+
+    /// Writes down the id of what was made.
+    pub(crate) async fn made(&self, key: &Key, id: &str) -> Result<(), StoreError> {
+        let Some(line) = self.lines.get(key) else { return Ok(()) };
+        let line = LedgerEntry {
+            cloud_id: Some(id.to_owned()),
+            state: LedgerState::Present,
+            updated_at: Some(self.now),
+            ..line.clone()
+        };
+        self.store.save_ledger(&[line]).await
+    }
+}

@@ -1,0 +1,172 @@
+//! Carrying out one action.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use cluster_core::{Action, ClusterUuid, Facts, Found, FoundState, Key, Kind, Seen, Shape, Thing};
+use openstack::compute::server_groups;
+use openstack::dns::recordsets;
+use openstack::load_balancer::{load_balancers, pools};
+use openstack::network::security_groups::{self, Direction};
+use openstack::network::{floating_ips, networks, ports, routers, subnets};
+
+use super::create::{create, members};
+use super::ledger::Ledger;
+use super::security;
+use super::site::{Site, id_of};
+use super::trouble::Trouble;
+
+/// What actions are carried out with.
+pub(crate) struct Means<'a> {
+    /// The cloud.
+    pub(crate) site: &'a Site<'a>,
+    /// Whose actions they are.
+    pub(crate) cluster: ClusterUuid,
+    /// What is to be.
+    pub(crate) shape: &'a Shape,
+    /// What is written down: the intent of each action is.
+    pub(crate) ledger: &'a Ledger<'a>,
+    /// What is there.
+    pub(crate) seen: &'a Seen,
+}
+
+/// What an action came to: how its object is now.
+pub(crate) type Outcome = Result<(Key, Found), Trouble>;
+
+/// Whether this program can carry out such an action.
+pub(crate) fn is_possible(action: &Action) -> bool {
+    match action {
+        Action::Create(key) => key.kind() != Kind::Server,
+        Action::SetRules(_) | Action::SetAddresses(..) | Action::Delete(_) => true,
+        // There are no nodes without servers.
+        Action::Drain(_) | Action::LeaveEtcd(_) => false,
+    }
+}
+
+impl Means<'_> {
+    /// Carries out `action`, and writes down the id of what it made.
+    pub(crate) async fn perform(&self, action: Action) -> (Action, Outcome) {
+        let outcome = match &action {
+            Action::Create(key) => self.create(key).await,
+            Action::SetRules(key) => self.set_rules(key).await,
+            Action::SetAddresses(key, addresses) => self.set_addresses(key, addresses).await,
+            Action::Delete(key) => self.delete(key).await,
+            Action::Drain(_) | Action::LeaveEtcd(_) => Err(Trouble::NoServers),
+        };
+        (action, outcome)
+    }
+
+    fn found(&self, key: &Key) -> Result<&Found, Trouble> {
+        self.seen.objects.get(key).ok_or_else(|| Trouble::Lacks(key.clone()))
+    }
+
+    fn thing(&self, key: &Key) -> Result<&Thing, Trouble> {
+        let object = self.shape.get(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        Ok(&object.thing)
+    }
+
+    async fn create(&self, key: &Key) -> Outcome {
+        let line = self.ledger.line(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        let what = (key, line.name.as_str(), self.thing(key)?);
+        let found = create(self.site, self.cluster, what, self.seen).await?;
+        self.ledger.made(key, &found.id).await?;
+        Ok((key.clone(), found))
+    }
+
+    async fn set_rules(&self, key: &Key) -> Outcome {
+        let Thing::SecurityGroup { rules } = self.thing(key)? else {
+            return Err(Trouble::Lacks(key.clone()));
+        };
+        let session = self.site.session;
+        let found = self.found(key)?;
+        let group = security_groups::show(session, &found.id).await?;
+        let group = group.ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        let ids: BTreeMap<&str, Key> =
+            self.seen.objects.iter().map(|(key, found)| (found.id.as_str(), key.clone())).collect();
+        let inward = group.rules.iter().filter(|rule| rule.what.direction == Direction::Ingress);
+        let has: Vec<_> = inward.map(|rule| (&rule.id, security::read(&rule.what, &ids))).collect();
+        for rule in rules {
+            if has.iter().any(|(_, it)| it.as_ref() == Some(rule)) {
+                continue;
+            }
+            let id = |key: &Key| id_of(key, self.seen).ok().map(str::to_owned);
+            let pass = security::write(rule, id).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+            security_groups::allow(session, &found.id, &pass).await?;
+        }
+        for (id, rule) in &has {
+            if rule.as_ref().is_none_or(|rule| !rules.contains(rule)) {
+                security_groups::remove_rule(session, id).await?;
+            }
+        }
+        Ok((key.clone(), Found { facts: Facts::Rules(rules.clone()), ..found.clone() }))
+    }
+
+    async fn set_addresses(&self, key: &Key, addresses: &BTreeSet<IpAddr>) -> Outcome {
+        let session = self.site.session;
+        let found = self.found(key)?;
+        match self.thing(key)? {
+            Thing::LoadBalancer { listeners, .. } => {
+                for listener in listeners {
+                    for pool in pools::find(session, &found.id, listener.name).await? {
+                        let has = pools::members(session, &pool.id).await?;
+                        let has: BTreeSet<IpAddr> = has.iter().map(|it| it.address).collect();
+                        if has == *addresses {
+                            continue;
+                        }
+                        let wanted = members(listener, addresses);
+                        pools::set_members(session, &pool.id, &wanted).await?;
+                        // It takes one change at a time: the next pool's turn comes when this one is done.
+                        return Ok((
+                            key.clone(),
+                            Found { state: FoundState::Working, ..found.clone() },
+                        ));
+                    }
+                }
+            }
+            Thing::Record { zone, .. } => {
+                let zone = self.site.needed_zone(zone).await?;
+                let records: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+                recordsets::set_records(session, zone, &found.id, &records).await?;
+            }
+            Thing::Network
+            | Thing::Subnet { .. }
+            | Thing::Router { .. }
+            | Thing::RouterInterface
+            | Thing::SecurityGroup { .. }
+            | Thing::ServerGroup { .. }
+            | Thing::Port { .. }
+            | Thing::FloatingIp { .. }
+            | Thing::Server { .. } => return Err(Trouble::Lacks(key.clone())),
+        }
+        Ok((key.clone(), Found { state: FoundState::Working, ..found.clone() }))
+    }
+
+    /// Asks for a delete. The ledger's line stays until the cloud does not have the object any more.
+    async fn delete(&self, key: &Key) -> Outcome {
+        let session = self.site.session;
+        let found = self.found(key)?;
+        let id = &found.id;
+        match key.kind() {
+            Kind::Network => networks::delete(session, id).await?,
+            Kind::Subnet => subnets::delete(session, id).await?,
+            Kind::Router => routers::delete(session, id).await?,
+            Kind::RouterInterface => {
+                let (router, subnet) =
+                    (&self.found(&Key::Router)?.id, &self.found(&Key::Subnet)?.id);
+                routers::remove_subnet(session, router, subnet).await?;
+            }
+            Kind::SecurityGroup => security_groups::delete(session, id).await?,
+            Kind::ServerGroup => server_groups::delete(session, id).await?,
+            Kind::Port => ports::delete(session, id).await?,
+            Kind::LoadBalancer => load_balancers::delete(session, id).await?,
+            Kind::FloatingIp => floating_ips::delete(session, id).await?,
+            Kind::Record => {
+                // Without its zone it would not have been seen.
+                let zone = self.site.zone().await?.ok_or_else(|| Trouble::Lacks(key.clone()))?;
+                recordsets::delete(session, zone, id).await?;
+            }
+            Kind::Server => return Err(Trouble::NoServers),
+        }
+        Ok((key.clone(), Found { state: FoundState::Leaving, ..found.clone() }))
+    }
+}

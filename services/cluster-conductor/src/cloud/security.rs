@@ -1,0 +1,95 @@
+//! Rules of security groups, from and to Neutron's words.
+//!
+//! Only what lets traffic in is a cluster's: Neutron gives every new group two rules that let everything out, and whoever
+//! takes those away has a reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster_core::{Facts, Key, Peer, Protocol, Rule};
+use openstack::network::security_groups::{Direction, Pass, Remote, SecurityGroup};
+
+/// What a group lets in; nothing is known of it where it lets in what no rule of ours can say.
+pub(crate) fn facts(group: &SecurityGroup, ids: &BTreeMap<&str, Key>) -> Facts {
+    let inward = group.rules.iter().filter(|rule| rule.what.direction == Direction::Ingress);
+    let rules: Option<BTreeSet<Rule>> = inward.map(|rule| read(&rule.what, ids)).collect();
+    rules.map_or(Facts::None, Facts::Rules)
+}
+
+/// What Neutron says, where a rule of ours can say it.
+pub(crate) fn read(what: &Pass, ids: &BTreeMap<&str, Key>) -> Option<Rule> {
+    let protocol = match what.protocol.as_deref() {
+        None | Some("any" | "0") => Protocol::Any,
+        Some("icmp" | "1") => Protocol::Icmp,
+        Some("tcp" | "6") => Protocol::Tcp,
+        Some("udp" | "17") => Protocol::Udp,
+        Some(_) => return None,
+    };
+    let anywhere = if what.ethertype == "IPv6" { "::/0" } else { "0.0.0.0/0" };
+    let from = match (&what.remote_group_id, &what.remote_ip_prefix) {
+        (Some(_), _) if what.ethertype != "IPv4" => return None,
+        (Some(group), _) => Peer::Group(ids.get(group.as_str())?.clone()),
+        (None, prefix) => Peer::Range(prefix.as_deref().unwrap_or(anywhere).parse().ok()?),
+    };
+    let ports = match (what.port_range_min, what.port_range_max) {
+        (Some(first), Some(last)) => Some((first, last)),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => return None,
+    };
+    Some(Rule { protocol, ports, from })
+}
+
+/// What to ask of Neutron; `None` where a group that the rule names is not there.
+pub(crate) fn write(rule: &Rule, id_of: impl Fn(&Key) -> Option<String>) -> Option<Pass> {
+    let remote = match &rule.from {
+        Peer::Range(range) => Remote::Prefix(range.to_string()),
+        Peer::Group(group) => Remote::Group(id_of(group)?),
+    };
+    let protocol = match rule.protocol {
+        Protocol::Any => None,
+        Protocol::Icmp => Some("icmp"),
+        Protocol::Tcp => Some("tcp"),
+        Protocol::Udp => Some("udp"),
+    };
+    Some(Pass {
+        protocol: protocol.map(str::to_owned),
+        port_range_min: rule.ports.map(|(first, _)| first),
+        port_range_max: rule.ports.map(|(_, last)| last),
+        ..Pass::everything(remote)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster_core::Role;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_read_as_it_was_written() {
+        let node = Key::SecurityGroup(Role::Node);
+        let ids = BTreeMap::from([("g-1", node.clone())]);
+        let range = |raw: &str| Peer::Range(raw.parse().unwrap_or_else(|_| panic!("{raw}")));
+        for rule in [
+            Rule { protocol: Protocol::Any, ports: None, from: Peer::Group(node.clone()) },
+            Rule { protocol: Protocol::Icmp, ports: None, from: range("0.0.0.0/0") },
+            Rule { protocol: Protocol::Tcp, ports: Some((22, 22)), from: range("10.0.0.0/8") },
+            Rule { protocol: Protocol::Udp, ports: Some((1, 9)), from: range("fd00::/8") },
+        ] {
+            let written = write(&rule, |_| Some("g-1".to_owned()));
+            assert_eq!(written.and_then(|it| read(&it, &ids)), Some(rule));
+        }
+    }
+
+    #[test]
+    fn what_no_rule_of_ours_can_say_is_not_read() {
+        let everyone = Pass::everything(Remote::Anyone);
+        let ids = BTreeMap::new();
+        assert!(read(&everyone, &ids).is_some());
+        assert_eq!(
+            read(&Pass { protocol: Some("sctp".to_owned()), ..everyone.clone() }, &ids),
+            None
+        );
+        assert_eq!(read(&Pass { port_range_min: Some(1), ..everyone }, &ids), None);
+        assert_eq!(read(&Pass::everything(Remote::Group("other".to_owned())), &ids), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! What a cluster uses and does not own: looked up when it is needed, once a turn.
+
+use cluster_core::{Blueprint, Key, Reference, Seen};
+use openstack::Session;
+use openstack::dns::zones;
+use openstack::network::{networks, subnets};
+use tokio::sync::OnceCell;
+
+use super::trouble::Trouble;
+
+/// The cloud as one turn of a cluster uses it.
+pub(crate) struct Site<'a> {
+    /// Who we are there.
+    pub(crate) session: &'a Session,
+    /// What the cluster is to be.
+    pub(crate) blueprint: &'a Blueprint,
+    external: OnceCell<String>,
+    network: OnceCell<String>,
+    subnet: OnceCell<String>,
+    zone: OnceCell<Option<String>>,
+}
+
+impl<'a> Site<'a> {
+    /// Nothing is looked up yet.
+    pub(crate) fn new(session: &'a Session, blueprint: &'a Blueprint) -> Self {
+        Site {
+            session,
+            blueprint,
+            external: OnceCell::new(),
+            network: OnceCell::new(),
+            subnet: OnceCell::new(),
+            zone: OnceCell::new(),
+        }
+    }
+
+    /// The id of the external network of this id or name.
+    pub(crate) async fn external_network(&self, given: &str) -> Result<&str, Trouble> {
+        let look = || async move {
+            let all = networks::external(self.session).await?;
+            let named = all.into_iter().find(|it| it.id == given || it.name == given);
+            named.map(|it| it.id).ok_or_else(|| no_such("external_network", given))
+        };
+        self.external.get_or_try_init(look).await.map(String::as_str)
+    }
+
+    /// The id of a network.
+    pub(crate) async fn network<'s>(
+        &'s self,
+        of: &Reference,
+        seen: &'s Seen,
+    ) -> Result<&'s str, Trouble> {
+        let given = match of {
+            Reference::Own(key) => return id_of(key, seen),
+            Reference::Given(given) => given,
+        };
+        let look = || async move {
+            if let Some(found) = networks::show(self.session, given).await? {
+                return Ok(found.id);
+            }
+            let found = networks::find(self.session, given).await?.into_iter().next();
+            found.map(|it| it.id).ok_or_else(|| no_such("fixed_network", given))
+        };
+        self.network.get_or_try_init(look).await.map(String::as_str)
+    }
+
+    /// The id of a subnet.
+    pub(crate) async fn subnet<'s>(
+        &'s self,
+        of: &Reference,
+        seen: &'s Seen,
+    ) -> Result<&'s str, Trouble> {
+        let given = match of {
+            Reference::Own(key) => return id_of(key, seen),
+            Reference::Given(given) => given,
+        };
+        let look = || async move {
+            if let Some(found) = subnets::show(self.session, given).await? {
+                return Ok(found.id);
+            }
+            let found = subnets::find(self.session, given).await?.into_iter().next();
+            found.map(|it| it.id).ok_or_else(|| no_such("fixed_subnet", given))
+        };
+        self.subnet.get_or_try_init(look).await.map(String::as_str)
+    }
+
+    /// The id of the cluster's zone; `None` where there is no such zone of ours.
+    pub(crate) async fn zone(&self) -> Result<Option<&str>, Trouble> {
+        let Some(name) = &self.blueprint.labels.settings().dns_zone else { return Ok(None) };
+        let look = || async move {
+            let found = zones::find(self.session, name).await?;
+            Ok::<_, Trouble>(found.map(|it| it.id))
+        };
+        Ok(self.zone.get_or_try_init(look).await?.as_deref())
+    }
+
+    /// The id of the cluster's zone, which has to be there.
+    pub(crate) async fn needed_zone(&self, name: &str) -> Result<&str, Trouble> {
+        self.zone().await?.ok_or_else(|| no_such("dns_zone", name))
+    }
+}
+
+fn no_such(setting: &'static str, given: &str) -> Trouble {
+    Trouble::NoSuch { setting, given: given.to_owned() }
+}
+
+/// The id of an object of the cluster's own.
+pub(crate) fn id_of<'s>(key: &Key, seen: &'s Seen) -> Result<&'s str, Trouble> {
+    let found = seen.objects.get(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+    Ok(&found.id)
+}

@@ -1,0 +1,125 @@
+//! What may be in the way, and what that means for the cluster.
+
+use std::time::Duration;
+
+use cluster_core::{Key, Problem};
+use cluster_store::StoreError;
+use openstack::CloudError;
+
+/// What is in the way of a look or an action.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The cloud does not do as asked.
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+    /// What was done cannot be written down.
+    #[error("cannot write to the ledger: {0}")]
+    Store(#[from] StoreError),
+    /// What the cluster was asked for names something that is not there.
+    #[error("{setting}: the cloud has no {given:?} that clusterd may use")]
+    NoSuch {
+        /// Where it was asked for.
+        setting: &'static str,
+        /// What was given.
+        given: String,
+    },
+    /// A DNS name leads somewhere already.
+    #[error("the name {host} is there already, and not as this cluster's")]
+    NameTaken {
+        /// The name.
+        host: String,
+    },
+    /// Something that is needed first has gone since it was seen.
+    #[error("{0} is needed first and is not there")]
+    Lacks(Key),
+    /// This program does not make machines.
+    #[error("this clusterd does not make servers yet; all else of the cluster is there")]
+    NoServers,
+}
+
+impl Trouble {
+    /// When to try again, where that is known.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        if let Trouble::Cloud(error) = self { error.retry_after() } else { None }
+    }
+
+    /// Whether it passes by itself, and soon.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            // What else has to go first may be on its way.
+            Trouble::Cloud(error) => {
+                error.is_transient() || error.is_conflict() || error.is_not_found()
+            }
+            Trouble::Store(_) | Trouble::Lacks(_) => true,
+            Trouble::NoSuch { .. } | Trouble::NameTaken { .. } | Trouble::NoServers => false,
+        }
+    }
+
+    /// The same for people; `doing` completes the sentence "cannot …".
+    pub(crate) fn problem(&self, doing: &str) -> Problem {
+        let (reason, next_action) = match self {
+            Trouble::Cloud(error) => of_cloud(error),
+            Trouble::Store(_) => ("StoreFailed", "look at clusterd's database"),
+            Trouble::NoSuch { .. } => (
+                "NoSuchObject",
+                "make it, or delete the cluster and ask for one that names what is there",
+            ),
+            Trouble::NameTaken { .. } => {
+                ("NameTaken", "delete that name, or delete the cluster and give it another one")
+            }
+            Trouble::Lacks(_) => ("Waiting", ""),
+            Trouble::NoServers => {
+                ("NoServers", "delete the cluster, or wait for a clusterd that makes its servers")
+            }
+        };
+        Problem {
+            reason: reason.to_owned(),
+            message: format!("cannot {doing}: {self}"),
+            next_action: next_action.to_owned(),
+            is_final: !self.is_transient() && !self.may_end(),
+        }
+    }
+
+    /// Whether it may pass by itself, though not soon.
+    fn may_end(&self) -> bool {
+        matches!(self, Trouble::Cloud(CloudError::Malformed { .. }) | Trouble::NoServers)
+    }
+}
+
+/// One word, and what to do.
+fn of_cloud(error: &CloudError) -> (&'static str, &'static str) {
+    match error {
+        CloudError::Unreachable { .. } => {
+            ("CloudUnreachable", "see whether clusterd reaches that service; it keeps trying")
+        }
+        CloudError::Untrusted { .. } => {
+            ("CloudUntrusted", "name the authority of its certificate as cacert in clouds.yaml")
+        }
+        CloudError::Busy { .. } => ("CloudBusy", ""),
+        CloudError::Failed(_) => {
+            ("CloudFailed", "look for the request id in that service's logs; it is tried again")
+        }
+        CloudError::Unauthorized(_) => {
+            ("CloudCredentialsRefused", "put credentials that are valid into clouds.yaml")
+        }
+        CloudError::Forbidden(_) => {
+            ("CloudForbids", "give clusterd's user the role that this takes")
+        }
+        CloudError::NotFound(_) => ("NotThere", ""),
+        CloudError::Conflict(_) => {
+            ("InUse", "delete what else uses it, if that does not go by itself")
+        }
+        CloudError::QuotaExceeded(_) => {
+            ("QuotaExceeded", "raise the project's quota, or delete or resize the cluster")
+        }
+        CloudError::Refused(_) | CloudError::InvalidId { .. } => {
+            ("CloudRefused", "delete the cluster and ask for one that suits this cloud")
+        }
+        CloudError::Malformed { .. } => {
+            ("CloudUnreadable", "look whether a proxy answers in place of that service")
+        }
+        CloudError::NoEndpoint { .. } => {
+            ("NoService", "install that service, or ask for a cluster that needs none of it")
+        }
+    }
+}

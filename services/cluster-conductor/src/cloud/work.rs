@@ -1,0 +1,137 @@
+//! One turn's work: look, write down, then do all that is ready, and what that makes ready, until nothing is.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster_core::{
+    Action, ClusterSpec, FoundState, Key, Kind, LedgerEntry, Problem, Seen, plan, shape,
+};
+use cluster_store::StoreError;
+use futures::StreamExt;
+use openstack::Session;
+use reconcile::Requeue;
+
+use super::ledger::{Agreed, Ledger};
+use super::observe::observe;
+use super::perform::{Means, is_possible};
+use super::site::Site;
+use super::trouble::Trouble;
+use crate::handle::World;
+
+/// How many calls of a cluster are under way at once.
+const WIDE: usize = 16;
+/// How long to leave a cloud alone that is at work, or busy.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a turn's work came to.
+pub(crate) struct Worked {
+    /// How the cluster is now.
+    pub(crate) seen: Seen,
+    /// When its next turn is due.
+    pub(crate) next: Requeue,
+}
+
+/// Brings the cloud as near to what the cluster is to be as it goes now.
+///
+/// Every action has its intent in the ledger before it is carried out, and is carried out once a turn at most: what
+/// fails is tried again by a later turn, which looks first.
+pub(crate) async fn work(
+    world: &World,
+    session: &Session,
+    spec: &ClusterSpec<'_>,
+    lines: Vec<LedgerEntry>,
+) -> Result<Worked, StoreError> {
+    let now = (world.settings.clock)();
+    let site = Site::new(session, &spec.cluster.blueprint);
+    let shape = shape(spec);
+    let mut ledger = Ledger::new(&world.store, spec.cluster.id, now, lines);
+    let mut seen = match observe(&site, &ledger).await {
+        Ok(objects) => Seen { at: Some(now), objects, ..Seen::default() },
+        Err(trouble) => {
+            let problem = Some(trouble.problem("look at the cloud"));
+            tracing::warn!("cannot look at the cloud: {trouble}");
+            let next = Requeue::After(pause(world, &[trouble]));
+            return Ok(Worked { seen: Seen { problem, ..Seen::default() }, next });
+        }
+    };
+    let agreed = ledger.agree(&seen, &shape).await?;
+
+    let (mut tried, mut is_gone_soon, mut troubles) = (BTreeSet::new(), false, Vec::new());
+    let mut problem: Option<Problem> = None;
+    loop {
+        let ready: Vec<Action> = plan(spec, &seen)
+            .into_iter()
+            .filter(|action| is_possible(action) && !tried.contains(action))
+            .collect();
+        if ready.is_empty() {
+            break;
+        }
+        let asked_first = |action: &Action| match action {
+            Action::Delete(key) => !ledger.is_leaving(key) && goes_at_once(key),
+            Action::Create(_)
+            | Action::SetRules(_)
+            | Action::SetAddresses(..)
+            | Action::Drain(_)
+            | Action::LeaveEtcd(_) => false,
+        };
+        is_gone_soon |= ready.iter().any(asked_first);
+        ledger.intend(&ready, &shape).await?;
+        tried.extend(ready.iter().cloned());
+        let means = Means {
+            site: &site,
+            cluster: spec.cluster.id,
+            shape: &shape,
+            ledger: &ledger,
+            seen: &seen,
+        };
+        let calls: Vec<_> = ready.into_iter().map(|action| means.perform(action)).collect();
+        let outcomes: Vec<_> = futures::stream::iter(calls).buffer_unordered(WIDE).collect().await;
+        for (action, outcome) in outcomes {
+            match outcome {
+                Ok((key, found)) => {
+                    tracing::info!("done: {action}");
+                    seen.objects.insert(key, found);
+                }
+                Err(trouble) => {
+                    tracing::warn!("cannot {action}: {trouble}");
+                    let news = trouble.problem(&action.to_string());
+                    if problem.as_ref().is_none_or(|old| news.is_final && !old.is_final) {
+                        problem = Some(news);
+                    }
+                    troubles.push(trouble);
+                }
+            }
+        }
+    }
+
+    let is_at_work = seen
+        .objects
+        .values()
+        .any(|found| matches!(found.state, FoundState::Working | FoundState::Leaving));
+    let next = if !troubles.is_empty() {
+        Requeue::After(pause(world, &troubles))
+    } else if agreed == Agreed::Struck || is_gone_soon {
+        Requeue::Now
+    } else if is_at_work || agreed == Agreed::MayStillCome {
+        Requeue::After(PAUSE.min(world.settings.look_every))
+    } else {
+        if !plan(spec, &seen).is_empty() {
+            problem = Some(Trouble::NoServers.problem("make the cluster's nodes"));
+        }
+        Requeue::After(world.settings.look_every)
+    };
+    seen.problem = problem;
+    Ok(Worked { seen, next })
+}
+
+/// Whether such an object is gone as soon as the cloud has agreed to delete it.
+fn goes_at_once(key: &Key) -> bool {
+    !matches!(key.kind(), Kind::LoadBalancer | Kind::Record | Kind::Server)
+}
+
+/// How long to wait after these.
+fn pause(world: &World, troubles: &[Trouble]) -> Duration {
+    let asked = troubles.iter().filter_map(Trouble::retry_after).max();
+    let all = if troubles.iter().any(Trouble::is_transient) { PAUSE } else { Duration::MAX };
+    asked.unwrap_or(all.min(world.settings.look_every))
+}

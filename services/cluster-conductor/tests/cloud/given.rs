@@ -1,0 +1,253 @@
+//! A cloud, a store with a cluster in it, and conductors that come and go.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster_conductor::{Conductor, SealingKeys, Settings};
+use cluster_core::{
+    Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, GroupRole, Ident,
+    KubernetesVersion, Labels, LabelsCompared, NodeGroup, NodeGroupUuid, Template, TemplateUuid,
+    Truth,
+};
+use cluster_store::{Change, Scope, Store};
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use openstack::{CloudConfig, Session, dns::zones};
+use openstack_emulator::{Cloud, Emulator, Kind, Object};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A cluster on its way, in a cloud of its own.
+pub(crate) struct Given {
+    _emulator: Emulator,
+    /// The cloud.
+    pub(crate) cloud: Cloud,
+    /// Where the conductor keeps what it knows.
+    pub(crate) store: Store,
+    /// The cluster.
+    pub(crate) id: ClusterUuid,
+    project: String,
+    before: Vec<(Kind, String, String)>,
+}
+
+fn session(cloud: &Cloud) -> Session {
+    let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
+    Session::new(config).unwrap()
+}
+
+impl Given {
+    /// A cluster of so many machines that nobody works on yet.
+    pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
+        let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        zones::create(&session(&cloud), "example.org.", "a@example.org", "").await.unwrap();
+        let projects = cloud.objects(Kind::Project);
+        let project = projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id.clone();
+        let before = cloud.belongings(&project);
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let id = insert(&store, masters, workers).await;
+        Given { _emulator: emulator, cloud, store, id, project, before }
+    }
+
+    /// A conductor that works until it is aborted.
+    pub(crate) fn conductor(&self) -> JoinHandle<()> {
+        let settings = Settings {
+            hostname: "h".to_owned(),
+            workers: 2,
+            look_every: Duration::from_millis(20),
+            clock: Timestamp::now,
+        };
+        let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
+        let conductor =
+            Conductor::new(settings, self.store.clone(), keys, Some(session(&self.cloud)));
+        tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
+    }
+
+    /// The cluster, while there is one.
+    pub(crate) async fn find(&self) -> Option<Cluster> {
+        let ident = Ident::Id(self.id.into_untyped_uuid());
+        self.store.find_clusters(&ident, &Scope::All).await.unwrap().pop()
+    }
+
+    /// Waits until a condition is as wanted.
+    pub(crate) async fn until(
+        &self,
+        kind: ConditionKind,
+        wanted: impl Fn(&Condition) -> bool,
+    ) -> Condition {
+        let looking = async {
+            loop {
+                let conditions = self.find().await.unwrap().conditions;
+                if let Some(found) = conditions.into_iter().find(|it| it.kind == kind && wanted(it))
+                {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(60), looking).await {
+            Ok(found) => found,
+            Err(_) => panic!("it never came: {:?}", self.find().await.map(|it| it.conditions)),
+        }
+    }
+
+    /// Waits until all is there but the servers.
+    pub(crate) async fn until_built(&self) {
+        for kind in
+            [ConditionKind::NetworkReady, ConditionKind::LoadBalancerReady, ConditionKind::DnsReady]
+        {
+            self.until(kind, |it| it.status == Truth::True).await;
+        }
+        self.until(ConditionKind::InfrastructureReady, |it| it.reason == "NoServers").await;
+    }
+
+    /// Asks for the cluster to be deleted.
+    pub(crate) async fn delete(&self) {
+        loop {
+            let cluster = self.find().await.unwrap();
+            let going = Cluster { desire: Desire::Gone, ..cluster };
+            match self.store.change_cluster(&Change::of(going)).await {
+                Ok(_) => return,
+                // The conductor was quicker.
+                Err(cluster_store::StoreError::Stale) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Waits until the cluster is forgotten; then nothing of it is left anywhere.
+    pub(crate) async fn until_gone(&self) {
+        let looking = async {
+            while self.find().await.is_some() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(Duration::from_secs(60), looking).await.is_err() {
+            let left = self.store.ledger_of(self.id).await.unwrap();
+            let conditions = self.find().await.map(|it| it.conditions);
+            panic!(
+                "it never goes: {left:?} {conditions:?} {:?}",
+                self.cloud.belongings(&self.project)
+            );
+        }
+        assert_eq!(self.cloud.belongings(&self.project), self.before, "orphans");
+        let records = self.of_kind(Kind::Recordset);
+        let named = records.iter().filter(|it| ["A", "AAAA"].contains(&it.text("type")));
+        assert_eq!(named.count(), 0, "names that lead nowhere");
+        assert_eq!(self.store.ledger_of(self.id).await.unwrap(), []);
+    }
+
+    /// What there is of a kind in the cluster's project, without what was there before.
+    pub(crate) fn of_kind(&self, kind: Kind) -> Vec<Object> {
+        let mut objects = self.cloud.objects(kind);
+        objects.retain(|it| {
+            it.project == self.project
+                && it.text("name") != "default"
+                && !self.before.iter().any(|(_, _, id)| *id == it.id)
+        });
+        objects
+    }
+
+    /// Asserts that nothing is there twice, and how many there are of each kind.
+    pub(crate) fn assert_once(&self, masters: usize, workers: usize) {
+        let names = |kind| {
+            let mut names: Vec<String> =
+                self.of_kind(kind).iter().map(|it| it.text("name").to_owned()).collect();
+            names.sort();
+            names
+        };
+        for (kind, number) in [
+            (Kind::Network, 1),
+            (Kind::Subnet, 1),
+            (Kind::Router, 1),
+            (Kind::SecurityGroup, 2),
+            (Kind::ServerGroup, 2),
+            (Kind::LoadBalancer, 1),
+            (Kind::Listener, 1),
+            (Kind::Pool, 1),
+            (Kind::HealthMonitor, 1),
+            (Kind::Member, masters),
+            (Kind::FloatingIp, 1),
+            // The load balancer's address; the router's leg, and its gateway.
+            (Kind::Port, masters + workers + 3),
+        ] {
+            assert_eq!(names(kind).len(), number, "{kind:?}: {:?}", names(kind));
+        }
+        let records = self.of_kind(Kind::Recordset);
+        assert_eq!(records.iter().filter(|it| it.text("type") == "A").count(), 2);
+    }
+}
+
+/// A cluster with a load balancer before its control plane, a floating address and names.
+async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
+    let labels = [("dns_zone", "example.org"), ("master_lb_floating_ip_enabled", "true")];
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let blueprint = Blueprint {
+        external_network: Some("public".to_owned()),
+        master_lb_enabled: true,
+        floating_ip_enabled: false,
+        labels: Labels::try_from(BTreeMap::from(labels)).unwrap(),
+        ..Blueprint::new("fcos".to_owned())
+    };
+    let template = Template {
+        id: TemplateUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "t".parse().unwrap(),
+        created_at: Timestamp::now(),
+        updated_at: None,
+        public: false,
+        hidden: false,
+        tags: None,
+        blueprint,
+    };
+    store.insert_template(&template).await.unwrap();
+    let cluster = Cluster {
+        id: ClusterUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "blue".parse().unwrap(),
+        template: template.id,
+        created_at: Timestamp::now(),
+        updated_at: None,
+        blueprint: template.blueprint,
+        kubernetes: KubernetesVersion::DEFAULT,
+        labels_compared: LabelsCompared::default(),
+        create_timeout: None,
+        desire: Desire::Exist,
+        completed_at: None,
+        asked_at: Timestamp::now(),
+        api_address: None,
+        machine_addresses: Default::default(),
+        conditions: Vec::new(),
+    };
+    let group = |name: &str, role, machines: u32| NodeGroup {
+        id: NodeGroupUuid::new_v4(),
+        version: 1,
+        cluster: cluster.id,
+        name: name.parse().unwrap(),
+        role,
+        is_default: true,
+        created_at: Timestamp::now(),
+        updated_at: None,
+        flavor: None,
+        image: "fcos".to_owned(),
+        docker_volume_size: None,
+        min_node_count: 1,
+        max_node_count: None,
+        machines: (0..machines).collect(),
+        next_machine: machines,
+        labels: Labels::default(),
+        labels_compared: LabelsCompared::default(),
+        node_labels: Default::default(),
+        node_taints: Vec::new(),
+    };
+    let groups = [
+        group("default-master", GroupRole::Master, masters),
+        group("default-worker", GroupRole::Worker("worker".to_owned()), workers),
+    ];
+    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    cluster.id
+}

@@ -1,0 +1,59 @@
+//! Conductors that are killed, and answers that are lost: nothing is there twice, and nothing is left.
+
+use openstack_emulator::{Act, Rule};
+
+use crate::given::Given;
+
+#[tokio::test]
+async fn a_conductor_that_is_killed_is_succeeded_without_a_duplicate_or_an_orphan() {
+    for after in [1, 4, 7, 10, 13, 20] {
+        let given = Given::cluster(1, 1).await;
+        let first = given.conductor();
+        let asked = |cloud: &openstack_emulator::Cloud| {
+            cloud.count(|call| call.method == "POST" && !call.path.ends_with("/tokens"))
+        };
+        given.cloud.wait_until(|cloud| (asked(cloud) >= after).then_some(())).await;
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+
+        let second = given.conductor();
+        given.until_built().await;
+        given.assert_once(1, 1);
+        given.delete().await;
+        let deleted =
+            |cloud: &openstack_emulator::Cloud| cloud.count(|call| call.method == "DELETE");
+        given.cloud.wait_until(|cloud| (deleted(cloud) >= after / 2).then_some(())).await;
+        second.abort();
+
+        let third = given.conductor();
+        given.until_gone().await;
+        third.abort();
+    }
+}
+
+#[tokio::test]
+async fn lost_answers_make_no_duplicates() {
+    let given = Given::cluster(3, 2).await;
+    for path in [
+        "/network/**/networks",
+        "/network/**/subnets",
+        "/network/**/routers",
+        "/network/**/security-groups",
+        "/network/**/security-group-rules",
+        "/network/**/ports",
+        "/network/**/floatingips",
+        "/compute/**/os-server-groups",
+        "/load-balancer/**/loadbalancers",
+        "/dns/**/recordsets",
+    ] {
+        given.cloud.misbehave(Rule::new("POST", path, Act::LoseAnswer).times(2));
+    }
+    let working = given.conductor();
+    given.until_built().await;
+    given.assert_once(3, 2);
+
+    given.cloud.misbehave(Rule::new("DELETE", "/**", Act::LoseAnswer).times(5));
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
