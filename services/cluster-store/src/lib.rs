@@ -5,5 +5,7 @@ mod store;
 mod table;
 
 pub use database::StoreError;
-pub use record::{Certificate, Change, Claim, Quota, Scope, ServiceSeen};
+pub use record::{
+    Certificate, Change, Claim, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
+};
 pub use store::Store;

@@ -1,5 +1,7 @@
 //! What is stored beside the core's own records.
 
+use std::net::IpAddr;
+
 use cluster_core::{
     CertificateUuid, ClaimUuid, Cluster, ClusterUuid, Event, MachineRef, NodeGroup, QuotaUuid,
 };
@@ -71,12 +73,55 @@ pub struct Claim {
     pub cluster: ClusterUuid,
     /// Which machine.
     pub machine: MachineRef,
-    /// SHA-256 of the claim, in hex.
+    /// SHA-256 of what has to be shown, in hex.
     pub digest: String,
+    /// What the machine's configuration is made of when it is fetched. Nothing of it is secret.
+    pub facts: String,
     /// Until when it can be redeemed.
     pub expires_at: Timestamp,
     /// When it was.
     pub redeemed_at: Option<Timestamp>,
+    /// From where.
+    pub redeemed_by: Option<IpAddr>,
+}
+
+/// What became of a claim that somebody showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redeemed {
+    /// It is redeemed by this.
+    First,
+    /// It was redeemed from the same address a moment ago, and the machine has not been heard of since: the answer was lost.
+    Again,
+    /// It cannot be redeemed: it is unknown, too old, or was redeemed before.
+    No,
+}
+
+/// What a machine said of itself last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineReport {
+    /// Which machine.
+    pub machine: MachineRef,
+    /// The claim that it got its configuration for.
+    pub claim: ClaimUuid,
+    /// When it got it.
+    pub redeemed_at: Option<Timestamp>,
+    /// From where it asked.
+    pub redeemed_by: Option<IpAddr>,
+    /// What it said last; nothing, if it has not been heard of.
+    pub said: Option<Said>,
+}
+
+/// One report of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The step that it speaks of: `control-plane`, `join`.
+    pub step: String,
+    /// Whether that failed; it is tried again by the machine itself.
+    pub failed: bool,
+    /// For people.
+    pub message: String,
+    /// When it was said.
+    pub at: Timestamp,
 }
 
 /// A certificate that was signed for somebody.

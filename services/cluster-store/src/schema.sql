@@ -72,10 +72,23 @@ CREATE TABLE claims (
     cluster     TEXT   NOT NULL REFERENCES clusters (id) ON DELETE CASCADE,
     machine     TEXT   NOT NULL,
     digest      TEXT   NOT NULL UNIQUE,
+    facts       TEXT   NOT NULL,
     expires_at  BIGINT NOT NULL,
-    redeemed_at BIGINT
+    redeemed_at BIGINT,
+    redeemed_by TEXT
 );
 CREATE INDEX claims_cluster ON claims (cluster, machine);
+
+CREATE TABLE machines (
+    cluster TEXT   NOT NULL REFERENCES clusters (id) ON DELETE CASCADE,
+    machine TEXT   NOT NULL,
+    claim   TEXT   NOT NULL UNIQUE REFERENCES claims (id) ON DELETE CASCADE,
+    step    TEXT,
+    failed  BIGINT NOT NULL,
+    message TEXT   NOT NULL,
+    at      BIGINT,
+    PRIMARY KEY (cluster, machine)
+);
 
 CREATE TABLE certificates (
     id         TEXT   NOT NULL PRIMARY KEY,

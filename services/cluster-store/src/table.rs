@@ -5,6 +5,7 @@ pub(crate) mod claim;
 pub(crate) mod cluster;
 pub(crate) mod event;
 pub(crate) mod ledger;
+pub(crate) mod machine;
 pub(crate) mod node_group;
 pub(crate) mod quota;
 pub(crate) mod secret;

@@ -1,12 +1,14 @@
-//! What belongs to one cluster: its ledger, events, secrets, claims and certificates.
+//! What belongs to one cluster: its ledger, events, secrets, claims, machines and certificates.
 
-use cluster_core::{ClusterUuid, Event, EventUuid, LedgerEntry, LedgerUuid};
-use database::Extent::{FirstDecides, OneStatement};
+use std::net::IpAddr;
+
+use cluster_core::{ClaimUuid, ClusterUuid, Event, EventUuid, LedgerEntry, LedgerUuid, MachineRef};
+use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 use database::StoreError;
 use jiff::Timestamp;
 
-use crate::table::{certificate, claim, event, ledger, secret};
-use crate::{Certificate, Claim, Store};
+use crate::table::{certificate, claim, event, ledger, machine, secret};
+use crate::{Certificate, Claim, MachineReport, Redeemed, Said, Store};
 
 impl Store {
     /// Writes entries of the ledger, or what is known anew of those of the same kind and name; all or none.
@@ -24,9 +26,16 @@ impl Store {
             .await
     }
 
-    /// Strikes an entry out: the cloud no longer has that object.
+    /// Strikes an entry out: the cloud no longer has that object. With a server goes what its machine said, and its claims.
     pub async fn strike_ledger(&self, entry: LedgerUuid) -> Result<(), StoreError> {
-        self.database.write(OneStatement, move |c| Box::pin(ledger::strike(c, entry))).await
+        self.database
+            .write(FirstDecides, move |c| {
+                Box::pin(async move {
+                    machine::forget(c, entry).await?;
+                    ledger::strike(c, entry).await
+                })
+            })
+            .await
     }
 
     /// What the cluster owns in the cloud, or may own.
@@ -100,33 +109,79 @@ impl Store {
             .await
     }
 
-    /// Adds a claim.
+    /// Adds a claim, from now on the one of its machine: what that said before is forgotten.
     pub async fn insert_claim(&self, new: &Claim) -> Result<(), StoreError> {
         let new = new.clone();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { claim::insert(c, &new).await }))
-            .await
-    }
-
-    /// The claim of this digest, whether it was redeemed or not.
-    pub async fn find_claim(&self, digest: &str) -> Result<Option<Claim>, StoreError> {
-        let digest = digest.to_owned();
-        self.database.read(|c| Box::pin(async move { claim::find(c, &digest).await })).await
-    }
-
-    /// Redeems the claim of this digest. `None` where there is none that can be redeemed: it is unknown, too old, or was
-    /// redeemed before.
-    pub async fn redeem_claim(
-        &self,
-        digest: &str,
-        now: Timestamp,
-    ) -> Result<Option<Claim>, StoreError> {
-        let digest = digest.to_owned();
-        self.database
-            .write(FirstDecides, move |c| {
-                Box::pin(async move { claim::redeem(c, &digest, now).await })
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    claim::insert(c, &new).await?;
+                    machine::expect(c, &new).await
+                })
             })
             .await
+    }
+
+    /// Writes what is known anew of a claim that nobody has redeemed; false, where somebody has.
+    pub async fn renew_claim(
+        &self,
+        claim: ClaimUuid,
+        facts: &str,
+        expires_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let facts = facts.to_owned();
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { claim::renew(c, claim, &facts, expires_at).await })
+            })
+            .await
+    }
+
+    /// A claim, whether it was redeemed or not.
+    pub async fn find_claim(&self, claim: ClaimUuid) -> Result<Option<Claim>, StoreError> {
+        self.database.read(move |c| Box::pin(claim::find(c, claim))).await
+    }
+
+    /// The claim that a machine was given last.
+    pub async fn claim_of(
+        &self,
+        cluster: ClusterUuid,
+        machine: &MachineRef,
+    ) -> Result<Option<Claim>, StoreError> {
+        let machine = machine.clone();
+        self.database
+            .read(move |c| Box::pin(async move { claim::of(c, cluster, &machine).await }))
+            .await
+    }
+
+    /// Redeems a claim for who shows it from this address. It can be redeemed again if that was after `since`, from the
+    /// same address, and the machine has said nothing.
+    pub async fn redeem_claim(
+        &self,
+        claim: ClaimUuid,
+        by: IpAddr,
+        now: Timestamp,
+        since: Timestamp,
+    ) -> Result<Redeemed, StoreError> {
+        self.database
+            .write(FirstDecides, move |c| Box::pin(claim::redeem(c, claim, by, now, since)))
+            .await
+    }
+
+    /// Notes what was said by the machine that got its configuration for `claim`; false, where nobody waits for it: the
+    /// machine is gone, or was given another claim.
+    pub async fn note_report(&self, claim: ClaimUuid, said: &Said) -> Result<bool, StoreError> {
+        let said = said.clone();
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { machine::note(c, claim, &said).await })
+            })
+            .await
+    }
+
+    /// The machines of a cluster that were given claims, and what they said last.
+    pub async fn machines_of(&self, of: ClusterUuid) -> Result<Vec<MachineReport>, StoreError> {
+        self.database.read(move |c| Box::pin(machine::of(c, of))).await
     }
 
     /// Notes a certificate that was signed.

@@ -1,53 +1,103 @@
 //! The table `claims`.
 
-use database::{Connection, StoreError, values};
+use std::net::IpAddr;
+
+use cluster_core::{ClaimUuid, ClusterUuid, MachineRef};
+use database::{Connection, Row, StoreError, values};
 use jiff::Timestamp;
 
 use super::{of_cluster, refused};
-use crate::Claim;
+use crate::{Claim, Redeemed};
 
 const TABLE: &str = "claims";
 
 pub(crate) async fn insert(connection: &mut Connection, claim: &Claim) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO claims (id, cluster, machine, digest, expires_at, redeemed_at) \
-         VALUES ($1, $2, $3, $4, $5, $6)";
+    const INSERT: &str = "INSERT INTO claims (id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let values = values![
         claim.id,
         claim.cluster,
         claim.machine.to_string(),
         claim.digest.as_str(),
+        claim.facts.as_str(),
         claim.expires_at,
         claim.redeemed_at,
+        claim.redeemed_by.map(|address| address.to_string()),
     ];
     let written = connection.execute(INSERT, values).await;
     written.map(drop).map_err(|error| refused(error, "", &claim.id, of_cluster(claim.cluster)))
 }
 
+/// Writes what is known anew of a claim that nobody has redeemed; false, where somebody has.
+pub(crate) async fn renew(
+    connection: &mut Connection,
+    claim: ClaimUuid,
+    facts: &str,
+    expires_at: Timestamp,
+) -> Result<bool, StoreError> {
+    const RENEW: &str =
+        "UPDATE claims SET facts = $2, expires_at = $3 WHERE id = $1 AND redeemed_at IS NULL";
+    Ok(connection.execute(RENEW, values![claim, facts, expires_at]).await? == 1)
+}
+
 pub(crate) async fn find(
     connection: &mut Connection,
-    digest: &str,
+    claim: ClaimUuid,
 ) -> Result<Option<Claim>, StoreError> {
-    const FIND: &str = "SELECT id, cluster, machine, digest, expires_at, redeemed_at FROM claims WHERE digest = $1";
-    let Some(row) = connection.row(FIND, values![digest]).await? else { return Ok(None) };
-    Ok(Some(Claim {
+    const FIND: &str = "SELECT id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by FROM claims \
+         WHERE id = $1";
+    connection.row(FIND, values![claim]).await?.as_ref().map(read).transpose()
+}
+
+/// The claim that a machine was given last.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+    machine: &MachineRef,
+) -> Result<Option<Claim>, StoreError> {
+    const OF: &str = "SELECT id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by FROM claims \
+         WHERE id = (SELECT claim FROM machines WHERE cluster = $1 AND machine = $2)";
+    let row = connection.row(OF, values![cluster, machine.to_string()]).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// Redeems a claim, if it can still be. It can be again after `since` from the same address, while nothing was heard of
+/// the machine.
+pub(crate) async fn redeem(
+    connection: &mut Connection,
+    claim: ClaimUuid,
+    by: IpAddr,
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<Redeemed, StoreError> {
+    const REDEEM: &str = "UPDATE claims SET redeemed_at = $2, redeemed_by = $3 WHERE id = $1 AND redeemed_at IS NULL AND expires_at > $2";
+    const AGAIN: &str = "SELECT 1 FROM claims WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
+         AND EXISTS (SELECT 1 FROM machines WHERE claim = $1 AND at IS NULL)";
+    let by = by.to_string();
+    if connection.execute(REDEEM, values![claim, now, by.as_str()]).await? == 1 {
+        return Ok(Redeemed::First);
+    }
+    let again = connection.row(AGAIN, values![claim, by, since]).await?;
+    Ok(if again.is_some() { Redeemed::Again } else { Redeemed::No })
+}
+
+fn read(row: &Row) -> Result<Claim, StoreError> {
+    Ok(Claim {
         id: row.parse(TABLE, 0)?,
         cluster: row.parse(TABLE, 1)?,
         machine: row.parse(TABLE, 2)?,
         digest: row.text(3)?.to_owned(),
-        expires_at: row.time(TABLE, 4)?,
-        redeemed_at: row.optional_time(TABLE, 5)?,
-    }))
+        facts: row.text(4)?.to_owned(),
+        expires_at: row.time(TABLE, 5)?,
+        redeemed_at: row.optional_time(TABLE, 6)?,
+        redeemed_by: address(row, 7)?,
+    })
 }
 
-/// Redeems the claim of this digest, if it can still be.
-pub(crate) async fn redeem(
-    connection: &mut Connection,
-    digest: &str,
-    now: Timestamp,
-) -> Result<Option<Claim>, StoreError> {
-    const REDEEM: &str = "UPDATE claims SET redeemed_at = $2 WHERE digest = $1 AND redeemed_at IS NULL AND expires_at > $2";
-    match connection.execute(REDEEM, values![digest, now]).await? {
-        0 => Ok(None),
-        _ => find(connection, digest).await,
+/// An address, where there is one.
+pub(super) fn address(row: &Row, column: usize) -> Result<Option<IpAddr>, StoreError> {
+    match row.optional_text(column)? {
+        None => Ok(None),
+        Some(_) => row.parse(TABLE, column).map(Some),
     }
 }

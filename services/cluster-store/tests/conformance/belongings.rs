@@ -1,9 +1,11 @@
 //! What belongs to one cluster.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use cluster_core::{
     CertificateUuid, ClaimUuid, Cluster, EventUuid, LedgerEntry, LedgerState, LedgerUuid,
 };
-use cluster_store::{Certificate, Claim, Store, StoreError};
+use cluster_store::{Certificate, Claim, MachineReport, Redeemed, Said, Store, StoreError};
 
 use crate::samples::{at, event, on_both, stored};
 
@@ -13,6 +15,10 @@ on_both! { Store:
     events_go_in_pages_and_are_bounded
     a_secret_is_kept_or_replaced
     a_claim_is_redeemed_once_and_in_time
+    an_answer_that_was_lost_is_given_again_until_the_machine_speaks
+    a_claim_is_renewed_until_it_is_redeemed
+    a_machine_is_who_holds_its_last_claim
+    a_machine_is_forgotten_with_its_server
     certificates_are_noted
 }
 
@@ -80,27 +86,116 @@ async fn a_secret_is_kept_or_replaced(store: Store) {
     assert_eq!(store.find_secret(cluster.id, "other").await.unwrap(), None);
 }
 
-async fn a_claim_is_redeemed_once_and_in_time(store: Store) {
-    let (_, cluster) = stored(&store, "p", "one").await;
-    let claim = |digest: &str| Claim {
+fn claim(of: &Cluster, machine: &str, digest: &str) -> Claim {
+    Claim {
         id: ClaimUuid::new_v4(),
-        cluster: cluster.id,
-        machine: "default-worker-1".parse().unwrap(),
+        cluster: of.id,
+        machine: machine.parse().unwrap(),
         digest: digest.to_owned(),
+        facts: "{}".to_owned(),
         expires_at: at(100),
         redeemed_at: None,
-    };
-    let (one, two) = (claim("d1"), claim("d2"));
+        redeemed_by: None,
+    }
+}
+
+fn said(step: &str, seconds: i64) -> Said {
+    let (step, message) = (step.to_owned(), "exit-code".to_owned());
+    Said { step, failed: true, message, at: at(seconds) }
+}
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+async fn a_claim_is_redeemed_once_and_in_time(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let (one, two) =
+        (claim(&cluster, "default-worker-0", "d1"), claim(&cluster, "default-worker-1", "d2"));
     store.insert_claim(&one).await.unwrap();
     store.insert_claim(&two).await.unwrap();
-    let redeem = async |digest, now| store.redeem_claim(digest, at(now)).await.unwrap();
-    let redeemed = Claim { redeemed_at: Some(at(99)), ..one.clone() };
-    assert_eq!(redeem("d1", 99).await, Some(redeemed.clone()));
-    assert_eq!(redeem("d1", 99).await, None);
-    assert_eq!(store.find_claim("d1").await.unwrap(), Some(redeemed));
-    assert_eq!(redeem("d2", 100).await, None);
-    assert_eq!(redeem("d3", 1).await, None);
-    assert_eq!(store.find_claim("d2").await.unwrap(), Some(two));
+    let redeem = async |claim: &Claim, by, now| {
+        store.redeem_claim(claim.id, by, at(now), at(now - 10)).await.unwrap()
+    };
+    assert_eq!(redeem(&one, HERE, 99).await, Redeemed::First);
+    assert_eq!(redeem(&one, THERE, 99).await, Redeemed::No);
+    let redeemed = Claim { redeemed_at: Some(at(99)), redeemed_by: Some(HERE), ..one.clone() };
+    assert_eq!(store.find_claim(one.id).await.unwrap(), Some(redeemed));
+    assert_eq!(redeem(&two, HERE, 100).await, Redeemed::No);
+    assert_eq!(redeem(&claim(&cluster, "x-1", "d3"), HERE, 1).await, Redeemed::No);
+    assert_eq!(store.find_claim(two.id).await.unwrap(), Some(two));
+}
+
+async fn an_answer_that_was_lost_is_given_again_until_the_machine_speaks(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let redeem = async |claim: &Claim, now| {
+        store.redeem_claim(claim.id, HERE, at(now), at(now - 10)).await.unwrap()
+    };
+    let one = claim(&cluster, "default-worker-0", "d1");
+    store.insert_claim(&one).await.unwrap();
+    assert_eq!(redeem(&one, 50).await, Redeemed::First);
+    assert_eq!(redeem(&one, 59).await, Redeemed::Again);
+    assert_eq!(redeem(&one, 60).await, Redeemed::No);
+    assert_eq!(redeem(&one, 55).await, Redeemed::Again);
+    assert!(store.note_report(one.id, &said("join", 55)).await.unwrap());
+    assert_eq!(redeem(&one, 55).await, Redeemed::No);
+}
+
+async fn a_claim_is_renewed_until_it_is_redeemed(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let one = claim(&cluster, "default-worker-0", "d1");
+    store.insert_claim(&one).await.unwrap();
+    assert!(store.renew_claim(one.id, "[]", at(200)).await.unwrap());
+    let renewed = Claim { facts: "[]".to_owned(), expires_at: at(200), ..one.clone() };
+    assert_eq!(store.claim_of(cluster.id, &one.machine).await.unwrap(), Some(renewed));
+    store.redeem_claim(one.id, HERE, at(150), at(140)).await.unwrap();
+    assert!(!store.renew_claim(one.id, "{}", at(300)).await.unwrap());
+}
+
+async fn a_machine_is_who_holds_its_last_claim(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let (old, new) =
+        (claim(&cluster, "default-worker-0", "d1"), claim(&cluster, "default-worker-0", "d2"));
+    store.insert_claim(&old).await.unwrap();
+    assert!(store.note_report(old.id, &said("join", 5)).await.unwrap());
+    store.insert_claim(&new).await.unwrap();
+    assert_eq!(store.claim_of(cluster.id, &new.machine).await.unwrap(), Some(new.clone()));
+    assert!(!store.note_report(old.id, &said("join", 6)).await.unwrap());
+    let silent = MachineReport {
+        machine: new.machine.clone(),
+        claim: new.id,
+        redeemed_at: None,
+        redeemed_by: None,
+        said: None,
+    };
+    assert_eq!(store.machines_of(cluster.id).await.unwrap(), std::slice::from_ref(&silent));
+    store.redeem_claim(new.id, HERE, at(7), at(0)).await.unwrap();
+    assert!(store.note_report(new.id, &said("join", 8)).await.unwrap());
+    let heard = MachineReport {
+        redeemed_at: Some(at(7)),
+        redeemed_by: Some(HERE),
+        said: Some(said("join", 8)),
+        ..silent
+    };
+    assert_eq!(store.machines_of(cluster.id).await.unwrap(), [heard]);
+}
+
+async fn a_machine_is_forgotten_with_its_server(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let (gone, stays) =
+        (claim(&cluster, "default-worker-1", "d1"), claim(&cluster, "default-worker-11", "d2"));
+    let line = |kind: &str| LedgerEntry { kind: kind.to_owned(), ..entry(&cluster, kind) };
+    let (port, server) = (line("port/default-worker-1"), line("server/default-worker-1"));
+    store.save_ledger(&[port.clone(), server.clone()]).await.unwrap();
+    store.insert_claim(&gone).await.unwrap();
+    store.insert_claim(&stays).await.unwrap();
+    store.strike_ledger(port.id).await.unwrap();
+    assert_eq!(store.machines_of(cluster.id).await.unwrap().len(), 2);
+    store.strike_ledger(server.id).await.unwrap();
+    let left = store.machines_of(cluster.id).await.unwrap();
+    assert_eq!(left.iter().map(|it| it.claim).collect::<Vec<_>>(), [stays.id]);
+    assert_eq!(store.find_claim(gone.id).await.unwrap(), None);
+    store.delete_cluster(&cluster).await.unwrap();
+    assert_eq!(store.find_claim(stays.id).await.unwrap(), None);
 }
 
 async fn certificates_are_noted(store: Store) {

@@ -1,6 +1,6 @@
 //! Sixteen at once: nothing is lost, nothing is given twice.
 
-use cluster_store::{Change, Store, StoreError};
+use cluster_store::{Change, Redeemed, Store, StoreError};
 
 use crate::samples::{at, cluster, find, group, on_both, project, stored, template};
 
@@ -67,15 +67,19 @@ async fn a_claim_is_redeemed_by_one(store: Store) {
         cluster: cluster.id,
         machine: "default-worker-0".parse().unwrap(),
         digest: "d".to_owned(),
+        facts: String::new(),
         expires_at: at(100),
         redeemed_at: None,
+        redeemed_by: None,
     };
     store.insert_claim(&claim).await.unwrap();
-    let redeemed = at_once(|_| {
-        let store = store.clone();
-        async move { store.redeem_claim("d", at(1)).await.unwrap().is_some() }
+    let redeemed = at_once(|n| {
+        let (store, by) = (store.clone(), [10, 0, 0, n as u8].into());
+        async move { store.redeem_claim(claim.id, by, at(1), at(0)).await.unwrap() }
     });
-    assert_eq!(redeemed.await.into_iter().filter(|redeemed| *redeemed).count(), 1);
+    let redeemed = redeemed.await;
+    assert_eq!(redeemed.iter().filter(|it| **it == Redeemed::First).count(), 1);
+    assert_eq!(redeemed.iter().filter(|it| **it == Redeemed::No).count(), TASKS - 1);
 }
 
 async fn two_that_make_keys_get_the_same(store: Store) {

@@ -1,0 +1,72 @@
+//! The table `machines`: what each said of itself last.
+
+use cluster_core::{ClaimUuid, ClusterUuid, LedgerUuid};
+use database::{Connection, Row, StoreError, values};
+
+use super::claim::address;
+use crate::{Claim, MachineReport, Said};
+
+const TABLE: &str = "machines";
+
+/// A machine was given this claim and has said nothing since.
+pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<(), StoreError> {
+    const EXPECT: &str = "INSERT INTO machines (cluster, machine, claim, failed, message) VALUES ($1, $2, $3, 0, '') \
+         ON CONFLICT (cluster, machine) DO UPDATE SET claim = $3, step = NULL, failed = 0, message = '', at = NULL";
+    let values = values![of.cluster, of.machine.to_string(), of.id];
+    connection.execute(EXPECT, values).await?;
+    Ok(())
+}
+
+/// Notes what was said by the machine that got its configuration for `claim`; false, where another claim has taken that
+/// one's place.
+pub(crate) async fn note(
+    connection: &mut Connection,
+    claim: ClaimUuid,
+    said: &Said,
+) -> Result<bool, StoreError> {
+    const NOTE: &str =
+        "UPDATE machines SET step = $2, failed = $3, message = $4, at = $5 WHERE claim = $1";
+    let values = values![claim, said.step.as_str(), said.failed, said.message.as_str(), said.at];
+    Ok(connection.execute(NOTE, values).await? == 1)
+}
+
+/// The machines of a cluster that were given claims, by name.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+) -> Result<Vec<MachineReport>, StoreError> {
+    const OF: &str = "SELECT m.machine, m.claim, c.redeemed_at, c.redeemed_by, m.step, m.failed, m.message, m.at \
+         FROM machines m JOIN claims c ON c.id = m.claim WHERE m.cluster = $1 ORDER BY m.machine";
+    connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
+}
+
+/// Forgets the machine whose server this line of the ledger is, with its claims.
+pub(crate) async fn forget(
+    connection: &mut Connection,
+    line: LedgerUuid,
+) -> Result<(), StoreError> {
+    // Its row goes with its claim.
+    const FORGET: &str = "DELETE FROM claims WHERE EXISTS (SELECT 1 FROM ledger \
+         WHERE ledger.id = $1 AND ledger.cluster = claims.cluster AND ledger.kind = 'server/' || claims.machine)";
+    connection.execute(FORGET, values![line]).await?;
+    Ok(())
+}
+
+fn read(row: &Row) -> Result<MachineReport, StoreError> {
+    let said = match (row.optional_text(4)?, row.optional_time(TABLE, 7)?) {
+        (Some(step), Some(at)) => Some(Said {
+            step: step.to_owned(),
+            failed: row.int(5)? != 0,
+            message: row.text(6)?.to_owned(),
+            at,
+        }),
+        (_, _) => None,
+    };
+    Ok(MachineReport {
+        machine: row.parse(TABLE, 0)?,
+        claim: row.parse(TABLE, 1)?,
+        redeemed_at: row.optional_time(TABLE, 2)?,
+        redeemed_by: address(row, 3)?,
+        said,
+    })
+}
