@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::options::options;
-use crate::settings::{Algorithm, Delivery, Provider, Settings, Volume};
+use crate::settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 use crate::{Cidr, KubernetesVersion};
 
 /// What a label means.
@@ -46,13 +46,13 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("boot_volume_type", Sets(|s, v| { kind(&mut s.boot_volume, v) })),
     ("calico_ipv4pool", Sets(|s, v| { s.pod_cidr = cidr(v)?; Ok(()) })),
     ("calico_ipv4pool_ipip", Refused(OF_NOTHING)),
-    ("calico_tag", Refused(WITH_KUBERNETES)),
+    ("calico_tag", Refused("Calico is not installed by clusterd; give flannel as network_driver, or pod_network=routes")),
     ("cert_manager_api", OnlyOff("certificates are signed by POST /v1/certificates and by the cluster's own API")),
     ("cgroup_driver", Sets(|_, v| { if v == "systemd" { Ok(()) } else { Err("only systemd is offered".to_owned()) } })),
     ("cinder_csi_enabled", Sets(|s, v| { s.cinder_csi = flag(v)?; Ok(()) })),
-    ("cinder_csi_plugin_tag", Refused(WITH_KUBERNETES)),
+    ("cinder_csi_plugin_tag", Sets(|s, v| { s.image_tags.insert("cinder-csi-plugin", tag(v)?); Ok(()) })),
     ("cloud_provider_enabled", Sets(|s, v| { s.cloud_provider = flag(v)?; Ok(()) })),
-    ("cloud_provider_tag", Refused(WITH_KUBERNETES)),
+    ("cloud_provider_tag", Sets(|s, v| { s.image_tags.insert("openstack-cloud-controller-manager", tag(v)?); Ok(()) })),
     ("cluster_basic_auth_secret", Refused("Kubernetes knows no passwords")),
     ("container_infra_prefix", Sets(|s, v| { s.registry = Some(registry(v)?); Ok(()) })),
     ("container_runtime", Sets(|_, v| { if v == "containerd" { Ok(()) } else { Err("only containerd is offered".to_owned()) } })),
@@ -60,12 +60,12 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("containerd_tarball_url", Refused(WITH_KUBERNETES)),
     ("containerd_version", Refused(WITH_KUBERNETES)),
     ("coredns_tag", Refused(WITH_KUBERNETES)),
-    ("csi_attacher_tag", Refused(WITH_KUBERNETES)),
-    ("csi_liveness_probe_tag", Refused(WITH_KUBERNETES)),
-    ("csi_node_driver_registrar_tag", Refused(WITH_KUBERNETES)),
-    ("csi_provisioner_tag", Refused(WITH_KUBERNETES)),
-    ("csi_resizer_tag", Refused(WITH_KUBERNETES)),
-    ("csi_snapshotter_tag", Refused(WITH_KUBERNETES)),
+    ("csi_attacher_tag", Sets(|s, v| { s.image_tags.insert("csi-attacher", tag(v)?); Ok(()) })),
+    ("csi_liveness_probe_tag", Sets(|s, v| { s.image_tags.insert("livenessprobe", tag(v)?); Ok(()) })),
+    ("csi_node_driver_registrar_tag", Sets(|s, v| { s.image_tags.insert("csi-node-driver-registrar", tag(v)?); Ok(()) })),
+    ("csi_provisioner_tag", Sets(|s, v| { s.image_tags.insert("csi-provisioner", tag(v)?); Ok(()) })),
+    ("csi_resizer_tag", Sets(|s, v| { s.image_tags.insert("csi-resizer", tag(v)?); Ok(()) })),
+    ("csi_snapshotter_tag", Sets(|s, v| { s.image_tags.insert("csi-snapshotter", tag(v)?); Ok(()) })),
     ("dns_cluster_domain", Sets(|s, v| { s.cluster_domain = domain(v)?; Ok(()) })),
     ("dns_node_records_enabled", Sets(|s, v| { s.node_records = flag(v)?; Ok(()) })),
     ("dns_zone", Sets(|s, v| { s.dns_zone = Some(domain(v)? + "."); Ok(()) })),
@@ -78,11 +78,12 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("extra_subnet", Refused("machines have one network, which fixed_network chooses")),
     ("fixed_network_name", Refused("give the network as fixed_network and its subnet as fixed_subnet")),
     ("fixed_subnet_cidr", Sets(|s, v| { s.node_cidr = cidr(v)?; Ok(()) })),
-    ("flannel_backend", Refused(OF_NOTHING)),
-    ("flannel_cni_tag", Refused(WITH_KUBERNETES)),
+    ("flannel_backend", Sets(|_, v| { if v == "vxlan" { Ok(()) } else { Err("only vxlan is offered".to_owned()) } })),
+    ("flannel_cni_tag", Sets(|s, v| { s.image_tags.insert("flannel-cni-plugin", tag(v)?); Ok(()) })),
     ("flannel_network_cidr", Sets(|s, v| { s.pod_cidr = cidr(v)?; Ok(()) })),
     ("flannel_network_subnetlen", Sets(|_, v| { if v == "24" { Ok(()) } else { Err("each node has a /24 of pods".to_owned()) } })),
-    ("flannel_tag", Refused(WITH_KUBERNETES)),
+    ("flannel_tag", Sets(|s, v| { s.image_tags.insert("flannel", tag(v)?); Ok(()) })),
+    ("gpu_plugin_enabled", Sets(|s, v| { s.gpu_plugin = flag(v)?; Ok(()) })),
     ("grafana_admin_passwd", Refused(OF_NOTHING)),
     ("grafana_tag", Refused(OF_NOTHING)),
     ("heat_container_agent_tag", Refused(NO_AGENT)),
@@ -112,7 +113,7 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("max_node_count", Sets(|s, v| { s.node_count_bounds.1 = Some(number(v)?); Ok(()) })),
     ("metrics_scraper_tag", Refused(OF_NOTHING)),
     ("metrics_server_chart_tag", Refused(OF_NOTHING)),
-    ("metrics_server_enabled", OnlyOff(NOT_INSTALLED)),
+    ("metrics_server_enabled", Sets(|s, v| { s.metrics_server = flag(v)?; Ok(()) })),
     ("min_node_count", Sets(|s, v| { s.node_count_bounds.0 = Some(number(v)?); Ok(()) })),
     ("monitoring_enabled", OnlyOff(NOT_INSTALLED)),
     ("monitoring_ingress_enabled", OnlyOff(NOT_INSTALLED)),
@@ -130,6 +131,7 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("octavia_provider", Sets(|s, v| { s.provider = Some(provider(v)?); Ok(()) })),
     ("ostree_commit", Refused(NO_AGENT)),
     ("ostree_remote", Refused(NO_AGENT)),
+    ("pod_network", Sets(|s, v| { s.pod_network = pod_network(v)?; Ok(()) })),
     ("post_install_manifest_url", Refused("apply manifests with kubectl once the cluster is there")),
     ("prometheus_adapter_enabled", OnlyOff(NOT_INSTALLED)),
     ("prometheus_monitoring", OnlyOff(NOT_INSTALLED)),
@@ -374,6 +376,26 @@ fn affinity(raw: &str) -> Result<bool, String> {
     }
 }
 
+fn pod_network(raw: &str) -> Result<PodNetwork, String> {
+    match raw {
+        "driver" => Ok(PodNetwork::Driver),
+        "routes" => Ok(PodNetwork::Routes),
+        _ => Err("it must be driver or routes".to_owned()),
+    }
+}
+
+/// distribution/reference: a tag's grammar. What moves under its name is no version.
+fn tag(raw: &str) -> Result<String, String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if raw.is_empty() || raw.len() > 128 || raw.starts_with(['.', '-']) || !raw.chars().all(legal) {
+        return Err("it must be an image's tag such as v1.34.1".to_owned());
+    }
+    if raw == "latest" {
+        return Err("it must name one version, and latest is another one each time".to_owned());
+    }
+    Ok(raw.to_owned())
+}
+
 fn delivery(raw: &str) -> Result<Delivery, String> {
     match raw {
         "claim" => Ok(Delivery::Claim),
@@ -452,6 +474,33 @@ mod tests {
         refuses(
             &[("kubelet_options", "--v=2\nExecStartPre=/bin/x")],
             "labels/kubelet_options: \"ExecStartPre=/bin/x\" is not --NAME=VALUE",
+        );
+    }
+
+    #[test]
+    fn add_ons_are_chosen_by_labels() {
+        let read = labels(&[
+            ("cloud_provider_tag", "v1.34.0"),
+            ("flannel_tag", "v0.27.2"),
+            ("metrics_server_enabled", "true"),
+            ("gpu_plugin_enabled", "false"),
+            ("pod_network", "routes"),
+        ])
+        .unwrap();
+        let settings = read.settings();
+        assert_eq!(settings.image_tags["openstack-cloud-controller-manager"], "v1.34.0");
+        assert_eq!(settings.image_tags["flannel"], "v0.27.2");
+        assert!(settings.metrics_server && !settings.gpu_plugin);
+        assert_eq!(settings.pod_network, PodNetwork::Routes);
+        refuses(&[("pod_network", "cilium")], "labels/pod_network: it must be driver or routes");
+        refuses(&[("flannel_backend", "host-gw")], "labels/flannel_backend: only vxlan is offered");
+        refuses(
+            &[("cinder_csi_plugin_tag", "latest")],
+            "labels/cinder_csi_plugin_tag: it must name one version, and latest is another one each time",
+        );
+        refuses(
+            &[("csi_attacher_tag", "v4@sha256:0")],
+            "labels/csi_attacher_tag: it must be an image's tag such as v1.34.1",
         );
     }
 

@@ -44,7 +44,7 @@ pub use repair::{RepairLimits, replaceable};
 pub use request::{Refusal, check_cluster, check_group, check_stays, resize};
 pub use rules::{Peer, Protocol, Rule};
 pub use seen::{Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen};
-pub use settings::{Algorithm, Delivery, Provider, Settings, Volume};
+pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use shape::{ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, shape, tag};
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::Template;

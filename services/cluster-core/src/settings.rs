@@ -21,6 +21,8 @@ pub struct Settings {
     pub container_volume_type: Option<String>,
     /// Addresses of pods.
     pub pod_cidr: Cidr,
+    /// What pods' packets travel by.
+    pub pod_network: PodNetwork,
     /// Addresses of Services.
     pub service_cidr: Cidr,
     /// Addresses of machines, on a network of the cluster's own.
@@ -47,6 +49,12 @@ pub struct Settings {
     pub cloud_provider: bool,
     /// Whether volumes can be had in the cluster.
     pub cinder_csi: bool,
+    /// Whether the usage of nodes and pods is measured: `kubectl top`, autoscaling.
+    pub metrics_server: bool,
+    /// Whether pods can have the GPUs of machines whose flavor has some.
+    pub gpu_plugin: bool,
+    /// Tags of add-ons' images that are not the customary ones, by image: `flannel`, `cinder-csi-plugin`, …
+    pub image_tags: BTreeMap<&'static str, String>,
     /// Whether machines of the control plane must be apart, not only should.
     pub strict_anti_affinity: bool,
     /// How machines get what makes them nodes.
@@ -115,6 +123,15 @@ impl Algorithm {
     }
 }
 
+/// What pods' packets travel by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodNetwork {
+    /// What the template's `network_driver` names, as an add-on.
+    Driver,
+    /// Routes between machines, without an add-on.
+    Routes,
+}
+
 /// How machines get what makes them nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -134,6 +151,7 @@ impl Default for Settings {
             etcd_volume: None,
             container_volume_type: None,
             pod_cidr: Cidr::v4([10, 100, 0, 0], 16),
+            pod_network: PodNetwork::Driver,
             service_cidr: Cidr::v4([10, 254, 0, 0], 16),
             node_cidr: Cidr::v4([10, 0, 0, 0], 24),
             cluster_domain: "cluster.local".to_owned(),
@@ -147,6 +165,9 @@ impl Default for Settings {
             repair: true,
             cloud_provider: true,
             cinder_csi: true,
+            metrics_server: false,
+            gpu_plugin: true,
+            image_tags: BTreeMap::new(),
             strict_anti_affinity: false,
             delivery: Delivery::Claim,
             node_count_bounds: (None, None),
