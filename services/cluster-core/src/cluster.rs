@@ -47,6 +47,9 @@ pub struct Cluster {
     pub api_address: Option<String>,
     /// Where its machines are, once that is known.
     pub machine_addresses: BTreeMap<MachineRef, IpAddr>,
+    /// The generation of its credential in the cloud; a higher one is another credential.
+    #[serde(default)]
+    pub credential: u32,
     /// What was concluded of it last.
     pub conditions: Vec<Condition>,
 }

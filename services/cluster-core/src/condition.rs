@@ -54,19 +54,22 @@ pub enum ConditionKind {
     ControlPlaneAvailable,
     /// All nodes are ready.
     NodesHealthy,
+    /// What is to run in it was applied.
+    AddOnsApplied,
     /// The names lead where they should.
     DnsReady,
 }
 
 impl ConditionKind {
     /// All, in the order in which they come true.
-    pub const ALL: [ConditionKind; 7] = [
+    pub const ALL: [ConditionKind; 8] = [
         ConditionKind::NetworkReady,
         ConditionKind::LoadBalancerReady,
         ConditionKind::InfrastructureReady,
         ConditionKind::BootstrapReady,
         ConditionKind::ControlPlaneAvailable,
         ConditionKind::NodesHealthy,
+        ConditionKind::AddOnsApplied,
         ConditionKind::DnsReady,
     ];
 
@@ -79,6 +82,7 @@ impl ConditionKind {
             ConditionKind::BootstrapReady => "BootstrapReady",
             ConditionKind::ControlPlaneAvailable => "ControlPlaneAvailable",
             ConditionKind::NodesHealthy => "NodesHealthy",
+            ConditionKind::AddOnsApplied => "AddOnsApplied",
             ConditionKind::DnsReady => "DnsReady",
         }
     }
@@ -94,8 +98,11 @@ impl ConditionKind {
                 | Kind::RouterInterface
                 | Kind::SecurityGroup,
             )
-            | (ConditionKind::InfrastructureReady, Kind::Server | Kind::ServerGroup)
-            | (ConditionKind::LoadBalancerReady, Kind::LoadBalancer)
+            | (
+                ConditionKind::InfrastructureReady,
+                Kind::Server | Kind::ServerGroup | Kind::Credential | Kind::Volume,
+            ) => true,
+            (ConditionKind::LoadBalancerReady, Kind::LoadBalancer | Kind::ServiceBalancer)
             | (ConditionKind::DnsReady, Kind::Record) => true,
             (ConditionKind::LoadBalancerReady, Kind::Port | Kind::FloatingIp) => {
                 matches!(key, Key::VipPort(_) | Key::BalancerAddress(_))
@@ -148,6 +155,7 @@ fn verdict(kind: ConditionKind, spec: &ClusterSpec<'_>, shape: &Shape, seen: &Se
         ConditionKind::BootstrapReady => bootstrap(spec, seen),
         ConditionKind::ControlPlaneAvailable => control_plane(spec, seen),
         ConditionKind::NodesHealthy => nodes(spec, seen),
+        ConditionKind::AddOnsApplied => add_ons(spec, seen),
     };
     match verdict.status {
         Truth::False if !verdict.is_final => stuck(seen).unwrap_or(verdict),
@@ -201,7 +209,11 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
             Some(FoundState::Ready) => {}
         }
     }
-    for key in seen.objects.keys().filter(|key| kind.speaks_of(key) && !shape.contains_key(*key)) {
+    let is_left = |key: &&Key| {
+        let stays = key.is_made_inside() && !shape.is_empty();
+        kind.speaks_of(key) && !shape.contains_key(*key) && !stays
+    };
+    for key in seen.objects.keys().filter(is_left) {
         extra.push(key.to_string());
     }
     if !failed.is_empty() {
@@ -284,6 +296,24 @@ fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
         true => good(),
         false => {
             verdict_of(Truth::False, "NodesNotReady", format!("not ready: {}", list(&unready)))
+        }
+    }
+}
+
+fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+    if spec.cluster.desire == Desire::Gone {
+        return good();
+    }
+    let Some(add_ons) = &seen.add_ons else {
+        let message = "the cluster's API does not answer yet";
+        return verdict_of(Truth::False, "ApiSilent", message.to_owned());
+    };
+    let missing: Vec<String> =
+        add_ons.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+    match missing.is_empty() {
+        true => good(),
+        false => {
+            verdict_of(Truth::False, "NotApplied", format!("still to apply: {}", list(&missing)))
         }
     }
 }

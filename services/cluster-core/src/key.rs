@@ -76,6 +76,12 @@ pub enum Key {
     Record(Named),
     /// A machine.
     Server(MachineRef),
+    /// The cluster's own credential in the cloud, of this generation: exchanging it makes the next one.
+    Credential(u32),
+    /// A load balancer that the cluster made itself, for a Service, by its id in the cloud.
+    ServiceBalancer(String),
+    /// A volume that the cluster made itself, by its id in the cloud.
+    Volume(String),
 }
 
 /// What kind of object a key names.
@@ -103,6 +109,12 @@ pub enum Kind {
     Record,
     /// A server.
     Server,
+    /// An application credential.
+    Credential,
+    /// A load balancer of a Service.
+    ServiceBalancer,
+    /// A volume.
+    Volume,
 }
 
 impl Key {
@@ -117,10 +129,18 @@ impl Key {
             Key::ServerGroup(_) => Kind::ServerGroup,
             Key::VipPort(_) | Key::Port(_) => Kind::Port,
             Key::LoadBalancer(_) => Kind::LoadBalancer,
+            Key::ServiceBalancer(_) => Kind::ServiceBalancer,
             Key::BalancerAddress(_) | Key::MachineAddress(_) => Kind::FloatingIp,
             Key::Record(_) => Kind::Record,
             Key::Server(_) => Kind::Server,
+            Key::Credential(_) => Kind::Credential,
+            Key::Volume(_) => Kind::Volume,
         }
+    }
+
+    /// Whether the cluster made it itself: it is not asked for, and goes when the cluster goes.
+    pub fn is_made_inside(&self) -> bool {
+        matches!(self, Key::ServiceBalancer(_) | Key::Volume(_))
     }
 
     /// The machine whose object it is.
@@ -139,7 +159,10 @@ impl Key {
             | Key::VipPort(_)
             | Key::LoadBalancer(_)
             | Key::BalancerAddress(_)
-            | Key::Record(Named::Api | Named::Apps) => None,
+            | Key::Record(Named::Api | Named::Apps)
+            | Key::Credential(_)
+            | Key::ServiceBalancer(_)
+            | Key::Volume(_) => None,
         }
     }
 
@@ -157,8 +180,16 @@ impl Key {
             (Key::MachineAddress(one), Key::Port(of)) => one == of,
             (Key::Server(one), Key::Port(of)) => one == of,
             (Key::Server(one), Key::ServerGroup(of)) => one.group == *of,
+            (Key::ServiceBalancer(_), Key::Subnet) => true,
             _ => false,
         }
+    }
+
+    /// Whether this has to be gone before `other` goes, though it could be without it: as long as there are servers, what
+    /// the cluster made itself may be made again, and with its credential.
+    pub fn goes_before(&self, other: &Key) -> bool {
+        let last = matches!(other, Key::ServiceBalancer(_) | Key::Volume(_) | Key::Credential(_));
+        self.rests_on(other) || (last && matches!(self, Key::Server(_)))
     }
 }
 
@@ -206,6 +237,9 @@ impl fmt::Display for Key {
             Key::Record(Named::Apps) => f.write_str("record/apps"),
             Key::Record(Named::Machine(machine)) => write!(f, "machine-record/{machine}"),
             Key::Server(machine) => write!(f, "server/{machine}"),
+            Key::Credential(generation) => write!(f, "credential/{generation}"),
+            Key::ServiceBalancer(id) => write!(f, "service-balancer/{id}"),
+            Key::Volume(id) => write!(f, "volume/{id}"),
         }
     }
 }
@@ -264,6 +298,9 @@ impl FromStr for Key {
             ("record", "apps") => Key::Record(Named::Apps),
             ("machine-record", of) => Key::Record(Named::Machine(of.parse()?)),
             ("server", of) => Key::Server(of.parse()?),
+            ("credential", of) => Key::Credential(of.parse().map_err(|_| wrong())?),
+            ("service-balancer", of) if !of.is_empty() => Key::ServiceBalancer(of.to_owned()),
+            ("volume", of) if !of.is_empty() => Key::Volume(of.to_owned()),
             _ => return Err(wrong()),
         })
     }

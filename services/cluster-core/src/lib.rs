@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod blueprint;
 mod cidr;
 mod cluster;
@@ -26,6 +27,7 @@ mod shape;
 mod status;
 mod template;
 
+pub use address::{api_address, machine_addresses};
 pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};
 pub use cidr::{Cidr, InvalidCidr};
 pub use cluster::{Cluster, Desire, LabelsCompared};
@@ -43,7 +45,9 @@ pub use query::{ClusterSort, Page, TemplateSort};
 pub use repair::{RepairLimits, replaceable};
 pub use request::{Refusal, check_cluster, check_group, check_stays, resize};
 pub use rules::{Peer, Protocol, Rule};
-pub use seen::{Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen};
+pub use seen::{
+    AddOnsSeen, Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen,
+};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use shape::{ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, shape, tag};
 pub use status::{Health, Status, health, status, status_reason};

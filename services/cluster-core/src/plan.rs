@@ -5,8 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::{
-    Bootstrap, ClusterSpec, Desire, Facts, FoundState, Key, MachineRef, NodeHealth, Object, Role,
-    Rule, Seen, Shape, Thing, shape,
+    Bootstrap, ClusterSpec, Desire, Facts, FoundState, Key, MachineRef, MachineSeen, NodeHealth,
+    Object, Role, Rule, Seen, Shape, Thing, shape,
 };
 
 /// Something to do. Each may be done twice.
@@ -22,6 +22,8 @@ pub enum Action {
     Drain(MachineRef),
     /// Have a machine leave etcd.
     LeaveEtcd(MachineRef),
+    /// Have Kubernetes forget the node of a machine that is gone.
+    ForgetNode(MachineRef),
     /// Have the cloud delete an object.
     Delete(Key),
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Action {
             }
             Action::Drain(machine) => write!(f, "drain {machine}"),
             Action::LeaveEtcd(machine) => write!(f, "have {machine} leave etcd"),
+            Action::ForgetNode(machine) => write!(f, "forget the node {machine}"),
             Action::Delete(key) => write!(f, "delete {key}"),
         }
     }
@@ -55,6 +58,13 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
     }
     for key in seen.objects.keys().filter(|key| !shape.contains_key(*key)) {
         actions.extend(away(key, spec, seen));
+    }
+    if spec.cluster.desire == Desire::Exist {
+        actions.extend(seen.machines.iter().filter_map(|(machine, said)| {
+            let server = Key::Server(machine.clone());
+            let is_gone = !shape.contains_key(&server) && !seen.objects.contains_key(&server);
+            is_gone.then(|| remembered(machine, said)).flatten()
+        }));
     }
     actions
 }
@@ -82,8 +92,22 @@ fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Acti
             | Thing::ServerGroup { .. }
             | Thing::Port { .. }
             | Thing::FloatingIp { .. }
-            | Thing::Server { .. } => None,
+            | Thing::Server { .. }
+            | Thing::Credential => None,
         },
+    }
+}
+
+/// The next thing to do so that Kubernetes and etcd know no more of a machine that is gone.
+fn remembered(machine: &MachineRef, said: &MachineSeen) -> Option<Action> {
+    if said.is_etcd_member {
+        return Some(Action::LeaveEtcd(machine.clone()));
+    }
+    match said.node {
+        NodeHealth::Ready | NodeHealth::NotReady { .. } => {
+            Some(Action::ForgetNode(machine.clone()))
+        }
+        NodeHealth::Absent | NodeHealth::Unknown => None,
     }
 }
 
@@ -139,14 +163,23 @@ fn differing_addresses(
 /// The next thing to do so that an object goes that should not be.
 fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
     let found = seen.objects.get(key)?;
-    if found.state == FoundState::Leaving || !can_go(key, seen) {
+    let is_exchanged = matches!(key, Key::Credential(_)) && spec.cluster.desire == Desire::Exist;
+    if found.state == FoundState::Leaving || (!can_go(key, seen) && !is_exchanged) {
+        return None;
+    }
+    if spec.cluster.desire == Desire::Exist && stays(key, spec, seen) {
         return None;
     }
     let delete = Some(Action::Delete(key.clone()));
     let (Key::Server(machine), Desire::Exist) = (key, spec.cluster.desire) else { return delete };
     // A machine leaves in order while its cluster stays, if it can still be spoken of.
     let Some(said) = seen.machines.get(machine) else { return delete };
-    let is_node = said.node != NodeHealth::Absent && matches!(said.bootstrap, Bootstrap::Done);
+    let was_node = said.bootstrap == Bootstrap::Done;
+    if was_node && said.node == NodeHealth::Unknown {
+        // It is not known what runs there: that has to be asked first.
+        return None;
+    }
+    let is_node = was_node && said.node != NodeHealth::Absent;
     if is_node && !said.is_drained {
         Some(Action::Drain(machine.clone()))
     } else if said.is_etcd_member {
@@ -156,9 +189,34 @@ fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
     }
 }
 
-/// Whether nothing that is there rests on it.
+/// Whether an object that the shape does not have stays for now.
+fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
+    match key {
+        Key::ServiceBalancer(_) | Key::Volume(_) => true,
+        // What runs in the cluster uses the old one until it has been given the new one.
+        Key::Credential(_) => {
+            let used = seen.add_ons.as_ref().and_then(|it| it.credential);
+            used != Some(spec.cluster.credential)
+        }
+        Key::Network
+        | Key::Subnet
+        | Key::Router
+        | Key::RouterInterface
+        | Key::SecurityGroup(_)
+        | Key::ServerGroup(_)
+        | Key::VipPort(_)
+        | Key::LoadBalancer(_)
+        | Key::BalancerAddress(_)
+        | Key::Port(_)
+        | Key::MachineAddress(_)
+        | Key::Record(_)
+        | Key::Server(_) => false,
+    }
+}
+
+/// Whether nothing is there that has to go first.
 fn can_go(key: &Key, seen: &Seen) -> bool {
-    !seen.objects.keys().any(|other| other.rests_on(key))
+    !seen.objects.keys().any(|other| other.goes_before(key))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn is_broken(machine: &MachineRef, seen: &Seen, limits: &RepairLimits, now: Time
     let lost = matches!(server, None | Some(FoundState::Failed(_) | FoundState::Leaving));
     let unready = match said.map(|said| &said.node) {
         Some(NodeHealth::NotReady { since }) => now.duration_since(*since) > limits.not_ready_for,
-        Some(NodeHealth::Ready | NodeHealth::Absent) | None => false,
+        Some(NodeHealth::Ready | NodeHealth::Absent | NodeHealth::Unknown) | None => false,
     };
     lost || unready
 }

@@ -65,6 +65,7 @@ impl Sample {
             asked_at: at(0),
             api_address: None,
             machine_addresses: Default::default(),
+            credential: 1,
             conditions: Vec::new(),
         };
         let group = |number, name: &str, role, machines: u32| NodeGroup {
@@ -103,6 +104,8 @@ impl Sample {
     /// node, until nothing is left to do; each turn's actions.
     pub(crate) fn settle(&self, seen: &mut Seen) -> Vec<Vec<String>> {
         seen.at = Some(at(1));
+        let credential = Some(self.cluster.credential);
+        seen.add_ons = Some(AddOnsSeen { credential, ..AddOnsSeen::default() });
         let mut turns = Vec::new();
         loop {
             let actions = plan(&self.spec(), seen);
@@ -131,6 +134,9 @@ impl Sample {
                     | Kind::ServerGroup
                     | Kind::Port
                     | Kind::FloatingIp
+                    | Kind::Credential
+                    | Kind::Volume
+                    | Kind::ServiceBalancer
                     | Kind::Server => Facts::None,
                 };
                 let found = Found {
@@ -166,11 +172,12 @@ impl Sample {
             Action::LeaveEtcd(machine) => {
                 seen.machines.get_mut(machine).unwrap().is_etcd_member = false;
             }
+            Action::ForgetNode(machine) => {
+                seen.machines.remove(machine);
+            }
             Action::Delete(key) => {
                 assert!(seen.objects.remove(key).is_some(), "{key} was not there");
-                if let Key::Server(machine) = key {
-                    seen.machines.remove(machine);
-                }
+                // Kubernetes remembers its node.
             }
         }
     }

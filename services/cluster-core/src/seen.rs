@@ -16,8 +16,19 @@ pub struct Seen {
     pub objects: BTreeMap<Key, Found>,
     /// What its machines and its Kubernetes said.
     pub machines: BTreeMap<MachineRef, MachineSeen>,
+    /// What runs in it, where its Kubernetes answers.
+    pub add_ons: Option<AddOnsSeen>,
     /// Why things do not go on, where somebody knows.
     pub problem: Option<Problem>,
+}
+
+/// What runs in a cluster of what is to be applied there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddOnsSeen {
+    /// Those that are not there as they should be, and why.
+    pub missing: BTreeMap<String, String>,
+    /// The generation of the credential that they use.
+    pub credential: Option<u32>,
 }
 
 /// An object that the cloud has.
@@ -100,6 +111,8 @@ pub enum Bootstrap {
 /// What Kubernetes says of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeHealth {
+    /// It does not answer.
+    Unknown,
     /// It does not know it.
     Absent,
     /// It is ready.

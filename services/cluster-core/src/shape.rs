@@ -113,6 +113,8 @@ pub enum Thing {
         /// Its disks besides the flavor's own.
         disks: Vec<Disk>,
     },
+    /// What the cluster itself may do in the cloud, and no more.
+    Credential,
 }
 
 /// An object that is the cloud's already, or the cluster's own.
@@ -169,6 +171,7 @@ pub fn shape(spec: &ClusterSpec<'_>) -> Shape {
         draft.group(&mut shape, group);
     }
     draft.names(&mut shape);
+    draft.credential(&mut shape);
     shape
 }
 
@@ -369,6 +372,15 @@ impl Draft<'_> {
             return BTreeSet::from([Key::VipPort(Balancer::Api)]);
         }
         self.ports(Role::ControlPlane)
+    }
+
+    /// Who runs a part of the cloud's provider in the cluster does so as the cluster, and not as us.
+    fn credential(&self, shape: &mut Shape) {
+        let settings = self.blueprint().labels.settings();
+        if settings.cloud_provider || settings.cinder_csi {
+            let key = Key::Credential(self.spec.cluster.credential);
+            self.add(shape, key, Thing::Credential, []);
+        }
     }
 
     fn names(&self, shape: &mut Shape) {

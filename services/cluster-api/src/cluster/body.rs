@@ -119,6 +119,7 @@ impl NewCluster {
             asked_at: now,
             api_address: None,
             machine_addresses: BTreeMap::new(),
+            credential: 1,
             conditions: Vec::new(),
         };
         let groups = vec![

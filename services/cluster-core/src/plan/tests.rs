@@ -21,9 +21,9 @@ fn a_cluster_on_a_given_network_takes_few_turns() {
         &Sample::smallest(),
         &mut Seen::default(),
         expect![[r#"
-        1: create security-group/node; create security-group/control-plane; create server-group/default-master
-        2: set the rules of security-group/node; set the rules of security-group/control-plane; create port/default-master-0
-        3: create server/default-master-0"#]],
+            1: create security-group/node; create security-group/control-plane; create server-group/default-master; create credential/1
+            2: set the rules of security-group/node; set the rules of security-group/control-plane; create port/default-master-0
+            3: create server/default-master-0"#]],
     );
 }
 
@@ -33,11 +33,11 @@ fn a_cluster_is_made_as_wide_as_it_goes() {
         &Sample::highly_available(),
         &mut Seen::default(),
         expect![[r#"
-        1: create network; create router; create security-group/node; create security-group/control-plane; create server-group/default-master; create server-group/default-worker
-        2: create subnet; set the rules of security-group/node; set the rules of security-group/control-plane
-        3: create router-interface; create vip-port/api; create port/default-master-0; create port/default-master-1; create port/default-master-2; create port/default-worker-0; create port/default-worker-1
-        4: create load-balancer/api; create balancer-address/api; create server/default-master-0; create server/default-master-1; create server/default-master-2; create server/default-worker-0; create server/default-worker-1
-        5: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.10, 10.0.0.11"#]],
+            1: create network; create router; create security-group/node; create security-group/control-plane; create server-group/default-master; create server-group/default-worker; create credential/1
+            2: create subnet; set the rules of security-group/node; set the rules of security-group/control-plane
+            3: create router-interface; create vip-port/api; create port/default-master-0; create port/default-master-1; create port/default-master-2; create port/default-worker-0; create port/default-worker-1
+            4: create load-balancer/api; create balancer-address/api; create server/default-master-0; create server/default-master-1; create server/default-master-2; create server/default-worker-0; create server/default-worker-1
+            5: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.11, 10.0.0.12"#]],
     );
 }
 
@@ -50,10 +50,10 @@ fn a_cluster_goes_in_the_order_in_which_things_rest_on_each_other() {
         &sample,
         &mut seen,
         expect![[r#"
-        1: delete load-balancer/api; delete balancer-address/api; delete server/default-master-0; delete server/default-master-1; delete server/default-master-2; delete server/default-worker-0; delete server/default-worker-1
-        2: delete router-interface; delete server-group/default-master; delete server-group/default-worker; delete vip-port/api; delete port/default-master-0; delete port/default-master-1; delete port/default-master-2; delete port/default-worker-0; delete port/default-worker-1
-        3: delete subnet; delete router; delete security-group/node; delete security-group/control-plane
-        4: delete network"#]],
+            1: delete load-balancer/api; delete balancer-address/api; delete server/default-master-0; delete server/default-master-1; delete server/default-master-2; delete server/default-worker-0; delete server/default-worker-1
+            2: delete router-interface; delete server-group/default-master; delete server-group/default-worker; delete vip-port/api; delete port/default-master-0; delete port/default-master-1; delete port/default-master-2; delete port/default-worker-0; delete port/default-worker-1; delete credential/1
+            3: delete subnet; delete router; delete security-group/node; delete security-group/control-plane
+            4: delete network"#]],
     );
     assert!(seen.objects.is_empty());
 }
@@ -68,10 +68,10 @@ fn a_machine_leaves_in_order() {
         &sample,
         &mut seen,
         expect![[r#"
-        1: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.10; drain default-master-2; drain default-worker-0
-        2: have default-master-2 leave etcd; delete server/default-worker-0
-        3: delete port/default-worker-0; delete server/default-master-2
-        4: delete port/default-master-2"#]],
+            1: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.11; drain default-master-2; drain default-worker-0
+            2: have default-master-2 leave etcd; delete server/default-worker-0
+            3: delete port/default-worker-0; delete server/default-master-2; forget the node default-worker-0
+            4: delete port/default-master-2; forget the node default-master-2"#]],
     );
 }
 
@@ -84,10 +84,10 @@ fn a_replaced_machine_takes_its_place_behind_the_load_balancer() {
         &sample,
         &mut seen,
         expect![[r#"
-        1: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.11; create port/default-master-3; drain default-master-1
-        2: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.11, 10.0.0.21; create server/default-master-3; have default-master-1 leave etcd
-        3: delete server/default-master-1
-        4: delete port/default-master-1"#]],
+            1: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.12; create port/default-master-3; drain default-master-1
+            2: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.12, 10.0.0.22; create server/default-master-3; have default-master-1 leave etcd
+            3: delete server/default-master-1
+            4: delete port/default-master-1; forget the node default-master-1"#]],
     );
 }
 
@@ -102,9 +102,9 @@ fn what_the_cloud_failed_at_is_made_anew() {
         &sample,
         &mut seen,
         expect![[r#"
-        1: delete load-balancer/api
-        2: create load-balancer/api
-        3: set the addresses of load-balancer/api to 10.0.0.9, 10.0.0.10, 10.0.0.11"#]],
+            1: delete load-balancer/api
+            2: create load-balancer/api
+            3: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.11, 10.0.0.12"#]],
     );
 }
 
