@@ -153,6 +153,8 @@ pub struct NewServer {
     pub flavor_id: String,
     /// What it boots.
     pub boot: Boot,
+    /// Empty volumes that come and go with it, in the order in which it finds them.
+    pub disks: Vec<NewDisk>,
     /// The Neutron ports it gets, in order.
     pub ports: Vec<String>,
     /// What the system in it is told, as bytes; see [`LARGEST_USER_DATA`].
@@ -190,6 +192,15 @@ pub enum Boot {
     },
 }
 
+/// An empty volume of a server to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDisk {
+    /// GiB.
+    pub size: u64,
+    /// The volume's type; Cinder's default if `None`.
+    pub kind: Option<String>,
+}
+
 /// How a server gets what it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfigDrive {
@@ -215,19 +226,43 @@ impl NewServer {
             "user_data": self.user_data.as_ref().map(|data| STANDARD.encode(data)),
             "config_drive": (self.config_drive == ConfigDrive::Always).then_some(true),
         });
+        let mut disks = Vec::new();
         match &self.boot {
-            Boot::Image { id } => server["imageRef"] = json!(id),
-            Boot::Volume { image_id, size, kind } => {
-                server["block_device_mapping_v2"] = json!([without_nulls(json!({
-                    "boot_index": 0,
-                    "source_type": "image",
-                    "destination_type": "volume",
-                    "uuid": image_id,
-                    "volume_size": size,
-                    "volume_type": kind,
-                    "delete_on_termination": true,
-                }))]);
+            Boot::Image { id } => {
+                server["imageRef"] = json!(id);
+                // Beside other disks Nova wants the image's own to be named too.
+                if !self.disks.is_empty() {
+                    disks.push(json!({
+                        "boot_index": 0,
+                        "source_type": "image",
+                        "destination_type": "local",
+                        "uuid": id,
+                        "delete_on_termination": true,
+                    }));
+                }
             }
+            Boot::Volume { image_id, size, kind } => disks.push(without_nulls(json!({
+                "boot_index": 0,
+                "source_type": "image",
+                "destination_type": "volume",
+                "uuid": image_id,
+                "volume_size": size,
+                "volume_type": kind,
+                "delete_on_termination": true,
+            }))),
+        }
+        disks.extend(self.disks.iter().map(|disk| {
+            without_nulls(json!({
+                "boot_index": -1,
+                "source_type": "blank",
+                "destination_type": "volume",
+                "volume_size": disk.size,
+                "volume_type": disk.kind,
+                "delete_on_termination": true,
+            }))
+        }));
+        if !disks.is_empty() {
+            server["block_device_mapping_v2"] = json!(disks);
         }
         let mut hints: BTreeMap<&str, &str> =
             self.hints.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -310,6 +345,7 @@ mod tests {
             tags: vec!["t".to_owned()],
             flavor_id: "f".to_owned(),
             boot: Boot::Image { id: "i".to_owned() },
+            disks: Vec::new(),
             ports: vec!["p".to_owned()],
             user_data: Some(b"{}".to_vec()),
             config_drive: ConfigDrive::Always,
@@ -345,6 +381,17 @@ mod tests {
                 "boot_index": 0, "source_type": "image", "destination_type": "volume",
                 "uuid": "i", "volume_size": 20, "delete_on_termination": true,
             }])
+        );
+        let disks = vec![NewDisk { size: 5, kind: None }];
+        let more = NewServer { disks, ..new() }.body();
+        assert_eq!(more["server"]["imageRef"], "i");
+        assert_eq!(more["server"]["block_device_mapping_v2"][0]["destination_type"], "local");
+        assert_eq!(
+            more["server"]["block_device_mapping_v2"][1],
+            json!({
+                "boot_index": -1, "source_type": "blank", "destination_type": "volume",
+                "volume_size": 5, "delete_on_termination": true,
+            })
         );
         assert_eq!(body["server"]["networks"], "none");
         assert_eq!(body.get("os:scheduler_hints"), None);

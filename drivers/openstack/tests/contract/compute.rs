@@ -36,6 +36,7 @@ async fn server(session: &Session, name: &str, port: &str) -> NewServer {
         tags: vec![name.to_owned(), "worker".to_owned()],
         flavor_id: given::flavor(session).await.id,
         boot: Boot::Image { id: given::image(session).await.id },
+        disks: Vec::new(),
         ports: vec![port.to_owned()],
         user_data: Some(br#"{"ignition": {"version": "3.3.0"}}"#.to_vec()),
         config_drive: ConfigDrive::Always,

@@ -17,6 +17,7 @@ pub(crate) fn server() -> NewServer {
         tags: Vec::new(),
         flavor_id: "f".to_owned(),
         boot: Boot::Image { id: "i".to_owned() },
+        disks: Vec::new(),
         ports: vec!["p".to_owned()],
         user_data: None,
         config_drive: ConfigDrive::AsConfigured,
