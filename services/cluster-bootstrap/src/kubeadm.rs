@@ -2,6 +2,8 @@
 //!
 //! They are written as JSON, which is YAML: no text is ever mistaken for a number or a truth.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::settings::{CgroupDriver, ClusterDns};
@@ -47,7 +49,7 @@ pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
 /// The same for a machine that becomes one more of the control plane.
 pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String {
     let mut join = join_configuration(cluster, registration(cluster, machine, ""));
-    join["controlPlane"] = json!({"localAPIEndpoint": local_endpoint(machine)});
+    join["controlPlane"] = json!({"localAPIEndpoint": local_endpoint(cluster, machine)});
     joined(&[join])
 }
 
@@ -64,8 +66,8 @@ fn join_configuration(cluster: &Cluster, registration: Value) -> Value {
     })
 }
 
-fn local_endpoint(machine: &Machine) -> Value {
-    json!({"advertiseAddress": machine.address, "bindPort": 6443})
+fn local_endpoint(cluster: &Cluster, machine: &Machine) -> Value {
+    json!({"advertiseAddress": machine.address, "bindPort": cluster.endpoint.port})
 }
 
 fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
@@ -78,20 +80,14 @@ fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
             "usages": ["signing", "authentication"],
             "groups": ["system:bootstrappers:kubeadm:default-node-token"],
         }],
-        "localAPIEndpoint": local_endpoint(machine),
+        "localAPIEndpoint": local_endpoint(cluster, machine),
         "nodeRegistration": registration(cluster, machine, ""),
     })
 }
 
 fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
     let overrides = &cluster.overrides;
-    let api_server =
-        overrides.api_server.iter().map(|(name, value)| (name.as_str(), value.clone()));
-    let mut manager: Vec<(&str, String)> = overrides
-        .controller_manager
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.clone()))
-        .collect();
+    let mut manager: Vec<(&str, String)> = pairs(&overrides.controller_manager).collect();
     if cluster.external_cloud_provider {
         manager.push(("cloud-provider", "external".to_owned()));
     }
@@ -116,8 +112,9 @@ fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
             "serviceSubnet": cluster.services.to_string(),
             "dnsDomain": cluster.domain,
         },
-        "apiServer": {"certSANs": names, "extraArgs": arguments(cluster, api_server)},
+        "apiServer": {"certSANs": names, "extraArgs": arguments(cluster, pairs(&overrides.api_server))},
         "controllerManager": {"extraArgs": arguments(cluster, manager.into_iter())},
+        "scheduler": {"extraArgs": arguments(cluster, pairs(&overrides.scheduler))},
         "etcd": {"local": local},
     })
 }
@@ -153,11 +150,18 @@ fn registration(cluster: &Cluster, machine: &Machine, labels: &str) -> Value {
     if !labels.is_empty() {
         extra.push(("node-labels", labels.to_owned()));
     }
+    let asked = &cluster.overrides.kubelet_arguments;
+    extra.retain(|(name, _)| !asked.contains_key(*name));
+    extra.extend(pairs(asked));
     json!({
         "name": machine.name.as_str(),
         "criSocket": RUNTIME,
         "kubeletExtraArgs": arguments(cluster, extra.into_iter()),
     })
+}
+
+fn pairs(of: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, String)> {
+    of.iter().map(|(name, value)| (name.as_str(), value.clone()))
 }
 
 /// Arguments are a map up to v1beta3, and a list of pairs from v1beta4.

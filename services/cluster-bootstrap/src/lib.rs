@@ -8,6 +8,7 @@ mod network;
 mod node;
 mod pki;
 mod pod_routes;
+mod proxy;
 mod settings;
 mod source;
 mod token;
@@ -19,9 +20,10 @@ pub use name::{InvalidName, Name};
 pub use network::{Cidr, InvalidCidr};
 pub use node::{BootstrapError, NodeConfig, control_plane, joining_control_plane, worker};
 pub use pki::{Authority, KeyPair, Pki};
+pub use proxy::Proxies;
 pub use settings::{
-    CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Overrides, PodNetwork, SettingsError,
-    Taint, TaintEffect, Worker,
+    Approval, CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Overrides, PodNetwork,
+    SettingsError, Taint, TaintEffect, Worker,
 };
 pub use source::{Archives, Artifact, Images, InvalidSha256, Programs, Sha256, Source};
 pub use token::{BootstrapToken, InvalidToken};

@@ -42,6 +42,8 @@ pub struct Cluster {
     pub pki: Pki,
     /// Which of the two the image's containerd and systemd agree on: `Systemd` on Fedora CoreOS.
     pub cgroups: CgroupDriver,
+    /// Who lets machines in that show the token.
+    pub approval: Approval,
     /// Whether a cloud controller manager will tell machines their addresses and zones.
     pub external_cloud_provider: bool,
     /// What is to differ from the configurations made here.
@@ -55,7 +57,7 @@ pub struct Cluster {
 pub struct Endpoint {
     /// A name or an address.
     pub host: String,
-    /// Mostly 6443.
+    /// Mostly 6443. Machines of the control plane listen on it too.
     pub port: u16,
 }
 
@@ -120,6 +122,15 @@ pub enum ClusterDns {
     Absent,
 }
 
+/// Who signs what a machine that shows the token asks to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// The cluster itself, as kubeadm sets it up: whoever has the token becomes a node of any name.
+    Automatic,
+    /// Somebody who knows which machines there are. What kubeadm set up is taken away.
+    Elsewhere,
+}
+
 /// Who makes control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupDriver {
@@ -140,6 +151,10 @@ pub struct Overrides {
     pub api_server: BTreeMap<String, String>,
     /// Arguments of kube-controller-manager.
     pub controller_manager: BTreeMap<String, String>,
+    /// Arguments of kube-scheduler.
+    pub scheduler: BTreeMap<String, String>,
+    /// Arguments of kubelets; those of one machine alone, where they are given for its config alone.
+    pub kubelet_arguments: BTreeMap<String, String>,
 }
 
 /// Why settings do not make a cluster.

@@ -2,7 +2,7 @@
 
 use crate::kubeadm;
 use crate::pod_routes;
-use crate::settings::PodNetwork;
+use crate::settings::{Approval, PodNetwork};
 use crate::{Archives, Artifact, Cluster};
 
 /// Where programs that are not the image's are, on Fedora CoreOS too.
@@ -19,6 +19,10 @@ pub(crate) const FETCHED: &str = "/var/lib/bedplate/fetched";
 pub(crate) const POD_ROUTES_ACCESS: &str = "/etc/bedplate/pod-routes-access.json";
 /// Files that say what was done.
 const DONE: &str = "/var/lib/bedplate/done";
+
+/// What lets whoever has a token become a node (kubernetes, cmd/kubeadm/app/constants: NodeAutoApproveBootstrapClusterRoleBinding). What
+/// lets nodes renew their own certificates stays.
+const AUTOMATIC_APPROVAL: &str = "kubeadm:node-autoapprove-bootstrap";
 
 /// A unit that runs commands once in a machine's life.
 struct Once<'a> {
@@ -110,6 +114,11 @@ pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
 pub(crate) fn once(cluster: &Cluster) -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let mut commands = vec![ready(), phase("upload-config all"), phase("bootstrap-token")];
+    if cluster.approval == Approval::Elsewhere {
+        commands.push(format!(
+            "{PROGRAMS}/kubectl delete clusterrolebinding --ignore-not-found {AUTOMATIC_APPROVAL}"
+        ));
+    }
     commands.extend(kubeadm::addons(cluster).iter().map(|addon| phase(&format!("addon {addon}"))));
     if cluster.pod_network == PodNetwork::HostRoutes {
         commands.push(format!("{PROGRAMS}/kubectl apply -f {POD_ROUTES_ACCESS}"));

@@ -5,8 +5,9 @@ use std::fs;
 use std::net::IpAddr;
 
 use cluster_bootstrap::{
-    Archives, Artifact, BootstrapToken, CgroupDriver, Cidr, Cluster, ClusterDns, Endpoint, Images,
-    KubernetesVersion, Machine, Name, Overrides, Pki, PodNetwork, Programs, Sha256, Source, Worker,
+    Approval, Archives, Artifact, BootstrapToken, CgroupDriver, Cidr, Cluster, ClusterDns,
+    Endpoint, Images, KubernetesVersion, Machine, Name, Overrides, Pki, PodNetwork, Programs,
+    Sha256, Source, Worker,
 };
 use serde_json::json;
 
@@ -31,6 +32,7 @@ pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken)
         pki,
         // There is no systemd in these machines.
         cgroups: CgroupDriver::Cgroupfs,
+        approval: Approval::Automatic,
         external_cloud_provider: false,
         overrides: overrides(),
         extra: None,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    Archives, Artifact, Authority, BootstrapToken, CgroupDriver, Cidr, Cluster, ClusterDns,
-    Endpoint, Images, KeyPair, KubernetesVersion, Machine, Name, Overrides, Pki, PodNetwork,
-    Programs, Sha256, Source, Taint, TaintEffect, Worker,
+    Approval, Archives, Artifact, Authority, BootstrapToken, CgroupDriver, Cidr, Cluster,
+    ClusterDns, Endpoint, Images, KeyPair, KubernetesVersion, Machine, Name, Overrides, Pki,
+    PodNetwork, Programs, Sha256, Source, Taint, TaintEffect, Worker,
 };
 
 pub(crate) const SECRET: &str = "c2VjcmV0";
@@ -77,6 +77,7 @@ pub(crate) fn cluster(version: &str) -> Cluster {
             },
         },
         cgroups: CgroupDriver::Systemd,
+        approval: Approval::Elsewhere,
         external_cloud_provider: true,
         overrides: Overrides::default(),
         extra: None,

@@ -6,8 +6,8 @@ mod systemd;
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    BootstrapError, Cidr, Claim, Cluster, Name, NodeConfig, SettingsError, Worker, control_plane,
-    inline, joining_control_plane, stub, worker,
+    Approval, BootstrapError, Cidr, Claim, Cluster, Name, NodeConfig, Proxies, SettingsError,
+    Worker, control_plane, inline, joining_control_plane, stub, worker,
 };
 use expect_test::{Expect, expect};
 use ignition::Document;
@@ -123,6 +123,49 @@ fn a_control_plane_is_made_by_phases() {
             WantedBy=multi-user.target
         "#]],
     );
+}
+
+#[test]
+fn nobody_becomes_a_node_by_the_token_alone_where_others_approve() {
+    let mut cluster = cluster("v1.30.1");
+    let commands = |cluster: &Cluster| {
+        let node = member(cluster, "cp-1");
+        let units = node.config.systemd.and_then(|it| it.units).unwrap_or_default();
+        let once = units.into_iter().find(|it| it.name == "bedplate-once.service");
+        let text = once.and_then(|it| it.contents).expect("there is such a unit");
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with("ExecStart=")).collect();
+        lines.join("\n")
+    };
+    expect![[r#"
+        ExecStart=/usr/local/bin/kubectl get --raw=/readyz --request-timeout=5s
+        ExecStart=/usr/local/bin/kubeadm init phase upload-config all --config=/etc/bedplate/init.yaml
+        ExecStart=/usr/local/bin/kubeadm init phase bootstrap-token --config=/etc/bedplate/init.yaml
+        ExecStart=/usr/local/bin/kubectl delete clusterrolebinding --ignore-not-found kubeadm:node-autoapprove-bootstrap
+        ExecStart=/usr/local/bin/kubeadm init phase addon kube-proxy --config=/etc/bedplate/init.yaml
+        ExecStart=/usr/local/bin/kubeadm init phase addon coredns --config=/etc/bedplate/init.yaml
+        ExecStart=/usr/local/bin/kubectl apply -f /etc/bedplate/pod-routes-access.json
+        ExecStart=/usr/bin/mkdir -p /var/lib/bedplate/done
+        ExecStart=/usr/bin/touch /var/lib/bedplate/done/once"#]]
+    .assert_eq(&commands(&cluster));
+    cluster.approval = Approval::Automatic;
+    assert!(!commands(&cluster).contains("delete"));
+}
+
+#[test]
+fn what_components_are_told_besides_is_in_their_arguments() {
+    let mut cluster = cluster("v1.31.0");
+    let one = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    cluster.endpoint.port = 8443;
+    cluster.overrides.scheduler = one("v", "2");
+    cluster.overrides.kubelet_arguments = one("node-ip", "::");
+    let node = member(&cluster, "cp-1");
+    let told = document(&node, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    assert_eq!(told["scheduler"]["extraArgs"][0]["value"], "2");
+    let told = document(&node, "/etc/bedplate/init.yaml", "InitConfiguration");
+    assert_eq!(told["localAPIEndpoint"]["bindPort"], 8443);
+    let kubelet = &told["nodeRegistration"]["kubeletExtraArgs"];
+    let want = r#"[{"name":"cloud-provider","value":"external"},{"name":"node-ip","value":"::"}]"#;
+    assert_eq!(kubelet.to_string(), want);
 }
 
 #[test]
@@ -294,4 +337,29 @@ fn a_machine_gives_itself_no_label_of_kubernetes_own() {
     {
         assert!(!refused(key, value), "{key}={value}");
     }
+}
+
+#[test]
+fn proxies_are_known_to_ignition_and_to_every_unit() {
+    let proxy = |raw: &str| Some(raw.parse().expect("a URL"));
+    let proxies = |http, except: &str| Proxies {
+        http,
+        https: None,
+        except: vec!["10.0.0.0/8".to_owned(), except.to_owned()],
+    };
+    let mut cluster = cluster("v1.30.1");
+    cluster.extra = proxies(proxy("http://u:p%21@proxy:3128"), ".svc").config().unwrap();
+    let node = member(&cluster, "cp-1");
+    let told = ignition::json(&node.config);
+    assert!(told.contains(r#""noProxy":["10.0.0.0/8",".svc"]"#), "{told}");
+    expect![[r#"
+        [Manager]
+        DefaultEnvironment="HTTP_PROXY=http://u:p%%21@proxy:3128/" "http_proxy=http://u:p%%21@proxy:3128/" "NO_PROXY=10.0.0.0/8,.svc" "no_proxy=10.0.0.0/8,.svc"
+    "#]]
+    .assert_eq(&file(&node, "/etc/systemd/system.conf.d/10-proxy.conf").unwrap());
+    for bad in ["a b", "\"", "a\nExecStart=/bin/x", ""] {
+        let refused = proxies(proxy("http://proxy:3128"), bad).config();
+        assert!(matches!(refused, Err(SettingsError::Text { field: "no_proxy", .. })), "{bad:?}");
+    }
+    assert_eq!(proxies(None, ".svc").config(), Ok(None));
 }
