@@ -1,0 +1,78 @@
+//! Documents of any kind, as `kubectl apply --server-side` and `kubectl delete` take them.
+
+mod documents;
+mod kinds;
+
+use crate::client::{Body, Call, Client};
+use crate::error::{KubernetesError, gone_is_fine};
+
+pub use documents::{Document, DocumentError, documents};
+pub(crate) use kinds::Kinds;
+
+/// Who we are among those who set fields of objects.
+const FIELD_MANAGER: &str = "bedplate";
+
+/// Makes each object what its document says, in place of what others set: what others go before comes first (namespaces, definitions of
+/// kinds), then in the order given.
+///
+/// The first that fails ends the pass; doing it again is harmless.
+pub async fn apply(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
+    for document in in_order(documents) {
+        one(client, document).await?;
+    }
+    Ok(())
+}
+
+/// Removes the objects that the documents name, the last first; who is gone is fine. What hangs by them goes later.
+pub async fn delete(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
+    for document in in_order(documents).into_iter().rev() {
+        let there = match kinds::place(client, document).await {
+            // Whose kind is gone is gone, too.
+            Err(KubernetesError::NoSuchKind { .. }) => continue,
+            there => there?,
+        };
+        let path: Vec<&str> = there.iter().map(String::as_str).collect();
+        let call: Call<'_> = client.delete(&path).query("propagationPolicy", "Background");
+        gone_is_fine(call.done().await)?;
+    }
+    Ok(())
+}
+
+/// Applies one document.
+pub(crate) async fn one(client: &Client, document: &Document) -> Result<(), KubernetesError> {
+    let there = kinds::place(client, document).await?;
+    let path: Vec<&str> = there.iter().map(String::as_str).collect();
+    let call = client.patch(&path).query("fieldManager", FIELD_MANAGER).query("force", "true");
+    call.body(Body::Apply(document.body().clone())).done().await
+}
+
+fn in_order(documents: &[Document]) -> Vec<&Document> {
+    let mut all: Vec<&Document> = documents.iter().collect();
+    all.sort_by_key(|document| match document.kind() {
+        "Namespace" => 0,
+        "CustomResourceDefinition" => 1,
+        _ => 2,
+    });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_come_first_and_the_rest_keeps_its_order() {
+        let text = "
+{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: n}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: d}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: n}}
+";
+        let all = documents(text).unwrap();
+        let names: Vec<&str> = in_order(&all).iter().map(|it| it.name()).collect();
+        assert_eq!(names, ["n", "d", "b", "a"]);
+    }
+}

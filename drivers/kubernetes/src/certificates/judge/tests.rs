@@ -1,0 +1,327 @@
+use std::collections::BTreeSet;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
+};
+use serde_json::Value;
+
+use super::*;
+
+/// A request that is fit, for the tests to spoil: a machine `worker-1` that joins, or asks for a certificate as a server.
+struct Asked {
+    signer: Signer,
+    username: &'static str,
+    groups: Vec<&'static str>,
+    usages: Vec<&'static str>,
+    params: CertificateParams,
+}
+
+fn params(common: &str, organization: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::OrganizationName, organization);
+    params.distinguished_name.push(DnType::CommonName, common);
+    params
+}
+
+fn joins() -> Asked {
+    Asked {
+        signer: Signer::Client,
+        username: "system:bootstrap:abcdef",
+        groups: vec![
+            "system:bootstrappers",
+            "system:bootstrappers:kubeadm:default-node-token",
+            "system:authenticated",
+        ],
+        usages: vec!["digital signature", "key encipherment", "client auth"],
+        params: params("system:node:worker-1", "system:nodes"),
+    }
+}
+
+fn renews() -> Asked {
+    Asked {
+        username: "system:node:worker-1",
+        groups: vec!["system:nodes", "system:authenticated"],
+        ..joins()
+    }
+}
+
+fn serves() -> Asked {
+    let mut asked = Asked {
+        signer: Signer::Serving,
+        usages: vec!["digital signature", "key encipherment", "server auth"],
+        ..renews()
+    };
+    asked.params.subject_alt_names = vec![
+        SanType::DnsName("worker-1".try_into().unwrap()),
+        SanType::IpAddress("10.0.0.7".parse().unwrap()),
+        SanType::IpAddress("fd00::7".parse().unwrap()),
+    ];
+    asked
+}
+
+impl Asked {
+    fn pem(&self) -> String {
+        let key = KeyPair::generate().unwrap();
+        self.params.serialize_request(&key).unwrap().pem().unwrap()
+    }
+
+    fn request(&self) -> CertificateRequest {
+        let set = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+        CertificateRequest {
+            name: "csr-1".to_owned(),
+            signer: self.signer,
+            username: self.username.to_owned(),
+            groups: set(&self.groups),
+            usages: set(&self.usages),
+            created: None,
+            pem: self.pem().into_bytes(),
+            object: Value::Null,
+        }
+    }
+}
+
+fn machines() -> Vec<Machine> {
+    let machine = |name: &str, last: u8, may_join| Machine {
+        name: name.to_owned(),
+        names: vec![format!("{name}.c.example")],
+        addresses: vec![IpAddr::from([10, 0, 0, last]), format!("fd00::{last}").parse().unwrap()],
+        may_join,
+    };
+    vec![machine("cp-1", 1, false), machine("worker-1", 7, true), machine("worker-2", 8, true)]
+}
+
+fn told(request: &CertificateRequest) -> String {
+    match judge(request, &machines()) {
+        Verdict::Approve(fit) => format!("approve: {}", fit.machine()),
+        Verdict::Deny(objection) => format!("deny: {objection}"),
+        Verdict::Leave(left) => format!("leave: {left}"),
+    }
+}
+
+#[track_caller]
+fn check(asked: &Asked, want: Expect) {
+    want.assert_eq(&told(&asked.request()));
+}
+
+#[test]
+fn what_kubelets_ask_for_is_approved() {
+    for asked in [joins(), renews(), serves()] {
+        check(&asked, expect!["approve: worker-1"]);
+    }
+}
+
+#[test]
+fn later_kubelets_encipher_no_keys() {
+    check(
+        &Asked { usages: vec!["client auth", "digital signature"], ..joins() },
+        expect!["approve: worker-1"],
+    );
+    check(
+        &Asked { usages: vec!["digital signature", "server auth"], ..serves() },
+        expect!["approve: worker-1"],
+    );
+}
+
+#[test]
+fn a_server_may_be_called_by_any_of_its_names() {
+    let mut asked = serves();
+    asked.params.subject_alt_names =
+        vec![SanType::DnsName("worker-1.c.example".try_into().unwrap())];
+    check(&asked, expect!["approve: worker-1"]);
+}
+
+#[test]
+fn other_usages_are_denied() {
+    for usages in [
+        vec!["digital signature", "key encipherment", "client auth", "server auth"],
+        vec!["digital signature", "key encipherment", "server auth"],
+        vec!["digital signature", "key encipherment", "client auth", "cert sign"],
+        vec!["client auth"],
+        vec![],
+    ] {
+        check(&Asked { usages, ..joins() }, expect!["deny: its usages are not those of a kubelet"]);
+    }
+}
+
+#[test]
+fn other_subjects_are_denied() {
+    let want = "deny: its subject is not that of a node: one common name system:node:NAME, one organization system:nodes";
+    for (common, organization) in [
+        ("kubernetes-admin", "system:masters"),
+        ("system:node:worker-1", "system:masters"),
+        ("worker-1", "system:nodes"),
+        ("system:node:", "system:nodes"),
+    ] {
+        let asked = Asked { params: params(common, organization), ..joins() };
+        assert_eq!(told(&asked.request()), want, "{common} {organization}");
+    }
+    let mut without = joins();
+    without.params.distinguished_name = rcgen::DistinguishedName::new();
+    assert_eq!(told(&without.request()), want);
+}
+
+#[test]
+fn a_second_organization_is_denied() {
+    // rcgen keeps one organization only: this is a request of openssl's for CN=system:node:worker-1, O=system:nodes, O=system:masters.
+    let mut request = joins().request();
+    request.pem = include_bytes!("two-organizations.pem").to_vec();
+    expect!["deny: its subject is not that of a node: one common name system:node:NAME, one organization system:nodes"]
+        .assert_eq(&told(&request));
+}
+
+#[test]
+fn more_in_a_subject_is_denied() {
+    let mut asked = joins();
+    asked.params.distinguished_name.push(DnType::OrganizationalUnitName, "x");
+    check(
+        &asked,
+        expect!["deny: it asks for another attribute of its subject, which no kubelet does"],
+    );
+}
+
+#[test]
+fn other_extensions_are_denied() {
+    let mut authority = joins();
+    authority.params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let mut usages = joins();
+    usages.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
+    for asked in [authority, usages] {
+        check(&asked, expect!["deny: it asks for another extension, which no kubelet does"]);
+    }
+}
+
+#[test]
+fn a_client_has_no_other_names() {
+    let asked = Asked { params: serves().params, ..joins() };
+    check(
+        &asked,
+        expect!["deny: it asks for names in a client's certificate, which no kubelet does"],
+    );
+}
+
+#[test]
+fn a_server_has_its_own_names_and_addresses_alone() {
+    let with = |name: SanType| {
+        let mut asked = serves();
+        asked.params.subject_alt_names.push(name);
+        asked
+    };
+    check(
+        &with(SanType::IpAddress("10.0.0.8".parse().unwrap())),
+        expect!["deny: 10.0.0.8 is no name or address of worker-1"],
+    );
+    check(
+        &with(SanType::DnsName("kubernetes.default".try_into().unwrap())),
+        expect!["deny: kubernetes.default is no name or address of worker-1"],
+    );
+    check(
+        &with(SanType::DnsName("worker-2".try_into().unwrap())),
+        expect!["deny: worker-2 is no name or address of worker-1"],
+    );
+    check(
+        &with(SanType::URI("spiffe://x/y".try_into().unwrap())),
+        expect!["deny: it asks for an e-mail address, URI or the like, which no kubelet does"],
+    );
+    check(
+        &with(SanType::Rfc822Name("a@b.example".try_into().unwrap())),
+        expect!["deny: it asks for an e-mail address, URI or the like, which no kubelet does"],
+    );
+    let mut nameless = serves();
+    nameless.params.subject_alt_names.clear();
+    check(&nameless, expect!["deny: it is for a server and names neither a name nor an address"]);
+}
+
+#[test]
+fn a_node_asks_for_itself() {
+    for asked in [renews(), serves()] {
+        let asked = Asked { username: "system:node:worker-2", ..asked };
+        check(&asked, expect!["deny: system:node:worker-2 asks for a certificate of worker-1"]);
+    }
+}
+
+#[test]
+fn who_has_a_token_asks_for_no_server() {
+    let asked = Asked { username: "system:bootstrap:abcdef", groups: joins().groups, ..serves() };
+    check(&asked, expect!["deny: system:bootstrap:abcdef asks for a certificate of worker-1"]);
+}
+
+#[test]
+fn a_token_does_not_take_over_who_has_joined() {
+    let asked = Asked { params: params("system:node:cp-1", "system:nodes"), ..joins() };
+    check(&asked, expect!["leave: cp-1 does not join by token any more"]);
+}
+
+#[test]
+fn an_unknown_machine_is_left_to_people() {
+    let asked = Asked { params: params("system:node:stranger", "system:nodes"), ..joins() };
+    check(&asked, expect![[r#"leave: no machine is called "stranger""#]]);
+}
+
+#[test]
+fn other_peoples_requests_are_left_to_people() {
+    let admin = Asked {
+        username: "kubernetes-admin",
+        groups: vec!["system:masters", "system:authenticated"],
+        ..joins()
+    };
+    check(&admin, expect!["leave: kubernetes-admin is neither a node nor joining as one"]);
+    // A user may be called anything by who names them; only the group is the API server's.
+    let pretends = Asked { groups: vec!["system:authenticated"], ..renews() };
+    check(&pretends, expect!["leave: system:node:worker-1 is neither a node nor joining as one"]);
+    let account = Asked {
+        username: "system:serviceaccount:default:x",
+        groups: vec!["system:bootstrappers"],
+        ..joins()
+    };
+    check(
+        &account,
+        expect!["leave: system:serviceaccount:default:x is neither a node nor joining as one"],
+    );
+}
+
+#[test]
+fn what_is_no_request_is_denied() {
+    let good = joins().pem();
+    let with = |pem: String| {
+        let mut request = joins().request();
+        request.pem = pem.into_bytes();
+        told(&request)
+    };
+    let want = "deny: there is no certificate request in it that can be read";
+    assert_eq!(with(String::new()), want);
+    assert_eq!(with("hello".to_owned()), want);
+    assert_eq!(with(good.clone() + &good), want, "two of them");
+    assert_eq!(with(good.replace("CERTIFICATE REQUEST", "CERTIFICATE")), want);
+    assert_eq!(with(good.clone() + &" ".repeat(20_000)), want, "too long");
+    assert_eq!(with(good + "\n"), "approve: worker-1");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// A request with a byte changed is approved only while its subject still is what it was.
+    #[test]
+    fn no_mutation_panics_or_becomes_somebody_else(at: prop::sample::Index, byte: u8) {
+        use base64::Engine;
+        use base64::engine::general_purpose::STANDARD;
+        let mut request = serves().request();
+        let (_, block) = x509_parser::pem::parse_x509_pem(&request.pem).unwrap();
+        let mut bytes = block.contents;
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let text = STANDARD.encode(&bytes);
+        request.pem = format!("-----BEGIN CERTIFICATE REQUEST-----\n{text}\n-----END CERTIFICATE REQUEST-----\n").into_bytes();
+        if let Verdict::Approve(fit) = judge(&request, &machines()) {
+            prop_assert_eq!(fit.machine(), "worker-1");
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes: Vec<u8>) {
+        let mut request = serves().request();
+        request.pem = bytes;
+        prop_assert!(!matches!(judge(&request, &machines()), Verdict::Approve(_)));
+    }
+}

@@ -1,0 +1,64 @@
+//! One answer, read up to a bound.
+
+use jiff::Timestamp;
+use reqwest::header::{DATE, HeaderMap};
+use reqwest::{Response, StatusCode};
+use serde::de::DeserializeOwned;
+
+use crate::error::{KubernetesError, Request};
+
+/// The largest body that is read: a page of 250 large objects stays well below.
+const LARGEST_BODY: usize = 32 * 1024 * 1024;
+
+/// An answer that was read to its end.
+pub(crate) struct Answer {
+    pub(super) request: Request,
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why an answer could not be read to its end.
+pub(super) enum Unread {
+    Broken(reqwest::Error),
+    TooLarge(KubernetesError),
+}
+
+impl Answer {
+    /// Reads `response` to its end, or to the bound.
+    pub(super) async fn read(request: Request, mut response: Response) -> Result<Answer, Unread> {
+        let headers = std::mem::take(response.headers_mut());
+        let status = response.status();
+        let mut answer = Answer { request, status, headers, body: Vec::new() };
+        while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+            if answer.body.len() + chunk.len() > LARGEST_BODY {
+                return Err(Unread::TooLarge(answer.malformed("it is larger than 32 MiB")));
+            }
+            answer.body.extend_from_slice(&chunk);
+        }
+        Ok(answer)
+    }
+
+    /// When it was given, by the API server's clock.
+    pub(crate) fn date(&self) -> Option<Timestamp> {
+        let date = self.headers.get(DATE)?.to_str().ok()?;
+        Some(jiff::fmt::rfc2822::parse(date).ok()?.timestamp())
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, KubernetesError> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            // The parser quotes what it stumbles over, which here may be a secret.
+            let (line, column) = (error.line(), error.column());
+            self.malformed(format!("it is not as expected at line {line} column {column}"))
+        })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The answer as one that breaks the API.
+    pub(crate) fn malformed(&self, reason: impl Into<String>) -> KubernetesError {
+        KubernetesError::Malformed { request: self.request.clone(), reason: reason.into() }
+    }
+}

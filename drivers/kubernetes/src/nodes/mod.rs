@@ -1,0 +1,57 @@
+//! Machines as the cluster sees them.
+
+mod read;
+mod taints;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::client::{Body, Client};
+use crate::error::KubernetesError;
+use crate::object;
+
+pub use read::{Node, Readiness};
+pub use taints::{Taint, taint, untaint};
+
+pub(crate) const NODES: [&str; 3] = ["api", "v1", "nodes"];
+
+/// All nodes, by name.
+pub async fn list(client: &Client) -> Result<Vec<Node>, KubernetesError> {
+    object::list(client, &NODES, &[]).await
+}
+
+/// The node of that name.
+pub async fn find(client: &Client, name: &str) -> Result<Option<Node>, KubernetesError> {
+    client.get(&["api", "v1", "nodes", name]).find().await
+}
+
+/// No new pods on this node.
+pub async fn cordon(client: &Client, name: &str) -> Result<(), KubernetesError> {
+    patch(client, name, json!({"spec": {"unschedulable": true}})).await
+}
+
+/// New pods on this node again.
+pub async fn uncordon(client: &Client, name: &str) -> Result<(), KubernetesError> {
+    patch(client, name, json!({"spec": {"unschedulable": null}})).await
+}
+
+/// Sets labels, and removes those that are `None`; others stay.
+///
+/// Also those which a kubelet may not give itself: `node-role.kubernetes.io/…`, `node-restriction.kubernetes.io/…`.
+pub async fn label(
+    client: &Client,
+    name: &str,
+    labels: &BTreeMap<String, Option<String>>,
+) -> Result<(), KubernetesError> {
+    patch(client, name, json!({"metadata": {"labels": labels}})).await
+}
+
+/// The cluster forgets the node. What ran there is given up: drain it before.
+pub async fn delete(client: &Client, name: &str) -> Result<(), KubernetesError> {
+    client.delete(&["api", "v1", "nodes", name]).done_or_gone().await
+}
+
+async fn patch(client: &Client, name: &str, patch: Value) -> Result<(), KubernetesError> {
+    client.patch(&["api", "v1", "nodes", name]).body(Body::Merge(patch)).done().await
+}

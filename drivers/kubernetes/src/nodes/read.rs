@@ -1,0 +1,225 @@
+//! A node, as it is read.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::Taint;
+use crate::lenient;
+use crate::object::Metadata;
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Raw")]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its uid: another node of the same name has another one.
+    pub uid: String,
+    /// Whether its kubelet says that it works.
+    pub readiness: Readiness,
+    /// Whether it takes no new pods.
+    pub unschedulable: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// Which machine it is, by its cloud provider: `openstack:///UUID`.
+    pub provider_id: Option<String>,
+    /// Its addresses inside.
+    pub internal_addresses: Vec<IpAddr>,
+    /// The version of its kubelet, as `v1.20.2`.
+    pub kubelet_version: String,
+    /// When it came.
+    pub created: Option<Timestamp>,
+    /// When somebody asked for its deletion.
+    pub deleted: Option<Timestamp>,
+    pub(super) resource_version: String,
+}
+
+/// Whether a kubelet says that its node works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It does.
+    Ready {
+        /// Since when.
+        since: Option<Timestamp>,
+    },
+    /// It does not, or says nothing any more.
+    NotReady {
+        /// Since when; from its beginning if it never said anything.
+        since: Option<Timestamp>,
+        /// The cluster's word for why, as `KubeletNotReady` or `NodeStatusUnknown`.
+        reason: String,
+    },
+}
+
+impl Readiness {
+    /// Whether it is ready.
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Readiness::Ready { .. })
+    }
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    #[serde(deserialize_with = "lenient::or_default")]
+    unschedulable: bool,
+    #[serde(deserialize_with = "lenient::or_default")]
+    taints: Vec<Taint>,
+    #[serde(rename = "providerID", deserialize_with = "lenient::or_default")]
+    provider_id: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    #[serde(deserialize_with = "lenient::or_default")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "lenient::or_default")]
+    addresses: Vec<Address>,
+    node_info: NodeInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    r#type: String,
+    status: String,
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    reason: String,
+    #[serde(default, deserialize_with = "lenient::time")]
+    last_transition_time: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    r#type: String,
+    address: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct NodeInfo {
+    kubelet_version: String,
+}
+
+impl From<Raw> for Node {
+    fn from(raw: Raw) -> Node {
+        let Raw { metadata, spec, status } = raw;
+        let inside = status.addresses.iter().filter(|it| it.r#type == "InternalIP");
+        Node {
+            readiness: readiness(&status.conditions, metadata.creation_timestamp),
+            internal_addresses: inside.filter_map(|it| it.address.parse().ok()).collect(),
+            name: metadata.name,
+            uid: metadata.uid,
+            unschedulable: spec.unschedulable,
+            labels: metadata.labels,
+            taints: spec.taints,
+            provider_id: Some(spec.provider_id).filter(|id| !id.is_empty()),
+            kubelet_version: status.node_info.kubelet_version,
+            created: metadata.creation_timestamp,
+            deleted: metadata.deletion_timestamp,
+            resource_version: metadata.resource_version,
+        }
+    }
+}
+
+fn readiness(conditions: &[Condition], created: Option<Timestamp>) -> Readiness {
+    let Some(condition) = conditions.iter().find(|it| it.r#type == "Ready") else {
+        return Readiness::NotReady { since: created, reason: "NoStatus".to_owned() };
+    };
+    let since = condition.last_transition_time;
+    // `Unknown` is what the cluster writes for a kubelet that is silent.
+    match condition.status.as_str() {
+        "True" => Readiness::Ready { since },
+        _ => Readiness::NotReady { since, reason: lenient::plain(&condition.reason, 80) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn node(status: Value) -> Node {
+        let metadata = json!({"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"});
+        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn a_node_is_read() {
+        let read: Node = serde_json::from_value(json!({
+            "metadata": {
+                "name": "worker-1", "uid": "u", "resourceVersion": "7",
+                "labels": {"rack": "7"}, "creationTimestamp": "2026-01-01T00:00:00Z",
+                "deletionTimestamp": "2026-01-02T00:00:00Z",
+            },
+            "spec": {
+                "podCIDR": "10.244.0.0/24", "unschedulable": true, "providerID": "openstack:///m",
+                "taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}],
+            },
+            "status": {
+                "addresses": [
+                    {"type": "InternalIP", "address": "10.0.0.7"},
+                    {"type": "InternalIP", "address": "fd00::7"},
+                    {"type": "ExternalIP", "address": "192.0.2.7"},
+                    {"type": "Hostname", "address": "worker-1"},
+                ],
+                "conditions": [
+                    {"type": "MemoryPressure", "status": "False"},
+                    {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z"},
+                ],
+                "nodeInfo": {"kubeletVersion": "v1.20.2", "osImage": "Debian"},
+            },
+        }))
+        .unwrap();
+        assert_eq!(
+            read.readiness,
+            Readiness::Ready { since: Some("2026-01-01T00:01:00Z".parse().unwrap()) }
+        );
+        assert_eq!((read.name.as_str(), read.kubelet_version.as_str()), ("worker-1", "v1.20.2"));
+        assert_eq!((read.labels["rack"].as_str(), read.taints[0].key.as_str()), ("7", "k"));
+        assert!(read.unschedulable && read.deleted.is_some());
+        assert_eq!(read.provider_id.as_deref(), Some("openstack:///m"));
+        assert_eq!(
+            read.internal_addresses,
+            ["10.0.0.7", "fd00::7"].map(|it| it.parse::<IpAddr>().unwrap())
+        );
+    }
+
+    #[test]
+    fn a_silent_kubelet_is_not_ready() {
+        let condition = json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": "2026-01-01T00:05:00Z"});
+        let since = Some("2026-01-01T00:05:00Z".parse().unwrap());
+        let reason = "NodeStatusUnknown".to_owned();
+        assert_eq!(
+            node(json!({"conditions": [condition]})).readiness,
+            Readiness::NotReady { since, reason }
+        );
+    }
+
+    #[test]
+    fn a_kubelet_that_never_spoke_is_not_ready_from_the_beginning() {
+        let since = Some("2026-01-01T00:00:00Z".parse().unwrap());
+        for status in [json!({}), json!({"conditions": null})] {
+            assert_eq!(
+                node(status).readiness,
+                Readiness::NotReady { since, reason: "NoStatus".to_owned() }
+            );
+        }
+    }
+}

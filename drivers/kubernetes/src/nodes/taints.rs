@@ -1,0 +1,97 @@
+//! What keeps pods off a node.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Node, patch};
+use crate::client::Client;
+use crate::error::KubernetesError;
+
+/// A taint (`core/v1 Taint`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value, often none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+    /// When the cluster itself put it there, which it does for some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<String>,
+}
+
+impl Taint {
+    /// A taint with these words.
+    pub fn new(key: &str, value: Option<&str>, effect: &str) -> Taint {
+        Taint {
+            key: key.to_owned(),
+            value: value.map(str::to_owned),
+            effect: effect.to_owned(),
+            time_added: None,
+        }
+    }
+
+    /// Whether the two are the same to the cluster: it has one for each key and effect.
+    fn is_in_place_of(&self, other: &Taint) -> bool {
+        (&self.key, &self.effect) == (&other.key, &other.effect)
+    }
+}
+
+/// Gives a node these taints; its others stay. If it changed since it was read nothing is done: read it again.
+pub async fn taint(client: &Client, node: &Node, taints: &[Taint]) -> Result<(), KubernetesError> {
+    write(client, node, with(&node.taints, taints)).await
+}
+
+/// Takes all taints with these keys from a node; its others stay. If it changed since it was read nothing is done.
+pub async fn untaint(client: &Client, node: &Node, keys: &[&str]) -> Result<(), KubernetesError> {
+    let kept = node.taints.iter().filter(|it| !keys.contains(&it.key.as_str()));
+    write(client, node, kept.cloned().collect()).await
+}
+
+async fn write(client: &Client, node: &Node, taints: Vec<Taint>) -> Result<(), KubernetesError> {
+    if taints == node.taints {
+        return Ok(());
+    }
+    // A patch replaces the whole list, and the cluster writes to it as well: hence the version.
+    let body =
+        json!({"metadata": {"resourceVersion": node.resource_version}, "spec": {"taints": taints}});
+    patch(client, &node.name, body).await
+}
+
+fn with(there: &[Taint], wanted: &[Taint]) -> Vec<Taint> {
+    let same = |one: &Taint| {
+        wanted.iter().find(|it| it.is_in_place_of(one)).filter(|it| it.value != one.value)
+    };
+    let mut all: Vec<Taint> = there.iter().map(|one| same(one).unwrap_or(one).clone()).collect();
+    for one in wanted {
+        if !all.iter().any(|it| it.is_in_place_of(one)) {
+            all.push(one.clone());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taints_of_others_stay_as_they_are() {
+        let theirs = Taint {
+            time_added: Some("2026-01-01T00:00:00Z".to_owned()),
+            ..Taint::new("node.kubernetes.io/not-ready", None, "NoExecute")
+        };
+        let there = [theirs.clone(), Taint::new("gpu", Some("a"), "NoSchedule")];
+        let wanted = [
+            Taint::new("gpu", Some("b"), "NoSchedule"),
+            Taint::new("gpu", Some("b"), "NoExecute"),
+            Taint::new("node.kubernetes.io/not-ready", None, "NoExecute"),
+        ];
+        let all = with(&there, &wanted);
+        assert_eq!(all, [theirs, wanted[0].clone(), wanted[1].clone()]);
+        assert_eq!(with(&all, &wanted), all, "a second time changes nothing");
+    }
+}

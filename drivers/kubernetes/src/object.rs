@@ -1,0 +1,92 @@
+//! What all objects have, and lists of them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::client::Client;
+use crate::error::KubernetesError;
+use crate::lenient;
+
+/// How many objects a page has.
+const PAGE: &str = "250";
+/// The most pages that are read; a server whose pages do not end is broken.
+const MOST_PAGES: usize = 2_000;
+
+/// `meta/v1 ObjectMeta`, as much as is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Metadata {
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) name: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) namespace: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) uid: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) resource_version: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "lenient::time")]
+    pub(crate) creation_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "lenient::time")]
+    pub(crate) deletion_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) owner_references: Vec<Owner>,
+}
+
+/// `meta/v1 OwnerReference`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Owner {
+    pub(crate) kind: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) controller: bool,
+}
+
+#[derive(Deserialize)]
+struct Page<T> {
+    #[serde(default)]
+    metadata: PageMetadata,
+    items: Option<Vec<T>>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMetadata {
+    #[serde(default, rename = "continue", deserialize_with = "lenient::or_default")]
+    more: String,
+}
+
+/// All objects of a list, page after page.
+pub(crate) async fn list<T: DeserializeOwned>(
+    client: &Client,
+    path: &[&str],
+    selectors: &[(&'static str, String)],
+) -> Result<Vec<T>, KubernetesError> {
+    let mut everything = Vec::new();
+    let mut more = String::new();
+    for _ in 0..MOST_PAGES {
+        let mut call = client.get(path).query("limit", PAGE);
+        for (name, value) in selectors {
+            call = call.query(name, value);
+        }
+        if !more.is_empty() {
+            call = call.query("continue", &more);
+        }
+        let answer = call.send().await?;
+        let page: Page<T> = answer.json()?;
+        everything.extend(page.items.into_iter().flatten());
+        if page.metadata.more.is_empty() {
+            return Ok(everything);
+        }
+        if page.metadata.more == more {
+            return Err(answer.malformed("its pages do not end"));
+        }
+        more = page.metadata.more;
+    }
+    Ok(everything)
+}
