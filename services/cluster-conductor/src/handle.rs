@@ -14,10 +14,12 @@ use cluster_store::{Certificate, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use openstack::Session;
 use reconcile::{Queue, Requeue};
+use secrecy::SecretString;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-use crate::seal::{SealError, SealingKeys};
+use crate::machines::MachineSettings;
+use crate::seal::{self, SealError, SealingKeys};
 use crate::{keys, turn};
 
 /// How the conductor behaves.
@@ -29,6 +31,8 @@ pub struct Settings {
     pub workers: usize,
     /// How often a cluster is looked at where nothing changes.
     pub look_every: Duration,
+    /// What makes servers nodes, and where they ask for it.
+    pub machines: MachineSettings,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }
@@ -46,7 +50,7 @@ pub(crate) struct World {
     pub(crate) store: Store,
     /// The cloud that clusters are made in, as whom they are made.
     pub(crate) cloud: Option<Session>,
-    keys: SealingKeys,
+    pub(crate) keys: SealingKeys,
 }
 
 /// Why a cluster's keys cannot be used.
@@ -222,6 +226,25 @@ impl World {
         Ok(keys::read(&self.keys.open(&place(cluster), &sealed)?)?)
     }
 
+    /// The secret of the cluster's own credential in the cloud, made and kept on first use.
+    pub(crate) async fn credential(
+        &self,
+        cluster: &Cluster,
+        generation: u32,
+    ) -> Result<SecretString, KeysError> {
+        let name = format!("credential/{generation}");
+        let place = format!("{}/{name}", cluster.id);
+        let sealed = match self.store.find_secret(cluster.id, &name).await? {
+            Some(sealed) => sealed,
+            None => {
+                let sealed = self.keys.seal(&place, seal::random()?.as_bytes())?;
+                self.store.keep_secret(cluster.id, &name, &sealed).await?
+            }
+        };
+        let opened = String::from_utf8(self.keys.open(&place, &sealed)?);
+        Ok(opened.map_err(|_| SealError::Broken)?.into())
+    }
+
     fn new_pki(&self, cluster: &Cluster) -> Result<String, KeysError> {
         let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
         let pki = cluster_pki::seed(&label(cluster), validity)?;
@@ -230,7 +253,7 @@ impl World {
 }
 
 /// The cluster's name as the bootstrap knows it.
-fn label(cluster: &Cluster) -> Name {
+pub(crate) fn label(cluster: &Cluster) -> Name {
     Name::try_from(cluster.name.label(63)).expect("a name in the letters of a label is a label")
 }
 

@@ -3,8 +3,10 @@
 mod cloud;
 mod handle;
 mod keys;
+mod machines;
 mod seal;
 mod turn;
 
 pub use handle::{Conductor, KeysError, Preview, Settings};
+pub use machines::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
 pub use seal::{SealError, SealingKeys};

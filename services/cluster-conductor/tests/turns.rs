@@ -24,7 +24,13 @@ fn keys() -> SealingKeys {
 
 fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
     let look_every = Duration::from_millis(20);
-    let settings = Settings { hostname: "h".to_owned(), workers: 2, look_every, clock: now };
+    let settings = Settings {
+        hostname: "h".to_owned(),
+        workers: 2,
+        look_every,
+        machines: Default::default(),
+        clock: now,
+    };
     Conductor::new(settings, store.clone(), keys, None)
 }
 

@@ -54,6 +54,7 @@ impl Service {
             hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
             workers: config.conductor.workers.get(),
             look_every: config.conductor.look_every.unsigned_abs(),
+            machines: Default::default(),
             clock: Timestamp::now,
         };
         let cloud = config.cloud.as_ref().map(session).transpose()?;

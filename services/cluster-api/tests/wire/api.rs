@@ -47,6 +47,7 @@ impl Api {
             hostname: "host-1".to_owned(),
             workers: 1,
             look_every: Duration::from_secs(60),
+            machines: Default::default(),
             clock: noon,
         };
         let conductor = Conductor::new(settings, store.clone(), keys, None);

@@ -55,6 +55,7 @@ impl Given {
             hostname: "h".to_owned(),
             workers: 2,
             look_every: Duration::from_millis(20),
+            machines: Default::default(),
             clock: Timestamp::now,
         };
         let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();

@@ -1,0 +1,80 @@
+//! Claims: what a machine shows to fetch its config.
+//!
+//! What is shown derives from the service's key and the claim's id. The store holds its digest alone, and asked twice the
+//! same is given out while nobody has used it: a crash between the two costs nothing.
+
+use std::time::Duration;
+
+use cluster_bootstrap::stub;
+use cluster_core::{ClaimUuid, Cluster, MachineRef};
+use cluster_store::Claim;
+use ignition::UserData;
+use jiff::{SignedDuration, Timestamp};
+use ring::digest::{SHA256, digest};
+
+use super::MachinesError;
+use super::facts::Facts;
+use crate::handle::World;
+use crate::seal::Purpose;
+
+/// User data with the claim of a machine: the one it was given before, while that can be redeemed.
+pub(crate) async fn claim(
+    world: &World,
+    cluster: &Cluster,
+    machine: &MachineRef,
+    facts: &Facts,
+) -> Result<UserData, MachinesError> {
+    let nodes = world.settings.machines.nodes.as_ref().ok_or(MachinesError::NoListener)?;
+    let now = (world.settings.clock)();
+    let expires_at = later(now, nodes.claim_lasts);
+    let facts = serde_json::to_string(facts)
+        .map_err(|source| MachinesError::Kept { what: "what is known of a machine", source })?;
+    let (id, token) = match reusable(world, cluster, machine, now).await? {
+        Some((id, token)) if world.store.renew_claim(id, &facts, expires_at).await? => (id, token),
+        Some(_) | None => {
+            let id = ClaimUuid::new_v4();
+            let token = world.keys.derive(Purpose::Claim, &id.to_string())?;
+            let new = Claim {
+                id,
+                cluster: cluster.id,
+                machine: machine.clone(),
+                digest: digest_of(&token),
+                facts,
+                expires_at,
+                redeemed_at: None,
+                redeemed_by: None,
+            };
+            world.store.insert_claim(&new).await?;
+            (id, token)
+        }
+    };
+    let url = nodes.url.join(&format!("v1/claims/{id}")).expect("an id is a path");
+    let claim =
+        cluster_bootstrap::Claim { url, token: token.into(), authority: nodes.authority.clone() };
+    stub(&claim).map_err(MachinesError::TooLong)
+}
+
+/// The claim that the machine was given, and what is to be shown for it, while it can be redeemed.
+async fn reusable(
+    world: &World,
+    cluster: &Cluster,
+    machine: &MachineRef,
+    now: Timestamp,
+) -> Result<Option<(ClaimUuid, String)>, MachinesError> {
+    let Some(given) = world.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
+    let token = world.keys.derive(Purpose::Claim, &given.id.to_string())?;
+    // Another key may come to be the first one.
+    let is_good =
+        given.redeemed_at.is_none() && given.expires_at > now && given.digest == digest_of(&token);
+    Ok(is_good.then_some((given.id, token)))
+}
+
+/// SHA-256, in hex.
+pub(super) fn digest_of(token: &str) -> String {
+    hex::encode(digest(&SHA256, token.as_bytes()))
+}
+
+fn later(now: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    now.saturating_add(by).unwrap_or(Timestamp::MAX)
+}

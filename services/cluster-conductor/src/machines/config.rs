@@ -1,0 +1,167 @@
+//! The config of one machine: what the cluster's labels, an administrator and the facts say, as the bootstrap wants it.
+
+use std::collections::BTreeMap;
+
+use cluster_bootstrap as bootstrap;
+use cluster_bootstrap::{
+    Cluster, Endpoint, InvalidName, Machine, Name, NodeConfig, Overrides, Proxies, Source, Taint,
+    Worker,
+};
+use cluster_core::{
+    ClusterSpec, MachineRef, NodeGroup, NodeTaint, PodNetwork, Settings, TaintEffect,
+};
+use ignition::Config;
+
+use super::MachinesError;
+use super::facts::{Facts, Part, Placed, group_of};
+use super::founding::{JoinToken, TOKEN_HOURS};
+use crate::handle::{World, label};
+
+/// The machine's whole config, with its keys.
+pub(crate) async fn render(
+    world: &World,
+    spec: &ClusterSpec<'_>,
+    machine: &MachineRef,
+    facts: &Facts,
+    outside: &[String],
+    token: JoinToken,
+) -> Result<NodeConfig, MachinesError> {
+    let group = group_of(spec, machine)?;
+    let pki = world.pki(spec.cluster).await?;
+    let kubernetes = &world.settings.machines.kubernetes;
+    let asked = spec.cluster.blueprint.labels.settings();
+    let cluster = Cluster {
+        name: label(spec.cluster),
+        version: spec.cluster.kubernetes.to_string().as_str().try_into()?,
+        pods: range(asked.pod_cidr),
+        services: range(asked.service_cidr),
+        domain: asked.cluster_domain.clone(),
+        endpoint: Endpoint {
+            host: facts.endpoint.to_string(),
+            port: spec.cluster.blueprint.api_port(),
+        },
+        also_known_as: outside.to_vec(),
+        control_plane: facts.control_plane.iter().map(placed).collect::<Result<_, _>>()?,
+        pod_network: match asked.pod_network {
+            PodNetwork::Routes => bootstrap::PodNetwork::HostRoutes,
+            PodNetwork::Driver => bootstrap::PodNetwork::AddOn,
+        },
+        dns: kubernetes.dns,
+        source: source(world, spec, asked)?,
+        token: token.token,
+        token_hours: TOKEN_HOURS,
+        pki,
+        cgroups: kubernetes.cgroups,
+        approval: kubernetes.approval,
+        external_cloud_provider: asked.cloud_provider,
+        overrides: overrides(&kubernetes.overrides, asked, group.labels.settings())?,
+        extra: proxies(spec, facts)?,
+    };
+    let own = placed(&facts.own)?;
+    Ok(match facts.part {
+        Part::Founds => bootstrap::control_plane(&cluster, &own.name)?,
+        Part::JoinsControlPlane => bootstrap::joining_control_plane(&cluster, &own)?,
+        Part::Works => bootstrap::worker(&cluster, &worker(own, group))?,
+    })
+}
+
+fn placed(of: &Placed) -> Result<Machine, InvalidName> {
+    Ok(Machine { name: Name::try_from(of.name.as_str())?, address: of.address })
+}
+
+fn range(of: cluster_core::Cidr) -> bootstrap::Cidr {
+    let text = of.to_string();
+    bootstrap::Cidr::try_from(text.as_str()).expect("a range is a range to both")
+}
+
+/// Where this version comes from; images from the cluster's own registry, where it names one.
+fn source(
+    world: &World,
+    spec: &ClusterSpec<'_>,
+    asked: &Settings,
+) -> Result<Source, MachinesError> {
+    let versions = &world.settings.machines.kubernetes.versions;
+    let version = spec.cluster.kubernetes;
+    let mut source = versions.get(&version).cloned().ok_or_else(|| {
+        let known: Vec<String> = versions.keys().map(ToString::to_string).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        MachinesError::NoVersion { version, known }
+    })?;
+    if let Some(registry) = &asked.registry {
+        source.images.repository = registry.clone();
+    }
+    Ok(source)
+}
+
+/// What an administrator wants of all clusters, and on top of it what labels want of this one.
+fn overrides(
+    base: &Overrides,
+    asked: &Settings,
+    of_group: &Settings,
+) -> Result<Overrides, MachinesError> {
+    let label = |settings: &Settings, component: &str| {
+        let arguments = settings.arguments.get(component).cloned().unwrap_or_default();
+        arguments.into_iter().collect::<BTreeMap<_, _>>()
+    };
+    if !label(asked, "kube-proxy").is_empty() {
+        let why = "kubeadm starts kube-proxy and takes no options for it; change the ConfigMap kube-proxy in the cluster";
+        return Err(MachinesError::Label { label: "kubeproxy_options", why: why.to_owned() });
+    }
+    let mut all = base.clone();
+    all.api_server.extend(label(asked, "kube-apiserver"));
+    all.controller_manager.extend(label(asked, "kube-controller-manager"));
+    all.scheduler.extend(label(asked, "kube-scheduler"));
+    all.kubelet_arguments.extend(label(of_group, "kubelet"));
+    if !asked.admission_plugins.is_empty() {
+        // kubeadm switches this one on, and what is said here stands in its place.
+        let own = ["NodeRestriction".to_owned()];
+        let others = asked.admission_plugins.iter().filter(|it| *it != "NodeRestriction");
+        let plugins: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
+        all.api_server.insert("enable-admission-plugins".to_owned(), plugins.join(","));
+    }
+    Ok(all)
+}
+
+/// The proxies of the cluster's machines. What is within the cluster is reached without them.
+fn proxies(spec: &ClusterSpec<'_>, facts: &Facts) -> Result<Option<Config>, MachinesError> {
+    let blueprint = &spec.cluster.blueprint;
+    let asked = blueprint.labels.settings();
+    let url = |field, raw: &Option<String>| {
+        let read = raw.as_deref().filter(|it| !it.is_empty()).map(str::parse).transpose();
+        read.map_err(|_| MachinesError::Field { field, why: "it is no URL".to_owned() })
+    };
+    let given = blueprint.no_proxy.as_deref().unwrap_or_default().split(',').map(str::trim);
+    let given = given.filter(|it| !it.is_empty()).map(str::to_owned);
+    let ranges = [asked.pod_cidr, asked.service_cidr, asked.node_cidr];
+    let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), ".svc".to_owned()];
+    let own =
+        own.into_iter().chain([format!(".{}", asked.cluster_domain), facts.endpoint.to_string()]);
+    let machines = facts.control_plane.iter().map(|it| it.address.to_string());
+    let except = given.chain(own).chain(ranges.iter().map(ToString::to_string)).chain(machines);
+    let proxies = Proxies {
+        http: url("http_proxy", &blueprint.http_proxy)?,
+        https: url("https_proxy", &blueprint.https_proxy)?,
+        except: except.collect(),
+    };
+    Ok(proxies.config().map_err(bootstrap::BootstrapError::Settings)?)
+}
+
+fn worker(machine: Machine, group: &NodeGroup) -> Worker {
+    // Magnum's own words, by which its users choose nodes.
+    let own = [
+        ("magnum.openstack.org/nodegroup", group.name.label(63)),
+        ("magnum.openstack.org/role", group.role.as_str().to_owned()),
+    ];
+    let own = own.into_iter().map(|(key, value)| (key.to_owned(), value));
+    let labels = own.chain(group.node_labels.clone()).collect();
+    Worker { machine, labels, taints: group.node_taints.iter().map(taint).collect() }
+}
+
+fn taint(of: &NodeTaint) -> Taint {
+    let effect = match of.effect {
+        TaintEffect::NoSchedule => bootstrap::TaintEffect::NoSchedule,
+        TaintEffect::PreferNoSchedule => bootstrap::TaintEffect::PreferNoSchedule,
+        TaintEffect::NoExecute => bootstrap::TaintEffect::NoExecute,
+    };
+    Taint { key: of.key.clone(), value: of.value.clone(), effect }
+}
