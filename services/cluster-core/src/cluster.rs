@@ -1,13 +1,15 @@
 //! Clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Blueprint, ClusterUuid, Condition, KubernetesVersion, Labels, MachineRef, Name, TemplateUuid,
+    Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion, Labels,
+    MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Seen, TemplateUuid, Truth, api_address,
+    conditions, machine_addresses,
 };
 
 /// A cluster as it was asked for, and what was last concluded of it.
@@ -47,11 +49,53 @@ pub struct Cluster {
     pub api_address: Option<String>,
     /// Where its machines are, once that is known.
     pub machine_addresses: BTreeMap<MachineRef, IpAddr>,
+    /// Its machines that have become nodes, those too that are gone and not yet forgotten.
+    #[serde(default)]
+    pub nodes: BTreeSet<MachineRef>,
     /// The generation of its credential in the cloud; a higher one is another credential.
     #[serde(default)]
     pub credential: u32,
     /// What was concluded of it last.
     pub conditions: Vec<Condition>,
+}
+
+impl Cluster {
+    /// The cluster with what was concluded of what was seen of it; complete, if all is true and nothing was asked for since.
+    pub fn concluded(&self, groups: &[NodeGroup], seen: &Seen, now: Timestamp) -> Cluster {
+        let spec = ClusterSpec { cluster: self, groups };
+        let conditions = conditions(&spec, seen, now);
+        let is_complete = self.desire == Desire::Exist
+            && conditions.iter().all(|it| it.status == Truth::True)
+            && self.completed_at.is_none_or(|done| done < self.asked_at);
+        let mut concluded = self.clone();
+        concluded.conditions = conditions;
+        if seen.at.is_none() {
+            return concluded;
+        }
+        concluded.api_address = api_address(&spec, seen).or(concluded.api_address);
+        concluded.machine_addresses = machine_addresses(&spec, seen);
+        concluded.nodes = nodes(&spec, seen);
+        if is_complete {
+            concluded.completed_at = Some(now);
+        }
+        concluded
+    }
+}
+
+/// The machines that are nodes, or that Kubernetes or etcd still have to forget.
+fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeSet<MachineRef> {
+    let is_wanted = |machine: &MachineRef| {
+        spec.groups
+            .iter()
+            .any(|group| group.name == machine.group && group.machines.contains(&machine.number))
+    };
+    let stays = |machine: &MachineRef, said: &MachineSeen| {
+        let is_there = seen.objects.contains_key(&Key::Server(machine.clone()));
+        let is_known = said.node != NodeHealth::Absent || said.is_etcd_member;
+        said.bootstrap == Bootstrap::Done && (is_wanted(machine) || is_there || is_known)
+    };
+    let all = seen.machines.iter().filter(|(machine, said)| stays(machine, said));
+    all.map(|(machine, _)| machine.clone()).collect()
 }
 
 /// Whether a cluster is to be.

@@ -42,7 +42,7 @@ pub use need::{FlavorSize, Need, Shortage, need, shortages};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use plan::{Action, plan};
 pub use query::{ClusterSort, Page, TemplateSort};
-pub use repair::{RepairLimits, replaceable};
+pub use repair::{RepairLimits, late, replaceable};
 pub use request::{Refusal, check_cluster, check_group, check_stays, resize};
 pub use rules::{Peer, Protocol, Rule};
 pub use seen::{

@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, MachineRef, NodeHealth, Seen,
+    Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, MachineRef, NodeGroup, NodeHealth,
+    Seen,
 };
 
 /// How long a node may be unready before its machine is replaced, and how many are replaced at once.
@@ -13,6 +14,34 @@ pub struct RepairLimits {
     pub not_ready_for: SignedDuration,
     /// How many workers may be away at once.
     pub workers_at_once: usize,
+    /// How long a machine may take to become a node.
+    pub become_node_within: SignedDuration,
+}
+
+/// The machines whose servers are to be made again, as the same machines: they never became nodes, and had the time.
+pub fn late(
+    spec: &ClusterSpec<'_>,
+    seen: &Seen,
+    limits: &RepairLimits,
+    now: Timestamp,
+) -> Vec<MachineRef> {
+    if spec.cluster.desire == Desire::Gone {
+        return Vec::new();
+    }
+    let all = spec.groups.iter().flat_map(NodeGroup::refs);
+    let is_late = |machine: &MachineRef| {
+        let server = seen.objects.get(&Key::Server(machine.clone()));
+        let is_up = server.is_some_and(|found| found.state == FoundState::Ready);
+        let said = seen.machines.get(machine);
+        let never = said.is_some_and(|said| {
+            said.bootstrap != Bootstrap::Done && said.node == NodeHealth::Absent
+        });
+        let asked = said.and_then(|said| said.asked_at);
+        is_up
+            && never
+            && asked.is_some_and(|asked| now.duration_since(asked) > limits.become_node_within)
+    };
+    all.filter(is_late).collect()
 }
 
 /// The machines to be replaced now.
@@ -82,15 +111,31 @@ fn is_broken(machine: &MachineRef, seen: &Seen, limits: &RepairLimits, now: Time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NodeGroup;
+    use crate::MachineSeen;
     use crate::sample::{Sample, at};
 
     fn refs(group: &NodeGroup) -> Vec<MachineRef> {
         group.refs().collect()
     }
 
-    const LIMITS: RepairLimits =
-        RepairLimits { not_ready_for: SignedDuration::from_secs(300), workers_at_once: 1 };
+    const LIMITS: RepairLimits = RepairLimits {
+        not_ready_for: SignedDuration::from_secs(300),
+        workers_at_once: 1,
+        become_node_within: SignedDuration::from_secs(900),
+    };
+
+    #[test]
+    fn a_server_that_never_became_a_node_is_made_again_in_time() {
+        let (sample, mut seen) = running();
+        let worker = refs(&sample.groups[1])[1].clone();
+        let asked_at = Some(at(0));
+        seen.machines.insert(worker.clone(), MachineSeen { asked_at, ..MachineSeen::default() });
+        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(900)), []);
+        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), [worker.clone()]);
+        // While Kubernetes is silent, nobody knows.
+        seen.machines.get_mut(&worker).unwrap().node = NodeHealth::Unknown;
+        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), []);
+    }
 
     fn running() -> (Sample, Seen) {
         let mut sample = Sample::highly_available();

@@ -65,6 +65,7 @@ impl Sample {
             asked_at: at(0),
             api_address: None,
             machine_addresses: Default::default(),
+            nodes: Default::default(),
             credential: 1,
             conditions: Vec::new(),
         };
@@ -153,6 +154,7 @@ impl Sample {
                         node: NodeHealth::Ready,
                         is_etcd_member,
                         is_drained: false,
+                        asked_at: Some(at(0)),
                     };
                     seen.machines.insert(machine.clone(), said);
                 }

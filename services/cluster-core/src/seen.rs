@@ -93,6 +93,8 @@ pub struct MachineSeen {
     pub is_etcd_member: bool,
     /// Whether its pods have been moved away.
     pub is_drained: bool,
+    /// When its server was asked for.
+    pub asked_at: Option<Timestamp>,
 }
 
 /// How far a machine has come in becoming a node.
@@ -131,6 +133,7 @@ impl Default for MachineSeen {
             node: NodeHealth::Absent,
             is_etcd_member: false,
             is_drained: false,
+            asked_at: None,
         }
     }
 }

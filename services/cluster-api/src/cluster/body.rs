@@ -1,6 +1,6 @@
 //! What clients write to ask for a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{
     Blueprint, Cluster, ClusterUuid, Desire, GroupRole, KubernetesVersion, Labels, LabelsCompared,
@@ -119,6 +119,7 @@ impl NewCluster {
             asked_at: now,
             api_address: None,
             machine_addresses: BTreeMap::new(),
+            nodes: BTreeSet::new(),
             credential: 1,
             conditions: Vec::new(),
         };

@@ -54,6 +54,7 @@ pub(crate) fn cluster(of: &Template, name: &str) -> Cluster {
         asked_at: at(0),
         api_address: None,
         machine_addresses: [("default-worker-0".parse().unwrap(), [10, 0, 0, 7].into())].into(),
+        nodes: Default::default(),
         credential: 1,
         conditions: Vec::new(),
     }
