@@ -9,6 +9,7 @@ mod node;
 mod pki;
 mod pod_routes;
 mod proxy;
+mod reports;
 mod settings;
 mod source;
 mod token;
@@ -21,6 +22,7 @@ pub use network::{Cidr, InvalidCidr};
 pub use node::{BootstrapError, NodeConfig, control_plane, joining_control_plane, worker};
 pub use pki::{Authority, KeyPair, Pki};
 pub use proxy::Proxies;
+pub use reports::{Reports, reporting};
 pub use settings::{
     Approval, CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Overrides, PodNetwork,
     SettingsError, Taint, TaintEffect, Worker,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cluster_bootstrap::{
     Approval, Archives, Artifact, Authority, BootstrapToken, CgroupDriver, Cidr, Cluster,
     ClusterDns, Endpoint, Images, KeyPair, KubernetesVersion, Machine, Name, Overrides, Pki,
-    PodNetwork, Programs, Sha256, Source, Taint, TaintEffect, Worker,
+    PodNetwork, Programs, Reports, Sha256, Source, Taint, TaintEffect, Worker,
 };
 
 pub(crate) const SECRET: &str = "c2VjcmV0";
@@ -93,5 +93,14 @@ pub(crate) fn some_worker() -> Worker {
             value: String::new(),
             effect: TaintEffect::NoSchedule,
         }],
+    }
+}
+
+pub(crate) fn reports() -> Reports {
+    Reports {
+        url: "https://clusterd.example:9512/v1/reports".parse().expect("the example is valid"),
+        token: SECRET.to_owned().into(),
+        claim: "claim-1".to_owned(),
+        authority: "CERTIFICATE\n".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
     Approval, BootstrapError, Cidr, Claim, Cluster, Name, NodeConfig, Proxies, SettingsError,
-    Worker, control_plane, inline, joining_control_plane, stub, worker,
+    Worker, control_plane, inline, joining_control_plane, reporting, stub, worker,
 };
 use expect_test::{Expect, expect};
 use ignition::Document;
@@ -362,4 +362,48 @@ fn proxies_are_known_to_ignition_and_to_every_unit() {
         assert!(matches!(refused, Err(SettingsError::Text { field: "no_proxy", .. })), "{bad:?}");
     }
     assert_eq!(proxies(None, ".svc").config(), Ok(None));
+}
+
+#[test]
+fn each_step_is_reported_and_no_report_fails_a_step() {
+    let cluster = cluster("v1.30.1");
+    let plain = member(&cluster, "cp-1");
+    let node = reporting(&plain, &example::reports());
+    let units = node.config.systemd.as_ref().and_then(|it| it.units.as_ref()).unwrap();
+    let dropin = |name: &str| {
+        let unit = units.iter().find(|it| it.name == name)?;
+        let dropin = unit.dropins.iter().flatten().find(|it| it.name == "50-report.conf")?;
+        dropin.contents.clone()
+    };
+    expect![[r#"
+        [Service]
+        ExecStartPost=-/usr/bin/curl --config /etc/bedplate/report.curl --data step=once --data result=success
+        ExecStopPost=-/usr/bin/curl --config /etc/bedplate/report.curl --data step=once --data result=${SERVICE_RESULT} --data status=${EXIT_STATUS}
+    "#]]
+    .assert_eq(&dropin("bedplate-once.service").unwrap());
+    for step in ["unpack", "control-plane", "mark"] {
+        assert!(dropin(&format!("bedplate-{step}.service")).is_some(), "{step}");
+    }
+    assert_eq!(dropin("kubelet.service"), None);
+    assert_eq!(dropin("bedplate-pod-routes.service"), None);
+    // The units themselves are as they were.
+    for (before, after) in plain.config.systemd.unwrap().units.unwrap().iter().zip(units) {
+        assert_eq!((&before.name, &before.contents), (&after.name, &after.contents));
+    }
+    expect![[r#"
+        # Read by curl --config, so that no list of processes shows what is secret.
+        url = "https://clusterd.example:9512/v1/reports"
+        header = "Authorization: Bearer c2VjcmV0"
+        data = "claim=claim-1"
+        cacert = "/etc/bedplate/report-authority.pem"
+        noproxy = "*"
+        silent
+        show-error
+        fail
+        connect-timeout = 3
+        max-time = 5
+    "#]]
+    .assert_eq(&file(&node, "/etc/bedplate/report.curl").unwrap());
+    assert_eq!(ignition::check(&node.config), []);
+    assert!(!format!("{:?}", example::reports()).contains(SECRET));
 }

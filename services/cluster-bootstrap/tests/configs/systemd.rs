@@ -6,14 +6,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use cluster_bootstrap::{Name, NodeConfig, control_plane, joining_control_plane, worker};
+use cluster_bootstrap::{
+    Name, NodeConfig, control_plane, joining_control_plane, reporting, worker,
+};
 
-use crate::example::{cluster, machine, some_worker};
+use crate::example::{cluster, machine, reports, some_worker};
 
 /// What Fedora CoreOS has of the programs that units start.
-const IMAGE: [&str; 8] = [
+const IMAGE: [&str; 9] = [
     "/bin/bash",
     "/usr/bin/ctr",
+    "/usr/bin/curl",
     "/usr/bin/mkdir",
     "/usr/bin/rm",
     "/usr/bin/tar",
@@ -27,7 +30,7 @@ fn every_kind_of_machine() -> Vec<NodeConfig> {
     let member = |name: &str| control_plane(&cluster, &Name::try_from(name).expect("a name"));
     let later = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14"));
     [member("cp-1"), member("cp-2"), later, worker(&cluster, &some_worker())]
-        .map(|node| node.expect("the example is valid"))
+        .map(|node| reporting(&node.expect("the example is valid"), &reports()))
         .into()
 }
 
@@ -51,7 +54,7 @@ fn units(node: &NodeConfig) -> Vec<(String, String)> {
 }
 
 fn started(text: &str) -> impl Iterator<Item = &str> {
-    let commands = text.lines().filter_map(|line| line.strip_prefix("ExecStart")?.split_once('='));
+    let commands = text.lines().filter_map(|line| line.strip_prefix("ExecSt")?.split_once('='));
     let programs = commands.filter_map(|(_, command)| command.split_whitespace().next());
     programs.map(|program| program.trim_start_matches('-'))
 }
