@@ -73,6 +73,14 @@ pub enum KubernetesError {
         /// The kind.
         kind: String,
     },
+    /// What was asked of etcd did not succeed.
+    #[error("etcdctl on {node}: {reason}")]
+    Etcd {
+        /// The node on which it ran.
+        node: String,
+        /// What it said last, or why it did not run.
+        reason: String,
+    },
     /// A name or key that cannot be: nothing was asked.
     #[error("{text:?} cannot {rule}")]
     InvalidName {
@@ -135,6 +143,7 @@ impl KubernetesError {
             | KubernetesError::Busy { .. }
             | KubernetesError::Failed(_)
             | KubernetesError::Changed(_)
+            | KubernetesError::Etcd { .. }
             | KubernetesError::NoSuchKind { .. } => true,
             KubernetesError::Untrusted { .. }
             | KubernetesError::Unauthorized(_)
@@ -187,6 +196,7 @@ impl KubernetesError {
             | KubernetesError::Untrusted { .. }
             | KubernetesError::Malformed { .. }
             | KubernetesError::NoSuchKind { .. }
+            | KubernetesError::Etcd { .. }
             | KubernetesError::InvalidName { .. } => None,
         }
     }

@@ -6,10 +6,15 @@ mod error;
 mod kubeconfig;
 mod lenient;
 mod object;
+mod pods;
 mod refusal;
 
 pub mod apply;
+pub mod belongings;
+pub mod bootstrap;
 pub mod certificates;
+pub mod drain;
+pub mod etcd;
 pub mod health;
 pub mod nodes;
 
@@ -17,3 +22,4 @@ pub use access::{Access, AccessError, Endpoint, Timeouts};
 pub use client::Client;
 pub use error::{KubernetesError, Refusal, Request};
 pub use kubeconfig::KubeconfigError;
+pub use pods::PodName;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
-use crate::client::Client;
-use crate::error::KubernetesError;
+use crate::client::{Body, Client};
+use crate::error::{KubernetesError, gone_is_fine};
 use crate::lenient;
 
 /// How many objects a page has.
@@ -89,4 +90,32 @@ pub(crate) async fn list<T: DeserializeOwned>(
         more = page.metadata.more;
     }
     Ok(everything)
+}
+
+/// Deletes the object at this path if it still is the one with this uid. Gone is fine, and so is one that came in its place.
+pub(crate) async fn remove(
+    client: &Client,
+    path: &[&str],
+    uid: &str,
+    grace: Grace,
+) -> Result<(), KubernetesError> {
+    let preconditions = json!({"uid": uid});
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, "propagationPolicy": "Background"});
+    let mut call = client.delete(path).body(Body::Json(options));
+    if grace == Grace::None {
+        call = call.query("gracePeriodSeconds", "0");
+    }
+    match gone_is_fine(call.done().await) {
+        Err(error) if error.is_changed() => Ok(()),
+        other => other,
+    }
+}
+
+/// How long what is deleted may take to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grace {
+    /// As long as it says itself.
+    Own,
+    /// It does not matter any more what becomes of it.
+    None,
 }

@@ -7,7 +7,7 @@ use crate::client::{Body, Call, Client};
 use crate::error::{KubernetesError, gone_is_fine};
 
 pub use documents::{Document, DocumentError, documents};
-pub(crate) use kinds::Kinds;
+pub(crate) use kinds::{Kinds, resource};
 
 /// Who we are among those who set fields of objects.
 const FIELD_MANAGER: &str = "bedplate";

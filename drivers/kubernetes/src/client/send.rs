@@ -19,7 +19,7 @@ impl Call<'_> {
         let request = Request { method: self.method.clone(), path };
         let shared = &self.client.shared;
         let mut builder = shared.http.request(self.method.clone(), url);
-        builder = builder.header(ACCEPT, "application/json");
+        builder = builder.header(ACCEPT, "application/json, */*");
         builder = builder.header(HOST, shared.endpoint.to_string());
         let (kind, body) = match &self.body {
             Body::None => ("", None),
