@@ -2,12 +2,16 @@
 
 mod create;
 mod found;
+mod inside;
 mod ledger;
 mod observe;
 mod perform;
+mod quota;
 mod security;
+mod server;
 mod site;
 mod trouble;
 mod work;
 
+pub(crate) use trouble::Trouble;
 pub(crate) use work::{Worked, work};

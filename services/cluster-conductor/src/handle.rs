@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cluster_bootstrap::{Endpoint, Name, Pki};
 use cluster_core::{
-    Action, CertificateUuid, Cluster, ClusterSpec, ClusterUuid, Need, NodeGroup, Seen, need, plan,
-    shape,
+    Action, CertificateUuid, Cluster, ClusterSpec, ClusterUuid, Need, NodeGroup, RepairLimits,
+    Seen, need, plan, shape,
 };
 use cluster_pki::{PkiError, SignError, Validity};
 use cluster_store::{Certificate, Store, StoreError};
@@ -19,6 +19,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::machines::MachineSettings;
+use crate::nodes::Clients;
 use crate::seal::{self, SealError, SealingKeys};
 use crate::{keys, turn};
 
@@ -33,6 +34,8 @@ pub struct Settings {
     pub look_every: Duration,
     /// What makes servers nodes, and where they ask for it.
     pub machines: MachineSettings,
+    /// When machines are replaced.
+    pub repair: RepairLimits,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }
@@ -51,6 +54,8 @@ pub(crate) struct World {
     /// The cloud that clusters are made in, as whom they are made.
     pub(crate) cloud: Option<Session>,
     pub(crate) keys: SealingKeys,
+    /// Clients of clusters' own APIs.
+    pub(crate) clients: Clients,
 }
 
 /// Why a cluster's keys cannot be used.
@@ -101,7 +106,7 @@ impl Conductor {
         keys: SealingKeys,
         cloud: Option<Session>,
     ) -> Self {
-        let world = World { settings, store, cloud, keys };
+        let world = World { settings, store, cloud, keys, clients: Clients::default() };
         Conductor { world: Arc::new(world), queue: Queue::default() }
     }
 
@@ -199,6 +204,7 @@ impl Conductor {
         }
         let sealed = self.world.new_pki(cluster)?;
         self.world.store.save_secret(cluster.id, keys::PKI, &sealed).await?;
+        self.world.clients.forget(cluster.id);
         Ok(())
     }
 
@@ -258,7 +264,7 @@ pub(crate) fn label(cluster: &Cluster) -> Name {
 }
 
 /// Host and port of `https://HOST:PORT`.
-fn endpoint(address: &str) -> Option<Endpoint> {
+pub(crate) fn endpoint(address: &str) -> Option<Endpoint> {
     let (host, port) = address.strip_prefix("https://")?.rsplit_once(':')?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     Some(Endpoint { host, port: port.parse().ok()? })

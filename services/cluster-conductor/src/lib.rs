@@ -4,6 +4,7 @@ mod cloud;
 mod handle;
 mod keys;
 mod machines;
+mod nodes;
 mod seal;
 mod turn;
 

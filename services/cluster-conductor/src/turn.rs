@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_core::{
-    Cluster, ClusterSpec, ClusterUuid, Desire, Ident, Problem, Seen, conditions, status,
+    Cluster, ClusterSpec, ClusterUuid, Condition, Desire, Event, Ident, MachineRef, NodeGroup,
+    Problem, Seen, Severity, Truth, replaceable, status,
 };
 use cluster_store::{Change, Scope, StoreError};
+use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use reconcile::Requeue;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, instrument};
 
 use crate::cloud::{self, Worked};
-use crate::handle::World;
+use crate::handle::{KeysError, World};
 
 /// How often the conductor says that it is alive.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// One turn of a cluster. The only writer of its conditions.
 #[instrument(skip_all, fields(cluster.id = %id))]
-pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, StoreError> {
+pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
     let found = world.store.find_clusters(&Ident::Id(id.into_untyped_uuid()), &Scope::All).await?;
     let Some(cluster) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
     let groups = world.store.groups_of(id).await?;
@@ -35,33 +37,86 @@ pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, Stor
         None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
     };
     let now = (world.settings.clock)();
-    let concluded = Cluster { conditions: conditions(&spec, &seen, now), ..cluster.clone() };
-    if concluded.conditions == cluster.conditions {
+    let concluded = cluster.concluded(&groups, &seen, now);
+    let replaced = replaceable(&spec, &seen, &world.settings.repair, now);
+    if concluded == cluster && replaced.is_empty() {
         debug!("nothing has changed");
         return Ok(next);
     }
     let (before, after) = (status(&cluster, now), status(&concluded, now));
-    match world.store.change_cluster(&Change::of(concluded)).await {
+    let changed = replace(&groups, &replaced);
+    let events = events(&cluster, &concluded, &replaced, now);
+    let change = Change { changed, events, ..Change::of(concluded) };
+    match world.store.change_cluster(&change).await {
         Ok(_) => {
             if before != after {
                 info!(state.from = %before, state.to = %after, "cluster {id} is now {after}");
             }
-            Ok(next)
+            Ok(if replaced.is_empty() { next } else { Requeue::Now })
         }
         Err(StoreError::Stale) => Ok(Requeue::Now),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
+/// The groups that have new machines in place of those.
+fn replace(groups: &[NodeGroup], replaced: &[MachineRef]) -> Vec<NodeGroup> {
+    let mut changed = Vec::new();
+    for group in groups {
+        let mut new = group.clone();
+        for machine in replaced.iter().filter(|machine| machine.group == group.name) {
+            info!("machine {machine} is replaced");
+            new.replace_machine(machine.number);
+        }
+        if new != *group {
+            changed.push(new);
+        }
+    }
+    changed
+}
+
+/// What there is to say of a turn.
+fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timestamp) -> Vec<Event> {
+    let event = |severity, reason: &str, message: String| Event {
+        id: None,
+        cluster: before.id,
+        at,
+        severity,
+        reason: reason.to_owned(),
+        message,
+    };
+    let known = |new: &&Condition| {
+        let old = before.conditions.iter().find(|old| old.kind == new.kind);
+        old.is_some_and(|old| old.status == new.status && old.reason == new.reason)
+    };
+    let told = after.conditions.iter().filter(|new| !known(new)).map(|new| {
+        let severity = if new.is_final { Severity::Error } else { Severity::Info };
+        let message = match new.status {
+            Truth::True => format!("{} is true", new.kind.as_str()),
+            Truth::False | Truth::Unknown => format!("{}: {}", new.kind.as_str(), new.message),
+        };
+        event(severity, &new.reason, message)
+    });
+    let gone = replaced.iter().map(|machine| {
+        event(
+            Severity::Warning,
+            "MachineReplaced",
+            format!("{machine} does not come back by itself"),
+        )
+    });
+    told.chain(gone).collect()
+}
+
 /// Forgets a cluster of which nothing is left in the cloud: its ledger names nothing.
-async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, StoreError> {
+async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> {
     match world.store.delete_cluster(cluster).await {
         Ok(()) => {
+            world.clients.forget(cluster.id);
             info!("cluster {} is gone, and nothing of it is left", cluster.id);
             Ok(Requeue::OnChange)
         }
         Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

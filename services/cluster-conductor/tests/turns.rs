@@ -7,10 +7,10 @@ use cluster_conductor::{Conductor, SealingKeys, Settings};
 use cluster_core::{
     Blueprint, Cluster, ClusterUuid, ConditionKind, Desire, GroupRole, Ident, KubernetesVersion,
     Labels, LabelsCompared, LedgerEntry, LedgerState, LedgerUuid, NodeGroup, NodeGroupUuid,
-    Template, TemplateUuid, Truth,
+    RepairLimits, Template, TemplateUuid, Truth,
 };
 use cluster_store::{Change, Scope, Store};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,12 @@ fn keys() -> SealingKeys {
     SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap()
 }
 
+const REPAIR: RepairLimits = RepairLimits {
+    not_ready_for: SignedDuration::from_secs(300),
+    workers_at_once: 1,
+    become_node_within: SignedDuration::from_secs(900),
+};
+
 fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
     let look_every = Duration::from_millis(20);
     let settings = Settings {
@@ -29,6 +35,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
         workers: 2,
         look_every,
         machines: Default::default(),
+        repair: REPAIR,
         clock: now,
     };
     Conductor::new(settings, store.clone(), keys, None)
@@ -69,6 +76,8 @@ async fn with_cluster() -> (Store, Cluster) {
         asked_at: now(),
         api_address: None,
         machine_addresses: Default::default(),
+        nodes: Default::default(),
+        credential: 1,
         conditions: Vec::new(),
     };
     let group = NodeGroup {

@@ -49,6 +49,8 @@ pub use seen::{
     AddOnsSeen, Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen,
 };
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
-pub use shape::{ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, shape, tag};
+pub use shape::{
+    ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, machine_name, shape, tag,
+};
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::Template;

@@ -181,6 +181,11 @@ fn stem(cluster: &Cluster) -> String {
     format!("{}-{}", cluster.name.label(20), &id[..8])
 }
 
+/// The name of a machine's server and port, which becomes its host's and its node's: one DNS label.
+pub fn machine_name(cluster: &Cluster, machine: &MachineRef) -> String {
+    format!("{}-{}-{}", stem(cluster), machine.group.label(20), machine.number)
+}
+
 struct Draft<'a> {
     spec: &'a ClusterSpec<'a>,
     stem: String,
@@ -190,15 +195,11 @@ impl Draft<'_> {
     fn add(&self, shape: &mut Shape, key: Key, thing: Thing, needs: impl IntoIterator<Item = Key>) {
         // A server's name becomes its host name: one DNS label.
         let name = if let Key::Server(machine) | Key::Port(machine) = &key {
-            self.machine_name(machine)
+            machine_name(self.spec.cluster, machine)
         } else {
             format!("{}-{}", self.stem, key.to_string().replace('/', "-"))
         };
         shape.insert(key, Object { name, thing, needs: needs.into_iter().collect() });
-    }
-
-    fn machine_name(&self, machine: &MachineRef) -> String {
-        format!("{}-{}-{}", self.stem, machine.group.label(20), machine.number)
     }
 
     fn blueprint(&self) -> &crate::Blueprint {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use cluster_core::{Cidr, ClusterUuid, Facts, Found, FoundState, Key, Listener, Seen, Thing, tag};
+use cluster_core::{Cidr, Facts, Found, FoundState, Key, Listener, Seen, Thing, tag};
 use openstack::compute::server_groups::{self, Policy};
 use openstack::dns::recordsets::{self, NewRecordset};
 use openstack::load_balancer::listeners::NewListener;
@@ -16,7 +16,9 @@ use openstack::network::subnets::{self, NewSubnet};
 use openstack::network::{floating_ips, routers, security_groups};
 
 use super::found::{self, Listed};
-use super::site::{Site, id_of};
+use super::perform::Means;
+use super::server;
+use super::site::id_of;
 use super::trouble::Trouble;
 
 /// Seconds for which answers about a cluster's names may be kept: repair changes them.
@@ -24,13 +26,12 @@ const NAME_LASTS: u32 = 60;
 
 /// Asks for a thing under `name`; what it rests on has been seen. The answer is what is there now.
 pub(crate) async fn create(
-    site: &Site<'_>,
-    cluster: ClusterUuid,
+    means: &Means<'_>,
     (key, name, thing): (&Key, &str, &Thing),
-    seen: &Seen,
 ) -> Result<Found, Trouble> {
+    let (site, seen) = (means.site, means.seen);
     let session = site.session;
-    let about = tag(cluster);
+    let about = tag(means.spec.cluster.id);
     match thing {
         Thing::Network => {
             let new = NewNetwork { name: name.to_owned(), description: about, mtu: None };
@@ -124,7 +125,8 @@ pub(crate) async fn create(
                 Err(error) => Err(error.into()),
             }
         }
-        Thing::Server { .. } => Err(Trouble::NoServers),
+        Thing::Server { .. } => server::create(means, (key, name, thing)).await,
+        Thing::Credential => server::credential(means, key, name).await,
     }
 }
 

@@ -1,9 +1,12 @@
 //! Objects of each service as a cluster's own.
 
 use cluster_core::{Facts, Found, FoundState};
+use openstack::block_storage::volumes::{Volume, VolumeStatus};
 use openstack::compute::server_groups::{self, ServerGroup};
+use openstack::compute::servers::{self, Server, ServerStatus};
 use openstack::dns::DnsStatus;
 use openstack::dns::recordsets::Recordset;
+use openstack::identity::application_credentials::ApplicationCredential;
 use openstack::load_balancer::ProvisioningStatus;
 use openstack::load_balancer::load_balancers::{self, LoadBalancer};
 use openstack::network::floating_ips::{self, FloatingIp};
@@ -24,6 +27,21 @@ pub(crate) trait Listed: Sized {
     fn found(&self) -> Found;
     /// The one with this id, by the service's own word and not a list's.
     async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError>;
+}
+
+/// A credential, which is as it should be or not there.
+pub(crate) fn credential(of: &ApplicationCredential) -> Found {
+    ready(&of.id)
+}
+
+/// A volume, as far as it matters to who wants it gone.
+pub(crate) fn volume(of: &Volume) -> Found {
+    let state = match &of.status {
+        VolumeStatus::Deleting => FoundState::Leaving,
+        VolumeStatus::Detaching | VolumeStatus::Attaching => FoundState::Working,
+        _ => FoundState::Ready,
+    };
+    Found { state, ..ready(&of.id) }
 }
 
 fn ready(id: &str) -> Found {
@@ -76,7 +94,9 @@ impl Listed for Router {
         &self.name
     }
     fn found(&self) -> Found {
-        Found { state: of_network(&self.status), ..ready(&self.id) }
+        let gateway = self.gateway.as_ref();
+        let address = gateway.and_then(|it| it.addresses.first()).map(|it| it.ip_address);
+        Found { state: of_network(&self.status), address, ..ready(&self.id) }
     }
     async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
         routers::show(session, id).await
@@ -146,6 +166,46 @@ impl Listed for FloatingIp {
     }
     async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
         floating_ips::show(session, id).await
+    }
+}
+
+impl Listed for Server {
+    fn id(&self) -> &str {
+        &self.id
+    }
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn found(&self) -> Found {
+        let is_leaving = self.task_state.as_deref() == Some("deleting");
+        let state = match &self.status {
+            ServerStatus::Deleted | ServerStatus::SoftDeleted => FoundState::Leaving,
+            _ if is_leaving => FoundState::Leaving,
+            ServerStatus::Error => {
+                let told = self.fault.as_ref().map(|fault| fault.message.clone());
+                FoundState::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
+            }
+            ServerStatus::Build => FoundState::Working,
+            // It is there. Whether it is of use, its node says.
+            ServerStatus::Active
+            | ServerStatus::Shutoff
+            | ServerStatus::Reboot
+            | ServerStatus::HardReboot
+            | ServerStatus::Resize
+            | ServerStatus::VerifyResize
+            | ServerStatus::RevertResize
+            | ServerStatus::Migrating
+            | ServerStatus::Rebuild
+            | ServerStatus::Paused
+            | ServerStatus::Suspended
+            | ServerStatus::ShelvedOffloaded
+            | ServerStatus::Unknown
+            | ServerStatus::Other(_) => FoundState::Ready,
+        };
+        Found { state, ..ready(&self.id) }
+    }
+    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
+        servers::show(session, id).await
     }
 }
 

@@ -61,6 +61,16 @@ impl<'a> Ledger<'a> {
     /// Notes what was seen, and strikes out what the cloud does not have and nobody wants.
     pub(crate) async fn agree(&mut self, seen: &Seen, shape: &Shape) -> Result<Agreed, StoreError> {
         let (mut news, mut gone, mut agreed) = (Vec::new(), Vec::new(), Agreed::Wholly);
+        let unknown = seen
+            .objects
+            .iter()
+            .filter(|(key, _)| key.is_made_inside() && !self.lines.contains_key(*key));
+        let found: Vec<_> = unknown.map(|(key, found)| (key.clone(), found.id.clone())).collect();
+        for (key, id) in found {
+            let line = self.found_inside(&key, id);
+            news.push(line.clone());
+            self.lines.insert(key, line);
+        }
         for (key, line) in &mut self.lines {
             if let Some(found) = seen.objects.get(key) {
                 let state = match line.state {
@@ -93,6 +103,20 @@ impl<'a> Ledger<'a> {
             agreed = Agreed::Struck;
         }
         Ok(agreed)
+    }
+
+    /// A line about what the cluster made itself.
+    fn found_inside(&self, key: &Key, id: String) -> LedgerEntry {
+        LedgerEntry {
+            id: LedgerUuid::new_v4(),
+            cluster: self.cluster,
+            kind: key.to_string(),
+            name: key.to_string(),
+            cloud_id: Some(id),
+            state: LedgerState::Present,
+            created_at: self.now,
+            updated_at: None,
+        }
     }
 
     /// Writes down what is about to be asked for or deleted.
@@ -129,7 +153,8 @@ impl<'a> Ledger<'a> {
                 Action::SetRules(_)
                 | Action::SetAddresses(..)
                 | Action::Drain(_)
-                | Action::LeaveEtcd(_) => {}
+                | Action::LeaveEtcd(_)
+                | Action::ForgetNode(_) => {}
             }
         }
         if news.is_empty() {

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{Facts, Found, FoundState, Key, Kind, LedgerState};
-use openstack::compute::server_groups;
+use cluster_core::{ClusterSpec, Facts, Found, FoundState, Key, Kind, LedgerState, tag};
+use openstack::compute::{server_groups, servers};
 use openstack::dns::recordsets;
+use openstack::identity::application_credentials;
 use openstack::load_balancer::load_balancers::{self, LoadBalancer};
 use openstack::load_balancer::{ProvisioningStatus, pools};
 use openstack::network::ports::PortQuery;
@@ -18,25 +19,28 @@ use openstack::{CloudError, Session};
 
 use super::found::{self, Listed};
 use super::ledger::Ledger;
-use super::security;
 use super::site::Site;
 use super::trouble::Trouble;
+use super::{inside, security};
 
 /// All that the cloud has of what the ledger names.
 pub(crate) async fn observe(
     site: &Site<'_>,
+    spec: &ClusterSpec<'_>,
     ledger: &Ledger<'_>,
 ) -> Result<BTreeMap<Key, Found>, Trouble> {
-    let (plain, groups, balancers, records) = tokio::try_join!(
+    let (plain, machines, groups, balancers, records) = tokio::try_join!(
         plain(site.session, ledger),
+        machines(site.session, spec, ledger),
         groups(site.session, ledger),
         balancers(site.session, ledger),
         records(site, ledger),
     )?;
-    let all = [plain, groups, balancers, records].into_iter().flatten();
+    let all = [plain, machines, groups, balancers, records].into_iter().flatten();
     let mut objects: BTreeMap<Key, Found> = all.collect();
     let leg = leg(site.session, ledger, &objects).await?;
     objects.extend(leg.map(|found| (Key::RouterInterface, found)));
+    objects.extend(inside::observe(site, spec, ledger, &objects).await?);
     Ok(objects)
 }
 
@@ -108,6 +112,31 @@ async fn plain(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Trouble>
     let (networks, subnets, routers, ports, addresses, server_groups) =
         tokio::try_join!(networks, subnets, routers, ports, addresses, server_groups)?;
     Ok([networks, subnets, routers, ports, addresses, server_groups].concat())
+}
+
+/// Servers, and the credential.
+async fn machines(
+    session: &Session,
+    spec: &ClusterSpec<'_>,
+    ledger: &Ledger<'_>,
+) -> Result<Owned, Trouble> {
+    let servers = async {
+        if ledger.of_kind(Kind::Server).is_empty() {
+            return Ok(Vec::new());
+        }
+        let listed = servers::tagged(session, &tag(spec.cluster.id)).await?;
+        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::Server, listed).await?))
+    };
+    let credentials = async {
+        let mut owned = Vec::new();
+        for (key, line) in ledger.of_kind(Kind::Credential) {
+            let found = application_credentials::find(session, &line.name).await?;
+            owned.extend(found.map(|it| (key.clone(), found::credential(&it))));
+        }
+        Ok::<_, CloudError>(owned)
+    };
+    let (servers, credentials) = tokio::try_join!(servers, credentials)?;
+    Ok([servers, credentials].concat())
 }
 
 /// Security groups, with what they let in.

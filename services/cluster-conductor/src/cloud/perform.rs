@@ -3,9 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{Action, ClusterUuid, Facts, Found, FoundState, Key, Kind, Seen, Shape, Thing};
-use openstack::compute::server_groups;
+use cluster_core::{
+    Action, ClusterSpec, Facts, Found, FoundState, Key, Kind, MachineRef, MachineSeen, Seen, Shape,
+    Thing,
+};
+use openstack::block_storage::volumes;
+use openstack::compute::{server_groups, servers};
 use openstack::dns::recordsets;
+use openstack::identity::application_credentials;
 use openstack::load_balancer::{load_balancers, pools};
 use openstack::network::security_groups::{self, Direction};
 use openstack::network::{floating_ips, networks, ports, routers, subnets};
@@ -15,43 +20,65 @@ use super::ledger::Ledger;
 use super::security;
 use super::site::{Site, id_of};
 use super::trouble::Trouble;
+use crate::handle::World;
+use crate::nodes::Nodes;
 
 /// What actions are carried out with.
 pub(crate) struct Means<'a> {
     /// The cloud.
     pub(crate) site: &'a Site<'a>,
+    /// What else a conductor has.
+    pub(crate) world: &'a World,
     /// Whose actions they are.
-    pub(crate) cluster: ClusterUuid,
+    pub(crate) spec: &'a ClusterSpec<'a>,
     /// What is to be.
     pub(crate) shape: &'a Shape,
     /// What is written down: the intent of each action is.
     pub(crate) ledger: &'a Ledger<'a>,
+    /// The cluster's Kubernetes, as far as it can be spoken to.
+    pub(crate) nodes: &'a Nodes<'a>,
     /// What is there.
     pub(crate) seen: &'a Seen,
 }
 
-/// What an action came to: how its object is now.
-pub(crate) type Outcome = Result<(Key, Found), Trouble>;
+/// What an action came to.
+pub(crate) type Outcome = Result<Changed, Trouble>;
 
-/// Whether this program can carry out such an action.
-pub(crate) fn is_possible(action: &Action) -> bool {
-    match action {
-        Action::Create(key) => key.kind() != Kind::Server,
-        Action::SetRules(_) | Action::SetAddresses(..) | Action::Delete(_) => true,
-        // There are no nodes without servers.
-        Action::Drain(_) | Action::LeaveEtcd(_) => false,
-    }
+/// What is otherwise than it was seen.
+pub(crate) enum Changed {
+    /// An object is like this now.
+    Object(Key, Found),
+    /// A machine is like this now.
+    Machine(MachineRef, MachineSeen),
 }
+
+fn object((key, found): (Key, Found)) -> Changed {
+    Changed::Object(key, found)
+}
+
+fn machine_of((machine, said): (MachineRef, MachineSeen)) -> Changed {
+    Changed::Machine(machine, said)
+}
+
+type Object = Result<(Key, Found), Trouble>;
 
 impl Means<'_> {
     /// Carries out `action`, and writes down the id of what it made.
     pub(crate) async fn perform(&self, action: Action) -> (Action, Outcome) {
         let outcome = match &action {
-            Action::Create(key) => self.create(key).await,
-            Action::SetRules(key) => self.set_rules(key).await,
-            Action::SetAddresses(key, addresses) => self.set_addresses(key, addresses).await,
-            Action::Delete(key) => self.delete(key).await,
-            Action::Drain(_) | Action::LeaveEtcd(_) => Err(Trouble::NoServers),
+            Action::Create(key) => self.create(key).await.map(object),
+            Action::SetRules(key) => self.set_rules(key).await.map(object),
+            Action::SetAddresses(key, addresses) => {
+                self.set_addresses(key, addresses).await.map(object)
+            }
+            Action::Delete(key) => self.delete(key).await.map(object),
+            Action::Drain(machine) => self.nodes.drain(machine, self.seen).await.map(machine_of),
+            Action::LeaveEtcd(machine) => {
+                self.nodes.leave_etcd(machine, self.seen).await.map(machine_of)
+            }
+            Action::ForgetNode(machine) => {
+                self.nodes.forget(machine, self.seen).await.map(machine_of)
+            }
         };
         (action, outcome)
     }
@@ -65,15 +92,15 @@ impl Means<'_> {
         Ok(&object.thing)
     }
 
-    async fn create(&self, key: &Key) -> Outcome {
+    async fn create(&self, key: &Key) -> Object {
         let line = self.ledger.line(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
         let what = (key, line.name.as_str(), self.thing(key)?);
-        let found = create(self.site, self.cluster, what, self.seen).await?;
+        let found = create(self, what).await?;
         self.ledger.made(key, &found.id).await?;
         Ok((key.clone(), found))
     }
 
-    async fn set_rules(&self, key: &Key) -> Outcome {
+    async fn set_rules(&self, key: &Key) -> Object {
         let Thing::SecurityGroup { rules } = self.thing(key)? else {
             return Err(Trouble::Lacks(key.clone()));
         };
@@ -101,7 +128,7 @@ impl Means<'_> {
         Ok((key.clone(), Found { facts: Facts::Rules(rules.clone()), ..found.clone() }))
     }
 
-    async fn set_addresses(&self, key: &Key, addresses: &BTreeSet<IpAddr>) -> Outcome {
+    async fn set_addresses(&self, key: &Key, addresses: &BTreeSet<IpAddr>) -> Object {
         let session = self.site.session;
         let found = self.found(key)?;
         match self.thing(key)? {
@@ -136,13 +163,14 @@ impl Means<'_> {
             | Thing::ServerGroup { .. }
             | Thing::Port { .. }
             | Thing::FloatingIp { .. }
-            | Thing::Server { .. } => return Err(Trouble::Lacks(key.clone())),
+            | Thing::Server { .. }
+            | Thing::Credential => return Err(Trouble::Lacks(key.clone())),
         }
         Ok((key.clone(), Found { state: FoundState::Working, ..found.clone() }))
     }
 
     /// Asks for a delete. The ledger's line stays until the cloud does not have the object any more.
-    async fn delete(&self, key: &Key) -> Outcome {
+    async fn delete(&self, key: &Key) -> Object {
         let session = self.site.session;
         let found = self.found(key)?;
         let id = &found.id;
@@ -165,7 +193,10 @@ impl Means<'_> {
                 let zone = self.site.zone().await?.ok_or_else(|| Trouble::Lacks(key.clone()))?;
                 recordsets::delete(session, zone, id).await?;
             }
-            Kind::Server => return Err(Trouble::NoServers),
+            Kind::Server => servers::delete(session, id).await?,
+            Kind::Credential => application_credentials::delete(session, id).await?,
+            Kind::ServiceBalancer => load_balancers::delete(session, id).await?,
+            Kind::Volume => volumes::delete(session, id).await?,
         }
         Ok((key.clone(), Found { state: FoundState::Leaving, ..found.clone() }))
     }

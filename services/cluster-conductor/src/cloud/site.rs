@@ -1,10 +1,14 @@
 //! What a cluster uses and does not own: looked up when it is needed, once a turn.
 
+use std::collections::HashMap;
+
 use cluster_core::{Blueprint, Key, Reference, Seen};
 use openstack::Session;
+use openstack::compute::flavors::{self, Flavor};
 use openstack::dns::zones;
+use openstack::image::images;
 use openstack::network::{networks, subnets};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use super::trouble::Trouble;
 
@@ -18,6 +22,8 @@ pub(crate) struct Site<'a> {
     network: OnceCell<String>,
     subnet: OnceCell<String>,
     zone: OnceCell<Option<String>>,
+    flavors: OnceCell<Vec<Flavor>>,
+    images: Mutex<HashMap<String, String>>,
 }
 
 impl<'a> Site<'a> {
@@ -30,6 +36,8 @@ impl<'a> Site<'a> {
             network: OnceCell::new(),
             subnet: OnceCell::new(),
             zone: OnceCell::new(),
+            flavors: OnceCell::new(),
+            images: Mutex::default(),
         }
     }
 
@@ -81,6 +89,36 @@ impl<'a> Site<'a> {
             found.map(|it| it.id).ok_or_else(|| no_such("fixed_subnet", given))
         };
         self.subnet.get_or_try_init(look).await.map(String::as_str)
+    }
+
+    /// All flavors.
+    pub(crate) async fn flavors(&self) -> Result<&[Flavor], Trouble> {
+        let look = || async move { Ok::<_, Trouble>(flavors::list(self.session).await?) };
+        Ok(self.flavors.get_or_try_init(look).await?)
+    }
+
+    /// The flavor of this id or name.
+    pub(crate) async fn flavor(&self, given: &str) -> Result<&Flavor, Trouble> {
+        let all = self.flavors().await?;
+        let found = all.iter().find(|it| it.id == given);
+        found
+            .or_else(|| all.iter().find(|it| it.name == given))
+            .ok_or_else(|| no_such("flavor_id", given))
+    }
+
+    /// The id of the image of this id or name: of several with one name, the newest.
+    pub(crate) async fn image(&self, given: &str) -> Result<String, Trouble> {
+        let mut known = self.images.lock().await;
+        if let Some(id) = known.get(given) {
+            return Ok(id.clone());
+        }
+        let found = match images::show(self.session, given).await? {
+            Some(image) => Some(image),
+            None => images::find(self.session, given).await?.into_iter().next(),
+        };
+        let id = found.map(|it| it.id).ok_or_else(|| no_such("image_id", given))?;
+        known.insert(given.to_owned(), id.clone());
+        Ok(id)
     }
 
     /// The id of the cluster's zone; `None` where there is no such zone of ours.

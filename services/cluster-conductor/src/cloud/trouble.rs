@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use cluster_core::{Key, Problem};
 use cluster_store::StoreError;
+use kubernetes::KubernetesError;
 use openstack::CloudError;
+
+use crate::handle::KeysError;
+use crate::machines::MachinesError;
 
 /// What is in the way of a look or an action.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +36,18 @@ pub(crate) enum Trouble {
     /// Something that is needed first has gone since it was seen.
     #[error("{0} is needed first and is not there")]
     Lacks(Key),
-    /// This program does not make machines.
-    #[error("this clusterd does not make servers yet; all else of the cluster is there")]
-    NoServers,
+    /// What makes a machine a node cannot be made.
+    #[error(transparent)]
+    Machines(#[from] MachinesError),
+    /// The cluster's keys cannot be had.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The cluster's Kubernetes does not do as asked.
+    #[error(transparent)]
+    Kubernetes(#[from] KubernetesError),
+    /// The cluster's Kubernetes does not answer, or not yet.
+    #[error("the cluster's API does not answer")]
+    Silent,
 }
 
 impl Trouble {
@@ -50,8 +63,10 @@ impl Trouble {
             Trouble::Cloud(error) => {
                 error.is_transient() || error.is_conflict() || error.is_not_found()
             }
-            Trouble::Store(_) | Trouble::Lacks(_) => true,
-            Trouble::NoSuch { .. } | Trouble::NameTaken { .. } | Trouble::NoServers => false,
+            Trouble::Store(_) | Trouble::Lacks(_) | Trouble::Keys(_) | Trouble::Silent => true,
+            Trouble::Machines(error) => error.is_transient(),
+            Trouble::Kubernetes(_) => true,
+            Trouble::NoSuch { .. } | Trouble::NameTaken { .. } => false,
         }
     }
 
@@ -68,9 +83,12 @@ impl Trouble {
                 ("NameTaken", "delete that name, or delete the cluster and give it another one")
             }
             Trouble::Lacks(_) => ("Waiting", ""),
-            Trouble::NoServers => {
-                ("NoServers", "delete the cluster, or wait for a clusterd that makes its servers")
+            Trouble::Machines(error) => error.reason(),
+            Trouble::Keys(_) => ("KeysFailed", "look at clusterd's database, and its seal.keys"),
+            Trouble::Kubernetes(_) => {
+                ("KubernetesRefused", "look at the cluster's own API; it is tried again")
             }
+            Trouble::Silent => ("ApiSilent", "see whether clusterd reaches the cluster's API"),
         };
         Problem {
             reason: reason.to_owned(),
@@ -82,7 +100,7 @@ impl Trouble {
 
     /// Whether it may pass by itself, though not soon.
     fn may_end(&self) -> bool {
-        matches!(self, Trouble::Cloud(CloudError::Malformed { .. }) | Trouble::NoServers)
+        matches!(self, Trouble::Cloud(CloudError::Malformed { .. }))
     }
 }
 

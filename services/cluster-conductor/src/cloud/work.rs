@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster_core::{
-    Action, ClusterSpec, FoundState, Key, Kind, LedgerEntry, Problem, Seen, plan, shape,
+    Action, ClusterSpec, FoundState, Key, Kind, LedgerEntry, MachineRef, Problem, Seen, late, plan,
+    shape,
 };
-use cluster_store::StoreError;
 use futures::StreamExt;
 use openstack::Session;
 use reconcile::Requeue;
 
 use super::ledger::{Agreed, Ledger};
 use super::observe::observe;
-use super::perform::{Means, is_possible};
+use super::perform::{Changed, Means};
+use super::quota;
 use super::site::Site;
 use super::trouble::Trouble;
-use crate::handle::World;
+use crate::handle::{KeysError, World};
+use crate::nodes::Nodes;
 
 /// How many calls of a cluster are under way at once.
 const WIDE: usize = 16;
@@ -40,12 +42,15 @@ pub(crate) async fn work(
     session: &Session,
     spec: &ClusterSpec<'_>,
     lines: Vec<LedgerEntry>,
-) -> Result<Worked, StoreError> {
+) -> Result<Worked, KeysError> {
     let now = (world.settings.clock)();
     let site = Site::new(session, &spec.cluster.blueprint);
     let shape = shape(spec);
     let mut ledger = Ledger::new(&world.store, spec.cluster.id, now, lines);
-    let mut seen = match observe(&site, &ledger).await {
+    let (observed, nodes) =
+        tokio::join!(observe(&site, spec, &ledger), Nodes::reach(world, spec, &shape));
+    let nodes = nodes?;
+    let mut seen = match observed {
         Ok(objects) => Seen { at: Some(now), objects, ..Seen::default() },
         Err(trouble) => {
             let problem = Some(trouble.problem("look at the cloud"));
@@ -55,13 +60,22 @@ pub(crate) async fn work(
         }
     };
     let agreed = ledger.agree(&seen, &shape).await?;
+    let asked_at = |machine: &MachineRef| {
+        let line = ledger.line(&Key::Server(machine.clone()))?;
+        Some(line.updated_at.unwrap_or(line.created_at))
+    };
+    nodes.observe(&mut seen, asked_at).await?;
+    nodes.admit(&seen).await;
 
     let (mut tried, mut is_gone_soon, mut troubles) = (BTreeSet::new(), false, Vec::new());
     let mut problem: Option<Problem> = None;
     loop {
-        let ready: Vec<Action> = plan(spec, &seen)
+        let again = late(spec, &seen, &world.settings.repair, now);
+        let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
+        let mut ready: Vec<Action> = plan(spec, &seen)
             .into_iter()
-            .filter(|action| is_possible(action) && !tried.contains(action))
+            .chain(again)
+            .filter(|action| !tried.contains(action))
             .collect();
         if ready.is_empty() {
             break;
@@ -72,25 +86,51 @@ pub(crate) async fn work(
             | Action::SetRules(_)
             | Action::SetAddresses(..)
             | Action::Drain(_)
-            | Action::LeaveEtcd(_) => false,
+            | Action::LeaveEtcd(_)
+            | Action::ForgetNode(_) => false,
         };
+        let is_new =
+            |action: &Action| matches!(action, Action::Create(key) if ledger.line(key).is_none());
+        if tried.is_empty() && ready.iter().any(is_new) {
+            match quota::shortage(&site, &shape, &seen).await {
+                Ok(None) => {}
+                Ok(Some(short)) => {
+                    problem = Some(short);
+                    ready.retain(|action| !matches!(action, Action::Create(_)));
+                }
+                Err(trouble) => {
+                    problem = Some(trouble.problem("ask for what the cluster may have"));
+                    troubles.push(trouble);
+                    break;
+                }
+            }
+        }
+        if ready.is_empty() {
+            break;
+        }
         is_gone_soon |= ready.iter().any(asked_first);
         ledger.intend(&ready, &shape).await?;
         tried.extend(ready.iter().cloned());
         let means = Means {
             site: &site,
-            cluster: spec.cluster.id,
+            world,
+            spec,
             shape: &shape,
             ledger: &ledger,
+            nodes: &nodes,
             seen: &seen,
         };
         let calls: Vec<_> = ready.into_iter().map(|action| means.perform(action)).collect();
         let outcomes: Vec<_> = futures::stream::iter(calls).buffer_unordered(WIDE).collect().await;
         for (action, outcome) in outcomes {
             match outcome {
-                Ok((key, found)) => {
+                Ok(Changed::Object(key, found)) => {
                     tracing::info!("done: {action}");
                     seen.objects.insert(key, found);
+                }
+                Ok(Changed::Machine(machine, said)) => {
+                    tracing::info!("done: {action}");
+                    seen.machines.insert(machine, said);
                 }
                 Err(trouble) => {
                     tracing::warn!("cannot {action}: {trouble}");
@@ -114,10 +154,9 @@ pub(crate) async fn work(
         Requeue::Now
     } else if is_at_work || agreed == Agreed::MayStillCome {
         Requeue::After(PAUSE.min(world.settings.look_every))
+    } else if nodes.is_under_way(&seen) {
+        Requeue::After(PAUSE.min(world.settings.look_every))
     } else {
-        if !plan(spec, &seen).is_empty() {
-            problem = Some(Trouble::NoServers.problem("make the cluster's nodes"));
-        }
         Requeue::After(world.settings.look_every)
     };
     seen.problem = problem;

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_conductor::{Conductor, SealingKeys, Settings};
+use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
 use cluster_core::{
     Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, GroupRole, Ident,
-    KubernetesVersion, Labels, LabelsCompared, NodeGroup, NodeGroupUuid, Template, TemplateUuid,
-    Truth,
+    KubernetesVersion, Labels, LabelsCompared, NodeGroup, NodeGroupUuid, RepairLimits, Template,
+    TemplateUuid, Truth,
 };
 use cluster_store::{Change, Scope, Store};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, dns::zones};
 use openstack_emulator::{Cloud, Emulator, Kind, Object};
@@ -55,7 +56,8 @@ impl Given {
             hostname: "h".to_owned(),
             workers: 2,
             look_every: Duration::from_millis(20),
-            machines: Default::default(),
+            machines: machines(),
+            repair: REPAIR,
             clock: Timestamp::now,
         };
         let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
@@ -86,20 +88,26 @@ impl Given {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        match tokio::time::timeout(Duration::from_secs(60), looking).await {
+        match tokio::time::timeout(PATIENCE, looking).await {
             Ok(found) => found,
             Err(_) => panic!("it never came: {:?}", self.find().await.map(|it| it.conditions)),
         }
     }
 
-    /// Waits until all is there but the servers.
-    pub(crate) async fn until_built(&self) {
-        for kind in
-            [ConditionKind::NetworkReady, ConditionKind::LoadBalancerReady, ConditionKind::DnsReady]
-        {
-            self.until(kind, |it| it.status == Truth::True).await;
+    /// Waits until all of it is there and its nodes are ready.
+    pub(crate) async fn until_complete(&self) {
+        let is_complete = |it: &Cluster| {
+            it.completed_at.is_some_and(|done| done >= it.asked_at)
+                && it.conditions.iter().all(|it| it.status == Truth::True)
+        };
+        let looking = async {
+            while !is_complete(&self.find().await.unwrap()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, looking).await.is_err() {
+            panic!("it never is: {:?}", self.find().await.map(|it| it.conditions));
         }
-        self.until(ConditionKind::InfrastructureReady, |it| it.reason == "NoServers").await;
     }
 
     /// Asks for the cluster to be deleted.
@@ -123,7 +131,7 @@ impl Given {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        if tokio::time::timeout(Duration::from_secs(60), looking).await.is_err() {
+        if tokio::time::timeout(PATIENCE, looking).await.is_err() {
             let left = self.store.ledger_of(self.id).await.unwrap();
             let conditions = self.find().await.map(|it| it.conditions);
             panic!(
@@ -169,6 +177,8 @@ impl Given {
             (Kind::HealthMonitor, 1),
             (Kind::Member, masters),
             (Kind::FloatingIp, 1),
+            (Kind::Server, masters + workers),
+            (Kind::ApplicationCredential, 1),
             // The load balancer's address; the router's leg, and its gateway.
             (Kind::Port, masters + workers + 3),
         ] {
@@ -179,16 +189,50 @@ impl Given {
     }
 }
 
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const REPAIR: RepairLimits = RepairLimits {
+    not_ready_for: SignedDuration::from_secs(1),
+    workers_at_once: 1,
+    become_node_within: SignedDuration::from_secs(5),
+};
+
+/// Where programs would come from: nobody fetches them here.
+fn machines() -> MachineSettings {
+    let artifact = |name: &str| Artifact {
+        url: format!("https://mirror.example/{name}").parse().unwrap(),
+        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
+    };
+    let programs = Programs {
+        kubeadm: artifact("kubeadm"),
+        kubelet: artifact("kubelet"),
+        kubectl: artifact("kubectl"),
+        cni_plugins: None,
+    };
+    let images = Images {
+        repository: "registry.example".to_owned(),
+        etcd_tag: None,
+        archives: Archives::default(),
+    };
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source { programs, images })]);
+    let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
+    MachineSettings { kubernetes, nodes: None }
+}
+
 /// A cluster with a load balancer before its control plane, a floating address and names.
 async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
-    let labels = [("dns_zone", "example.org"), ("master_lb_floating_ip_enabled", "true")];
+    let labels = [
+        ("dns_zone", "example.org"),
+        ("master_lb_floating_ip_enabled", "true"),
+        ("user_data_delivery", "inline"),
+    ];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let blueprint = Blueprint {
         external_network: Some("public".to_owned()),
         master_lb_enabled: true,
         floating_ip_enabled: false,
         labels: Labels::try_from(BTreeMap::from(labels)).unwrap(),
-        ..Blueprint::new("fcos".to_owned())
+        ..Blueprint::new("fedora-coreos".to_owned())
     };
     let template = Template {
         id: TemplateUuid::new_v4(),
@@ -222,6 +266,8 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
         asked_at: Timestamp::now(),
         api_address: None,
         machine_addresses: Default::default(),
+        nodes: Default::default(),
+        credential: 1,
         conditions: Vec::new(),
     };
     let group = |name: &str, role, machines: u32| NodeGroup {
@@ -233,14 +279,14 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
         is_default: true,
         created_at: Timestamp::now(),
         updated_at: None,
-        flavor: None,
-        image: "fcos".to_owned(),
+        flavor: Some("m1.small".to_owned()),
+        image: "fedora-coreos".to_owned(),
         docker_volume_size: None,
         min_node_count: 1,
         max_node_count: None,
         machines: (0..machines).collect(),
         next_machine: machines,
-        labels: Labels::default(),
+        labels: cluster.blueprint.labels.clone(),
         labels_compared: LabelsCompared::default(),
         node_labels: Default::default(),
         node_taints: Vec::new(),

@@ -17,7 +17,7 @@ async fn a_conductor_that_is_killed_is_succeeded_without_a_duplicate_or_an_orpha
         assert!(first.await.unwrap_err().is_cancelled());
 
         let second = given.conductor();
-        given.until_built().await;
+        given.until_complete().await;
         given.assert_once(1, 1);
         given.delete().await;
         let deleted =
@@ -49,7 +49,7 @@ async fn lost_answers_make_no_duplicates() {
         given.cloud.misbehave(Rule::new("POST", path, Act::LoseAnswer).times(2));
     }
     let working = given.conductor();
-    given.until_built().await;
+    given.until_complete().await;
     given.assert_once(3, 2);
 
     given.cloud.misbehave(Rule::new("DELETE", "/**", Act::LoseAnswer).times(5));

@@ -11,10 +11,11 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
     given.cloud.set_quota("tenant-a", "router", 0);
     let working = given.conductor();
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
-    assert!(told.is_final && told.message.starts_with("cannot create router: "), "{told:?}");
+    assert!(told.is_final && told.message.ends_with("needed are 1 routers (0 free)"), "{told:?}");
+    assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
     assert!(told.next_action.contains("quota"), "{told:?}");
     given.cloud.set_quota("tenant-a", "router", 10);
-    given.until_built().await;
+    given.until_complete().await;
     given.assert_once(1, 1);
     working.abort();
 }
@@ -26,7 +27,7 @@ async fn a_load_balancer_that_fails_is_made_anew_and_goes_with_all_its_parts() {
     let kind = Kind::LoadBalancer;
     given.cloud.decide(Fate { kind, name: "**".to_owned(), after: 0, times: Some(1), end });
     let working = given.conductor();
-    given.until_built().await;
+    given.until_complete().await;
     given.assert_once(1, 1);
     given.delete().await;
     given.until_gone().await;
@@ -42,7 +43,7 @@ async fn a_service_that_is_down_is_named_and_waited_for() {
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "CloudUnreachable").await;
     assert_eq!((told.status, told.is_final), (Truth::False, false));
     given.cloud.forgive(rule);
-    given.until_built().await;
+    given.until_complete().await;
     given.assert_once(1, 1);
     working.abort();
 }

@@ -6,10 +6,10 @@ use serde_json::json;
 use crate::given::Given;
 
 #[tokio::test]
-async fn everything_but_servers_is_made_as_it_should_be_and_goes_again() {
+async fn everything_is_made_as_it_should_be_and_goes_again() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
-    given.until_built().await;
+    given.until_complete().await;
     given.assert_once(1, 1);
 
     let only = |kind| given.of_kind(kind).swap_remove(0);
@@ -61,7 +61,7 @@ async fn a_cluster_at_rest_is_only_looked_at_by_as_many_calls_whatever_its_size(
     for (masters, workers) in [(1, 1), (3, 2)] {
         let given = Given::cluster(masters, workers).await;
         let working = given.conductor();
-        given.until_built().await;
+        given.until_complete().await;
         given.assert_once(masters as usize, workers as usize);
         given.cloud.forget_calls();
         // Each look begins with the network.
@@ -77,5 +77,5 @@ async fn a_cluster_at_rest_is_only_looked_at_by_as_many_calls_whatever_its_size(
         looks.push((last - first + looked / 2) / looked);
     }
     assert_eq!(looks[0], looks[1], "calls a look");
-    assert!(looks[0] <= 12, "{looks:?}");
+    assert!(looks[0] <= 16, "{looks:?}");
 }

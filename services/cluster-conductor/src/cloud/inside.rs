@@ -1,0 +1,102 @@
+//! What a cluster made itself in the cloud: load balancers of its Services, volumes of its claims.
+//!
+//! Nobody asked us for them, so they are found by what their makers write on them: cloud-provider-openstack names a load
+//! balancer `kube_service_CLUSTER_NAMESPACE_NAME`, and its Cinder driver notes the cluster in a volume's metadata.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{Blueprint, ClusterSpec, Desire, Found, Key, Kind, Reference};
+use openstack::block_storage::volumes;
+use openstack::load_balancer::ProvisioningStatus;
+use openstack::load_balancer::load_balancers::{self, LoadBalancer};
+use openstack::{CloudError, Session};
+
+use super::found::{self, Listed};
+use super::ledger::Ledger;
+use super::site::Site;
+use super::trouble::Trouble;
+
+/// In a volume's metadata, the cluster it is of.
+const VOLUME_CLUSTER: &str = "cinder.csi.openstack.org/cluster";
+
+/// All that the cluster made itself and that is there.
+pub(crate) async fn observe(
+    site: &Site<'_>,
+    spec: &ClusterSpec<'_>,
+    ledger: &Ledger<'_>,
+    objects: &BTreeMap<Key, Found>,
+) -> Result<BTreeMap<Key, Found>, Trouble> {
+    // Nothing runs in it that could have made anything.
+    if spec.cluster.completed_at.is_none() && spec.cluster.desire == Desire::Exist {
+        return Ok(BTreeMap::new());
+    }
+    let (mut balancers, volumes) =
+        tokio::try_join!(balancers(site, spec, objects), volumes_of(site.session, spec),)?;
+    for (key, line) in ledger.of_kind(Kind::ServiceBalancer) {
+        let known = line.cloud_id.as_deref().filter(|_| !balancers.contains_key(key));
+        if let Some(id) = known
+            && let Some(found) = LoadBalancer::show(site.session, id).await?
+        {
+            balancers.insert(key.clone(), found.found());
+        }
+    }
+    balancers.extend(volumes);
+    Ok(balancers)
+}
+
+async fn balancers(
+    site: &Site<'_>,
+    spec: &ClusterSpec<'_>,
+    objects: &BTreeMap<Key, Found>,
+) -> Result<BTreeMap<Key, Found>, Trouble> {
+    if !site.blueprint.labels.settings().cloud_provider {
+        return Ok(BTreeMap::new());
+    }
+    let Some(subnet) = subnet(site, site.blueprint, objects).await? else {
+        return Ok(BTreeMap::new());
+    };
+    let prefix = format!("kube_service_{}_", spec.cluster.id);
+    let listed = present(load_balancers::on_subnet(site.session, &subnet).await)?;
+    let ours = listed.into_iter().filter(|it| {
+        it.name.starts_with(&prefix) && it.provisioning_status != ProvisioningStatus::Deleted
+    });
+    Ok(ours.map(|it| (Key::ServiceBalancer(it.id.clone()), it.found())).collect())
+}
+
+/// The id of the subnet of machines, while there is one.
+async fn subnet(
+    site: &Site<'_>,
+    blueprint: &Blueprint,
+    objects: &BTreeMap<Key, Found>,
+) -> Result<Option<String>, Trouble> {
+    let Some(given) = &blueprint.fixed_subnet else {
+        return Ok(objects.get(&Key::Subnet).map(|found| found.id.clone()));
+    };
+    match site.subnet(&Reference::Given(given.clone()), &cluster_core::Seen::default()).await {
+        Ok(id) => Ok(Some(id.to_owned())),
+        // It is gone, and took what was on it.
+        Err(Trouble::NoSuch { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+async fn volumes_of(
+    session: &Session,
+    spec: &ClusterSpec<'_>,
+) -> Result<BTreeMap<Key, Found>, Trouble> {
+    if !spec.cluster.blueprint.labels.settings().cinder_csi {
+        return Ok(BTreeMap::new());
+    }
+    let id = spec.cluster.id.to_string();
+    let listed = present(volumes::list(session).await)?;
+    let ours = listed.into_iter().filter(|it| it.metadata.get(VOLUME_CLUSTER) == Some(&id));
+    Ok(ours.map(|it| (Key::Volume(it.id.clone()), found::volume(&it))).collect())
+}
+
+/// A cloud without the service has nothing of it.
+fn present<T>(listed: Result<Vec<T>, CloudError>) -> Result<Vec<T>, CloudError> {
+    match listed {
+        Err(CloudError::NoEndpoint { .. }) => Ok(Vec::new()),
+        other => other,
+    }
+}

@@ -1,0 +1,98 @@
+//! Whether what is still to be made fits into what the project may have, before any of it is made.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{FlavorSize, Problem, Seen, Shape, Shortage, Thing, need, shortages};
+use openstack::compute::limits;
+use openstack::{Allowance, CloudError, Session, block_storage, load_balancer, network};
+
+use super::site::Site;
+use super::trouble::Trouble;
+
+/// What there is too little of, as the reason not to begin; `None` where all fits.
+pub(crate) async fn shortage(
+    site: &Site<'_>,
+    shape: &Shape,
+    seen: &Seen,
+) -> Result<Option<Problem>, Trouble> {
+    let short = short(site, shape, seen).await?;
+    if short.is_empty() {
+        return Ok(None);
+    }
+    let said = |it: &Shortage| format!("{} {} ({} free)", it.needed, it.resource, it.free);
+    let all: Vec<String> = short.iter().map(said).collect();
+    Ok(Some(Problem {
+        reason: "QuotaExceeded".to_owned(),
+        message: format!(
+            "nothing further is made, for the project may not have that much: needed are {}",
+            all.join(", ")
+        ),
+        next_action: "raise the project's quota, or delete or resize the cluster".to_owned(),
+        is_final: true,
+    }))
+}
+
+/// Of which resources there is less than `shape` needs beyond what was seen.
+pub(crate) async fn short(
+    site: &Site<'_>,
+    shape: &Shape,
+    seen: &Seen,
+) -> Result<Vec<Shortage>, Trouble> {
+    let mut sizes = BTreeMap::new();
+    for object in shape.values() {
+        if let Thing::Server { flavor: Some(given), .. } = &object.thing
+            && !sizes.contains_key(given)
+        {
+            let flavor = site.flavor(given).await?;
+            let size = FlavorSize { vcpus: flavor.vcpus, ram_mib: flavor.ram };
+            sizes.insert(given.clone(), size);
+        }
+    }
+    let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
+    Ok(shortages(&needed, &free(site.session).await?))
+}
+
+/// What the project may have still, in the words of [`cluster_core::Need`]; without what has no limit.
+async fn free(session: &Session) -> Result<BTreeMap<String, u64>, CloudError> {
+    let (compute, neutron, balancers, volumes) = tokio::try_join!(
+        limits::show(session),
+        network::quotas::show(session),
+        present(load_balancer::quotas::load_balancers(session)),
+        present(block_storage::limits::show(session)),
+    )?;
+    let mut free = BTreeMap::new();
+    let mut note = |resource: &str, allowance: Option<&Allowance>| {
+        if let Some(left) = allowance.and_then(Allowance::left) {
+            free.insert(resource.to_owned(), left);
+        }
+    };
+    note("instances", Some(&compute.instances));
+    note("cores", Some(&compute.cores));
+    note("ram_mib", Some(&compute.ram));
+    note("server_groups", Some(&compute.server_groups));
+    for (resource, word) in [
+        ("networks", "network"),
+        ("subnets", "subnet"),
+        ("routers", "router"),
+        ("ports", "port"),
+        ("security_groups", "security_group"),
+        ("security_group_rules", "security_group_rule"),
+        ("floating_ips", "floatingip"),
+    ] {
+        note(resource, neutron.get(word));
+    }
+    note("load_balancers", balancers.as_ref());
+    note("volumes", volumes.as_ref().map(|it| &it.volumes));
+    note("gigabytes", volumes.as_ref().map(|it| &it.gigabytes));
+    Ok(free)
+}
+
+/// A cloud without the service sets it no limit; who needs it is told when it is asked for.
+async fn present<T>(
+    asked: impl Future<Output = Result<T, CloudError>>,
+) -> Result<Option<T>, CloudError> {
+    match asked.await {
+        Err(CloudError::NoEndpoint { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}

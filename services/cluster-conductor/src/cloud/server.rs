@@ -1,0 +1,89 @@
+//! Asking the cloud for a machine, and for what machines may do in it.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{Facts, Found, FoundState, Key, Thing, tag};
+use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
+use openstack::identity::application_credentials::{self, NewApplicationCredential};
+
+use super::found;
+use super::perform::Means;
+use super::site::id_of;
+use super::trouble::Trouble;
+use crate::machines;
+
+/// What a cluster's credential may be of what we are: enough to attach volumes and make load balancers, and never more.
+const ROLES: [&str; 3] = ["member", "_member_", "load-balancer_member"];
+
+/// Asks for a server. What it rests on has been seen, and so have the addresses that its user-data names.
+pub(crate) async fn create(
+    means: &Means<'_>,
+    (key, name, thing): (&Key, &str, &Thing),
+) -> Result<Found, Trouble> {
+    let lacks = || Trouble::Lacks(key.clone());
+    let (Key::Server(machine), Thing::Server { image, flavor, keypair, availability_zone, disks }) =
+        (key, thing)
+    else {
+        return Err(lacks());
+    };
+    let flavor = flavor
+        .as_deref()
+        .ok_or_else(|| Trouble::NoSuch { setting: "flavor_id", given: String::new() })?;
+    let (image, flavor) = tokio::try_join!(means.site.image(image), means.site.flavor(flavor))?;
+    let boot = disks.iter().find(|disk| disk.purpose == "boot");
+    let boot = match boot {
+        None => Boot::Image { id: image },
+        Some(disk) => {
+            Boot::Volume { image_id: image, size: disk.size.into(), kind: disk.kind.clone() }
+        }
+    };
+    let others = disks.iter().filter(|disk| disk.purpose != "boot");
+    let user_data = machines::user_data(means.world, means.spec, machine, means.seen).await?;
+    let group = Key::ServerGroup(machine.group.clone());
+    let new = NewServer {
+        name: name.to_owned(),
+        tags: vec![tag(means.spec.cluster.id)],
+        flavor_id: flavor.id.clone(),
+        boot,
+        disks: others
+            .map(|disk| NewDisk { size: disk.size.into(), kind: disk.kind.clone() })
+            .collect(),
+        ports: vec![id_of(&Key::Port(machine.clone()), means.seen)?.to_owned()],
+        user_data: Some(user_data.text().as_bytes().to_vec()),
+        config_drive: ConfigDrive::Always,
+        key_name: keypair.clone(),
+        availability_zone: availability_zone.clone(),
+        server_group: Some(id_of(&group, means.seen)?.to_owned()),
+        hints: BTreeMap::new(),
+        metadata: BTreeMap::new(),
+    };
+    let id = servers::create(means.site.session, &new).await?;
+    Ok(Found { id, state: FoundState::Working, address: None, facts: Facts::None })
+}
+
+/// Makes the cluster's own credential, with a secret that is kept before it is asked for.
+pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Result<Found, Trouble> {
+    let Key::Credential(generation) = key else { return Err(Trouble::Lacks(key.clone())) };
+    let session = means.site.session;
+    let secret = means.world.credential(means.spec.cluster, *generation).await?;
+    let identity = session.identity().await?;
+    let roles: Vec<String> =
+        identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();
+    let new = NewApplicationCredential {
+        name: name.to_owned(),
+        description: tag(means.spec.cluster.id),
+        secret,
+        roles,
+        access_rules: Vec::new(),
+        expires_at: None,
+    };
+    match application_credentials::create(session, &new).await {
+        Ok(made) => Ok(found::credential(&made)),
+        Err(error) if error.is_conflict() => {
+            // A lost answer's, with the secret that we know.
+            let found = application_credentials::find(session, name).await?;
+            found.map(|it| found::credential(&it)).ok_or_else(|| error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

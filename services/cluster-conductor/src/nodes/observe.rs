@@ -1,0 +1,133 @@
+//! What machines and Kubernetes said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use cluster_core::{
+    AddOnsSeen, Bootstrap, GroupRole, Key, MachineRef, MachineSeen, NodeGroup, NodeHealth, Seen,
+    machine_name,
+};
+use cluster_store::{MachineReport, StoreError};
+use jiff::Timestamp;
+use kubernetes::certificates::{self, Machine};
+use kubernetes::nodes::{Node, Readiness};
+
+use super::{Answers, Nodes};
+
+impl Nodes<'_> {
+    /// Adds to `seen` what machines and Kubernetes said.
+    ///
+    /// `asked_at` tells when a machine's server was asked for.
+    pub(crate) async fn observe(
+        &self,
+        seen: &mut Seen,
+        asked_at: impl Fn(&MachineRef) -> Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        let reports = self.world.store.machines_of(self.spec.cluster.id).await?;
+        let reports: BTreeMap<MachineRef, MachineReport> =
+            reports.into_iter().map(|report| (report.machine.clone(), report)).collect();
+        for machine in self.all(seen) {
+            let said = self.said(&machine, reports.get(&machine));
+            let said = MachineSeen { asked_at: asked_at(&machine), ..said };
+            seen.machines.insert(machine, said);
+        }
+        seen.add_ons = self.answers.as_ref().map(|_| AddOnsSeen {
+            credential: Some(self.spec.cluster.credential),
+            ..AddOnsSeen::default()
+        });
+        Ok(())
+    }
+
+    /// Every machine that there is to be, that there is, or that is still remembered.
+    fn all(&self, seen: &Seen) -> BTreeSet<MachineRef> {
+        let wanted = self.spec.groups.iter().flat_map(NodeGroup::refs);
+        let there = seen.objects.keys().filter_map(Key::machine).cloned();
+        let known = self.spec.cluster.nodes.iter().cloned();
+        wanted.chain(there).chain(known).collect()
+    }
+
+    fn said(&self, machine: &MachineRef, report: Option<&MachineReport>) -> MachineSeen {
+        let node = match &self.answers {
+            None => NodeHealth::Unknown,
+            Some(answers) => {
+                let name = machine_name(self.spec.cluster, machine);
+                health(answers.nodes.iter().find(|node| node.name == name))
+            }
+        };
+        let was_node = self.spec.cluster.nodes.contains(machine);
+        let is_node = matches!(node, NodeHealth::Ready | NodeHealth::NotReady { .. });
+        let bootstrap = match report.map(|report| &report.said) {
+            _ if was_node || is_node => Bootstrap::Done,
+            Some(Some(said)) if said.failed => {
+                Bootstrap::Failed(format!("{}: {}", said.step, said.message))
+            }
+            Some(Some(said)) => Bootstrap::At(said.step.clone()),
+            Some(None) => Bootstrap::At("configured".to_owned()),
+            None => Bootstrap::Silent,
+        };
+        // What became a node of the control plane became a member; that it left is asked for again, which is harmless.
+        let is_etcd_member = bootstrap == Bootstrap::Done && self.is_master(machine);
+        // A machine that never was a node is not waited for.
+        let node = match node {
+            NodeHealth::Unknown if bootstrap != Bootstrap::Done && self.is_new() => {
+                NodeHealth::Absent
+            }
+            other => other,
+        };
+        MachineSeen { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
+    }
+
+    /// Whether no machine of it ever was a node.
+    fn is_new(&self) -> bool {
+        self.spec.cluster.nodes.is_empty()
+    }
+
+    pub(super) fn is_master(&self, machine: &MachineRef) -> bool {
+        let group = self.spec.groups.iter().find(|group| group.name == machine.group);
+        group.is_some_and(|group| group.role == GroupRole::Master)
+    }
+
+    /// Lets kubelets in that are our machines', and nobody else.
+    pub(crate) async fn admit(&self, seen: &Seen) {
+        let Some(answers) = &self.answers else { return };
+        let machines: Vec<Machine> =
+            seen.machines.keys().map(|machine| self.machine(machine, answers, seen)).collect();
+        match certificates::settle(&answers.client, &machines).await {
+            Ok(settled) => {
+                for (name, machine) in settled.approved {
+                    tracing::info!("machine {machine} has its certificate: request {name}");
+                }
+                for (name, objection) in settled.denied {
+                    tracing::warn!("certificate request {name} is denied: {objection}");
+                }
+                for (name, why) in settled.left {
+                    tracing::debug!("certificate request {name} is left to people: {why}");
+                }
+            }
+            Err(error) => tracing::warn!("cannot let machines in: {error}"),
+        }
+    }
+
+    fn machine(&self, machine: &MachineRef, answers: &Answers, seen: &Seen) -> Machine {
+        let name = machine_name(self.spec.cluster, machine);
+        let address = |key: Key| seen.objects.get(&key).and_then(|found| found.address);
+        let addresses: Vec<IpAddr> =
+            [Key::Port(machine.clone()), Key::MachineAddress(machine.clone())]
+                .into_iter()
+                .filter_map(address)
+                .collect();
+        let is_wanted = self.shape.contains_key(&Key::Server(machine.clone()));
+        let is_node = answers.nodes.iter().any(|node| node.name == name);
+        Machine { names: vec![name.clone()], name, addresses, may_join: is_wanted && !is_node }
+    }
+}
+
+fn health(node: Option<&Node>) -> NodeHealth {
+    match node.map(|node| &node.readiness) {
+        None => NodeHealth::Absent,
+        Some(Readiness::Ready { .. }) => NodeHealth::Ready,
+        Some(Readiness::NotReady { since, .. }) => {
+            NodeHealth::NotReady { since: since.unwrap_or_default() }
+        }
+    }
+}
