@@ -1,6 +1,6 @@
 # make run     see a rack come up           make test    everything that is tested, as below
-# make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack
-# make test-cloud   the driver of clouds against a real OpenStack on loopback
+# make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack  make test-cloud
+#                                           make test-kubernetes
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
@@ -10,11 +10,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud bench clean build-packages
+.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud test-kubernetes bench clean build-packages
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
 PACKAGES := tests/real/packages.sh
+OPENSTACK := tests/real/openstack/openstack.sh
 SCRIPTS := $(shell find . -path ./target -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print)
 # What runs the tests of `cargo TEST -p CRATE`: nextest where it is installed.
 TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
@@ -23,7 +24,7 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat))',--exclude real --exclude real-clusters --exclude compat)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
-contract = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary(contract)',-p $(1) --test contract)
+file = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
 
 # Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
@@ -50,7 +51,7 @@ else
 	target/debug/bedplate dev
 endif
 
-test: lint test-fast test-compat test-rack
+test: lint test-fast test-compat test-rack test-cloud test-kubernetes
 	@echo "make test: all of it passed"
 
 lint: build-packages
@@ -88,25 +89,26 @@ run-test-rack: build-packages ramdisk
 	cargo build --workspace --bins
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real)
 
-# A real OpenStack of Debian's packages, from its first state. It needs root, for chroot.
+# A real OpenStack of Debian's packages: the driver of clouds; then servers that are machines. They need root, for chroot and namespaces.
 test-cloud:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-cloud, for it needs root"; else $(MAKE) --no-print-directory run-test-cloud; fi
 
 .PHONY: run-test-cloud
 run-test-cloud: build-packages
-	@$(PACKAGES) curl iproute2
-	trap 'tests/real/openstack/openstack.sh down' EXIT; tests/real/openstack/openstack.sh reset; \
-	  eval "$$(tests/real/openstack/openstack.sh env)"; cargo $(TEST) $(call contract,openstack)
+	@$(PACKAGES) curl haproxy ignition iproute2 iptables mmdebstrap procps python3-venv
+	cargo build --workspace --bins
+	trap '$(OPENSTACK) down' EXIT; $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call file,openstack,contract); \
+	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call file,real-clusters,servers)
 
 # Kubernetes, built from Debian's source, on machines made of namespaces. They need root.
 test-kubernetes:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-kubernetes, for it needs root"; else $(MAKE) --no-print-directory run-test-kubernetes; fi
 
-.PHONY: test-kubernetes run-test-kubernetes
+.PHONY: run-test-kubernetes
 run-test-kubernetes: build-packages
 	tests/real/kubernetes/nodes.sh deps
 	cargo build --workspace --bins
-	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real-clusters)
+	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call file,real-clusters,three_and_two)
 
 bench: build-packages
 	cargo build --release -p baremetal -p bench --bins
@@ -114,7 +116,8 @@ bench: build-packages
 
 clean:
 	tests/real/rack.sh down-all
-	tests/real/openstack/openstack.sh down
+	$(OPENSTACK) down
+	[ "$$(id -u)" != 0 ] || tests/real/kubernetes/nodes.sh down-all
 	cargo clean
 	rm -rf .state
 	@echo "downloads are kept in $${BEDPLATE_CACHE:-$${XDG_CACHE_HOME:-~/.cache}/bedplate}"

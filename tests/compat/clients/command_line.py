@@ -19,10 +19,10 @@ from openstackclient import shell
 def import_plugins():
     """Imports what the client looks up by entry point: the commands and every kind of authentication."""
     loading.get_available_plugin_loaders()
-    for group in ("openstack.baremetal.v1", "openstack.container_infra.v1"):
+    for group in ("openstack.baremetal.v1", "openstack.container_infra.v1", "openstack.load_balancer.v2", "openstack.dns.v2"):
         for entry_point in importlib.metadata.entry_points(group=group):
             entry_point.load()
-    for name in ("baremetal", "container_infra"):
+    for name in ("baremetal", "container_infra", "load_balancer", "dns"):
         for entry_point in importlib.metadata.entry_points(group="openstack.cli.extension", name=name):
             entry_point.load()
 

@@ -1,6 +1,6 @@
 //! `openstack` commands, as a user types them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,9 +11,8 @@ use crate::python;
 
 /// A running client, ready for commands.
 pub struct CommandLine {
-    url: String,
-    /// What every command begins with: `baremetal`, `coe`.
-    area: &'static str,
+    /// What every command begins with.
+    begins: Vec<String>,
     process: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -38,16 +37,24 @@ impl CommandLine {
         CommandLine::start_within(&[], url)
     }
 
+    /// A client of a whole cloud, as somebody whom this `clouds.yaml` names.
+    pub fn in_cloud(clouds_yaml: &Path, cloud: &str) -> Self {
+        let begins = vec!["--os-cloud".to_owned(), cloud.to_owned()];
+        CommandLine::spawn(&[], &[("OS_CLIENT_CONFIG_FILE", clouds_yaml.as_os_str())], begins)
+    }
+
     /// A client of the container infra service at `url`, without authentication.
     pub fn coe(url: &str) -> Self {
         // Its endpoint in a catalogue ends in the version.
-        let mut client = CommandLine::start_within(&[], &format!("{url}/v1"));
-        client.area = "coe";
-        client
+        CommandLine::spawn(&[], &[], without_authentication(&format!("{url}/v1"), "coe"))
     }
 
     /// The same, by way of a program that runs the one it is given: `ip netns exec NAME`.
     pub fn start_within(launcher: &[&str], url: &str) -> Self {
+        CommandLine::spawn(launcher, &[], without_authentication(url, "baremetal"))
+    }
+
+    fn spawn(launcher: &[&str], environment: &[(&str, &OsStr)], begins: Vec<String>) -> Self {
         let mut words: Vec<OsString> = launcher.iter().map(OsString::from).collect();
         words.push(python::interpreter().into());
         words.push(Path::new(python::HOME).join("clients/command_line.py").into());
@@ -57,26 +64,27 @@ impl CommandLine {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", "/nonexistent")
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the client can be started");
         let commands = process.stdin.take().expect("standard input is a pipe");
         let answers = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
-        CommandLine { url: url.to_owned(), area: "baremetal", process, commands, answers }
+        CommandLine { begins, process, commands, answers }
     }
 
-    /// `openstack AREA WORDS`, whatever comes of it.
+    /// `openstack [AREA] WORDS`, whatever comes of it.
     pub fn run(&mut self, words: &[&str]) -> Answer {
-        let mut arguments = vec!["--os-auth-type", "none", "--os-endpoint", &self.url, self.area];
-        arguments.extend(words);
+        let arguments: Vec<&str> =
+            self.begins.iter().map(String::as_str).chain(words.iter().copied()).collect();
         writeln!(self.commands, "{}", json!(arguments)).expect("the client takes commands");
         let mut line = String::new();
         self.answers.read_line(&mut line).expect("the client answers");
         let answer: Value = serde_json::from_str(&line).expect("the client answers a JSON line");
         let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
         Answer {
-            command: words.join(" "),
+            command: arguments.join(" "),
             code: answer["code"].as_i64().expect("an exit code"),
             stdout: text("stdout"),
             stderr: text("stderr"),
@@ -87,7 +95,7 @@ impl CommandLine {
     #[track_caller]
     pub fn done(&mut self, words: &[&str]) -> String {
         let answer = self.run(words);
-        assert_eq!(answer.code, 0, "openstack {} {}\n{}", self.area, answer.command, answer.stderr);
+        assert_eq!(answer.code, 0, "openstack {}\n{}", answer.command, answer.stderr);
         answer.stdout
     }
 
@@ -99,7 +107,7 @@ impl CommandLine {
         match serde_json::from_str(&output) {
             Ok(value) => value,
             Err(error) => {
-                panic!("openstack {} {}: {error}\n{output}", self.area, words.join(" "))
+                panic!("openstack {}: {error}\n{output}", words.join(" "))
             }
         }
     }
@@ -108,13 +116,13 @@ impl CommandLine {
     #[track_caller]
     pub fn refused(&mut self, words: &[&str]) -> String {
         let answer = self.run(words);
-        assert_ne!(
-            answer.code, 0,
-            "openstack {} {} succeeded\n{}",
-            self.area, answer.command, answer.stdout
-        );
+        assert_ne!(answer.code, 0, "openstack {} succeeded\n{}", answer.command, answer.stdout);
         answer.stderr
     }
+}
+
+fn without_authentication(url: &str, area: &str) -> Vec<String> {
+    ["--os-auth-type", "none", "--os-endpoint", url, area].map(str::to_owned).into()
 }
 
 impl Drop for CommandLine {

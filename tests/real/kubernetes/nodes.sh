@@ -11,9 +11,7 @@
 #   nodes.sh network COMMAND...          run a command on the network's host
 #   nodes.sh down                        all of it is gone;  down-all: of every network
 #
-# A machine has namespaces of its own (mount, network, processes, host name, IPC) and a root folder laid over the tree of tree.sh.
-# Before it is entered `ignition-apply` writes what the config says, as Ignition does before it hands over to a Fedora CoreOS; files
-# are fetched over the machine's own network. Its first process is unit-runner, for systemd cannot be one here.
+# What a machine is: ../machines/machine.sh.
 #
 #   NODES_NAME   which network (default: nodes)     UNIT_RUNNER   the program (default: the one in target/debug)
 set -euo pipefail
@@ -23,31 +21,16 @@ HERE=$(dirname "$(readlink -f "$0")")
 
 NAME=${NODES_NAME:-nodes}
 KUBERNETES=$BEDPLATE_CACHE/kubernetes
-TREE=$KUBERNETES/tree MIRROR=$KUBERNETES/mirror
+MIRROR=$KUBERNETES/mirror
 NODES=$KUBERNETES/nodes STATE=$KUBERNETES/nodes/$NAME
 PREFIX=bedplate-$NAME                 # of network namespaces and control groups
 HOST=10.99.0.1
 UNIT_RUNNER=${UNIT_RUNNER:-$HERE/../../../target/debug/unit-runner}
 
-alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 machines() { find "$STATE" -mindepth 2 -maxdepth 2 -name address -printf '%h\n' 2>/dev/null | sed 's#.*/##' | sort; }
-first_process() { # MACHINE: the machine's process 1, as seen from here
-  local outside children
-  alive "$STATE/$1/pid" || die "$1 is not running"
-  outside=$(cat "$STATE/$1/pid")
-  children=$(cat "/proc/$outside/task/$outside/children")
-  [ -n "$children" ] || die "$1 has no process yet"
-  echo "${children%% *}"
-}
-control_groups() { # MACHINE: its folders (version 1 has one for each controller)
-  local controller
-  if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-    echo "/sys/fs/cgroup/$PREFIX-$1"
-  else
-    for controller in cpu cpuacct cpuset memory devices freezer blkio pids systemd; do
-      [ ! -d "/sys/fs/cgroup/$controller" ] || echo "/sys/fs/cgroup/$controller/$PREFIX-$1"
-    done
-  fi
+machine() { # VERB MACHINE [COMMAND...]
+  [ -d "$STATE/$2" ] || die "there is no machine $2"
+  UNIT_RUNNER=$UNIT_RUNNER "$HERE/../machines/machine.sh" "$1" "$STATE/$2" "${@:3}"
 }
 
 deps() {
@@ -69,7 +52,7 @@ up() {
 }
 
 attach() { # MACHINE ADDRESS: its network
-  local link tunable
+  local link
   link=v$(printf '%s' "$1" | md5sum | cut -c1-10)
   ip netns add "$PREFIX-$1"
   ip -n "$PREFIX" link add "$link" type veth peer name eth0 netns "$PREFIX-$1"
@@ -78,130 +61,34 @@ attach() { # MACHINE ADDRESS: its network
   ip -n "$PREFIX-$1" addr add "$2/24" dev eth0
   ip -n "$PREFIX-$1" link set eth0 up
   ip -n "$PREFIX-$1" route add default via "$HOST"
-  # what the machine's sysctl.d says, as far as a network namespace has it
-  for tunable in ipv4/ip_forward bridge/bridge-nf-call-iptables; do
-    [ ! -e "/proc/sys/net/$tunable" ] || echo 1 | nsenter --net="/run/netns/$PREFIX-$1" tee "/proc/sys/net/$tunable" >/dev/null
-  done
 }
 
 boot() { # MACHINE ADDRESS CONFIG
   local state=$STATE/$1
   [ ! -e "$state" ] || die "there is a machine $1 already"
-  [ -x "$UNIT_RUNNER" ] || die "there is no $UNIT_RUNNER: cargo build -p unit-runner makes it"
-  mkdir -p "$state"/{disk,work,root,containerd,kubelet,etcd,pods}
+  mkdir "$state"
   cp "$3" "$state/config.ign"
   echo "$2" >"$state/address"
+  echo "$PREFIX-$1" >"$state/namespace"
+  echo "$1" >"$state/hostname"
+  echo "nameserver $HOST" >"$state/resolv.conf"
+  machine prepare "$1"
   power_on "$1"
 }
 
 power_on() { # MACHINE
-  local state=$STATE/$1 folder
-  attach "$1" "$(cat "$state/address")"
-  while read -r folder; do
-    mkdir -p "$folder"
-    if [ -f "$folder/cpuset.cpus" ] && [ ! -f "$folder/cgroup.controllers" ]; then
-      cat "${folder%/*}/cpuset.cpus" >"$folder/cpuset.cpus"
-      cat "${folder%/*}/cpuset.mems" >"$folder/cpuset.mems"
-      echo 1 >"$folder/cgroup.clone_children"
-    fi
-  done < <(control_groups "$1")
-  # nsenter and not `ip netns exec`, which mounts a /sys without control groups
-  NODES_NAME=$NAME UNIT_RUNNER=$UNIT_RUNNER nsenter --net="/run/netns/$PREFIX-$1" \
-    unshare --mount --uts --ipc --pid --fork --kill-child "$HERE/nodes.sh" initramfs "$1" >>"$state/boot.log" 2>&1 </dev/null &
-  echo $! >"$state/pid"
-  disown
-}
-
-authorities() { # CONFIG: the certificates in ignition.security
-  python3 -c 'import gzip, json, sys, urllib.request
-tls = json.load(open(sys.argv[1]))["ignition"].get("security", {}).get("tls", {})
-for authority in tls.get("certificateAuthorities", []):
-    text = urllib.request.urlopen(authority["source"]).read()
-    print((gzip.decompress(text) if authority.get("compression") == "gzip" else text).decode())' "$1"
-}
-
-# Inside the namespaces: the root is put together, written to by Ignition, entered.
-initramfs() { # MACHINE
-  local state=$STATE/$1 root=$STATE/$1/root tunable file
-  mount --make-rprivate /
-  mount -t overlay overlay -o "lowerdir=$TREE,upperdir=$state/disk,workdir=$state/work" "$root"
-  # containerd cannot lay its overlays over an overlay; etcd and the kubelet are better off on the disk itself, too
-  mkdir -p "$root"/var/lib/{containerd,kubelet,etcd} "$root/var/log/pods" "$root/old"
-  mount --bind "$state/containerd" "$root/var/lib/containerd"
-  mount --bind "$state/kubelet" "$root/var/lib/kubelet"
-  mount --bind "$state/etcd" "$root/var/lib/etcd"
-  mount --bind "$state/pods" "$root/var/log/pods"
-  if [ ! -e "$state/ignited" ]; then
-    # Ignition believes the authorities of its user data before it fetches; ignition-apply only later, so it is told
-    authorities "$state/config.ign" >"$state/authorities.pem"
-    SSL_CERT_FILE=$state/authorities.pem "$state/../ignition-apply" --root "$root" --ignore-unsupported "$state/config.ign" || die "Ignition failed"
-    touch "$state/ignited"
-  fi
-  # what is the image's: it lacks a service that would name the machine, and the kubelet's control groups are below the machine's
-  hostname "$(cat "$root/etc/hostname")"
-  printf '%s' "$NAME/$1" | md5sum | cut -c1-32 >"$root/etc/machine-id"
-  printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
-  rm -f "$root/etc/resolv.conf"
-  echo "nameserver $HOST" >"$root/etc/resolv.conf"
-  mkdir -p "$root/etc/sysconfig"
-  echo "KUBELET_EXTRA_ARGS=--cgroup-root=/$PREFIX-$1" >"$root/etc/sysconfig/kubelet"
-  install -m 755 "$UNIT_RUNNER" "$root/usr/sbin/unit-runner"
-
-  mount -t proc proc "$root/proc"
-  mount -t sysfs sys "$root/sys"
-  mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
-  mount --rbind /dev "$root/dev"
-  mount -t tmpfs tmpfs "$root/run"
-  mount -t tmpfs tmpfs "$root/tmp"
-  # the kernel tunables that a kubelet writes are the whole host's: lend it files instead
-  mkdir -p "$root/run/tunables"
-  for tunable in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 \
-    kernel/keys/root_maxbytes=25000000; do
-    file=$root/run/tunables/$(printf '%s' "${tunable%=*}" | tr / .)
-    echo "${tunable#*=}" >"$file"
-    mount --bind "$file" "$root/proc/sys/${tunable%=*}"
-  done
-  cd "$root"
-  pivot_root . old
-  umount -l /old
-  mount --make-rshared /
-  exec chroot . /usr/bin/env -i /usr/sbin/unit-runner
-}
-
-enter() { # MACHINE COMMAND...
-  local process
-  process=$(first_process "$1")
-  shift
-  nsenter -t "$process" -m -u -i -n -p -r -w env -i TERM=dumb HOME=/root KUBECONFIG=/etc/kubernetes/admin.conf \
-    PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+  attach "$1" "$(cat "$STATE/$1/address")"
+  machine start "$1"
 }
 
 crash() { # MACHINE
-  local state=$STATE/$1 process
-  # unshare takes no notice of TERM; its end takes all of the machine with it
-  if alive "$state/pid"; then
-    process=$(cat "$state/pid")
-    kill -9 "$process"
-    for _ in $(seq 100); do [ -d "/proc/$process" ] && sleep 0.1; done
-  fi
-  for _ in $(seq 100); do
-    [ -n "$(ip netns pids "$PREFIX-$1" 2>/dev/null)" ] || break
-    sleep 0.1
-  done
-  rm -f "$state/pid"
+  machine crash "$1"
   ip netns del "$PREFIX-$1" 2>/dev/null || true
 }
 
 destroy() { # MACHINE
-  local folder
-  crash "$1"
-  while read -r folder; do
-    # containerd makes more of them, under "unified" for one
-    for folder in "$folder" "/sys/fs/cgroup/unified/$PREFIX-$1"; do
-      [ ! -d "$folder" ] || find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null || true
-    done
-  done < <(control_groups "$1")
-  rm -rf "${STATE:?}/$1"
+  machine destroy "$1"
+  ip netns del "$PREFIX-$1" 2>/dev/null || true
 }
 
 down() {
@@ -221,24 +108,20 @@ down_all() {
   done
 }
 
-# one program, its work chosen by the name it is called by
-lend_ignition() { ln -sf /usr/lib/dracut/modules.d/30ignition/ignition "$STATE/ignition-apply"; }
-
 is_root || die "needs root"
 case ${1:-} in
 deps) deps ;;
-up) up && lend_ignition ;;
+up) up ;;
 boot) [ $# = 4 ] || die "boot NAME ADDRESS CONFIG"; boot "$2" "$3" "$4" ;;
 crash) crash "$2" ;;
 reboot) crash "$2" && power_on "$2" ;;
 destroy) destroy "$2" ;;
-exec) shift; [ $# -ge 2 ] || die "exec NAME COMMAND..."; enter "$@" ;;
+exec) [ $# -ge 3 ] || die "exec NAME COMMAND..."; machine "$@" ;;
 network) shift; ip netns exec "$PREFIX" "$@" ;;
 down) down ;;
 down-all) down_all ;;
-initramfs) initramfs "$2" ;;
 *)
-  sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//'
+  sed -n '2,/^set -/p' "$0" | sed '$d; s/^# \{0,1\}//'
   exit 2
   ;;
 esac

@@ -14,6 +14,9 @@ alive() { [ -s "$RUN/$1.pid" ] && kill -0 "$(cat "$RUN/$1.pid")" 2>/dev/null; }
 running() { find "$RUN" -name '*.pid' -printf '%f\n' 2>/dev/null | sed 's/\.pid$//' | sort; }
 
 start() { # NAME COMMAND...: in the root, in the background, in a process group of its own, unless it runs already
+  start_outside "$1" chroot "$ROOT" /usr/bin/env -i "${INSIDE[@]}" "${@:2}"
+}
+start_outside() { # NAME COMMAND...
   local name=$1
   shift
   ! alive "$name" || return 0
@@ -22,7 +25,7 @@ start() { # NAME COMMAND...: in the root, in the background, in a process group 
     for descriptor in "/proc/$BASHPID/fd/"*; do
       [ "${descriptor##*/}" -le 2 ] || eval "exec ${descriptor##*/}>&-"
     done
-    exec setsid chroot "$ROOT" /usr/bin/env -i "${INSIDE[@]}" "$@"
+    exec setsid "$@"
   ) >>"$LOG/$name.log" 2>&1 </dev/null &
   echo $! >"$RUN/$name.pid"
 }
@@ -111,10 +114,28 @@ start_keystone() {
   wait_for 90 keystone answers $KEYSTONE
 }
 
-start_hypervisor() { # NAME
+start_hypervisor() { # NAME [SETTING...]
   mkdir -p "$STATE/nova/$1"
-  printf '[DEFAULT]\nhost = %s\nstate_path = /state/nova/%s\n' "$1" "$1" >"$ROOT/etc/nova/$1.conf"
+  printf '%s\n' '[DEFAULT]' "host = $1" "state_path = /state/nova/$1" "${@:2}" >"$ROOT/etc/nova/$1.conf"
   start "nova-compute-$1" nova-compute --config-file /etc/nova/nova.conf --config-file "/etc/nova/$1.conf"
+}
+
+# From now on the hypervisors' servers are machines made of namespaces.
+start_machines() {
+  local host unit_runner
+  unit_runner=${UNIT_RUNNER:-$HERE/../../../target/debug/unit-runner}
+  [ -x "$unit_runner" ] || die "there is no $unit_runner: cargo build -p unit-runner makes it"
+  "$HERE/../kubernetes/tree.sh" >/dev/null
+  ln -sfn /usr/local/bedplate/bedplate_nova.py "$ROOT/usr/lib/python3/dist-packages/nova/virt/bedplate.py"
+  eval "$(environment)"
+  UNIT_RUNNER=$unit_runner start_outside room "$HERE/../machines/room.py" "$STATE/machines" "$ROOT"
+  wait_for 30 room test -S "$STATE/machines/room"
+  for host in "${HYPERVISORS[@]}"; do
+    stop "nova-compute-$host"
+    # a machine that lost its power is off in Nova soon after
+    start_hypervisor "$host" "compute_driver = bedplate.Namespaces" "force_config_drive = true" "sync_power_state_interval = 10"
+  done
+  wait_for 90 "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
 }
 
 start_services() {

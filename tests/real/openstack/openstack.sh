@@ -5,6 +5,7 @@
 #   openstack.sh status            ask every API; list the daemons and their memory
 #   openstack.sh env               the admin's OS_* variables, for `eval`; clouds.yaml's path is among them
 #   openstack.sh client ARGUMENT.. the `openstack` command, as OS_CLOUD (admin, alice or bob)
+#   openstack.sh machines          up, and from now on servers are machines made of namespaces (../machines)
 #   openstack.sh compute-add NAME  one more hypervisor
 #   openstack.sh compute-del NAME  take it away again
 #   openstack.sh reset             up, as the first `up` left it
@@ -19,7 +20,7 @@
 #
 #   OPENSTACK_ADDRESS         what all services bind (default 127.0.0.1); a cloud keeps the address it was made with
 #   OPENSTACK_HYPERVISORS     the hypervisors that `up` starts (default "compute1 compute2")
-#   OPENSTACK_COMPUTE_DRIVER  what they are (default fake.FakeDriver); a class of python/ or of Nova's nova.virt
+#   UNIT_RUNNER               the first process of machines (default: the one in target/debug)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
@@ -33,8 +34,6 @@ RUN=$CLOUD/run                           # a pid file for each daemon
 BASELINE=$CLOUD/baseline                 # the state as the first `up` left it
 CLOUDS_YAML=$CLOUD/clouds.yaml
 ADDRESS=${OPENSTACK_ADDRESS:-$(cat "$STATE/.address" 2>/dev/null || echo 127.0.0.1)}
-# shellcheck disable=SC2034 # daemons.sh uses it
-COMPUTE_DRIVER=${OPENSTACK_COMPUTE_DRIVER:-fake.FakeDriver}
 read -ra HYPERVISORS <<<"${OPENSTACK_HYPERVISORS:-compute1 compute2}"
 PASSWORD=bedplate                        # of everyone; nothing of this leaves loopback
 # shellcheck source-path=SCRIPTDIR source=root.sh disable=SC1091
@@ -84,6 +83,11 @@ save_baseline() { # the database is stopped for the copy; its clients connect ag
 up() {
   is_root || die "needs root: it runs daemons by chroot"
   needs apt-get dpkg-deb chroot mount curl ip setsid
+  if [ -d "$STATE" ] && [ ! -e "$STATE/.seeded" ]; then
+    say "the last up did not end: beginning anew"
+    down
+    rm -rf "$STATE"
+  fi
   mkdir -p "$STATE" "$LOG" "$RUN"
   unpack_root
   mount_root
@@ -130,6 +134,7 @@ down() {
     esac
   done
   stop "${services[@]}"
+  [ ! -e "$STATE/machines" ] || "$HERE/../machines/room.py" clear "$STATE/machines"
   stop "${back_ends[@]}"
   # RabbitMQ's epmd puts itself into the background: it is ours when its root is
   for pid in $(pgrep -x epmd || true); do [ "$(readlink "/proc/$pid/root")" != "$ROOT" ] || kill "$pid" || true; done
@@ -176,6 +181,7 @@ export OS_AUTH_URL=http://$ADDRESS:$KEYSTONE/v3 OS_USERNAME=admin OS_PASSWORD=$P
 export OS_USER_DOMAIN_NAME=Default OS_PROJECT_DOMAIN_NAME=Default OS_REGION_NAME=RegionOne OS_IDENTITY_API_VERSION=3
 export OS_CLIENT_CONFIG_FILE=$CLOUDS_YAML BEDPLATE_TEST_OPENSTACK=$CLOUDS_YAML BEDPLATE_TEST_DNS=$ADDRESS:$DNS
 C
+  [ ! -S "$STATE/machines/room" ] || echo "export BEDPLATE_TEST_MACHINES=$STATE/machines"
 }
 
 usage() {
@@ -199,6 +205,7 @@ case ${1:-} in
     down
     rm -rf "$STATE" "$LOG" "$RUN" "$BASELINE"
     ;;
+  machines) up && start_machines ;;
   inside) inroot "${@:2}" ;;
   *) usage ;;
 esac

@@ -103,11 +103,11 @@ configure() {
     esac | filled_in >"$target"
   done < <(cd "$HERE/etc" && find . -type f ! -name 'shared.conf' ! -name 'service-user.conf' -printf '%P\n')
   cp "$ROOT"/usr/share/glance-common/{glance-api-paste.ini,schema-image.json} "$ROOT/etc/glance/"
-  for target in nova neutron designate; do cp "$ROOT/usr/share/$target-common/api-paste.ini" "$ROOT/etc/$target/"; done
+  for target in nova neutron designate cinder; do cp "$ROOT/usr/share/$target-common/api-paste.ini" "$ROOT/etc/$target/"; done
 }
 filled_in() {
   sed -e "/^@SERVICE_USER@\$/ {
     r $HERE/etc/service-user.conf
     d
-  }" | sed -e "s#@ADDRESS@#$ADDRESS#g; s#@PASSWORD@#$PASSWORD#g; s#@COMPUTE_DRIVER@#$COMPUTE_DRIVER#g"
+  }" | sed -e "s#@ADDRESS@#$ADDRESS#g; s#@PASSWORD@#$PASSWORD#g"
 }

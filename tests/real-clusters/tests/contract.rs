@@ -1,0 +1,47 @@
+//! The stories that `drivers/kubernetes` tells of any cluster, told of a real one.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use cluster_bootstrap::inline;
+use cluster_pki::{Validity, admin, seed, token};
+use compat::patience::wait_for;
+use jiff::Timestamp;
+use real_clusters::{Kubectl, Network, control_plane, settings, worker};
+
+/// On two processors, that are shared.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+#[test]
+fn what_the_driver_expects_of_a_cluster_holds() {
+    let Some(mut network) = Network::begin("contract") else { return };
+    let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
+    let pki = seed(&"contract".try_into().unwrap(), validity).unwrap();
+    let cluster = settings("contract", 1, pki, token());
+    let kubeconfig =
+        admin(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();
+    network.balance(&cluster);
+    let (first, second) = (control_plane(1), worker(1));
+    let node = cluster_bootstrap::control_plane(&cluster, &first.name).unwrap();
+    network.boot(&first, &inline(&node).unwrap());
+    let node = cluster_bootstrap::worker(&cluster, &second).unwrap();
+    network.boot(&second.machine, &inline(&node).unwrap());
+    let kubectl = Kubectl::new(&network, &kubeconfig);
+    wait_for("both nodes", PATIENCE, || {
+        thread::sleep(Duration::from_secs(2));
+        let marked = kubectl.get(&["nodes", "-l", "node-role.kubernetes.io/master"])?;
+        let marked = marked["items"].as_array().is_some_and(|all| all.len() == 1);
+        (marked && kubectl.ready_nodes().len() == 2).then_some(())
+    });
+
+    // The API is only known in the machines' network.
+    let told = Command::new("ip")
+        .args(["netns", "exec", "bedplate-contract"])
+        .args(["cargo", "test", "--offline", "-p", "kubernetes", "--test", "contract"])
+        .env("BEDPLATE_TEST_KUBECONFIG", network.state().join("admin.conf"))
+        .env("BEDPLATE_TEST_POD_IMAGE", "bedplate.invalid/pause:3.2")
+        .status()
+        .expect("cargo can be started");
+    assert!(told.success(), "the contract does not hold");
+}
