@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
 
 /// Crates that compute and do nothing else.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "agent-protocol",
     "baremetal-core",
+    "cluster-addons",
     "cluster-bootstrap",
     "cluster-core",
     "dhcp",

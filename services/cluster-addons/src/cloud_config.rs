@@ -1,0 +1,139 @@
+//! `cloud.conf`, as cloud-provider-openstack reads it.
+
+use std::fmt::Write;
+
+use cluster_core::{Algorithm, Provider};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use crate::object::Kit;
+use crate::{Cloud, LoadBalancing, Volumes};
+
+/// Where pods see it.
+pub(crate) const FOLDER: &str = "/etc/config";
+/// Its name there.
+pub(crate) const FILE: &str = "/etc/config/cloud.conf";
+
+/// As whom to speak with the cloud.
+pub(crate) fn global(cloud: &Cloud) -> String {
+    let mut lines = vec![
+        ("auth-url", cloud.auth_url.as_str()),
+        ("region", cloud.region.as_str()),
+        ("application-credential-id", cloud.credential.id.as_str()),
+        ("application-credential-secret", cloud.credential.secret.expose_secret()),
+    ];
+    if cloud.authorities.is_some() {
+        lines.push(("ca-file", "/etc/config/ca.crt"));
+    }
+    section("Global", &lines)
+}
+
+/// How load balancers are made.
+pub(crate) fn load_balancer(balancing: &LoadBalancing) -> String {
+    let algorithm = match balancing.provider {
+        // The only one that it knows.
+        Some(Provider::Ovn) => Algorithm::SourceIpPort,
+        Some(Provider::Amphora | Provider::Other(_)) | None => balancing.algorithm,
+    };
+    // Services whose traffic stays on its node are found by the monitor. OVN's needs a port in each subnet, which tenants do not make.
+    let monitored = balancing.provider != Some(Provider::Ovn);
+    let mut lines = vec![
+        ("lb-method", algorithm.as_str()),
+        ("create-monitor", if monitored { "true" } else { "false" }),
+    ];
+    match &balancing.floating_network {
+        Some(network) => lines.push(("floating-network-id", network)),
+        None => lines.push(("internal-lb", "true")),
+    }
+    lines.extend(balancing.subnet.iter().map(|subnet| ("subnet-id", subnet.as_str())));
+    lines.extend(balancing.provider.iter().map(|it| ("lb-provider", it.as_str())));
+    section("LoadBalancer", &lines)
+}
+
+/// How volumes are made.
+pub(crate) fn block_storage(volumes: &Volumes) -> String {
+    let ignored = if volumes.ignore_zones { "true" } else { "false" };
+    section("BlockStorage", &[("ignore-volume-az", ignored)])
+}
+
+/// A Secret with `cloud.conf`, and the cloud's authorities beside it.
+pub(crate) fn secret(kit: Kit, name: &str, text: &str, cloud: &Cloud) -> Value {
+    let mut files = vec![("cloud.conf", text)];
+    files.extend(cloud.authorities.iter().map(|pem| ("ca.crt", pem.as_str())));
+    kit.secret(name, &files)
+}
+
+fn section(name: &str, lines: &[(&str, &str)]) -> String {
+    let mut text = format!("[{name}]\n");
+    for (key, value) in lines {
+        let _ = writeln!(text, "{key} = {}", quoted(value));
+    }
+    text
+}
+
+/// gopkg.in/gcfg: within quotes only the quote and the backslash have a meaning, and both are escaped; a line's end is escaped too.
+fn quoted(value: &str) -> String {
+    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::Credential;
+
+    #[test]
+    fn a_credential_stays_within_its_quotes() {
+        let cloud = Cloud {
+            auth_url: "https://keystone.example/v3".to_owned(),
+            region: "RegionOne".to_owned(),
+            credential: Credential {
+                generation: 1,
+                id: "id-1".to_owned(),
+                secret: "a\"b\\c\n[Global]\ntls-insecure = true".to_owned().into(),
+            },
+            authorities: Some("-----BEGIN CERTIFICATE-----\n".to_owned()),
+        };
+        expect![[r#"
+            [Global]
+            auth-url = "https://keystone.example/v3"
+            region = "RegionOne"
+            application-credential-id = "id-1"
+            application-credential-secret = "a\"b\\c\n[Global]\ntls-insecure = true"
+            ca-file = "/etc/config/ca.crt"
+        "#]]
+        .assert_eq(&global(&cloud));
+    }
+
+    #[test]
+    fn a_load_balancer_is_made_as_the_provider_can() {
+        let mut balancing = LoadBalancing {
+            floating_network: Some("net-1".to_owned()),
+            subnet: Some("subnet-1".to_owned()),
+            provider: Some(Provider::Amphora),
+            algorithm: Algorithm::LeastConnections,
+        };
+        expect![[r#"
+            [LoadBalancer]
+            lb-method = "LEAST_CONNECTIONS"
+            create-monitor = "true"
+            floating-network-id = "net-1"
+            subnet-id = "subnet-1"
+            lb-provider = "amphora"
+        "#]]
+        .assert_eq(&load_balancer(&balancing));
+        balancing.provider = Some(Provider::Ovn);
+        balancing.floating_network = None;
+        expect![[r#"
+            [LoadBalancer]
+            lb-method = "SOURCE_IP_PORT"
+            create-monitor = "false"
+            internal-lb = "true"
+            subnet-id = "subnet-1"
+            lb-provider = "ovn"
+        "#]]
+        .assert_eq(&load_balancer(&balancing));
+    }
+}

@@ -1,0 +1,199 @@
+//! GPUs: which ones a flavor has, and what nodes of that flavor are called.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster_core::{NodeTaint, TaintEffect};
+
+/// Who made a GPU: what its resource is called in Kubernetes, and which device plugin hands it to pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GpuVendor {
+    /// `nvidia.com/gpu`.
+    Nvidia,
+    /// `amd.com/gpu`.
+    Amd,
+}
+
+/// What nodes of a flavor get for its GPUs. Empty for a flavor without.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuNode {
+    /// Whose GPUs they have.
+    pub vendors: BTreeSet<GpuVendor>,
+    /// Labels, by which device plugins find them.
+    pub labels: BTreeMap<String, String>,
+    /// Taints, by which pods that ask for no GPU are kept away. Those that do are let in by the admission plugin
+    /// `ExtendedResourceToleration`, whose rule the taints' keys follow, or by a toleration of their own.
+    pub taints: Vec<NodeTaint>,
+    /// Extra specs that ask for a GPU and do not say whose. Such nodes get no label and no plugin.
+    pub unknown: BTreeSet<String>,
+}
+
+impl GpuVendor {
+    /// The label of nodes with such GPUs: NVIDIA's and AMD's operators use the same.
+    pub fn label(self) -> (&'static str, &'static str) {
+        match self {
+            GpuVendor::Nvidia => ("nvidia.com/gpu.present", "true"),
+            GpuVendor::Amd => ("feature.node.kubernetes.io/amd-gpu", "true"),
+        }
+    }
+
+    /// What pods ask for; also the key of the nodes' taint.
+    pub fn resource(self) -> &'static str {
+        match self {
+            GpuVendor::Nvidia => "nvidia.com/gpu",
+            GpuVendor::Amd => "amd.com/gpu",
+        }
+    }
+
+    /// By the words of a name that an operator chose: `nvidia-a100`, `CUSTOM_NVIDIA_MIG`, `amd_gpu`.
+    fn named(name: &str) -> Option<GpuVendor> {
+        let name = name.to_ascii_lowercase();
+        let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+        let has = |word: &str| words.contains(&word);
+        if has("nvidia") || has("cuda") {
+            Some(GpuVendor::Nvidia)
+        } else if ["amdgpu", "instinct", "radeon", "rocm"].into_iter().any(has)
+            || (has("amd") && has("gpu"))
+        {
+            Some(GpuVendor::Amd)
+        } else {
+            None
+        }
+    }
+
+    /// By the vendor's number on the PCI bus.
+    fn of_pci(id: &str) -> Option<GpuVendor> {
+        match id {
+            "10DE" => Some(GpuVendor::Nvidia),
+            "1002" => Some(GpuVendor::Amd),
+            _ => None,
+        }
+    }
+}
+
+/// What nodes get whose flavor has these extra specs.
+///
+/// A PCI alias or a device profile is a word of the cloud's operator's: `aliases` says which of them are GPUs, and whose; others count where
+/// their name says it. Nova's documentation, "Extra Specs"; os-traits, `HW_GPU_*`; Nova's "PCI in Placement" (`CUSTOM_PCI_VENDOR_PRODUCT`).
+pub fn gpu_node(
+    extra_specs: &BTreeMap<String, String>,
+    aliases: &BTreeMap<String, GpuVendor>,
+) -> GpuNode {
+    let known = |name: &str| aliases.get(name).copied().or_else(|| GpuVendor::named(name));
+    let mut node = GpuNode::default();
+    for (key, value) in extra_specs {
+        let (kind, name) = key.split_once(':').unwrap_or((key, ""));
+        if (kind, name) == ("pci_passthrough", "alias") {
+            let wanted = value.split(',').filter_map(|one| {
+                let (alias, count) = one.split_once(':').unwrap_or((one, "1"));
+                (count.trim() != "0").then_some(alias.trim())
+            });
+            node.vendors.extend(wanted.filter_map(known));
+        } else if (kind, name) == ("accel", "device_profile") {
+            node.vendors.extend(known(value));
+        } else if kind.starts_with("resources") && value != "0" {
+            match name {
+                // Which is whose is told by what is required of their host.
+                "VGPU" | "PGPU" => match required(extra_specs) {
+                    Some(vendor) => _ = node.vendors.insert(vendor),
+                    None => _ = node.unknown.insert(key.clone()),
+                },
+                _ => {
+                    let device = name.strip_prefix("CUSTOM_PCI_").unwrap_or_default();
+                    let vendor = device.split_once('_').map_or(device, |(vendor, _)| vendor);
+                    node.vendors.extend(GpuVendor::of_pci(vendor));
+                }
+            }
+        }
+    }
+    for vendor in &node.vendors {
+        let (key, value) = vendor.label();
+        node.labels.insert(key.to_owned(), value.to_owned());
+        node.taints.push(NodeTaint {
+            key: vendor.resource().to_owned(),
+            value: "present".to_owned(),
+            effect: TaintEffect::NoSchedule,
+        });
+    }
+    node
+}
+
+/// Whose GPUs the host must have. Traits of processors name vendors too, so only those of GPUs and the operator's own count.
+fn required(extra_specs: &BTreeMap<String, String>) -> Option<GpuVendor> {
+    let required = extra_specs.iter().filter(|(_, value)| *value == "required");
+    let traits = required.filter_map(|(key, _)| {
+        let (kind, name) = key.split_once(':')?;
+        let counts = name.starts_with("HW_GPU_") || name.starts_with("CUSTOM_");
+        (kind.starts_with("trait") && counts).then_some(name)
+    });
+    traits.filter_map(GpuVendor::named).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(specs: &[(&str, &str)], want: Expect) {
+        let specs = specs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let aliases = BTreeMap::from([("big".to_owned(), GpuVendor::Amd)]);
+        let node = gpu_node(&specs.collect(), &aliases);
+        let taint = |it: &NodeTaint| format!("{}={}:{:?}", it.key, it.value, it.effect);
+        let taints: Vec<String> = node.taints.iter().map(taint).collect();
+        want.assert_eq(&format!("{:?} {taints:?} {:?}", node.labels, node.unknown));
+    }
+
+    #[test]
+    fn a_flavor_without_gpus_makes_ordinary_nodes() {
+        check(
+            &[
+                ("hw:cpu_policy", "dedicated"),
+                ("pci_passthrough:alias", "smartnic:1,nvidia-a100:0"),
+                ("resources:VCPU", "4"),
+                ("resources:VGPU", "0"),
+                ("resources:CUSTOM_PCI_15B3_101D", "1"),
+                ("trait:HW_CPU_AMD_SEV", "required"),
+            ],
+            expect!["{} [] {}"],
+        );
+    }
+
+    #[test]
+    fn an_alias_names_a_vendor_or_is_told_to_the_service() {
+        let nvidia = expect![[
+            r#"{"nvidia.com/gpu.present": "true"} ["nvidia.com/gpu=present:NoSchedule"] {}"#
+        ]];
+        check(&[("pci_passthrough:alias", "nvidia-a100:2")], nvidia);
+        let amd = expect![[
+            r#"{"feature.node.kubernetes.io/amd-gpu": "true"} ["amd.com/gpu=present:NoSchedule"] {}"#
+        ]];
+        check(&[("pci_passthrough:alias", "nic:1, big:1")], amd);
+        let both = expect![[
+            r#"{"feature.node.kubernetes.io/amd-gpu": "true", "nvidia.com/gpu.present": "true"} ["nvidia.com/gpu=present:NoSchedule", "amd.com/gpu=present:NoSchedule"] {}"#
+        ]];
+        check(
+            &[("accel:device_profile", "amd-gpu"), ("resources1:CUSTOM_PCI_10DE_20B5", "1")],
+            both,
+        );
+    }
+
+    #[test]
+    fn a_resource_of_placement_is_whose_its_traits_say() {
+        let nvidia = expect![[
+            r#"{"nvidia.com/gpu.present": "true"} ["nvidia.com/gpu=present:NoSchedule"] {}"#
+        ]];
+        check(
+            &[
+                ("resources:VGPU", "1"),
+                ("trait:HW_CPU_AMD_SEV", "required"),
+                ("trait:CUSTOM_NVIDIA_A16", "required"),
+            ],
+            nvidia,
+        );
+        check(
+            &[("resources_gpu:PGPU", "1"), ("trait_gpu:CUSTOM_NVIDIA_A16", "forbidden")],
+            expect![[r#"{} [] {"resources_gpu:PGPU"}"#]],
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! Images, and where they come from.
+
+use std::collections::BTreeMap;
+
+use crate::AddOnError;
+use crate::settings::text;
+
+/// An image, as its maker publishes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Image {
+    registry: &'static str,
+    /// What it is called there.
+    path: &'static str,
+    /// What it is called everywhere else: unlike all others.
+    name: &'static str,
+    tag: &'static str,
+}
+
+/// Where images come from: their makers, or a mirror.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageSource {
+    /// A registry and a path that stand before the names of all images, as Magnum's `container_infra_prefix` does:
+    /// `registry.example/kubernetes` has `registry.example/kubernetes/flannel:v0.27.4`. Their makers' own, where there is none.
+    pub mirror: Option<String>,
+    /// Tags that are not the customary ones, by an image's name.
+    pub tags: BTreeMap<String, String>,
+    /// What an image has to be, by its name and tag: `flannel:v0.27.4` is `sha256:…`.
+    pub digests: BTreeMap<String, String>,
+}
+
+impl Image {
+    pub(crate) const fn new(
+        registry: &'static str,
+        name: &'static str,
+        tag: &'static str,
+    ) -> Image {
+        Image { registry, path: name, name, tag }
+    }
+
+    /// Called otherwise by a mirror, for two makers chose the same name.
+    pub(crate) const fn known_as(self, name: &'static str) -> Image {
+        Image { name, ..self }
+    }
+}
+
+impl ImageSource {
+    /// What a node pulls.
+    pub(crate) fn reference(&self, image: &Image) -> String {
+        let tag = self.tag(image);
+        let place = match &self.mirror {
+            Some(mirror) => format!("{}/{}:{tag}", mirror.trim_end_matches('/'), image.name),
+            None => format!("{}/{}:{tag}", image.registry, image.path),
+        };
+        match self.digests.get(&format!("{}:{tag}", image.name)) {
+            Some(digest) => format!("{place}@{digest}"),
+            None => place,
+        }
+    }
+
+    /// Which version that is.
+    pub(crate) fn tag(&self, image: &Image) -> String {
+        self.tags.get(image.name).map_or(image.tag, String::as_str).to_owned()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), AddOnError> {
+        let all = |value: &str, more: &str| {
+            !value.is_empty()
+                && value.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+        };
+        if self.mirror.as_ref().is_some_and(|it| !all(it, "-._:/[]") || it.contains("//")) {
+            return Err(text("images.mirror", "a registry and a path, without https://"));
+        }
+        if self.tags.values().any(|tag| !all(tag, "_.-") || tag.len() > 128 || tag == "latest") {
+            return Err(text("images.tags", "letters, digits and _.- only, and not latest"));
+        }
+        let digest = |it: &String| {
+            let digits = it.strip_prefix("sha256:").unwrap_or_default();
+            digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match self.digests.values().all(digest) {
+            true => Ok(()),
+            false => Err(text("images.digests", "sha256: and 64 of 0-9 and a-f")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLANNEL: Image = Image::new("ghcr.io/flannel-io", "flannel", "v0.27.4");
+
+    #[track_caller]
+    fn check(source: ImageSource, want: &str) {
+        source.check().unwrap();
+        assert_eq!(source.reference(&FLANNEL), want);
+    }
+
+    #[test]
+    fn an_image_comes_from_its_maker_or_a_mirror() {
+        check(ImageSource::default(), "ghcr.io/flannel-io/flannel:v0.27.4");
+        let mirror = Some("registry.example:5000/k8s/".to_owned());
+        check(
+            ImageSource { mirror, ..ImageSource::default() },
+            "registry.example:5000/k8s/flannel:v0.27.4",
+        );
+    }
+
+    #[test]
+    fn a_digest_holds_for_one_tag() {
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        let digests = BTreeMap::from([("flannel:v0.27.4".to_owned(), digest.clone())]);
+        let source = ImageSource { digests, ..ImageSource::default() };
+        check(source.clone(), &format!("ghcr.io/flannel-io/flannel:v0.27.4@{digest}"));
+        let tags = BTreeMap::from([("flannel".to_owned(), "v0.27.2".to_owned())]);
+        check(ImageSource { tags, ..source }, "ghcr.io/flannel-io/flannel:v0.27.2");
+    }
+
+    #[test]
+    fn what_is_no_source_is_refused() {
+        let source = ImageSource::default;
+        let pair = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        for bad in [
+            ImageSource { mirror: Some("https://registry.example".to_owned()), ..source() },
+            ImageSource { mirror: Some(String::new()), ..source() },
+            ImageSource { tags: pair("flannel", "latest"), ..source() },
+            ImageSource { tags: pair("flannel", "v1 --privileged"), ..source() },
+            ImageSource { digests: pair("flannel:v1", "sha256:0"), ..source() },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+}

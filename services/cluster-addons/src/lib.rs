@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod add_on;
+mod cinder_csi;
+mod cloud_config;
+mod cloud_controller;
+mod document;
+mod flannel;
+mod gpu;
+mod gpu_plugin;
+mod image;
+mod metrics_server;
+mod object;
+mod of_cluster;
+mod receipt;
+mod settings;
+mod version;
+
+pub use add_on::{AddOn, wanted};
+pub use document::{Document, ObjectRef};
+pub use gpu::{GpuNode, GpuVendor, gpu_node};
+pub use image::ImageSource;
+pub use of_cluster::{Surroundings, settings};
+pub use receipt::{Applied, Changes, InvalidReceipt, RECEIPT_LABEL, RECEIPT_NAMESPACE, changes};
+pub use settings::{
+    AddOnError, Cloud, Credential, KubeletCertificates, LoadBalancing, Settings, StorageClass,
+    Volumes,
+};

@@ -1,0 +1,141 @@
+//! Which version of an add-on goes with which Kubernetes.
+
+use cluster_core::KubernetesVersion;
+
+use crate::image::Image;
+
+/// What differs from one minor version to the next.
+pub(crate) struct Minor {
+    minor: u16,
+    /// Both of cloud-provider-openstack: the release for this minor version.
+    cloud_provider: &'static str,
+    attacher: &'static str,
+    provisioner: &'static str,
+    resizer: &'static str,
+    snapshotter: &'static str,
+    liveness_probe: &'static str,
+    registrar: &'static str,
+    metrics_server: &'static str,
+}
+
+// The first has no line for metrics-server that is ever used (`AddOnError::MetricsTooEarly`).
+// kubernetes/cloud-provider-openstack, manifests/ of the last release for each minor version; kubernetes-sigs/metrics-server, README.md:
+// compatibility.
+#[rustfmt::skip]
+const MINORS: &[Minor] = &[
+    Minor { minor: 20, cloud_provider: "v1.20.0", attacher: "v2.2.1", provisioner: "v1.6.1", resizer: "v0.5.1", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
+    Minor { minor: 21, cloud_provider: "v1.21.0", attacher: "v3.1.0", provisioner: "v2.1.1", resizer: "v1.1.0", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
+    Minor { minor: 22, cloud_provider: "v1.22.0", attacher: "v3.1.0", provisioner: "v2.2.0", resizer: "v1.1.0", snapshotter: "v4.0.0", liveness_probe: "v2.2.0", registrar: "v2.1.0", metrics_server: "v0.5.2" },
+    Minor { minor: 23, cloud_provider: "v1.23.0", attacher: "v3.3.0", provisioner: "v3.0.0", resizer: "v1.3.0", snapshotter: "v4.2.1", liveness_probe: "v2.5.0", registrar: "v2.4.0", metrics_server: "v0.5.2" },
+    Minor { minor: 24, cloud_provider: "v1.24.6", attacher: "v3.4.0", provisioner: "v3.1.0", resizer: "v1.4.0", snapshotter: "v5.0.1", liveness_probe: "v2.6.0", registrar: "v2.5.0", metrics_server: "v0.5.2" },
+    Minor { minor: 25, cloud_provider: "v1.25.6", attacher: "v3.4.0", provisioner: "v3.1.0", resizer: "v1.4.0", snapshotter: "v6.0.1", liveness_probe: "v2.7.0", registrar: "v2.5.1", metrics_server: "v0.6.4" },
+    Minor { minor: 26, cloud_provider: "v1.26.4", attacher: "v4.0.0", provisioner: "v3.3.0", resizer: "v1.4.0", snapshotter: "v6.1.0", liveness_probe: "v2.8.0", registrar: "v2.6.2", metrics_server: "v0.6.4" },
+    Minor { minor: 27, cloud_provider: "v1.27.3", attacher: "v4.2.0", provisioner: "v3.4.1", resizer: "v1.7.0", snapshotter: "v6.2.1", liveness_probe: "v2.9.0", registrar: "v2.6.3", metrics_server: "v0.7.2" },
+    Minor { minor: 28, cloud_provider: "v1.28.3", attacher: "v4.2.0", provisioner: "v3.4.1", resizer: "v1.8.0", snapshotter: "v6.2.1", liveness_probe: "v2.9.0", registrar: "v2.6.3", metrics_server: "v0.7.2" },
+    Minor { minor: 29, cloud_provider: "v1.29.1", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.7.2" },
+    Minor { minor: 30, cloud_provider: "v1.30.3", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.7.2" },
+    Minor { minor: 31, cloud_provider: "v1.31.4", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.8.1" },
+    Minor { minor: 32, cloud_provider: "v1.32.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
+    Minor { minor: 33, cloud_provider: "v1.33.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
+    Minor { minor: 34, cloud_provider: "v1.34.1", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.3.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
+];
+
+/// Where Kubernetes' storage group publishes.
+const STORAGE: &str = "registry.k8s.io/sig-storage";
+
+impl Minor {
+    /// What goes with this version. One that the table does not have gets what its nearest has.
+    pub(crate) fn of(version: KubernetesVersion) -> &'static Minor {
+        let first = MINORS[0].minor;
+        let last = MINORS.len() - 1;
+        &MINORS[usize::from(version.minor.saturating_sub(first)).min(last)]
+    }
+
+    pub(crate) fn cloud_controller(&self) -> Image {
+        let registry = self.cloud_provider_registry();
+        Image::new(registry, "openstack-cloud-controller-manager", self.cloud_provider)
+    }
+
+    pub(crate) fn cinder_csi(&self) -> Image {
+        Image::new(self.cloud_provider_registry(), "cinder-csi-plugin", self.cloud_provider)
+    }
+
+    fn cloud_provider_registry(&self) -> &'static str {
+        if self.minor < 25 { "docker.io/k8scloudprovider" } else { "registry.k8s.io/provider-os" }
+    }
+
+    pub(crate) fn attacher(&self) -> Image {
+        Image::new(STORAGE, "csi-attacher", self.attacher)
+    }
+
+    pub(crate) fn provisioner(&self) -> Image {
+        Image::new(STORAGE, "csi-provisioner", self.provisioner)
+    }
+
+    pub(crate) fn resizer(&self) -> Image {
+        Image::new(STORAGE, "csi-resizer", self.resizer)
+    }
+
+    pub(crate) fn snapshotter(&self) -> Image {
+        Image::new(STORAGE, "csi-snapshotter", self.snapshotter)
+    }
+
+    pub(crate) fn liveness_probe(&self) -> Image {
+        Image::new(STORAGE, "livenessprobe", self.liveness_probe)
+    }
+
+    pub(crate) fn registrar(&self) -> Image {
+        Image::new(STORAGE, "csi-node-driver-registrar", self.registrar)
+    }
+
+    pub(crate) fn metrics_server(&self) -> Image {
+        Image::new("registry.k8s.io/metrics-server", "metrics-server", self.metrics_server)
+    }
+
+    /// Whether Cinder's driver wants its node's name as an argument (to 1.21 it is required, later ignored).
+    pub(crate) fn names_its_node(&self) -> bool {
+        self.minor <= 21
+    }
+
+    /// Whether the driver on a node attaches and mounts without asking the cloud (cmd/cinder-csi-plugin: from 1.32 only the controller
+    /// makes a client). Then no node has to hold the credential.
+    pub(crate) fn nodes_need_no_cloud(&self) -> bool {
+        self.minor >= 32
+    }
+
+    /// What csi-provisioner knows from 2.2 on: a file system for those who name none, and whose claim a volume is made for.
+    pub(crate) fn provisioner_arguments(&self) -> &'static [&'static str] {
+        if self.minor <= 21 { &[] } else { &["--default-fstype=ext4", "--extra-create-metadata"] }
+    }
+
+    /// How long csi-resizer waits; before 1.0 it had another word for that.
+    pub(crate) fn resizer_timeout(&self) -> &'static str {
+        if self.minor <= 20 { "--csiTimeout=3m" } else { "--timeout=3m" }
+    }
+
+    /// What metrics-server asks of a kubelet: before 0.6 its statistics, then its metrics.
+    pub(crate) fn kubelet_resource(&self) -> &'static str {
+        if self.minor <= 24 { "nodes/stats" } else { "nodes/metrics" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_version_that_clusters_can_have() {
+        let minors: Vec<u16> = MINORS.iter().map(|it| it.minor).collect();
+        let known = KubernetesVersion::OLDEST..=KubernetesVersion::NEWEST;
+        assert_eq!(minors, known.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_version_finds_its_line() {
+        for minor in KubernetesVersion::OLDEST..=KubernetesVersion::NEWEST {
+            let found = Minor::of(KubernetesVersion { minor, patch: 0 });
+            assert_eq!(found.minor, minor);
+            assert!(found.cloud_provider.starts_with(&format!("v1.{minor}.")));
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! All documents of all add-ons, checked against each other.
+
+mod given;
+mod receipts;
+mod structure;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cluster_addons::{AddOn, AddOnError, GpuVendor, ImageSource, KubeletCertificates, wanted};
+use cluster_core::{NetworkDriver, Provider};
+use expect_test::expect;
+use given::{SECRET, all, everything, minors, named};
+use proptest::prelude::*;
+
+#[test]
+fn a_cluster_has_what_it_was_asked_for() {
+    let add_ons = wanted(&everything(34)).unwrap();
+    let line = |it: &AddOn| {
+        let objects: Vec<String> =
+            it.documents.iter().map(|it| it.reference().to_string()).collect();
+        format!("{} {}\n  {}\n", it.name, it.version, objects.join("\n  "))
+    };
+    expect![[r#"
+        flannel v0.27.4
+          Namespace kube-flannel
+          ServiceAccount kube-flannel/flannel
+          ClusterRole bedplate:flannel
+          ClusterRoleBinding bedplate:flannel
+          ConfigMap kube-flannel/kube-flannel-cfg
+          DaemonSet kube-flannel/kube-flannel-ds
+        openstack-cloud-controller-manager v1.34.1
+          ServiceAccount kube-system/cloud-controller-manager
+          ClusterRole bedplate:cloud-controller-manager
+          Role kube-system/bedplate:cloud-controller-manager
+          ClusterRoleBinding bedplate:cloud-controller-manager
+          RoleBinding kube-system/bedplate:cloud-controller-manager
+          RoleBinding kube-system/bedplate:cloud-controller-manager:authentication
+          Secret kube-system/cloud-config
+          DaemonSet kube-system/openstack-cloud-controller-manager
+        cinder-csi v1.34.1
+          ServiceAccount kube-system/csi-cinder-controller-sa
+          ServiceAccount kube-system/csi-cinder-node-sa
+          ClusterRole bedplate:cinder-csi-controller
+          Role kube-system/bedplate:cinder-csi-controller
+          ClusterRoleBinding bedplate:cinder-csi-controller
+          RoleBinding kube-system/bedplate:cinder-csi-controller
+          Secret kube-system/cinder-csi-cloud-config
+          Secret kube-system/cinder-csi-node-config
+          CSIDriver cinder.csi.openstack.org
+          StorageClass cinder
+          StorageClass cinder-fast
+          Deployment kube-system/csi-cinder-controllerplugin
+          DaemonSet kube-system/csi-cinder-nodeplugin
+        nvidia-device-plugin v0.17.4
+          ServiceAccount kube-system/nvidia-device-plugin
+          DaemonSet kube-system/nvidia-device-plugin
+        amd-device-plugin 1.31.0.9
+          ServiceAccount kube-system/amd-device-plugin
+          DaemonSet kube-system/amd-device-plugin
+        metrics-server v0.8.1
+          ServiceAccount kube-system/metrics-server
+          ClusterRole bedplate:metrics-reader
+          ClusterRole bedplate:metrics-server
+          ClusterRoleBinding bedplate:metrics-server
+          ClusterRoleBinding bedplate:metrics-server:auth-delegator
+          RoleBinding kube-system/bedplate:metrics-server:authentication
+          Service kube-system/metrics-server
+          Deployment kube-system/metrics-server
+          APIService v1beta1.metrics.k8s.io
+    "#]]
+    .assert_eq(&add_ons.iter().map(line).collect::<String>());
+}
+
+#[test]
+fn all_that_is_named_is_there() {
+    let wrong: Vec<String> = all().flat_map(|add_ons| structure::problems(&add_ons)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_secret_is_outside_of_secrets() {
+    let encoded = STANDARD.encode(SECRET);
+    for add_ons in all() {
+        let documents = add_ons.iter().flat_map(|it| &it.documents);
+        for document in documents.filter(|it| it.reference().kind != "Secret") {
+            let text = document.as_value().to_string();
+            assert!(!text.contains(SECRET) && !text.contains(&encoded), "{document:?}");
+        }
+        let receipts: Vec<_> = add_ons.iter().map(|it| it.closing().into_value()).collect();
+        assert!(!serde_json::to_string(&receipts).unwrap().contains(SECRET));
+        assert!(!format!("{add_ons:?}").contains(SECRET));
+    }
+    assert!(!format!("{:?}", everything(34)).contains(SECRET));
+}
+
+/// The `cloud.conf` in a Secret.
+fn cloud_conf(add_ons: &[AddOn], add_on: &str, secret: &str) -> String {
+    let documents = &named(add_ons, add_on).documents;
+    let found = documents.iter().find(|it| it.reference().name == secret);
+    let object = found.expect("there is that Secret").as_value();
+    let text = object["data"]["cloud.conf"].as_str().expect("it has a cloud.conf");
+    let text = STANDARD.decode(text).expect("Secrets are written in Base64");
+    String::from_utf8(text).expect("cloud.conf is a text")
+}
+
+#[test]
+fn nodes_hold_the_clouds_credential_only_where_the_driver_needs_it() {
+    for minor in minors() {
+        let add_ons = wanted(&everything(minor)).unwrap();
+        let node = cloud_conf(&add_ons, "cinder-csi", "cinder-csi-node-config");
+        assert_eq!(node.contains(SECRET), minor < 32, "1.{minor}");
+        assert!(node.contains("[BlockStorage]"));
+        let controller = cloud_conf(&add_ons, "cinder-csi", "cinder-csi-cloud-config");
+        assert!(controller.contains(SECRET));
+    }
+}
+
+#[test]
+fn load_balancers_are_made_where_the_cluster_is() {
+    let add_ons = wanted(&everything(34)).unwrap();
+    expect![[r#"
+        [Global]
+        auth-url = "https://keystone.example:5000/v3"
+        region = "RegionOne"
+        application-credential-id = "credential-1"
+        application-credential-secret = "aVeryLongSecretThatNobodyMaySee"
+        ca-file = "/etc/config/ca.crt"
+        [LoadBalancer]
+        lb-method = "ROUND_ROBIN"
+        create-monitor = "true"
+        floating-network-id = "9f1d1f0e-public"
+        subnet-id = "0b6d1c2a-nodes"
+        lb-provider = "amphora"
+    "#]]
+    .assert_eq(&cloud_conf(&add_ons, "openstack-cloud-controller-manager", "cloud-config"));
+}
+
+#[test]
+fn the_cloud_controller_manager_runs_before_anything_else_can() {
+    let add_ons = wanted(&everything(34)).unwrap();
+    let documents = &named(&add_ons, "openstack-cloud-controller-manager").documents;
+    let mut pod = documents.last().unwrap().as_value()["spec"]["template"]["spec"].clone();
+    let containers = pod["containers"].take();
+    expect![[r#"
+        {
+          "automountServiceAccountToken": true,
+          "containers": null,
+          "dnsPolicy": "Default",
+          "hostNetwork": true,
+          "nodeSelector": {
+            "kubernetes.io/os": "linux",
+            "node-role.kubernetes.io/control-plane": ""
+          },
+          "priorityClassName": "system-node-critical",
+          "securityContext": {
+            "fsGroup": 1001,
+            "runAsGroup": 1001,
+            "runAsNonRoot": true,
+            "runAsUser": 1001,
+            "seccompProfile": {
+              "type": "RuntimeDefault"
+            }
+          },
+          "serviceAccountName": "cloud-controller-manager",
+          "tolerations": [
+            {
+              "effect": "NoSchedule",
+              "key": "node-role.kubernetes.io/control-plane",
+              "operator": "Exists"
+            },
+            {
+              "effect": "NoSchedule",
+              "key": "node-role.kubernetes.io/master",
+              "operator": "Exists"
+            },
+            {
+              "effect": "NoSchedule",
+              "key": "node.cloudprovider.kubernetes.io/uninitialized",
+              "operator": "Exists"
+            },
+            {
+              "effect": "NoSchedule",
+              "key": "node.kubernetes.io/network-unavailable",
+              "operator": "Exists"
+            },
+            {
+              "effect": "NoSchedule",
+              "key": "node.kubernetes.io/not-ready",
+              "operator": "Exists"
+            }
+          ],
+          "volumes": [
+            {
+              "name": "cloud-config",
+              "secret": {
+                "defaultMode": 288,
+                "secretName": "cloud-config"
+              }
+            }
+          ]
+        }"#]]
+    .assert_eq(&format!("{pod:#}"));
+    expect![[r#"
+        [
+          "/bin/openstack-cloud-controller-manager",
+          "--v=1",
+          "--cloud-provider=openstack",
+          "--cluster-name=7c9e6679-7425-40de-944b-e07fc1f90ae7",
+          "--cloud-config=/etc/config/cloud.conf",
+          "--bind-address=127.0.0.1",
+          "--configure-cloud-routes=false",
+          "--leader-elect-resource-lock=leases",
+          "--use-service-account-credentials=false"
+        ]"#]]
+    .assert_eq(&format!("{:#}", containers[0]["args"]));
+}
+
+#[test]
+fn a_mirror_stands_before_every_image() {
+    let digest = format!("sha256:{}", "ab".repeat(32));
+    for minor in minors() {
+        let mut settings = everything(minor);
+        settings.images = ImageSource {
+            mirror: Some("mirror.example/k8s".to_owned()),
+            tags: BTreeMap::from([("flannel".to_owned(), "v0.27.2".to_owned())]),
+            digests: BTreeMap::from([("flannel:v0.27.2".to_owned(), digest.clone())]),
+        };
+        let add_ons = wanted(&settings).unwrap();
+        let images: Vec<String> = add_ons.iter().flat_map(AddOn::images).collect();
+        assert!(images.iter().all(|it| it.starts_with("mirror.example/k8s/")), "{images:?}");
+        assert!(images.contains(&format!("mirror.example/k8s/flannel:v0.27.2@{digest}")));
+        // A mirror has one place for a name, so two makers' images must not meet there.
+        let names: Vec<&str> = images.iter().filter_map(|it| it.split(':').next()).collect();
+        let shared = ["mirror.example/k8s/livenessprobe", "mirror.example/k8s/cinder-csi-plugin"];
+        let unlike: BTreeSet<&&str> = names.iter().filter(|it| !shared.contains(it)).collect();
+        assert_eq!(unlike.len(), names.iter().filter(|it| !shared.contains(it)).count());
+    }
+}
+
+#[test]
+fn what_a_mirror_has_to_hold_is_told() {
+    let add_ons = wanted(&everything(34)).unwrap();
+    let images: BTreeSet<String> = add_ons.iter().flat_map(AddOn::images).collect();
+    expect![[r#"
+        docker.io/rocm/k8s-device-plugin:1.31.0.9
+        ghcr.io/flannel-io/flannel-cni-plugin:v1.8.0-flannel1
+        ghcr.io/flannel-io/flannel:v0.27.4
+        nvcr.io/nvidia/k8s-device-plugin:v0.17.4
+        registry.k8s.io/metrics-server/metrics-server:v0.8.1
+        registry.k8s.io/provider-os/cinder-csi-plugin:v1.34.1
+        registry.k8s.io/provider-os/openstack-cloud-controller-manager:v1.34.1
+        registry.k8s.io/sig-storage/csi-attacher:v4.10.0
+        registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0
+        registry.k8s.io/sig-storage/csi-provisioner:v5.3.0
+        registry.k8s.io/sig-storage/csi-resizer:v1.14.0
+        registry.k8s.io/sig-storage/csi-snapshotter:v8.3.0
+        registry.k8s.io/sig-storage/livenessprobe:v2.17.0"#]]
+    .assert_eq(&images.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut calico = everything(34);
+    calico.network = Some(NetworkDriver::Calico);
+    assert_eq!(wanted(&calico), Err(AddOnError::Calico));
+    assert!(AddOnError::Calico.to_string().starts_with("network_driver: calico is not installed"));
+
+    let mut nobody = everything(34);
+    nobody.cloud = None;
+    expect!["the cloud controller manager speaks with the cloud, and the cluster has no credential for that"]
+        .assert_eq(&wanted(&nobody).unwrap_err().to_string());
+
+    let mut early = everything(20);
+    early.metrics = Some(KubeletCertificates::Signed);
+    expect!["metrics_server_enabled: Kubernetes v1.20.1 cannot have it applied; choose v1.21 or later, or remove the label"]
+        .assert_eq(&wanted(&early).unwrap_err().to_string());
+
+    let mut injected = everything(34);
+    injected.cluster = "x --allow-untagged-cloud".to_owned();
+    assert!(matches!(wanted(&injected), Err(AddOnError::Text { field: "cluster", .. })));
+    let mut unnamed = everything(34);
+    unnamed.volumes.as_mut().unwrap().classes[0].name = "Fast".to_owned();
+    let refused = wanted(&unnamed).unwrap_err();
+    expect!["volumes.classes.name: small letters, digits, `-` and `.` only"]
+        .assert_eq(&refused.to_string());
+}
+
+#[test]
+fn the_network_of_pods_has_the_clusters_range() {
+    let mut settings = everything(34);
+    let network = |settings| {
+        let add_ons = wanted(&settings).unwrap();
+        let documents = &named(&add_ons, "flannel").documents;
+        let map = documents.iter().find(|it| it.reference().kind == "ConfigMap").unwrap();
+        let text = map.as_value()["data"]["net-conf.json"].as_str().unwrap();
+        serde_json::from_str::<serde_json::Value>(text).unwrap()
+    };
+    assert_eq!(network(settings.clone())["Network"], "10.100.0.0/16");
+    settings.pods = "fd00:1::/56".parse().unwrap();
+    let six = network(settings);
+    assert_eq!((&six["IPv6Network"], &six["EnableIPv4"]), (&"fd00:1::/56".into(), &false.into()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_is_chosen_fits_together(
+        minor in 20u16..=34,
+        (network, controller, volumes, snapshots, nvidia, amd) in any::<(bool, bool, bool, bool, bool, bool)>(),
+        metrics in proptest::option::of(any::<bool>()),
+        ovn in any::<bool>(),
+    ) {
+        let mut settings = everything(minor);
+        if !network { settings.network = None; }
+        if !controller { settings.cloud_controller = None; }
+        if !volumes { settings.volumes = None; }
+        if let Some(volumes) = &mut settings.volumes { volumes.snapshots = snapshots; }
+        if let (true, Some(balancing)) = (ovn, &mut settings.cloud_controller) { balancing.provider = Some(Provider::Ovn); }
+        if !controller && !volumes { settings.cloud = None; }
+        if !nvidia { settings.gpus.remove(&GpuVendor::Nvidia); }
+        if !amd { settings.gpus.remove(&GpuVendor::Amd); }
+        let metrics = metrics.filter(|_| minor > 20);
+        settings.metrics = metrics.map(|signed| if signed { KubeletCertificates::Signed } else { KubeletCertificates::SelfSigned });
+        let add_ons = wanted(&settings).unwrap();
+        let count = [network, controller, volumes, nvidia, amd, metrics.is_some()];
+        prop_assert_eq!(add_ons.len(), count.into_iter().filter(|it| *it).count());
+        prop_assert_eq!(structure::problems(&add_ons), Vec::<String>::new());
+        prop_assert_eq!(&add_ons, &wanted(&settings).unwrap());
+    }
+}

@@ -1,0 +1,108 @@
+//! What is applied, what is to be, and the way from one to the other.
+
+use cluster_addons::{AddOn, Applied, changes, wanted};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::given::{cloud, everything, named};
+
+/// As the API server shows what was applied.
+fn applied(add_on: &AddOn) -> Applied {
+    Applied::read(add_on.closing().as_value()).expect("a receipt can be read")
+}
+
+fn names(add_ons: &[&AddOn]) -> Vec<&'static str> {
+    add_ons.iter().map(|it| it.name).collect()
+}
+
+#[test]
+fn what_was_applied_is_not_applied_again() {
+    let add_ons = wanted(&everything(34)).unwrap();
+    let none = changes(&add_ons, &[]);
+    assert_eq!(none.apply.len(), add_ons.len());
+    assert!(none.remove.is_empty());
+    let receipts: Vec<Applied> = add_ons.iter().map(applied).collect();
+    let done = changes(&add_ons, &receipts);
+    assert!(done.apply.is_empty() && done.remove.is_empty());
+    assert_eq!(receipts[1].credential, Some(1));
+}
+
+#[test]
+fn a_new_credential_reaches_those_who_use_it() {
+    let before: Vec<Applied> = wanted(&everything(34)).unwrap().iter().map(applied).collect();
+    let mut settings = everything(34);
+    settings.cloud = Some(cloud(2));
+    let add_ons = wanted(&settings).unwrap();
+    let changes = changes(&add_ons, &before);
+    let users = ["openstack-cloud-controller-manager", "cinder-csi"];
+    assert_eq!(names(&changes.apply), users);
+    assert!(changes.remove.is_empty());
+    // Its pods are replaced, for they read it once.
+    let annotation = |add_on: &AddOn| {
+        let pods = add_on.documents.last().unwrap().as_value()["spec"]["template"].clone();
+        pods["metadata"]["annotations"]["bedplate/configuration"].as_str().unwrap().to_owned()
+    };
+    let old = wanted(&everything(34)).unwrap();
+    assert_ne!(annotation(named(&old, users[0])), annotation(named(&add_ons, users[0])));
+}
+
+#[test]
+fn an_upgrade_applies_what_goes_with_the_new_version() {
+    let before: Vec<Applied> = wanted(&everything(33)).unwrap().iter().map(applied).collect();
+    let add_ons = wanted(&everything(34)).unwrap();
+    let changes = changes(&add_ons, &before);
+    let of_a_version = ["openstack-cloud-controller-manager", "cinder-csi"];
+    assert_eq!(names(&changes.apply), of_a_version);
+}
+
+#[test]
+fn what_is_not_wanted_any_more_is_removed_and_its_receipt_last() {
+    let before: Vec<Applied> = wanted(&everything(34)).unwrap().iter().map(applied).collect();
+    let mut settings = everything(34);
+    settings.metrics = None;
+    settings.volumes.as_mut().unwrap().classes.truncate(1);
+    let add_ons = wanted(&settings).unwrap();
+    let changes = changes(&add_ons, &before);
+    assert_eq!(names(&changes.apply), ["cinder-csi"]);
+    let gone: Vec<String> = changes.remove.iter().map(ToString::to_string).collect();
+    expect![[r#"
+        APIService v1beta1.metrics.k8s.io
+        Deployment kube-system/metrics-server
+        Service kube-system/metrics-server
+        RoleBinding kube-system/bedplate:metrics-server:authentication
+        ClusterRoleBinding bedplate:metrics-server:auth-delegator
+        ClusterRoleBinding bedplate:metrics-server
+        ClusterRole bedplate:metrics-server
+        ClusterRole bedplate:metrics-reader
+        ServiceAccount kube-system/metrics-server
+        ConfigMap kube-system/bedplate-addon-metrics-server
+        StorageClass cinder-fast"#]]
+    .assert_eq(&gone.join("\n"));
+}
+
+#[test]
+fn who_was_killed_in_between_leaves_a_trace() {
+    let old = wanted(&everything(34)).unwrap();
+    let before = applied(named(&old, "cinder-csi"));
+    let mut settings = everything(34);
+    settings.volumes.as_mut().unwrap().classes.truncate(1);
+    let new = wanted(&settings).unwrap();
+    let new = named(&new, "cinder-csi");
+
+    let begun = Applied::read(new.opening(Some(&before)).as_value()).unwrap();
+    assert_eq!(begun.digest, None);
+    let again = std::slice::from_ref(new);
+    let changes = changes(again, std::slice::from_ref(&begun));
+    assert_eq!(names(&changes.apply), ["cinder-csi"]);
+    let gone: Vec<String> = changes.remove.iter().map(ToString::to_string).collect();
+    assert_eq!(gone, ["StorageClass cinder-fast"]);
+}
+
+#[test]
+fn a_receipt_that_somebody_edited_is_told_of() {
+    let add_ons = wanted(&everything(34)).unwrap();
+    let mut receipt = add_ons[0].closing().into_value();
+    receipt["data"]["objects"] = json!("[{\"kind\": 7}]");
+    expect!["the ConfigMap bedplate-addon-flannel does not say what was applied: its objects are no list of references; delete it, and all is applied again"]
+        .assert_eq(&Applied::read(&receipt).unwrap_err().to_string());
+}
