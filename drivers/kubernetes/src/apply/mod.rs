@@ -2,6 +2,7 @@
 
 mod documents;
 mod kinds;
+mod quirks;
 
 use crate::client::{Body, Call, Client};
 use crate::error::{KubernetesError, gone_is_fine};
@@ -43,7 +44,8 @@ pub(crate) async fn one(client: &Client, document: &Document) -> Result<(), Kube
     let there = kinds::place(client, document).await?;
     let path: Vec<&str> = there.iter().map(String::as_str).collect();
     let call = client.patch(&path).query("fieldManager", FIELD_MANAGER).query("force", "true");
-    call.body(Body::Apply(document.body().clone())).done().await
+    let body = quirks::with_protocols(document.kind(), document.body().clone());
+    call.body(Body::Apply(body)).done().await
 }
 
 fn in_order(documents: &[Document]) -> Vec<&Document> {

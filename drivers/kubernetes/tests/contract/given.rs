@@ -1,0 +1,90 @@
+//! The cluster that was given, and what every story needs of it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use kubernetes::apply::{self, Document, documents};
+use kubernetes::nodes::{self, Node};
+use kubernetes::{Access, Client, KubernetesError};
+use tokio::time::{Instant, sleep};
+
+/// How long a cluster may take for anything. Ours run on few processors.
+const LONGEST: Duration = Duration::from_secs(180);
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+/// A cluster to tell stories of.
+pub(crate) struct Given {
+    pub(crate) access: Access,
+    pub(crate) client: Client,
+    /// An image that every node has, and whose program does not end.
+    pub(crate) image: String,
+}
+
+/// The cluster; `None`, and a word on it, where none is given.
+pub(crate) fn cluster() -> Option<Given> {
+    let Some(path) = std::env::var_os("BEDPLATE_TEST_KUBECONFIG") else {
+        peers::skip("the contract of clusters", "BEDPLATE_TEST_KUBECONFIG names no kubeconfig");
+        return None;
+    };
+    let text = std::fs::read_to_string(path).unwrap();
+    let access = Access::from_kubeconfig(&text, None).unwrap();
+    let client = Client::new(&access).unwrap();
+    let image = std::env::var("BEDPLATE_TEST_POD_IMAGE");
+    let image = image.unwrap_or_else(|_| "registry.k8s.io/pause:3.10".to_owned());
+    Some(Given { access, client, image })
+}
+
+impl Given {
+    /// The nodes of the control plane, and the others.
+    pub(crate) async fn nodes(&self) -> (Vec<Node>, Vec<Node>) {
+        let all = nodes::list(&self.client).await.unwrap();
+        all.into_iter().partition(|node| {
+            let role =
+                |name: &str| node.labels.contains_key(&format!("node-role.kubernetes.io/{name}"));
+            role("control-plane") || role("master")
+        })
+    }
+
+    pub(crate) async fn apply(&self, text: &str) {
+        apply::apply(&self.client, &documents(text).unwrap()).await.unwrap();
+    }
+
+    pub(crate) async fn delete(&self, text: &str) {
+        apply::delete(&self.client, &documents(text).unwrap()).await.unwrap();
+    }
+
+    /// An object, as the server has it now.
+    pub(crate) async fn object(&self, path: &str) -> Option<serde_json::Value> {
+        let answer = crate::kubelet::ask(&self.access, None, "GET", path, None).await;
+        (answer.0 == 200).then_some(answer.1)
+    }
+}
+
+/// The documents of a text, for those who want them one by one.
+pub(crate) fn read(text: &str) -> Vec<Document> {
+    documents(text).unwrap()
+}
+
+/// Looks until there is something, or too long. What may pass by itself is passed over.
+pub(crate) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<Option<T>, KubernetesError>>,
+{
+    let end = Instant::now() + LONGEST;
+    loop {
+        match look().await {
+            Ok(Some(found)) => return found,
+            Ok(None) => {}
+            Err(error) if error.is_transient() => eprintln!("{what}: {error}"),
+            Err(error) => panic!("{what}: {error}"),
+        }
+        assert!(Instant::now() < end, "in vain: {what}");
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// A name that nothing else has.
+pub(crate) fn name() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    format!("contract-{:x}-{:x}", std::process::id(), seconds.subsec_nanos())
+}

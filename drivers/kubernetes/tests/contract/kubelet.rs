@@ -1,0 +1,51 @@
+//! What a kubelet does about its certificates, spoken without our driver.
+
+use kubernetes::Access;
+use reqwest::{Certificate, Identity, Method};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+/// Whom a kubelet is known as.
+pub(crate) enum Known<'k> {
+    /// By a bootstrap token.
+    Token(&'k str),
+    /// By a certificate and its key, PEM.
+    Certificate(String),
+}
+
+/// Asks the cluster something as somebody; by default as who has the access.
+pub(crate) async fn ask(
+    access: &Access,
+    known: Option<&Known<'_>>,
+    method: &str,
+    path: &str,
+    body: Option<Value>,
+) -> (u16, Value) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let authority = Certificate::from_pem(access.authority.as_bytes()).unwrap();
+    // Every API server is called so, and this name leads where the endpoint is.
+    let port = access.connect_to.map_or(access.endpoint.port, |it| it.port());
+    let host = access.connect_to.map_or(access.endpoint.host.clone(), |it| it.ip().to_string());
+    let mut client = reqwest::Client::builder().no_proxy().tls_certs_only([authority]);
+    let there = tokio::net::lookup_host((host.as_str(), port)).await.unwrap().next().unwrap();
+    client = client.resolve("kubernetes", there);
+    let pem = match known {
+        None => Some(access.certificate.clone() + access.key.expose_secret()),
+        Some(Known::Certificate(pem)) => Some(pem.clone()),
+        Some(Known::Token(_)) => None,
+    };
+    if let Some(pem) = pem {
+        client = client.identity(Identity::from_pem(pem.as_bytes()).unwrap());
+    }
+    let url = format!("https://kubernetes:{port}{path}");
+    let mut request = client.build().unwrap().request(method.parse::<Method>().unwrap(), url);
+    if let Some(Known::Token(token)) = known {
+        request = request.bearer_auth(token);
+    }
+    if let Some(body) = body {
+        request = request.json(&body);
+    }
+    let answer = request.send().await.unwrap();
+    let status = answer.status().as_u16();
+    (status, answer.json().await.unwrap_or_default())
+}
