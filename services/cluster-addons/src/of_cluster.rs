@@ -69,3 +69,84 @@ pub fn settings(cluster: &Cluster, around: Surroundings) -> Settings {
         metrics: labels.metrics_server.then_some(KubeletCertificates::SelfSigned),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use cluster_core::{Blueprint, Labels, NetworkDriver};
+    use serde_json::json;
+
+    use super::*;
+    use crate::Credential;
+
+    /// The add-ons of a cluster with these labels, in a cloud and with GPUs.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Blueprint), labels: &[(&str, &str)], want: &[&str]) {
+        let mut blueprint = Blueprint::new("fcos".to_owned());
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        blueprint.labels = Labels::try_from(labels.collect::<BTreeMap<_, _>>()).unwrap();
+        change(&mut blueprint);
+        let id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+        let cluster = json!({
+            "id": id, "version": 1, "project": "p", "user": "u", "name": "blue", "template": id,
+            "created_at": "2026-01-01T00:00:00Z", "asked_at": "2026-01-01T00:00:00Z",
+            "blueprint": blueprint, "kubernetes": "v1.34.1", "desire": "exist", "credential": 1,
+            "labels_compared": {"overridden": {}, "added": {}, "skipped": {}},
+            "machine_addresses": {}, "nodes": [], "conditions": [],
+        });
+        let cluster: Cluster = serde_json::from_value(cluster).unwrap();
+        let cloud = Cloud {
+            auth_url: "https://keystone.example/v3".to_owned(),
+            region: "RegionOne".to_owned(),
+            credential: Credential { generation: 1, id: "c".to_owned(), secret: "s".into() },
+            authorities: None,
+        };
+        let settings = settings(
+            &cluster,
+            Surroundings {
+                cloud: Some(cloud),
+                floating_network: None,
+                subnet: Some("subnet-1".to_owned()),
+                gpus: BTreeSet::from([GpuVendor::Nvidia]),
+                images: ImageSource::default(),
+            },
+        );
+        let add_ons = crate::wanted(&settings).unwrap();
+        let told: Vec<String> =
+            add_ons.iter().map(|it| format!("{} {}", it.name, it.version)).collect();
+        assert_eq!(told, want);
+        let mirror = settings.images.mirror.unwrap_or_default();
+        assert!(add_ons.iter().flat_map(|it| it.images()).all(|it| it.starts_with(&mirror)));
+    }
+
+    #[test]
+    fn a_cluster_that_says_nothing_has_what_magnum_gives() {
+        let want = [
+            "flannel v0.27.4",
+            "openstack-cloud-controller-manager v1.34.1",
+            "nvidia-device-plugin v0.17.4",
+        ];
+        check(|_| (), &[], &want);
+    }
+
+    #[test]
+    fn the_template_and_its_labels_choose() {
+        check(
+            |blueprint| {
+                blueprint.volume_driver = Some(VolumeDriver::Cinder);
+                // Nothing is asked of it, so nothing is refused.
+                blueprint.network_driver = NetworkDriver::Calico;
+            },
+            &[
+                ("pod_network", "routes"),
+                ("cloud_provider_enabled", "false"),
+                ("cinder_csi_plugin_tag", "v1.34.0"),
+                ("gpu_plugin_enabled", "false"),
+                ("metrics_server_enabled", "true"),
+                ("container_infra_prefix", "mirror.example/k8s/"),
+            ],
+            &["cinder-csi v1.34.0", "metrics-server v0.8.1"],
+        );
+    }
+}
