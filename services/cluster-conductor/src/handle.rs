@@ -18,7 +18,7 @@ use secrecy::SecretString;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-use crate::machines::MachineSettings;
+use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::seal::{self, SealError, SealingKeys};
 use crate::{keys, turn};
@@ -54,6 +54,7 @@ pub(crate) struct World {
     /// The cloud that clusters are made in, as whom they are made.
     pub(crate) cloud: Option<Session>,
     pub(crate) keys: SealingKeys,
+    pub(crate) hush: Hush,
     /// Clients of clusters' own APIs.
     pub(crate) clients: Clients,
 }
@@ -106,7 +107,14 @@ impl Conductor {
         keys: SealingKeys,
         cloud: Option<Session>,
     ) -> Self {
-        let world = World { settings, store, cloud, keys, clients: Clients::default() };
+        let world = World {
+            settings,
+            store,
+            cloud,
+            keys,
+            clients: Clients::default(),
+            hush: Hush::default(),
+        };
         Conductor { world: Arc::new(world), queue: Queue::default() }
     }
 

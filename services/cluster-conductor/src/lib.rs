@@ -9,5 +9,8 @@ mod seal;
 mod turn;
 
 pub use handle::{Conductor, KeysError, Preview, Settings};
-pub use machines::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
+pub use machines::{
+    Answer, KubernetesSettings, MachineReported, MachineSettings, MachinesError, NodesListener,
+    SourceAddress,
+};
 pub use seal::{SealError, SealingKeys};

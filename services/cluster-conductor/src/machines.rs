@@ -8,17 +8,24 @@ mod config;
 mod error;
 mod facts;
 pub(crate) mod founding;
+mod hush;
+mod redeem;
 mod settings;
 
+use std::net::IpAddr;
+
 use cluster_bootstrap::inline;
-use cluster_core::{ClusterSpec, Delivery, MachineRef, Seen};
+use cluster_core::{Cluster, ClusterSpec, Delivery, MachineRef, NodeGroup, Seen};
 use ignition::UserData;
 
-pub(crate) use error::MachinesError;
+pub use error::MachinesError;
+pub(crate) use hush::Hush;
+pub use redeem::Answer;
 pub use settings::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
 
-use crate::handle::World;
+use crate::handle::{Conductor, World};
 use facts::{Facts, group_of};
+use redeem::Noted;
 
 /// What the machine's server is to be given as user data: asked again, it is the same while nobody has redeemed it.
 ///
@@ -42,6 +49,59 @@ pub(crate) async fn user_data(
             let outside = outside.unwrap_or_default();
             config::render(world, spec, machine, &facts, &outside, token).await?;
             claims::claim(world, spec.cluster, machine, &facts).await
+        }
+    }
+}
+
+/// What a machine says of a step of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineReported {
+    /// The step: a few letters, digits and `-`.
+    pub step: String,
+    /// systemd's word: `success`, `exit-code`, `timeout`.
+    pub result: String,
+    /// The status that its last program ended with.
+    pub status: Option<i32>,
+}
+
+impl Conductor {
+    /// What the server of a machine is to be given as user data, as a turn asks for it.
+    pub async fn user_data(
+        &self,
+        cluster: &Cluster,
+        groups: &[NodeGroup],
+        machine: &MachineRef,
+        seen: &Seen,
+    ) -> Result<UserData, MachinesError> {
+        user_data(&self.world, &ClusterSpec { cluster, groups }, machine, seen).await
+    }
+
+    /// The config of the machine that shows its claim from this address.
+    pub async fn redeem(&self, claim: &str, token: &str, from: IpAddr) -> Answer {
+        let Ok(id) = claim.parse() else { return Answer::Nothing };
+        match redeem::redeem(&self.world, id, token, from.to_canonical()).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot hand out a config: {error}");
+                Answer::Later
+            }
+        }
+    }
+
+    /// Notes what a machine says that shows what its config gave it for that; false, where it shows something else.
+    pub async fn note_report(&self, claim: &str, token: &str, said: &MachineReported) -> bool {
+        let Ok(id) = claim.parse() else { return false };
+        match redeem::note(&self.world, id, token, said).await {
+            Ok(Noted::Refused) => false,
+            Ok(Noted::Old) => true,
+            Ok(Noted::News(cluster)) => {
+                self.wake(cluster);
+                true
+            }
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot note what a machine says: {error}");
+                true
+            }
         }
     }
 }

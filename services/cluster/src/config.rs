@@ -1,5 +1,8 @@
 //! `clusterd.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
 
+mod kubernetes;
+mod nodes;
+
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -8,6 +11,9 @@ use std::path::PathBuf;
 use daemon::LogFormat;
 use jiff::SignedDuration;
 use serde::Deserialize;
+
+pub use kubernetes::KubernetesConfig;
+pub use nodes::{CertificateFiles, NodesConfig};
 
 /// `clusterd.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,9 +33,19 @@ pub struct Config {
     /// The cloud that clusters are made in; without it none is made, and each says so.
     #[serde(default)]
     pub cloud: Option<CloudAccess>,
+    /// Where machines fetch their configs; without it, only clusters can be made whose machines have theirs in their user
+    /// data.
+    #[serde(default)]
+    pub nodes: Option<NodesConfig>,
+    /// Where the programs and images of each version come from.
+    #[serde(default)]
+    pub kubernetes: KubernetesConfig,
     /// How the conductor behaves.
     #[serde(default)]
     pub conductor: ConductorConfig,
+    /// When machines are replaced.
+    #[serde(default)]
+    pub repair: RepairConfig,
 }
 
 /// The users' listener.
@@ -160,6 +176,28 @@ impl Default for ConductorConfig {
     }
 }
 
+/// When machines are replaced.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RepairConfig {
+    /// How long a node may be not ready.
+    pub not_ready_for: SignedDuration,
+    /// How many workers of a cluster may be away at once.
+    pub workers_at_once: NonZeroUsize,
+    /// How long a machine may take to become a node.
+    pub become_node_within: SignedDuration,
+}
+
+impl Default for RepairConfig {
+    fn default() -> Self {
+        RepairConfig {
+            not_ready_for: SignedDuration::from_mins(5),
+            workers_at_once: NonZeroUsize::MIN,
+            become_node_within: SignedDuration::from_mins(15),
+        }
+    }
+}
+
 impl Config {
     /// The database's URL.
     pub fn database_url(&self) -> io::Result<String> {
@@ -195,5 +233,24 @@ mod tests {
         refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: means nothing");
         refuses("state_dir = '/tmp/x'\n[cloud]\nname = 'x'", "missing field `clouds_yaml`");
         refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: it must not be empty");
+        let nodes =
+            |more: &str| format!("state_dir = '/tmp/x'\n[nodes]\nlisten = '[::]:9512'\n{more}");
+        refuses(&nodes("url = 'http://c:9512'"), "url: it must be https://HOST:PORT/");
+        refuses(&nodes("url = 'https://c:9512'\nkey = '/x'"), "given together or not at all");
+        refuses(&nodes("url = 'https://c:9512'\nclaim_lasts = '5h'"), "claim_lasts: it must be");
+        refuses(&nodes("url = 'https://c:9512'\nsource_address = 'x'"), "unknown variant `x`");
+        let version = |name: &str, sum: &str| {
+            let program =
+                |it: &str| format!("{it} = {{ url = 'https://m/{it}', sha256 = '{sum}' }}");
+            let programs = ["kubeadm", "kubelet", "kubectl"].map(program).join("\n");
+            format!("state_dir = '/tmp/x'\n[kubernetes.versions.'{name}']\n{programs}")
+        };
+        refuses(&version("1.34", &"0".repeat(64)), "is not a version of Kubernetes");
+        refuses(
+            &version("v1.34.1", "00"),
+            "versions.\"v1.34.1\".kubeadm.sha256: `00` is no SHA-256",
+        );
+        let config: Config = toml::from_str(&version("v1.34.1", &"0".repeat(64))).expect("valid");
+        assert_eq!(config.kubernetes.0.versions.len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod config;
+pub mod nodes;
 mod service;
 
 pub use config::Config;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cluster_api::App;
-use cluster_conductor::{Conductor, SealingKeys};
+use cluster_conductor::{Conductor, MachineSettings, NodesListener, SealingKeys};
+use cluster_core::RepairLimits;
 use cluster_store::Store;
 use jiff::Timestamp;
 use openstack::{CloudConfig, Session};
@@ -15,17 +16,19 @@ use openstack_api::{Auth, Forwarded, Htpasswd, Scheme};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use uuid::Uuid;
 
-use crate::Config;
 use crate::config::{AuthKind, CloudAccess};
+use crate::{Config, nodes};
 
 /// A service that listens and does not work yet.
 pub struct Service {
     conductor: Conductor,
     api: (TcpListener, axum::Router),
+    nodes: Option<(TcpListener, TlsAcceptor, axum::Router)>,
     listeners: Listeners,
 }
 
@@ -34,6 +37,9 @@ pub struct Service {
 pub struct Listeners {
     /// The users' API.
     pub api: SocketAddr,
+    /// The machines' listener.
+    #[serde(default)]
+    pub nodes: Option<SocketAddr>,
 }
 
 impl Service {
@@ -49,12 +55,21 @@ impl Service {
         let keys = sealing_keys(&config.state_dir.join("seal.keys"))
             .context("cannot read or make the keys that seal secrets")?;
 
+        let certificate = certificate(&config)?;
         let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         let settings = cluster_conductor::Settings {
             hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
             workers: config.conductor.workers.get(),
             look_every: config.conductor.look_every.unsigned_abs(),
-            machines: Default::default(),
+            repair: RepairLimits {
+                not_ready_for: config.repair.not_ready_for,
+                workers_at_once: config.repair.workers_at_once.get(),
+                become_node_within: config.repair.become_node_within,
+            },
+            machines: MachineSettings {
+                kubernetes: config.kubernetes.0.clone(),
+                nodes: certificate.as_ref().map(|(settings, _)| settings.clone()),
+            },
             clock: Timestamp::now,
         };
         let cloud = config.cloud.as_ref().map(session).transpose()?;
@@ -75,12 +90,24 @@ impl Service {
         let api = TcpListener::bind(config.api.listen)
             .await
             .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
-        let listeners =
-            Listeners { api: api.local_addr().context("the API's listener has no address")? };
+        let nodes = match (&config.nodes, certificate) {
+            (Some(nodes), Some((_, tls))) => {
+                let listener = TcpListener::bind(nodes.listen)
+                    .await
+                    .with_context(|| format!("cannot listen on {} (nodes.listen)", nodes.listen))?;
+                Some((listener, tls, nodes::router(conductor.clone())))
+            }
+            _ => None,
+        };
+        let of_nodes = nodes.as_ref().map(|(listener, ..)| listener.local_addr());
+        let listeners = Listeners {
+            api: api.local_addr().context("the API's listener has no address")?,
+            nodes: of_nodes.transpose().context("the machines' listener has no address")?,
+        };
         let text = serde_json::to_vec(&listeners)?;
         let file = config.state_dir.join("listeners.json");
         daemon::write_whole(&file, &text).context("cannot write listeners.json")?;
-        Ok(Service { conductor, api: (api, cluster_api::router(app)), listeners })
+        Ok(Service { conductor, api: (api, cluster_api::router(app)), nodes, listeners })
     }
 
     /// Where the service listens.
@@ -96,6 +123,11 @@ impl Service {
         let (listener, router) = self.api;
         let serving = daemon::serve(listener, router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
+        if let Some((listener, tls, router)) = self.nodes {
+            info!("serving machines");
+            let serving = nodes::serve(listener, tls, router, stop.clone());
+            tasks.spawn(async move { serving.await.context("the machines' listener failed") });
+        }
         let working = self.conductor.run(stop.clone());
         tasks.spawn(async move { working.await.context("the conductor stopped") });
 
@@ -121,6 +153,20 @@ fn auth(kind: &AuthKind) -> anyhow::Result<Auth> {
             Ok(Auth::HttpBasic(Arc::new(users)))
         }
     }
+}
+
+/// Where machines fetch their configs, and what is shown to them there.
+fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcceptor)>> {
+    let Some(nodes) = &config.nodes else { return Ok(None) };
+    let made = nodes::certificate(nodes.certificate.as_ref(), &nodes.url, &config.state_dir)
+        .context("the machines' listener has no certificate (nodes)")?;
+    let settings = NodesListener {
+        url: nodes.url.clone(),
+        authority: made.authority,
+        source: nodes.source,
+        claim_lasts: nodes.claim_lasts.unsigned_abs(),
+    };
+    Ok(Some((settings, made.tls)))
 }
 
 /// The cloud that clusters are made in. Nothing is asked of it yet.

@@ -69,6 +69,10 @@ async fn reusable(
     Ok(is_good.then_some((given.id, token)))
 }
 
+pub(super) fn kept(source: serde_json::Error) -> MachinesError {
+    MachinesError::Kept { what: "what is known of a machine", source }
+}
+
 /// SHA-256, in hex.
 pub(super) fn digest_of(token: &str) -> String {
     hex::encode(digest(&SHA256, token.as_bytes()))

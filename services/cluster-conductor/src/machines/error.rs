@@ -10,7 +10,7 @@ use crate::seal::SealError;
 
 /// Why a machine cannot be told what it is to become.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum MachinesError {
+pub enum MachinesError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -3,8 +3,6 @@
 //! Both are kept sealed beside the cluster's keys from the first machine on. Numbers of machines are never given again, so
 //! a machine that founds is one of those that the control plane had then; any other of its machines joins.
 
-use std::time::Duration;
-
 use cluster_bootstrap::BootstrapToken;
 use cluster_core::{Cluster, ClusterSpec, MachineRef, Seen, shape};
 use jiff::{SignedDuration, Timestamp};
@@ -13,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::MachinesError;
 use super::facts::{Placed, masters, placed};
 use crate::handle::World;
+use crate::seal::SealError;
 
 /// The name of the secret that holds it.
 const BOOTSTRAP: &str = "bootstrap";
 /// How long a token is good.
 pub(super) const TOKEN_HOURS: u32 = 24;
 /// A token is used no more when it is good for less than that: a claim lasts shorter, and joining too.
-const LEFT: Duration = Duration::from_secs(4 * 3600);
+const LEFT: SignedDuration = SignedDuration::from_hours(4);
 
 /// What is kept. It prints no token.
 #[derive(Serialize, Deserialize)]
@@ -69,7 +68,22 @@ pub(crate) async fn founding(
             open(world, cluster, &sealed)?
         }
     };
-    if kept.token_expires_at.duration_since(now) > LEFT.try_into().unwrap_or_default() {
+    renew(world, cluster, kept).await
+}
+
+/// The same, of a cluster whose machines have begun.
+pub(super) async fn renewed(world: &World, cluster: &Cluster) -> Result<Founding, MachinesError> {
+    let sealed = world.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::Broken)?;
+    renew(world, cluster, open(world, cluster, &sealed)?).await
+}
+
+async fn renew(
+    world: &World,
+    cluster: &Cluster,
+    kept: Founding,
+) -> Result<Founding, MachinesError> {
+    let now = (world.settings.clock)();
+    if kept.token_expires_at.duration_since(now) > LEFT {
         return Ok(kept);
     }
     let renewed = with_token(kept.founders, now);
@@ -99,7 +113,7 @@ impl Founding {
     /// The token, as it is to be shown.
     pub(super) fn token(&self) -> Result<JoinToken, MachinesError> {
         let token = BootstrapToken::try_from(self.token.as_str());
-        let token = token.map_err(|_| crate::seal::SealError::Broken)?;
+        let token = token.map_err(|_| SealError::Broken)?;
         Ok(JoinToken { token, made_at: self.token_made_at, expires_at: self.token_expires_at })
     }
 }

@@ -1,0 +1,48 @@
+//! Saying the same thing once in a while.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use cluster_core::ClaimUuid;
+use jiff::{SignedDuration, Timestamp};
+
+/// How long the same thing is not said again.
+const QUIET: SignedDuration = SignedDuration::from_mins(1);
+/// So many things are remembered at most.
+const MOST: usize = 10_000;
+
+/// What was said lately of which claim.
+#[derive(Default)]
+pub(crate) struct Hush(Mutex<HashMap<(ClaimUuid, &'static str), Timestamp>>);
+
+impl Hush {
+    /// Whether it is to be said now.
+    pub(crate) fn lets(&self, of: ClaimUuid, what: &'static str, now: Timestamp) -> bool {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() >= MOST {
+            said.retain(|_, at| now.duration_since(*at) < QUIET);
+        }
+        let is_quiet = said.get(&(of, what)).is_some_and(|at| now.duration_since(*at) < QUIET);
+        if is_quiet || said.len() >= MOST {
+            return false;
+        }
+        said.insert((of, what), now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_thing_is_said_once_a_minute() {
+        let (hush, claim) = (Hush::default(), ClaimUuid::new_v4());
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        assert!(hush.lets(claim, "a", at(0)));
+        assert!(!hush.lets(claim, "a", at(59)));
+        assert!(hush.lets(claim, "b", at(59)));
+        assert!(hush.lets(ClaimUuid::new_v4(), "a", at(59)));
+        assert!(hush.lets(claim, "a", at(60)));
+    }
+}

@@ -1,0 +1,206 @@
+//! Handing out a config for a claim, and hearing of the machine that got it.
+//!
+//! **Once.** The first who shows a claim in time and from the machine's address redeems it, in one statement of the store.
+//! Ignition asks again when an answer breaks off, and a machine whose answer was lost on the way would be lost with it. So
+//! the same address may have the answer again for [`AGAIN`], until the machine has spoken. It speaks when its first unit
+//! has done or failed, which is before anything runs there that is not the cluster's own: from then on a claim found in a
+//! machine's user data is worth nothing, even to who shares its address.
+
+use std::net::IpAddr;
+
+use cluster_bootstrap::{Reports, reporting};
+use cluster_core::{ClaimUuid, Cluster, ClusterSpec, ClusterUuid, Desire, Event, Ident, NodeGroup, Severity};
+use cluster_store::{Claim, Redeemed, Said, Scope};
+use jiff::{SignedDuration, Timestamp};
+use newtype_uuid::GenericUuid;
+use subtle::ConstantTimeEq;
+use tracing::{debug, info, warn};
+
+use super::claims::{digest_of, kept};
+use super::facts::{Facts, outside};
+use super::{MachineReported, MachinesError, NodesListener, SourceAddress, config, founding};
+use crate::handle::World;
+use crate::seal::Purpose;
+
+/// How long a lost answer may be had again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(120);
+/// A report that says nothing new is not written again for so long.
+const SAME: SignedDuration = SignedDuration::from_secs(30);
+
+/// What a machine gets for what it shows.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Its config, as JSON. It holds secrets.
+    Config(String),
+    /// Nothing. Why not, it is not told.
+    Nothing,
+    /// Nothing yet: it may ask again in a moment.
+    Later,
+}
+
+/// A machine's claim is shown by `from`.
+pub(super) async fn redeem(
+    world: &World,
+    id: ClaimUuid,
+    token: &str,
+    from: IpAddr,
+) -> Result<Answer, MachinesError> {
+    let now = (world.settings.clock)();
+    let Some(nodes) = &world.settings.machines.nodes else { return Ok(Answer::Nothing) };
+    let Some(claim) = world.store.find_claim(id).await? else {
+        debug!("{from} shows a claim that nobody made");
+        return Ok(Answer::Nothing);
+    };
+    if !bool::from(digest_of(token).as_bytes().ct_eq(claim.digest.as_bytes())) {
+        warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} and shows something else", claim.machine);
+        return Ok(Answer::Nothing);
+    }
+    let Some((cluster, groups)) = of(world, &claim).await? else { return Ok(Answer::Nothing) };
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+    let facts: Facts = serde_json::from_str(&claim.facts).map_err(kept)?;
+    if nodes.source == SourceAddress::Machine && !sources(&cluster, &claim, &facts).contains(&from)
+    {
+        let said = "asked for its config, which is not an address of that machine; source_address in [nodes] of \
+                    clusterd's configuration may allow it";
+        tell(world, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
+        return Ok(Answer::Nothing);
+    }
+    if claim.redeemed_at.is_none() && claim.expires_at <= now {
+        let said = "asked for its config too late; repair makes another machine";
+        tell(world, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
+        return Ok(Answer::Nothing);
+    }
+    // A config that cannot be made costs no claim.
+    let Some(config) = config(world, nodes, &spec, &claim, &facts).await? else {
+        return Ok(Answer::Later);
+    };
+    let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
+    match world.store.redeem_claim(id, from, now, since).await? {
+        Redeemed::First => {
+            let said = "fetched its config";
+            tell(world, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
+        }
+        Redeemed::Again => {
+            let said = "fetched its config again, as after a lost answer";
+            tell(world, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
+        }
+        Redeemed::No => {
+            let said = "asked for its config, which was handed out before: somebody may have read its user data";
+            tell(world, &claim, Severity::Warning, "ClaimReused", from, said).await?;
+            return Ok(Answer::Nothing);
+        }
+    }
+    Ok(Answer::Config(config))
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Somebody else's.
+    Refused,
+    /// It says nothing new, or of a machine that nobody waits for.
+    Old,
+    /// A machine of this cluster has come further, or fails.
+    News(ClusterUuid),
+}
+
+/// A machine says how far it has come. What it shows for that is in its config alone.
+pub(super) async fn note(
+    world: &World,
+    id: ClaimUuid,
+    token: &str,
+    said: &MachineReported,
+) -> Result<Noted, MachinesError> {
+    let plain = |text: &str| {
+        let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        text.chars().filter(|c| legal(*c)).take(64).collect::<String>()
+    };
+    if !world.keys.verify(Purpose::Report, &id.to_string(), token) {
+        return Ok(Noted::Refused);
+    }
+    let (failed, result) = (said.result != "success", plain(&said.result));
+    let message = match said.status.filter(|_| failed) {
+        Some(status) => format!("{result}, status {status}"),
+        None => result,
+    };
+    let now = (world.settings.clock)();
+    let said = Said { step: plain(&said.step), failed, message, at: now };
+    debug!(claim.id = %id, "step {}: {}", said.step, said.message);
+    let since = now.saturating_sub(SAME).unwrap_or(Timestamp::MIN);
+    let noted = world.store.note_report(id, &said, since).await?;
+    Ok(noted.map_or(Noted::Old, Noted::News))
+}
+
+/// The cluster that a claim's machine is of, if that is still to be.
+async fn of(
+    world: &World,
+    claim: &Claim,
+) -> Result<Option<(Cluster, Vec<NodeGroup>)>, MachinesError> {
+    let ident = Ident::Id(claim.cluster.into_untyped_uuid());
+    let found = world.store.find_clusters(&ident, &Scope::All).await?;
+    let Some(cluster) = found.into_iter().find(|it| it.desire == Desire::Exist) else {
+        return Ok(None);
+    };
+    let groups = world.store.groups_of(cluster.id).await?;
+    let of_group = |group: &NodeGroup| {
+        group.name == claim.machine.group && group.machines.contains(&claim.machine.number)
+    };
+    Ok(groups.iter().any(of_group).then_some((cluster, groups)))
+}
+
+/// The addresses that the machine may come from.
+fn sources(cluster: &Cluster, claim: &Claim, facts: &Facts) -> Vec<IpAddr> {
+    let floating = cluster.machine_addresses.get(&claim.machine).copied();
+    [Some(facts.own.address), floating, facts.router].into_iter().flatten().collect()
+}
+
+/// The config as it is handed out; `None` while an address is not known that has to be in it.
+async fn config(
+    world: &World,
+    nodes: &NodesListener,
+    spec: &ClusterSpec<'_>,
+    claim: &Claim,
+    facts: &Facts,
+) -> Result<Option<String>, MachinesError> {
+    let outside = match outside(spec, None) {
+        Err(MachinesError::Waits(_)) => return Ok(None),
+        outside => outside?,
+    };
+    let token = founding::renewed(world, spec.cluster).await?.token()?;
+    let node = config::render(world, spec, &claim.machine, facts, &outside, token).await?;
+    let id = claim.id.to_string();
+    let reports = Reports {
+        url: nodes.url.join("v1/reports").expect("it is a path"),
+        token: world.keys.derive(Purpose::Report, &id)?.into(),
+        claim: id,
+        authority: nodes.authority.clone(),
+    };
+    Ok(Some(ignition::json(&reporting(&node, &reports).config)))
+}
+
+/// Makes an event of what was done with a claim. Of the same thing not again for a while, for who holds a claim could
+/// drown all else in it.
+async fn tell(
+    world: &World,
+    claim: &Claim,
+    severity: Severity,
+    reason: &'static str,
+    from: IpAddr,
+    said: &str,
+) -> Result<(), MachinesError> {
+    let now = (world.settings.clock)();
+    let message = format!("{from} {said} ({})", claim.machine);
+    info!(cluster.id = %claim.cluster, claim.id = %claim.id, event.reason = reason, "{message}");
+    if severity != Severity::Info && !world.hush.lets(claim.id, reason, now) {
+        return Ok(());
+    }
+    let event = Event {
+        id: None,
+        cluster: claim.cluster,
+        at: now,
+        severity,
+        reason: reason.to_owned(),
+        message,
+    };
+    Ok(world.store.append_events(claim.cluster, &[event]).await?)
+}

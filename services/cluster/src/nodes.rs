@@ -1,0 +1,93 @@
+//! The machines' listener: it hands out configs for claims, and hears how far machines have come. Nothing of the users' API
+//! answers here.
+
+mod certificate;
+mod serve;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use cluster_conductor::{Answer, Conductor, MachineReported};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use tower_http::timeout::TimeoutLayer;
+
+pub use certificate::{Certificate, CertificateError, certificate};
+pub use serve::serve;
+
+/// What Ignition's own configs are called.
+const IGNITION: &str = "application/vnd.coreos.ignition+json";
+/// The most bytes of a report.
+const LONGEST_REPORT: usize = 4096;
+/// The most time for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Every route of the listener.
+pub fn router(conductor: Conductor) -> Router {
+    Router::new()
+        .route("/v1/claims/{claim}", get(redeem))
+        .route("/v1/reports", post(report))
+        .layer(DefaultBodyLimit::max(LONGEST_REPORT))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, PATIENCE))
+        .with_state(conductor)
+}
+
+/// `GET /v1/claims/{claim}`: the machine's config, once. Why it is not handed out, nobody is told.
+async fn redeem(
+    State(conductor): State<Conductor>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    Path(claim): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(token) = bearer(&headers) else { return nothing() };
+    match conductor.redeem(&claim, token, from.ip()).await {
+        Answer::Config(config) => {
+            let headers = [(CONTENT_TYPE, IGNITION), (CACHE_CONTROL, "no-store")];
+            (headers, config).into_response()
+        }
+        Answer::Nothing => nothing(),
+        // Ignition asks again after any 5xx.
+        Answer::Later => (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "2")]).into_response(),
+    }
+}
+
+/// What a machine's unit says of itself.
+#[derive(Deserialize)]
+struct Report {
+    claim: String,
+    step: String,
+    result: String,
+    #[serde(default)]
+    status: String,
+}
+
+/// `POST /v1/reports`: a form with `claim`, `step`, `result` and `status`.
+async fn report(
+    State(conductor): State<Conductor>,
+    headers: HeaderMap,
+    body: Result<Form<Report>, FormRejection>,
+) -> Response {
+    let Some(token) = bearer(&headers) else { return nothing() };
+    let Ok(Form(report)) = body else { return nothing() };
+    let Report { claim, step, result, status } = report;
+    let said = MachineReported { step, result, status: status.parse().ok() };
+    match conductor.note_report(&claim, token, &said).await {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => nothing(),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+/// The one refusal.
+fn nothing() -> Response {
+    (StatusCode::NOT_FOUND, "there is nothing for you here\n").into_response()
+}

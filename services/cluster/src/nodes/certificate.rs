@@ -1,0 +1,161 @@
+//! The certificate that the machines' listener shows, and the authority that machines are told to believe.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+use url::{Host, Url};
+
+use crate::config::CertificateFiles;
+
+/// What the listener shows.
+pub struct Certificate {
+    /// As the server uses it.
+    pub tls: TlsAcceptor,
+    /// The authority that machines believe, as PEM.
+    pub authority: String,
+}
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read or written.
+    #[error("cannot read or write {}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{} is not PEM with {what}", path.display())]
+    Pem {
+        /// Which.
+        path: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+    },
+    /// It cannot be made.
+    #[error("cannot make a certificate for {host}")]
+    Make {
+        /// For whom.
+        host: String,
+        /// Why not.
+        source: rcgen::Error,
+    },
+    /// Key and certificate cannot be served.
+    #[error("the certificate and the key cannot be served")]
+    Serve(#[from] rustls::Error),
+}
+
+/// What is in the files; where there are none, one that clusterd's own authority made. That is kept in the state folder,
+/// made on the first start.
+pub fn certificate(
+    files: Option<&CertificateFiles>,
+    url: &Url,
+    state: &Path,
+) -> Result<Certificate, CertificateError> {
+    match files {
+        Some(files) => given(files),
+        None => own(url, &state.join("nodes.authority")),
+    }
+}
+
+fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
+    let read = |path: &Path| fs::read(path).map_err(|source| unusable(path, source));
+    let chain = certificates(&files.certificate, &read(&files.certificate)?)?;
+    let key = key(&files.key, &read(&files.key)?)?;
+    let authority = read(&files.authority)?;
+    certificates(&files.authority, &authority)?;
+    let authority = String::from_utf8_lossy(&authority).into_owned();
+    Ok(Certificate { tls: acceptor(chain, key)?, authority })
+}
+
+/// A certificate for the host of `url`, made anew at every start; the authority stays, for machines have been told of it.
+fn own(url: &Url, file: &Path) -> Result<Certificate, CertificateError> {
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let make = |source| CertificateError::Make { host: host.clone(), source };
+    let kept =
+        daemon::keep_file(file, || authority().map_err(io::Error::other).map(String::into_bytes));
+    let kept = kept.map_err(|source| unusable(file, source))?;
+    let pem = String::from_utf8_lossy(&kept);
+    let (Some(begin), true) = (pem.find("-----BEGIN CERTIFICATE"), pem.contains("PRIVATE KEY"))
+    else {
+        let (path, what) = (file.to_owned(), "a key and a certificate");
+        return Err(CertificateError::Pem { path, what });
+    };
+    let (key_pem, authority) = pem.split_at(begin);
+    let issuer_key = KeyPair::from_pem(key_pem).map_err(make)?;
+    let issuer = Issuer::from_ca_cert_pem(authority, issuer_key).map_err(make)?;
+
+    let mut parameters = parameters("clusterd");
+    parameters.subject_alt_names = vec![match url.host() {
+        Some(Host::Ipv4(address)) => SanType::IpAddress(address.into()),
+        Some(Host::Ipv6(address)) => SanType::IpAddress(address.into()),
+        Some(Host::Domain(_)) | None => SanType::DnsName(host.as_str().try_into().map_err(make)?),
+    }];
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.use_authority_key_identifier_extension = true;
+    let own_key = KeyPair::generate().map_err(make)?;
+    let certificate = parameters.signed_by(&own_key, &issuer).map_err(make)?;
+    let private = own_key.serialize_pem();
+    let chain = vec![certificate.der().clone()];
+    let key = key(file, private.as_bytes())?;
+    Ok(Certificate { tls: acceptor(chain, key)?, authority: authority.to_owned() })
+}
+
+/// Key and certificate of a new authority, as PEM.
+fn authority() -> Result<String, rcgen::Error> {
+    let mut parameters = parameters("clusterd's machines");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let made = CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)?;
+    Ok(format!("{}{}", made.key().serialize_pem(), made.pem()))
+}
+
+fn parameters(name: &str) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    // A machine asks before it has set its clock.
+    parameters.not_before = date_time_ymd(2000, 1, 1);
+    parameters.not_after = date_time_ymd(2100, 1, 1);
+    parameters
+}
+
+fn acceptor(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<TlsAcceptor, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let read = read.ok().filter(|read| !read.is_empty());
+    read.ok_or_else(|| CertificateError::Pem { path: path.to_owned(), what: "certificates" })
+}
+
+fn key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> {
+    let read = PrivateKeyDer::from_pem_slice(pem);
+    read.map_err(|_| CertificateError::Pem { path: path.to_owned(), what: "a private key" })
+}
+
+fn unusable(path: &Path, source: io::Error) -> CertificateError {
+    CertificateError::File { path: path.to_owned(), source }
+}

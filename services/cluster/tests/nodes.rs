@@ -1,0 +1,297 @@
+//! What machines meet at their listener, over real TLS: a config for a claim, once, and ears for reports.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use cluster::nodes::{certificate, router, serve};
+use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_conductor::{
+    Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
+    SourceAddress,
+};
+use cluster_core::{
+    Blueprint, Cluster, ClusterUuid, Desire, Facts, Found, FoundState, GroupRole, Key,
+    KubernetesVersion, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits, Seen,
+    Template, TemplateUuid,
+};
+use cluster_store::Store;
+use jiff::{SignedDuration, Timestamp};
+use reqwest::{Certificate, Client, StatusCode};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+struct Listening {
+    at: SocketAddr,
+    authority: String,
+    store: Store,
+    cluster: Cluster,
+    claim: (String, String),
+    _state: tempfile::TempDir,
+}
+
+/// A listener, and a machine whose address is 127.0.0.1 and whose claim it waits for.
+async fn listening() -> Listening {
+    let state = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let url: url::Url = format!("https://{at}/").parse().unwrap();
+    let shown = certificate(None, &url, state.path()).unwrap();
+    // A restart shows another certificate of the same authority.
+    assert_eq!(certificate(None, &url, state.path()).unwrap().authority, shown.authority);
+
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    let (cluster, groups) = insert(&store).await;
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, source())]);
+    let nodes = NodesListener {
+        url,
+        authority: shown.authority.clone(),
+        source: SourceAddress::Machine,
+        claim_lasts: Duration::from_secs(600),
+    };
+    let settings = Settings {
+        hostname: "h".to_owned(),
+        workers: 1,
+        look_every: Duration::from_secs(60),
+        repair: RepairLimits {
+            not_ready_for: SignedDuration::from_mins(5),
+            workers_at_once: 1,
+            become_node_within: SignedDuration::from_mins(15),
+        },
+        machines: MachineSettings {
+            kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
+            nodes: Some(nodes),
+        },
+        clock: Timestamp::now,
+    };
+    let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
+    let conductor = Conductor::new(settings, store.clone(), keys, None);
+
+    let machine: MachineRef = "default-master-0".parse().unwrap();
+    let port = Found {
+        id: "p".to_owned(),
+        state: FoundState::Ready,
+        address: Some([127, 0, 0, 1].into()),
+        facts: Facts::None,
+    };
+    let objects = BTreeMap::from([(Key::Port(machine.clone()), port)]);
+    let seen = Seen { objects, ..Seen::default() };
+    let stub = conductor.user_data(&cluster, &groups, &machine, &seen).await.unwrap();
+    let stub: Value = serde_json::from_str(stub.text()).unwrap();
+    let replace = &stub["ignition"]["config"]["replace"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let claim = (text(&replace["source"]), text(&replace["httpHeaders"][0]["value"]));
+    tokio::spawn(serve(listener, shown.tls, router(conductor), CancellationToken::new()));
+    Listening { at, authority: shown.authority, store, cluster, claim, _state: state }
+}
+
+impl Listening {
+    /// A client that believes what the stub says, and no other, at this address.
+    fn client(&self, from: [u8; 4]) -> Client {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let authority = Certificate::from_pem(self.authority.as_bytes()).unwrap();
+        let client = Client::builder().no_proxy().tls_certs_only([authority]);
+        client.local_address(std::net::IpAddr::from(from)).build().unwrap()
+    }
+
+    async fn redeem(&self, client: &Client) -> reqwest::Response {
+        let (url, bearer) = &self.claim;
+        client.get(url).header("Authorization", bearer).send().await.unwrap()
+    }
+
+    async fn events(&self) -> Vec<String> {
+        let events = self.store.events_of(self.cluster.id, 100, None).await.unwrap();
+        events.into_iter().map(|it| it.reason).collect()
+    }
+}
+
+const HERE: [u8; 4] = [127, 0, 0, 1];
+const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
+
+#[tokio::test]
+async fn a_machine_gets_its_config_once_and_reports_with_what_it_got() {
+    let listening = listening().await;
+    let client = listening.client(HERE);
+    let answer = listening.redeem(&client).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-type"], "application/vnd.coreos.ignition+json");
+    assert_eq!(answer.headers()["cache-control"], "no-store");
+    let config = answer.text().await.unwrap();
+    let document = ignition::Document::parse(&config, ignition::Limits::default()).unwrap();
+    assert_eq!(document.version(), "3.3.0");
+
+    let value: Value = serde_json::from_str(&config).unwrap();
+    let files = value["storage"]["files"].as_array().unwrap();
+    let curl = files.iter().find(|it| it["path"] == "/etc/bedplate/report.curl").unwrap();
+    let curl = unpacked(curl["contents"]["source"].as_str().unwrap());
+    let told = |begin: &str| {
+        let line = curl.lines().find_map(|line| line.strip_prefix(begin)).unwrap();
+        line.trim_end_matches('"').to_owned()
+    };
+    let (url, bearer) = (told("url = \""), told("header = \"Authorization: "));
+    let report = |bearer: &str, body: String| {
+        let request = client.post(&url).header("Authorization", bearer);
+        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+        async { request.body(body).send().await.unwrap().status() }
+    };
+    let body = format!("{}&step=mark&result=exit-code&status=1", told("data = \""));
+    assert_eq!(report(&listening.claim.1, body.clone()).await, StatusCode::NOT_FOUND);
+    assert_eq!(report(&bearer, "claim=x&step=mark".to_owned()).await, StatusCode::NOT_FOUND);
+    assert_eq!(report(&bearer, "x".repeat(5000)).await, StatusCode::NOT_FOUND);
+    assert_eq!(report(&bearer, body).await, StatusCode::NO_CONTENT);
+    let heard = listening.store.machines_of(listening.cluster.id).await.unwrap();
+    let said = heard[0].said.as_ref().unwrap();
+    assert_eq!((said.step.as_str(), said.failed), ("mark", true));
+    assert_eq!(said.message, "exit-code, status 1");
+
+    // The machine has spoken: whoever shows its claim now has found it.
+    let again = listening.redeem(&client).await;
+    assert_eq!(again.status(), StatusCode::NOT_FOUND);
+    assert_eq!(listening.events().await, ["ClaimRedeemed", "ClaimReused"]);
+}
+
+#[tokio::test]
+async fn every_refusal_is_the_same() {
+    let listening = listening().await;
+    let (here, elsewhere) = (listening.client(HERE), listening.client(ELSEWHERE));
+    let (url, bearer) = &listening.claim;
+    let unknown = format!("https://{}/v1/claims/{}", listening.at, ClusterUuid::new_v4());
+    let ask = |client: &Client, url: &str, bearer: &str| {
+        let request = client.get(url).header("Authorization", bearer);
+        async {
+            let answer = request.send().await.unwrap();
+            (answer.status(), answer.headers().len(), answer.text().await.unwrap())
+        }
+    };
+    let wrong = ask(&here, url, "Bearer x").await;
+    assert_eq!(wrong.0, StatusCode::NOT_FOUND);
+    assert_eq!(ask(&here, url, "Basic x").await, wrong);
+    assert_eq!(ask(&here, &unknown, bearer).await, wrong);
+    assert_eq!(ask(&elsewhere, url, bearer).await, wrong);
+    assert_eq!(listening.redeem(&here).await.status(), StatusCode::OK);
+    assert_eq!(ask(&elsewhere, url, bearer).await, wrong);
+    let reasons = listening.events().await;
+    assert_eq!(reasons, ["ClaimFromElsewhere", "ClaimRedeemed"]);
+}
+
+#[tokio::test]
+async fn nothing_of_the_users_api_answers_here_and_nothing_without_tls() {
+    let listening = listening().await;
+    let client = listening.client(HERE);
+    for path in ["", "v1", "v1/clusters", "bedplate/v1/clusters", "v1/claims", "openapi.json"] {
+        let url = format!("https://{}/{path}", listening.at);
+        assert_eq!(client.get(url).send().await.unwrap().status(), StatusCode::NOT_FOUND, "{path}");
+    }
+    let plain = format!("http://{}/v1/clusters", listening.at);
+    assert!(client.get(plain).send().await.is_err());
+    // Whoever believes nobody in particular does not believe this one.
+    let stranger = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    assert!(stranger.get(&listening.claim.0).send().await.is_err());
+}
+
+fn unpacked(source: &str) -> String {
+    let source = source.strip_prefix("data:").unwrap();
+    match source.strip_prefix(";base64,") {
+        Some(packed) => {
+            use base64::Engine;
+            let packed = base64::engine::general_purpose::STANDARD.decode(packed).unwrap();
+            std::io::read_to_string(flate2::read::GzDecoder::new(&packed[..])).unwrap()
+        }
+        None => percent_encoding::percent_decode_str(source.trim_start_matches(','))
+            .decode_utf8()
+            .unwrap()
+            .into_owned(),
+    }
+}
+
+fn source() -> Source {
+    let artifact = |name: &str| Artifact {
+        url: format!("https://mirror.example/{name}").parse().unwrap(),
+        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
+    };
+    Source {
+        programs: Programs {
+            kubeadm: artifact("kubeadm"),
+            kubelet: artifact("kubelet"),
+            kubectl: artifact("kubectl"),
+            cni_plugins: None,
+        },
+        images: Images {
+            repository: "registry.k8s.io".to_owned(),
+            etcd_tag: None,
+            archives: Archives::default(),
+        },
+    }
+}
+
+/// A cluster of one machine, on a network that was there.
+async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
+    let now = Timestamp::now();
+    let blueprint = Blueprint {
+        fixed_network: Some("net".to_owned()),
+        fixed_subnet: Some("subnet".to_owned()),
+        floating_ip_enabled: false,
+        ..Blueprint::new("fcos".to_owned())
+    };
+    let template = Template {
+        id: TemplateUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "t".parse().unwrap(),
+        created_at: now,
+        updated_at: None,
+        public: false,
+        hidden: false,
+        tags: None,
+        blueprint,
+    };
+    store.insert_template(&template).await.unwrap();
+    let cluster = Cluster {
+        id: ClusterUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "blue".parse().unwrap(),
+        template: template.id,
+        created_at: now,
+        updated_at: None,
+        blueprint: template.blueprint,
+        kubernetes: KubernetesVersion::DEFAULT,
+        labels_compared: LabelsCompared::default(),
+        create_timeout: None,
+        desire: Desire::Exist,
+        completed_at: None,
+        asked_at: now,
+        api_address: None,
+        machine_addresses: Default::default(),
+        nodes: Default::default(),
+        credential: 1,
+        conditions: Vec::new(),
+    };
+    let group = NodeGroup {
+        id: NodeGroupUuid::new_v4(),
+        version: 1,
+        cluster: cluster.id,
+        name: "default-master".parse().unwrap(),
+        role: GroupRole::Master,
+        is_default: true,
+        created_at: now,
+        updated_at: None,
+        flavor: None,
+        image: "fcos".to_owned(),
+        docker_volume_size: None,
+        min_node_count: 1,
+        max_node_count: None,
+        machines: [0].into(),
+        next_machine: 1,
+        labels: Default::default(),
+        labels_compared: LabelsCompared::default(),
+        node_labels: Default::default(),
+        node_taints: Vec::new(),
+    };
+    let groups = vec![group];
+    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    (cluster, groups)
+}
