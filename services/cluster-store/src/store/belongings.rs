@@ -168,13 +168,18 @@ impl Store {
             .await
     }
 
-    /// Notes what was said by the machine that got its configuration for `claim`; false, where nobody waits for it: the
-    /// machine is gone, or was given another claim.
-    pub async fn note_report(&self, claim: ClaimUuid, said: &Said) -> Result<bool, StoreError> {
+    /// Notes what was said by the machine that got its configuration for `claim`, unless it said the same after `since`.
+    /// The answer is its cluster, where it was noted; nobody waits for a machine that is gone or was given another claim.
+    pub async fn note_report(
+        &self,
+        claim: ClaimUuid,
+        said: &Said,
+        since: Timestamp,
+    ) -> Result<Option<ClusterUuid>, StoreError> {
         let said = said.clone();
         self.database
             .write(OneStatement, move |c| {
-                Box::pin(async move { machine::note(c, claim, &said).await })
+                Box::pin(async move { machine::note(c, claim, &said, since).await })
             })
             .await
     }

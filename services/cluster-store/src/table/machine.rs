@@ -2,6 +2,7 @@
 
 use cluster_core::{ClaimUuid, ClusterUuid, LedgerUuid};
 use database::{Connection, Row, StoreError, values};
+use jiff::Timestamp;
 
 use super::claim::address;
 use crate::{Claim, MachineReport, Said};
@@ -17,17 +18,20 @@ pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<()
     Ok(())
 }
 
-/// Notes what was said by the machine that got its configuration for `claim`; false, where another claim has taken that
-/// one's place.
+/// Notes what was said by the machine that got its configuration for `claim`, unless it said the same after `since`. The
+/// answer is its cluster, where it was noted.
 pub(crate) async fn note(
     connection: &mut Connection,
     claim: ClaimUuid,
     said: &Said,
-) -> Result<bool, StoreError> {
-    const NOTE: &str =
-        "UPDATE machines SET step = $2, failed = $3, message = $4, at = $5 WHERE claim = $1";
-    let values = values![claim, said.step.as_str(), said.failed, said.message.as_str(), said.at];
-    Ok(connection.execute(NOTE, values).await? == 1)
+    since: Timestamp,
+) -> Result<Option<ClusterUuid>, StoreError> {
+    const NOTE: &str = "UPDATE machines SET step = $2, failed = $3, message = $4, at = $5 WHERE claim = $1 \
+         AND (at IS NULL OR at <= $6 OR step <> $2 OR failed <> $3 OR message <> $4) RETURNING cluster";
+    let (step, message) = (said.step.as_str(), said.message.as_str());
+    let values = values![claim, step, said.failed, message, said.at, since];
+    let row = connection.row(NOTE, values).await?;
+    row.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
 /// The machines of a cluster that were given claims, by name.

@@ -136,7 +136,7 @@ async fn an_answer_that_was_lost_is_given_again_until_the_machine_speaks(store: 
     assert_eq!(redeem(&one, 59).await, Redeemed::Again);
     assert_eq!(redeem(&one, 60).await, Redeemed::No);
     assert_eq!(redeem(&one, 55).await, Redeemed::Again);
-    assert!(store.note_report(one.id, &said("join", 55)).await.unwrap());
+    store.note_report(one.id, &said("join", 55), at(25)).await.unwrap();
     assert_eq!(redeem(&one, 55).await, Redeemed::No);
 }
 
@@ -155,11 +155,18 @@ async fn a_machine_is_who_holds_its_last_claim(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (old, new) =
         (claim(&cluster, "default-worker-0", "d1"), claim(&cluster, "default-worker-0", "d2"));
+    let note = async |of: &Claim, said: &Said| {
+        let since = at(said.at.as_second() - at(0).as_second() - 30);
+        store.note_report(of.id, said, since).await.unwrap()
+    };
     store.insert_claim(&old).await.unwrap();
-    assert!(store.note_report(old.id, &said("join", 5)).await.unwrap());
+    assert_eq!(note(&old, &said("join", 5)).await, Some(cluster.id));
+    assert_eq!(note(&old, &said("join", 34)).await, None);
+    assert_eq!(note(&old, &said("mark", 34)).await, Some(cluster.id));
+    assert_eq!(note(&old, &said("mark", 64)).await, Some(cluster.id));
     store.insert_claim(&new).await.unwrap();
     assert_eq!(store.claim_of(cluster.id, &new.machine).await.unwrap(), Some(new.clone()));
-    assert!(!store.note_report(old.id, &said("join", 6)).await.unwrap());
+    assert_eq!(note(&old, &said("join", 65)).await, None);
     let silent = MachineReport {
         machine: new.machine.clone(),
         claim: new.id,
@@ -169,7 +176,7 @@ async fn a_machine_is_who_holds_its_last_claim(store: Store) {
     };
     assert_eq!(store.machines_of(cluster.id).await.unwrap(), std::slice::from_ref(&silent));
     store.redeem_claim(new.id, HERE, at(7), at(0)).await.unwrap();
-    assert!(store.note_report(new.id, &said("join", 8)).await.unwrap());
+    assert_eq!(note(&new, &said("join", 8)).await, Some(cluster.id));
     let heard = MachineReport {
         redeemed_at: Some(at(7)),
         redeemed_by: Some(HERE),
