@@ -51,6 +51,9 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
                 false
             }
         };
+        if !success || unit.kind != Kind::Oneshot {
+            stopped(unit, reaper, success, say);
+        }
         // A service that fails at each start is told of now and then.
         if tries.is_power_of_two() || success {
             let how = if success { "ended" } else { "failed" };
@@ -75,6 +78,22 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
     }
 }
 
+/// Runs what is to run after a service has ended or failed. systemd.exec(5): it is told how that went.
+fn stopped(unit: &Unit, reaper: &Reaper, success: bool, say: &dyn Fn(String)) {
+    let run = || {
+        let mut environment = environment(unit)?;
+        let result = if success { "success" } else { "exit-code" };
+        environment.insert("SERVICE_RESULT".to_owned(), result.to_owned());
+        for command in &unit.after_stop {
+            to_its_end(unit, command, &environment, reaper, None)?;
+        }
+        anyhow::Ok(())
+    };
+    if let Err(error) = run() {
+        say(format!("{}: after its end: {error:#}", unit.name));
+    }
+}
+
 /// One start, until the service's end.
 fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool> {
     let environment = environment(unit)?;
@@ -87,7 +106,7 @@ fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool>
     }
     match unit.kind {
         Kind::Oneshot => {
-            for command in &unit.start {
+            for command in unit.start.iter().chain(&unit.after_start) {
                 if !to_its_end(unit, command, &environment, reaper, until)? {
                     return Ok(false);
                 }
@@ -96,6 +115,9 @@ fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool>
         }
         Kind::Simple => {
             let child = spawn(unit, main(unit)?, &environment, reaper)?;
+            for command in &unit.after_start {
+                to_its_end(unit, command, &environment, reaper, None)?;
+            }
             started(Started::Yes);
             Ok(reaper.outcome(child, None))
         }
@@ -106,6 +128,9 @@ fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool>
             environment.insert("NOTIFY_SOCKET".to_owned(), path);
             let child = spawn(unit, main(unit)?, &environment, reaper)?;
             wait_until_ready(&socket)?;
+            for command in &unit.after_start {
+                to_its_end(unit, command, &environment, reaper, None)?;
+            }
             started(Started::Yes);
             Ok(reaper.outcome(child, None))
         }

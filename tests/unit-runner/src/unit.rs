@@ -77,6 +77,8 @@ pub(crate) struct Unit {
     pub(crate) kind: Kind,
     pub(crate) before_start: Vec<Command>,
     pub(crate) start: Vec<Command>,
+    pub(crate) after_start: Vec<Command>,
+    pub(crate) after_stop: Vec<Command>,
     pub(crate) variables: Vec<Variables>,
     pub(crate) restart: Restart,
     pub(crate) restart_after: Duration,
@@ -118,6 +120,8 @@ impl Unit {
             kind: Kind::Simple,
             before_start: Vec::new(),
             start: Vec::new(),
+            after_start: Vec::new(),
+            after_stop: Vec::new(),
             variables: Vec::new(),
             restart: Restart::No,
             restart_after: Duration::from_millis(100),
@@ -167,6 +171,8 @@ impl Unit {
             }
             ("Service", "ExecStartPre") => command(&mut self.before_start, value)?,
             ("Service", "ExecStart") => command(&mut self.start, value)?,
+            ("Service", "ExecStartPost") => command(&mut self.after_start, value)?,
+            ("Service", "ExecStopPost") => command(&mut self.after_stop, value)?,
             ("Service", "Environment") => self.variables.push(Variables::Line(value.to_owned())),
             ("Service", "EnvironmentFile") => {
                 let path = value.trim_start_matches('-');
@@ -185,7 +191,7 @@ impl Unit {
                 self.restart_after = span(value)?.context("a restart that never comes")?;
             }
             ("Service", "TimeoutStartSec") => self.start_timeout = span(value)?,
-            // A oneshot that is not started again by others need not be remembered.
+            // A oneshot that is not started again by others need not be remembered, and is not stopped before the machine is.
             ("Service", "RemainAfterExit") => {}
             ("Unit" | "Service", name) if PASSED_OVER.contains(&name) => {}
             _ => bail!("[{section}] {name}"),
@@ -223,6 +229,15 @@ fn span(value: &str) -> Result<Option<Duration>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_runs_after_a_start_and_after_an_end_is_kept_apart() {
+        let mut unit = Unit::new("a.service");
+        let text = "[Service]\nExecStart=/bin/a\nExecStartPost=-/bin/b\nExecStopPost=-/bin/c ${SERVICE_RESULT}\n";
+        unit.read(text).unwrap();
+        assert_eq!((unit.start.len(), unit.after_start.len(), unit.after_stop.len()), (1, 1, 1));
+        assert!(unit.after_start[0].may_fail && unit.after_stop[0].may_fail);
+    }
 
     #[test]
     fn a_dropin_replaces_a_command() {
