@@ -1,0 +1,146 @@
+//! Claims: each is good once, in time, and for who it was made for.
+
+use cluster_conductor::{Answer, MachineReported, SourceAddress};
+use cluster_core::Desire;
+use cluster_store::{Change, Said};
+use serde_json::Value;
+
+use crate::given::{Given, file, pass};
+
+fn is_config(answer: &Answer) -> bool {
+    matches!(answer, Answer::Config(_))
+}
+
+/// What a config tells its machine to show with a report: the claim's id and the token.
+fn reporter(config: &Value) -> (String, String) {
+    let curl = file(config, "/etc/bedplate/report.curl").unwrap();
+    let value = |begin: &str| {
+        let line = curl.lines().find_map(|line| line.strip_prefix(begin)).unwrap();
+        line.trim_end_matches('"').to_owned()
+    };
+    (value("data = \"claim="), value("header = \"Authorization: Bearer "))
+}
+
+fn reported(step: &str, result: &str) -> MachineReported {
+    let status = Some(if result == "success" { 0 } else { 1 });
+    MachineReported { step: step.to_owned(), result: result.to_owned(), status }
+}
+
+#[tokio::test]
+async fn asked_twice_the_user_data_is_the_same_until_it_is_redeemed() {
+    let mut given = Given::labelled(&[]).await;
+    let first = given.user_data("default-worker-0").await.unwrap();
+    given.restart();
+    assert_eq!(given.user_data("default-worker-0").await.unwrap().text(), first.text());
+    assert_ne!(given.user_data("default-worker-1").await.unwrap().text(), first.text());
+    let claim = given.claim("default-worker-0").await;
+    assert!(is_config(&given.redeem(&claim, "10.0.0.20").await));
+    assert_ne!(given.user_data("default-worker-0").await.unwrap().text(), first.text());
+    // The new server's claim is another, and the old one is as used as it was.
+    assert!(is_config(&given.redeem(&given.claim("default-worker-0").await, "10.0.0.20").await));
+}
+
+#[tokio::test]
+async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
+    let given = Given::labelled(&[]).await;
+    let claim = given.claim("default-worker-0").await;
+    let Answer::Config(config) = given.redeem(&claim, "10.0.0.20").await else { panic!("none") };
+    let (id, token) = reporter(&serde_json::from_str(&config).unwrap());
+    // An answer that was lost is given again.
+    pass(60);
+    assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Config(config));
+    assert!(given.conductor.note_report(&id, &token, &reported("join", "exit-code")).await);
+    assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Nothing);
+    assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Nothing);
+    assert_eq!(
+        given.events().await,
+        [
+            "info ClaimRedeemed: 10.0.0.20 fetched its config (default-worker-0)",
+            "info ClaimRedeemedAgain: 10.0.0.20 fetched its config again, as after a lost answer (default-worker-0)",
+            "warning ClaimReused: 10.0.0.20 asked for its config, which was handed out before: somebody may have read its user data (default-worker-0)",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_claim_is_of_no_use_from_elsewhere_unless_that_is_allowed() {
+    let given = Given::labelled(&[]).await;
+    let claim = given.claim("default-worker-0").await;
+    assert_eq!(given.redeem(&claim, "10.0.0.21").await, Answer::Nothing);
+    let events = given.events().await;
+    assert!(events[0].starts_with("warning ClaimFromElsewhere: 10.0.0.21 asked"), "{events:?}");
+    // As the world sees machines behind the cluster's router; and as a listener of both families sees them.
+    assert!(is_config(&given.redeem(&claim, "::ffff:203.0.113.1").await));
+
+    let given = Given::new(&[], SourceAddress::Any).await;
+    let claim = given.claim("default-worker-0").await;
+    assert!(is_config(&given.redeem(&claim, "192.0.2.1").await));
+    assert_eq!(given.redeem(&claim, "192.0.2.2").await, Answer::Nothing);
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_gets_the_config() {
+    let given = Given::new(&[], SourceAddress::Any).await;
+    let claim = given.claim("default-worker-0").await;
+    let from: Vec<String> = (0..16).map(|n| format!("192.0.2.{n}")).collect();
+    let asked = from.iter().map(|from| given.redeem(&claim, from));
+    let answers = futures::future::join_all(asked).await;
+    assert_eq!(answers.iter().filter(|it| is_config(it)).count(), 1);
+    assert_eq!(answers.iter().filter(|it| **it == Answer::Nothing).count(), 15);
+}
+
+#[tokio::test]
+async fn a_claim_ends_and_what_is_not_one_opens_nothing() {
+    let given = Given::labelled(&[]).await;
+    let claim = given.claim("default-worker-0").await;
+    let other = given.claim("default-worker-1").await;
+    for (id, token) in [
+        (claim.0.as_str(), other.1.as_str()),
+        (&claim.0, ""),
+        ("00000000-0000-4000-8000-000000000000", &claim.1),
+        ("../reports", &claim.1),
+    ] {
+        let answer = given.conductor.redeem(id, token, "10.0.0.20".parse().unwrap()).await;
+        assert_eq!(answer, Answer::Nothing);
+    }
+    assert_eq!(given.events().await, Vec::<String>::new());
+    pass(3600);
+    assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Nothing);
+    let events = given.events().await;
+    assert!(events[0].starts_with("warning ClaimExpired: 10.0.0.20 "), "{events:?}");
+    assert_ne!(given.claim("default-worker-0").await, claim);
+}
+
+#[tokio::test]
+async fn a_cluster_that_goes_hands_out_nothing() {
+    let mut given = Given::labelled(&[]).await;
+    let claim = given.claim("default-worker-0").await;
+    given.cluster.desire = Desire::Gone;
+    given.store.change_cluster(&Change::of(given.cluster.clone())).await.unwrap();
+    assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Nothing);
+}
+
+#[tokio::test]
+async fn a_machine_is_heard_by_what_its_config_alone_holds() {
+    let given = Given::labelled(&[]).await;
+    let claim = given.claim("default-master-0").await;
+    let config = given.config("default-master-0", "10.0.0.10").await;
+    let (id, token) = reporter(&config);
+    assert_eq!(id, claim.0);
+    let note = async |token: &str, said: MachineReported| {
+        given.conductor.note_report(&id, token, &said).await
+    };
+    assert!(!note(&claim.1, reported("mark", "success")).await);
+    let said = async || given.store.machines_of(given.cluster.id).await.unwrap()[0].said.clone();
+    assert_eq!(said().await, None);
+    assert!(note(&token, reported("control-plane\n<b>", "exit-code")).await);
+    let Some(Said { step, failed, message, .. }) = said().await else { panic!("nothing") };
+    assert_eq!(
+        (step.as_str(), failed, message.as_str()),
+        ("control-planeb", true, "exit-code, status 1")
+    );
+    assert!(note(&token, reported("control-plane", "success")).await);
+    assert!(!said().await.unwrap().failed);
+    let heard = &given.store.machines_of(given.cluster.id).await.unwrap()[0];
+    assert_eq!(heard.redeemed_by, Some("10.0.0.10".parse().unwrap()));
+}

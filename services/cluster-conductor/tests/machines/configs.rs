@@ -1,0 +1,181 @@
+//! Configs of machines.
+
+use serde_json::Value;
+
+use crate::given::{Given, file, machine, pass};
+
+fn document(config: &Value, path: &str, kind: &str) -> Value {
+    let text = file(config, path).unwrap_or_else(|| panic!("there is no {path}"));
+    let documents = text.split("---\n").map(|it| serde_json::from_str::<Value>(it).unwrap());
+    documents.into_iter().find(|it| it["kind"] == kind).unwrap()
+}
+
+const INLINE: (&str, &str) = ("user_data_delivery", "inline");
+
+async fn inline(given: &Given, name: &str) -> Value {
+    let given = serde_json::from_str(given.user_data(name).await.unwrap().text()).unwrap();
+    let packed: &Value = &given;
+    match packed["ignition"]["config"]["replace"]["source"].as_str() {
+        None => given,
+        Some(source) => {
+            use base64::Engine;
+            let packed = source.strip_prefix("data:;base64,").unwrap();
+            let packed = base64::engine::general_purpose::STANDARD.decode(packed).unwrap();
+            serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap()
+        }
+    }
+}
+
+#[tokio::test]
+async fn founders_know_each_other_and_all_know_the_load_balancer() {
+    let given = Given::labelled(&[("dns_zone", "k8s.example")]).await;
+    let founder = given.config("default-master-1", "10.0.0.11").await;
+    let etcd = document(&founder, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
+    let arguments = etcd["etcd"]["local"]["extraArgs"].as_array().unwrap().clone();
+    let members = arguments.iter().find(|it| it["name"] == "initial-cluster").unwrap();
+    let stem = format!("blue-{}", &given.cluster.id.to_string()[..8]);
+    let member =
+        |number: u8| format!("{stem}-default-master-{number}=https://10.0.0.1{number}:2380");
+    assert_eq!(members["value"], [0, 1, 2].map(member).join(","));
+    assert_eq!(etcd["controlPlaneEndpoint"], "10.0.0.5:6443");
+    assert_eq!(
+        etcd["apiServer"]["certSANs"],
+        serde_json::json!(["10.0.0.5", "api.blue.k8s.example"])
+    );
+
+    let worker = given.config("default-worker-0", "10.0.0.20").await;
+    let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    assert_eq!(join["discovery"]["bootstrapToken"]["apiServerEndpoint"], "10.0.0.5:6443");
+    let arguments = join["nodeRegistration"]["kubeletExtraArgs"].as_array().unwrap();
+    let labels = arguments.iter().find(|it| it["name"] == "node-labels").unwrap();
+    assert_eq!(
+        labels["value"],
+        "example.org/rack=r1,magnum.openstack.org/nodegroup=default-worker,magnum.openstack.org/role=worker"
+    );
+    assert_eq!(file(&worker, "/etc/kubernetes/pki/ca.key"), None);
+    let init = document(&founder, "/etc/bedplate/init.yaml", "InitConfiguration");
+    assert_eq!(init["bootstrapTokens"][0]["token"], join["discovery"]["bootstrapToken"]["token"]);
+}
+
+#[tokio::test]
+async fn a_machine_that_takes_anothers_place_joins_and_a_founder_that_is_made_again_founds() {
+    let mut given = Given::labelled(&[]).await;
+    given.user_data("default-worker-0").await.unwrap();
+    assert!(given.groups[0].replace_machine(1));
+    let change = cluster_store::Change {
+        changed: vec![given.groups[0].clone()],
+        ..cluster_store::Change::of(given.cluster.clone())
+    };
+    given.cluster = given.store.change_cluster(&change).await.unwrap();
+    let port = given.seen.objects.remove(&"port/default-master-1".parse().unwrap()).unwrap();
+    let port = cluster_core::Found { address: Some([10, 0, 0, 13].into()), ..port };
+    given.seen.objects.insert("port/default-master-3".parse().unwrap(), port);
+
+    let joins = given.config("default-master-3", "10.0.0.13").await;
+    assert_eq!(file(&joins, "/etc/bedplate/init-etcd.yaml"), None);
+    assert!(file(&joins, "/etc/bedplate/join.yaml").is_some());
+    let founds = given.config("default-master-2", "10.0.0.12").await;
+    let etcd = document(&founds, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
+    assert!(etcd.to_string().contains("default-master-1=https://10.0.0.11:2380"), "{etcd}");
+}
+
+#[tokio::test]
+async fn a_floating_address_is_waited_for() {
+    let labels = [("master_lb_floating_ip_enabled", "true")];
+    let mut given = Given::labelled(&labels).await;
+    let claim = given.claim("default-master-0").await;
+    let later = given.redeem(&claim, "10.0.0.10").await;
+    assert_eq!(later, cluster_conductor::Answer::Later);
+    given.with_floating_address().await;
+    let config = given.config("default-master-0", "10.0.0.10").await;
+    let told = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    assert_eq!(told["apiServer"]["certSANs"], serde_json::json!(["10.0.0.5", "203.0.113.9"]));
+
+    let mut given = Given::labelled(&[labels[0], INLINE]).await;
+    let waits = given.user_data("default-master-0").await.unwrap_err();
+    assert_eq!(waits, "the address of balancer-address/api is not known yet");
+    given.with_floating_address().await;
+    given.user_data("default-master-0").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_inline_holds_all_and_reports_nothing() {
+    let given = Given::labelled(&[INLINE]).await;
+    let config = inline(&given, "default-master-0").await;
+    assert!(file(&config, "/etc/kubernetes/pki/ca.key").is_some());
+    assert_eq!(file(&config, "/etc/bedplate/report.curl"), None);
+    assert_eq!(given.store.machines_of(given.cluster.id).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn labels_reach_the_components_they_name() {
+    let given = Given::labelled(&[
+        INLINE,
+        ("kubelet_options", "--max-pods=50"),
+        ("kubescheduler_options", "--v=3"),
+        ("admission_control_list", "NodeRestriction,PodNodeSelector"),
+        ("container_infra_prefix", "registry.example/k8s"),
+        ("cloud_provider_enabled", "false"),
+    ])
+    .await;
+    let config = inline(&given, "default-master-0").await;
+    let told = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    assert_eq!(told["imageRepository"], "registry.example/k8s");
+    assert_eq!(told["scheduler"]["extraArgs"][0]["value"], "3");
+    assert_eq!(told["apiServer"]["extraArgs"][0]["value"], "NodeRestriction,PodNodeSelector");
+    let worker = inline(&given, "default-worker-1").await;
+    let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    let arguments = join["nodeRegistration"]["kubeletExtraArgs"].to_string();
+    assert!(arguments.contains("max-pods") && !arguments.contains("cloud-provider"));
+}
+
+#[tokio::test]
+async fn what_no_machine_can_be_made_of_is_said_before_one_is_asked_for() {
+    let refused = async |labels: &[(&str, &str)]| {
+        Given::labelled(labels).await.user_data("default-worker-0").await.unwrap_err()
+    };
+    assert_eq!(
+        refused(&[("kubeproxy_options", "--v=2")]).await,
+        "labels/kubeproxy_options: kubeadm starts kube-proxy and takes no options for it; change the ConfigMap kube-proxy in the cluster"
+    );
+    let mut given = Given::labelled(&[]).await;
+    given.cluster.kubernetes = "v1.30.0".parse().unwrap();
+    assert_eq!(
+        given.user_data("default-worker-0").await.unwrap_err(),
+        "this clusterd has no programs of Kubernetes v1.30.0: it has v1.34.1"
+    );
+    given.cluster.kubernetes = "v1.34.1".parse().unwrap();
+    given.seen.objects.remove(&"port/default-worker-0".parse().unwrap());
+    assert_eq!(
+        given.user_data("default-worker-0").await.unwrap_err(),
+        "the address of port/default-worker-0 is not known yet"
+    );
+    assert_eq!(
+        given.user_data("default-worker-7").await.unwrap_err(),
+        format!("the cluster has no machine {}", machine("default-worker-7"))
+    );
+    given.stop_listening();
+    assert_eq!(
+        given.user_data("default-worker-1").await.unwrap_err(),
+        "machines of this cluster are to fetch their configs, and this clusterd does not listen for them"
+    );
+}
+
+#[tokio::test]
+async fn a_token_is_exchanged_before_it_ends() {
+    let given = Given::labelled(&[INLINE]).await;
+    let token = async || {
+        let worker = inline(&given, "default-worker-0").await;
+        let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
+        join["discovery"]["bootstrapToken"]["token"].as_str().unwrap().to_owned()
+    };
+    let first = token().await;
+    pass(19 * 3600);
+    assert_eq!(token().await, first);
+    pass(3600);
+    let second = token().await;
+    assert_ne!(second, first);
+    assert_eq!(token().await, second);
+    let kept = given.store.find_secret(given.cluster.id, "bootstrap").await.unwrap().unwrap();
+    assert!(!kept.contains(&second[..6]));
+}

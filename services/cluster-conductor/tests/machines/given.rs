@@ -1,0 +1,280 @@
+//! A cluster whose ports are there, and who tells its machines what to become.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_conductor::{
+    Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
+    SourceAddress,
+};
+use cluster_core::{
+    Balancer, Blueprint, Cluster, ClusterUuid, Desire, Facts, Found, FoundState, GroupRole, Key,
+    KubernetesVersion, Labels, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits,
+    Seen, Template, TemplateUuid,
+};
+use cluster_store::{Change, Store};
+use ignition::UserData;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+thread_local! {
+    static NOW: Cell<i64> = const { Cell::new(1_700_000_000) };
+}
+
+/// The time, as the conductor of this test has it.
+fn now() -> Timestamp {
+    Timestamp::from_second(NOW.get()).unwrap()
+}
+
+/// Lets so many seconds pass.
+pub(crate) fn pass(seconds: i64) {
+    NOW.set(NOW.get() + seconds);
+}
+
+/// A cluster of three and two whose ports are there.
+pub(crate) struct Given {
+    pub(crate) store: Store,
+    pub(crate) conductor: Conductor,
+    pub(crate) cluster: Cluster,
+    pub(crate) groups: Vec<NodeGroup>,
+    pub(crate) seen: Seen,
+    keys: String,
+}
+
+pub(crate) fn machine(name: &str) -> MachineRef {
+    name.parse().unwrap()
+}
+
+pub(crate) fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+impl Given {
+    /// With these labels.
+    pub(crate) async fn labelled(labels: &[(&str, &str)]) -> Given {
+        Given::new(labels, SourceAddress::Machine).await
+    }
+
+    pub(crate) async fn new(labels: &[(&str, &str)], source: SourceAddress) -> Given {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let (cluster, groups) = insert(&store, labels).await;
+        let keys = SealingKeys::generate().unwrap();
+        let conductor = conductor(&store, &keys, Some(listener(source)));
+        let mut seen = Seen::default();
+        let mut at = |key: &str, address: &str| {
+            let found = Found {
+                id: key.to_owned(),
+                state: FoundState::Ready,
+                address: Some(address.parse().unwrap()),
+                facts: Facts::None,
+            };
+            seen.objects.insert(key.parse::<Key>().unwrap(), found);
+        };
+        at("vip-port/api", "10.0.0.5");
+        for number in 0..3 {
+            at(&format!("port/default-master-{number}"), &format!("10.0.0.1{number}"));
+        }
+        for number in 0..2 {
+            at(&format!("port/default-worker-{number}"), &format!("10.0.0.2{number}"));
+        }
+        at("router", "203.0.113.1");
+        Given { store, conductor, cluster, groups, seen, keys }
+    }
+
+    /// Another conductor with the same keys, as after a restart.
+    pub(crate) fn restart(&mut self) {
+        self.conductor = conductor(&self.store, &self.keys, Some(listener(SourceAddress::Machine)));
+    }
+
+    /// A conductor that machines cannot ask.
+    pub(crate) fn stop_listening(&mut self) {
+        self.conductor = conductor(&self.store, &self.keys, None);
+    }
+
+    /// The load balancer has its floating address.
+    pub(crate) async fn with_floating_address(&mut self) {
+        let key = Key::BalancerAddress(Balancer::Api);
+        let port = self.seen.objects[&Key::VipPort(Balancer::Api)].clone();
+        let found = Found { address: Some(address("203.0.113.9")), ..port };
+        self.seen.objects.insert(key, found);
+        self.cluster.api_address = Some("https://203.0.113.9:6443".to_owned());
+        let change = Change::of(self.cluster.clone());
+        self.cluster = self.store.change_cluster(&change).await.unwrap();
+    }
+
+    pub(crate) async fn user_data(&self, name: &str) -> Result<UserData, String> {
+        let made =
+            self.conductor.user_data(&self.cluster, &self.groups, &machine(name), &self.seen).await;
+        made.map_err(|error| error.to_string())
+    }
+
+    /// The claim that a machine finds in its user data: its id, and what is to be shown.
+    pub(crate) async fn claim(&self, name: &str) -> (String, String) {
+        let stub: Value = serde_json::from_str(self.user_data(name).await.unwrap().text()).unwrap();
+        let replace = &stub["ignition"]["config"]["replace"];
+        let url = replace["source"].as_str().unwrap();
+        let id = url.strip_prefix("https://clusterd.example:9512/v1/claims/").unwrap();
+        let bearer = replace["httpHeaders"][0]["value"].as_str().unwrap();
+        (id.to_owned(), bearer.strip_prefix("Bearer ").unwrap().to_owned())
+    }
+
+    pub(crate) async fn redeem(&self, claim: &(String, String), from: &str) -> Answer {
+        self.conductor.redeem(&claim.0, &claim.1, address(from)).await
+    }
+
+    /// The config that a machine is handed out.
+    pub(crate) async fn config(&self, name: &str, from: &str) -> Value {
+        match self.redeem(&self.claim(name).await, from).await {
+            Answer::Config(config) => serde_json::from_str(&config).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What happened, one a line.
+    pub(crate) async fn events(&self) -> Vec<String> {
+        let events = self.store.events_of(self.cluster.id, 100, None).await.unwrap();
+        let line = |it: &cluster_core::Event| {
+            format!("{} {}: {}", it.severity.as_str(), it.reason, it.message)
+        };
+        events.iter().map(line).collect()
+    }
+}
+
+/// A file of a config, as text.
+pub(crate) fn file(config: &Value, path: &str) -> Option<String> {
+    let files = config["storage"]["files"].as_array()?;
+    let contents = &files.iter().find(|it| it["path"] == path)?["contents"];
+    let source = contents["source"].as_str()?.strip_prefix("data:")?;
+    let Some(packed) = source.strip_prefix(";base64,") else {
+        let text = percent_encoding::percent_decode_str(source.trim_start_matches(','));
+        return Some(text.decode_utf8().unwrap().into_owned());
+    };
+    use base64::Engine;
+    let packed = base64::engine::general_purpose::STANDARD.decode(packed).unwrap();
+    Some(std::io::read_to_string(flate2::read::GzDecoder::new(&packed[..])).unwrap())
+}
+
+fn listener(source: SourceAddress) -> NodesListener {
+    NodesListener {
+        url: "https://clusterd.example:9512/".parse().unwrap(),
+        authority: "CERTIFICATE\n".to_owned(),
+        source,
+        claim_lasts: Duration::from_secs(3600),
+    }
+}
+
+fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conductor {
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, source())]);
+    let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
+    let settings = Settings {
+        hostname: "h".to_owned(),
+        workers: 2,
+        look_every: Duration::from_secs(60),
+        repair: RepairLimits {
+            not_ready_for: SignedDuration::from_mins(5),
+            workers_at_once: 1,
+            become_node_within: SignedDuration::from_mins(15),
+        },
+        machines: MachineSettings { kubernetes, nodes },
+        clock: now,
+    };
+    Conductor::new(settings, store.clone(), SealingKeys::parse(keys).unwrap(), None)
+}
+
+fn source() -> Source {
+    let artifact = |name: &str| Artifact {
+        url: format!("https://mirror.example/{name}").parse().unwrap(),
+        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
+    };
+    Source {
+        programs: Programs {
+            kubeadm: artifact("kubeadm"),
+            kubelet: artifact("kubelet"),
+            kubectl: artifact("kubectl"),
+            cni_plugins: None,
+        },
+        images: Images {
+            repository: "registry.k8s.io".to_owned(),
+            etcd_tag: None,
+            archives: Archives::default(),
+        },
+    }
+}
+
+async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGroup>) {
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let labels = labels.iter().map(pair).collect::<BTreeMap<_, _>>();
+    let blueprint = Blueprint {
+        external_network: Some("public".to_owned()),
+        master_lb_enabled: true,
+        floating_ip_enabled: false,
+        labels: Labels::try_from(labels).unwrap(),
+        ..Blueprint::new("fcos".to_owned())
+    };
+    let template = Template {
+        id: TemplateUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "t".parse().unwrap(),
+        created_at: now(),
+        updated_at: None,
+        public: false,
+        hidden: false,
+        tags: None,
+        blueprint,
+    };
+    store.insert_template(&template).await.unwrap();
+    let cluster = Cluster {
+        id: ClusterUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "blue".parse().unwrap(),
+        template: template.id,
+        created_at: now(),
+        updated_at: None,
+        blueprint: template.blueprint,
+        kubernetes: KubernetesVersion::DEFAULT,
+        labels_compared: LabelsCompared::default(),
+        create_timeout: None,
+        desire: Desire::Exist,
+        completed_at: None,
+        asked_at: now(),
+        api_address: None,
+        machine_addresses: Default::default(),
+        nodes: Default::default(),
+        credential: 1,
+        conditions: Vec::new(),
+    };
+    let group = |name: &str, role, machines: u32| NodeGroup {
+        id: NodeGroupUuid::new_v4(),
+        version: 1,
+        cluster: cluster.id,
+        name: name.parse().unwrap(),
+        role,
+        is_default: true,
+        created_at: now(),
+        updated_at: None,
+        flavor: None,
+        image: "fcos".to_owned(),
+        docker_volume_size: None,
+        min_node_count: 1,
+        max_node_count: None,
+        machines: (0..machines).collect(),
+        next_machine: machines,
+        labels: cluster.blueprint.labels.clone(),
+        labels_compared: LabelsCompared::default(),
+        node_labels: BTreeMap::from([("example.org/rack".to_owned(), "r1".to_owned())]),
+        node_taints: Vec::new(),
+    };
+    let groups = vec![
+        group("default-master", GroupRole::Master, 3),
+        group("default-worker", GroupRole::Worker("worker".to_owned()), 2),
+    ];
+    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    (cluster, groups)
+}
