@@ -11,6 +11,6 @@ mod turn;
 pub use handle::{Conductor, KeysError, Preview, Settings};
 pub use machines::{
     Answer, KubernetesSettings, MachineReported, MachineSettings, MachinesError, NodesListener,
-    SourceAddress,
+    OwnConfigError, SourceAddress,
 };
 pub use seal::{SealError, SealingKeys};

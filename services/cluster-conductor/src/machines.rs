@@ -9,6 +9,7 @@ mod error;
 mod facts;
 pub(crate) mod founding;
 mod hush;
+mod own;
 mod redeem;
 mod settings;
 
@@ -20,6 +21,7 @@ use ignition::UserData;
 
 pub use error::MachinesError;
 pub(crate) use hush::Hush;
+pub use own::OwnConfigError;
 pub use redeem::Answer;
 pub use settings::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
 
@@ -39,12 +41,18 @@ pub(crate) async fn user_data(
     let founding = founding::founding(world, spec, seen).await?;
     let facts = Facts::gather(spec, machine, seen, &founding.founders)?;
     let (outside, token) = (facts::outside(spec, Some(seen)), founding.token()?);
-    match group_of(spec, machine)?.labels.settings().delivery {
-        Delivery::Inline => {
+    let group = group_of(spec, machine)?;
+    let own = own::own_config(world, spec.cluster, group).await?;
+    match (group.labels.settings().delivery, own) {
+        (Delivery::Inline, Some(own)) => {
+            UserData::of_document(&own).map_err(MachinesError::TooLong)
+        }
+        (Delivery::Claim, Some(_)) => claims::claim(world, spec.cluster, machine, &facts).await,
+        (Delivery::Inline, None) => {
             let config = config::render(world, spec, machine, &facts, &outside?, token).await?;
             inline(&config).map_err(MachinesError::TooLong)
         }
-        Delivery::Claim => {
+        (Delivery::Claim, None) => {
             // What would make no config then is said now. Floating addresses may still come.
             let outside = outside.unwrap_or_default();
             config::render(world, spec, machine, &facts, &outside, token).await?;

@@ -3,7 +3,7 @@
 use cluster_bootstrap::{BootstrapError, InvalidName, InvalidVersion};
 use cluster_core::{Key, KubernetesVersion, MachineRef};
 use cluster_store::StoreError;
-use ignition::TooLong;
+use ignition::{DocumentError, TooLong};
 
 use crate::handle::KeysError;
 use crate::seal::SealError;
@@ -28,6 +28,9 @@ pub enum MachinesError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// Somebody's own config that was taken once, and is not any more.
+    #[error("the node group's own config: {0}")]
+    OwnConfig(DocumentError),
     /// An address has to be known first.
     #[error("the address of {0} is not known yet")]
     Waits(Key),
@@ -109,6 +112,9 @@ impl MachinesError {
                 "UserDataTooLong",
                 "delete the cluster and ask for one with the label user_data_delivery=claim",
             ),
+            MachinesError::OwnConfig(_) => {
+                ("OwnConfigRefused", "give the node group another config, or none")
+            }
             MachinesError::Field { .. }
             | MachinesError::Name(_)
             | MachinesError::Version(_)

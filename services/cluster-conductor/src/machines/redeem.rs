@@ -9,7 +9,9 @@
 use std::net::IpAddr;
 
 use cluster_bootstrap::{Reports, reporting};
-use cluster_core::{ClaimUuid, Cluster, ClusterSpec, ClusterUuid, Desire, Event, Ident, NodeGroup, Severity};
+use cluster_core::{
+    ClaimUuid, Cluster, ClusterSpec, ClusterUuid, Desire, Event, Ident, NodeGroup, Severity,
+};
 use cluster_store::{Claim, Redeemed, Said, Scope};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
@@ -17,7 +19,8 @@ use subtle::ConstantTimeEq;
 use tracing::{debug, info, warn};
 
 use super::claims::{digest_of, kept};
-use super::facts::{Facts, outside};
+use super::facts::{Facts, group_of, outside};
+use super::own::own_config;
 use super::{MachineReported, MachinesError, NodesListener, SourceAddress, config, founding};
 use crate::handle::World;
 use crate::seal::Purpose;
@@ -162,6 +165,9 @@ async fn config(
     claim: &Claim,
     facts: &Facts,
 ) -> Result<Option<String>, MachinesError> {
+    if let Some(own) = own_config(world, spec.cluster, group_of(spec, &claim.machine)?).await? {
+        return Ok(Some(own.json()));
+    }
     let outside = match outside(spec, None) {
         Err(MachinesError::Waits(_)) => return Ok(None),
         outside => outside?,

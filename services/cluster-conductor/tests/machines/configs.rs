@@ -179,3 +179,32 @@ async fn a_token_is_exchanged_before_it_ends() {
     let kept = given.store.find_secret(given.cluster.id, "bootstrap").await.unwrap().unwrap();
     assert!(!kept.contains(&second[..6]));
 }
+
+#[tokio::test]
+async fn a_group_may_bring_its_own_config() {
+    let own = r#"{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/own"}]}}"#;
+    let given = Given::labelled(&[]).await;
+    let workers = &given.groups[1];
+    let set = async |given: &Given, text: &str| {
+        given.conductor.set_own_config(&given.cluster, workers, text).await
+    };
+    let refused = set(&given, &own.replace("/etc/own", "etc/own")).await.unwrap_err();
+    assert!(refused.to_string().contains("storage.files[0].path"), "{refused}");
+    assert_eq!(set(&given, own).await.unwrap(), "3.4.0");
+    let sealed = format!("ignition/{}", workers.id);
+    let kept = given.store.find_secret(given.cluster.id, &sealed).await.unwrap().unwrap();
+    assert!(!kept.contains("/etc/own"));
+    let handed_out = given.config("default-worker-0", "10.0.0.20").await;
+    assert_eq!(handed_out, serde_json::from_str::<Value>(own).unwrap());
+    // The others are as they were, and so are the group's once it is gone.
+    let master = given.config("default-master-0", "10.0.0.10").await;
+    assert!(file(&master, "/etc/bedplate/init.yaml").is_some());
+    given.conductor.remove_own_config(&given.cluster, workers).await.unwrap();
+    let worker = given.config("default-worker-1", "10.0.0.21").await;
+    assert!(file(&worker, "/etc/bedplate/join.yaml").is_some());
+
+    let inlined = Given::labelled(&[INLINE]).await;
+    let workers = &inlined.groups[1];
+    inlined.conductor.set_own_config(&inlined.cluster, workers, own).await.unwrap();
+    assert_eq!(inline(&inlined, "default-worker-0").await, handed_out);
+}

@@ -97,6 +97,16 @@ impl Store {
             .await
     }
 
+    /// Deletes a sealed secret, if there is one.
+    pub async fn delete_secret(&self, cluster: ClusterUuid, name: &str) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { secret::delete(c, cluster, &name).await })
+            })
+            .await
+    }
+
     /// A sealed secret.
     pub async fn find_secret(
         &self,

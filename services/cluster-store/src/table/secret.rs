@@ -31,6 +31,17 @@ pub(crate) async fn keep(
     Ok(find(connection, cluster, name).await?.unwrap_or_else(|| sealed.to_owned()))
 }
 
+/// Deletes a secret, if there is one.
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+    name: &str,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM secrets WHERE cluster = $1 AND name = $2";
+    connection.execute(DELETE, values![cluster, name]).await?;
+    Ok(())
+}
+
 pub(crate) async fn find(
     connection: &mut Connection,
     cluster: ClusterUuid,

@@ -84,6 +84,9 @@ async fn a_secret_is_kept_or_replaced(store: Store) {
     store.save_secret(cluster.id, "pki", "third").await.unwrap();
     assert_eq!(store.find_secret(cluster.id, "pki").await.unwrap().as_deref(), Some("third"));
     assert_eq!(store.find_secret(cluster.id, "other").await.unwrap(), None);
+    store.delete_secret(cluster.id, "other").await.unwrap();
+    store.delete_secret(cluster.id, "pki").await.unwrap();
+    assert_eq!(store.find_secret(cluster.id, "pki").await.unwrap(), None);
 }
 
 fn claim(of: &Cluster, machine: &str, digest: &str) -> Claim {
