@@ -24,7 +24,7 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat))',--exclude real --exclude real-clusters --exclude compat)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
-file = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
+binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
 
 # Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
@@ -89,18 +89,23 @@ run-test-rack: build-packages ramdisk
 	cargo build --workspace --bins
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real)
 
-# A real OpenStack of Debian's packages: the driver of clouds; then servers that are machines. They need root, for chroot and namespaces.
+# A real OpenStack of Debian's packages: the driver of clouds, clusters on hypervisors that pretend, then servers that are machines. They
+# need root, for chroot and namespaces. Kubernetes is built meanwhile, in the time that is left over.
 test-cloud:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-cloud, for it needs root"; else $(MAKE) --no-print-directory run-test-cloud; fi
 
 .PHONY: run-test-cloud
 run-test-cloud: build-packages
-	@$(PACKAGES) curl haproxy ignition iproute2 iptables mmdebstrap procps python3-venv
+	@$(PACKAGES) binutils curl haproxy ignition iproute2 iptables mmdebstrap patch procps python3-venv xz-utils
 	cargo build --workspace --bins
-	trap '$(OPENSTACK) down' EXIT; $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call file,openstack,contract); \
-	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call file,real-clusters,servers)
+	setsid nice -n 19 tests/real/kubernetes/build.sh >target/kubernetes.log 2>&1 & build=$$!; \
+	  trap 'kill -- -$$build 2>/dev/null || true; $(OPENSTACK) down' EXIT; \
+	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
+	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,real-clusters,eight_servers); \
+	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
+	  wait $$build || { cat target/kubernetes.log; exit 1; }
 
-# Kubernetes, built from Debian's source, on machines made of namespaces. They need root.
+# Kubernetes, built from Debian's source, on machines made of namespaces: by itself, then below a real OpenStack. They need root.
 test-kubernetes:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-kubernetes, for it needs root"; else $(MAKE) --no-print-directory run-test-kubernetes; fi
 
@@ -108,7 +113,10 @@ test-kubernetes:
 run-test-kubernetes: build-packages
 	tests/real/kubernetes/nodes.sh deps
 	cargo build --workspace --bins
-	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call file,real-clusters,three_and_two)
+	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; export BEDPLATE_REAL=1; \
+	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,contract)
+	trap '$(OPENSTACK) down' EXIT; $(OPENSTACK) reset; $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; \
+	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)
 
 bench: build-packages
 	cargo build --release -p baremetal -p bench --bins

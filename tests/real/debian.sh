@@ -14,6 +14,13 @@ needs() { # PROGRAM...
   for program in "$@"; do command -v "$program" >/dev/null || missing+=("$program"); done
   [ ${#missing[@]} = 0 ] || die "missing programs: ${missing[*]}"
 }
+# What stays keeps nothing of its starter's open: no lock, no job server of make's.
+keep_nothing_open() {
+  local descriptor
+  for descriptor in "/proc/$BASHPID/fd/"*; do
+    [ "${descriptor##*/}" -le 2 ] || eval "exec ${descriptor##*/}>&-"
+  done
+}
 is_root() { [ "$(id -u)" = 0 ]; }
 
 apt() { # apt-get with an archive folder of its own, so that two at once do not empty each other's, and none of its questions

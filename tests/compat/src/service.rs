@@ -37,7 +37,7 @@ impl Service {
     /// Our own, started for the caller; or the one the environment names, which has to be empty.
     #[track_caller]
     pub fn start() -> Self {
-        let Ok(url) = env::var(URL_VARIABLE) else { return Service::start_own("baremetald") };
+        let Ok(url) = env::var(URL_VARIABLE) else { return Service::start_own("baremetald", "") };
         let service = Service { url: url.trim_end_matches('/').to_owned(), daemon: None };
         let nodes = service.nodes();
         if !nodes.is_empty() {
@@ -51,7 +51,13 @@ impl Service {
     /// A container infra service of our own.
     #[track_caller]
     pub fn clusters() -> Self {
-        Service::start_own("clusterd")
+        Service::clusters_with("")
+    }
+
+    /// The same, with these tables in its configuration.
+    #[track_caller]
+    pub fn clusters_with(tables: &str) -> Self {
+        Service::start_own("clusterd", tables)
     }
 
     /// Whether this is our own daemon.
@@ -66,10 +72,11 @@ impl Service {
     }
 
     #[track_caller]
-    fn start_own(name: &'static str) -> Self {
+    fn start_own(name: &'static str, tables: &str) -> Self {
         let folder = new_folder();
         let config = folder.join("daemon.toml");
-        let text = format!("state_dir = '{}'\n[api]\nlisten = '127.0.0.1:0'\n", folder.display());
+        let state = folder.display();
+        let text = format!("state_dir = '{state}'\n[api]\nlisten = '127.0.0.1:0'\n{tables}");
         fs::write(&config, text).expect("a file can be written");
         let log = fs::File::create(folder.join("log")).expect("a file can be written");
         let mut process = Command::new(program(name))

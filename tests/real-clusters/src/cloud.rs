@@ -1,4 +1,4 @@
-//! A real OpenStack whose servers are machines, as `openstack.sh machines` brings it up.
+//! A real OpenStack as `openstack.sh up` brings it up, or as `openstack.sh machines` does: then its servers are machines.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,30 @@ use serde_json::Value;
 pub struct Cloud {
     /// Its clouds.yaml.
     pub clouds_yaml: PathBuf,
-    machines: PathBuf,
+    /// The machine room's folder; none where hypervisors only pretend.
+    machines: Option<PathBuf>,
     user: CommandLine,
 }
 
 impl Cloud {
-    /// The cloud as this user of its clouds.yaml sees it; none where the environment tells of no such cloud.
-    pub fn of(user: &str) -> Option<Self> {
-        let folder = |name| env::var_os(name).map(PathBuf::from);
-        let (Some(clouds_yaml), Some(machines)) =
-            (folder("BEDPLATE_TEST_OPENSTACK"), folder("BEDPLATE_TEST_MACHINES"))
-        else {
-            eprintln!("SKIPPED: no cloud with machines; `make test-clusters` makes one");
+    /// The cloud as this user of its clouds.yaml sees it, with machines; none where the environment tells of no such cloud.
+    pub fn with_machines(user: &str) -> Option<Self> {
+        Cloud::as_told(user, true)
+    }
+
+    /// The same for one whose hypervisors only pretend.
+    pub fn without_machines(user: &str) -> Option<Self> {
+        Cloud::as_told(user, false)
+    }
+
+    fn as_told(user: &str, with_machines: bool) -> Option<Self> {
+        let told = |name| env::var_os(name).map(PathBuf::from);
+        let machines = told("BEDPLATE_TEST_MACHINES");
+        let fits = machines.is_some() == with_machines;
+        let Some(clouds_yaml) = told("BEDPLATE_TEST_OPENSTACK").filter(|_| fits) else {
+            eprintln!(
+                "SKIPPED: no such cloud; `make test-cloud` and `make test-kubernetes` make one"
+            );
             return None;
         };
         let user = CommandLine::in_cloud(&clouds_yaml, user);
@@ -51,16 +63,39 @@ impl Cloud {
     #[track_caller]
     pub fn crash(&self, server: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/machines/machine.sh");
-        let run = Command::new(script).arg("crash").arg(self.machines.join(server)).status();
+        let run = Command::new(script).arg("crash").arg(self.room().join(server)).status();
         assert!(run.expect("machine.sh can be started").success(), "{server} does not crash");
     }
 
     /// The servers that have a machine.
     pub fn machines(&self) -> Vec<String> {
-        let entries = self.machines.read_dir().expect("the machine room has a folder").flatten();
+        let entries = self.room().read_dir().expect("the machine room has a folder").flatten();
         let machine = |path: &Path| path.join("namespace").exists();
         let paths = entries.map(|entry| entry.path()).filter(|path| machine(path));
         paths.filter_map(|path| path.file_name()?.to_str().map(ToOwned::to_owned)).collect()
+    }
+
+    /// The addresses that the cloud's own name server has for a name.
+    #[track_caller]
+    pub fn dig(&self, name: &str) -> Vec<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/openstack/openstack.sh");
+        let (address, port) = (Self::name_server(0), Self::name_server(1));
+        let mut run = Command::new(script);
+        run.args(["inside", "dig", "+short", &format!("@{address}"), "-p", &port, name]);
+        let run = run.output().expect("openstack.sh can be started");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(run.status.success(), "dig {name}: {said}");
+        said.lines().map(ToOwned::to_owned).collect()
+    }
+
+    fn name_server(at: usize) -> String {
+        let told = env::var("BEDPLATE_TEST_DNS").expect("openstack.sh env tells of it");
+        told.split(':').nth(at).expect("it is ADDRESS:PORT").to_owned()
+    }
+
+    #[track_caller]
+    fn room(&self) -> &Path {
+        self.machines.as_deref().expect("the cloud has machines")
     }
 }
 

@@ -1,4 +1,4 @@
-//! `kubectl` on the network's host, with the administrator's kubeconfig: a user's view of the cluster.
+//! `kubectl` with the administrator's kubeconfig: a user's view of the cluster.
 
 use std::fs;
 use std::io::Write;
@@ -14,16 +14,22 @@ use crate::network::cache;
 /// `kubectl` and what it needs.
 #[derive(Debug)]
 pub struct Kubectl {
-    namespace: String,
+    /// The network namespace where it runs; none is the host's own.
+    namespace: Option<String>,
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
-    /// The administrator's.
+    /// The administrator's, on the network's host.
     pub fn new(network: &Network, kubeconfig: &Kubeconfig) -> Self {
         let path = network.state().join("admin.conf");
         fs::write(&path, kubeconfig.expose()).expect("a file can be written");
-        Kubectl { namespace: network.namespace(), kubeconfig: path }
+        Kubectl { namespace: Some(network.namespace()), kubeconfig: path }
+    }
+
+    /// Of whoever has this kubeconfig, from outside of the cloud.
+    pub fn outside(kubeconfig: PathBuf) -> Self {
+        Kubectl { namespace: None, kubeconfig }
     }
 
     /// What a command prints; none if it fails.
@@ -66,9 +72,15 @@ impl Kubectl {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.namespace]);
-        command.arg(cache().join("kubernetes/mirror/kubectl"));
+        let program = cache().join("kubernetes/mirror/kubectl");
+        let mut command = match &self.namespace {
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
         command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--request-timeout=10s").args(words);
         command
     }

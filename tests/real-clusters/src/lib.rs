@@ -3,11 +3,15 @@
 pub use crate::claims::Claims;
 pub use crate::cloud::{Cloud, fetch};
 pub use crate::cluster::{control_plane, settings, worker};
+pub use crate::clusterd::{Mirror, VERSION, clusterd, for_machines, for_nobody};
 pub use crate::kubectl::Kubectl;
 pub use crate::network::{HOST, Network, objections};
+pub use crate::tenant::Tenant;
 
 mod claims;
 mod cloud;
 mod cluster;
+mod clusterd;
 mod kubectl;
 mod network;
+mod tenant;

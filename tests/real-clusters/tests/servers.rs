@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_server_is_a_machine_behind_real_addresses() {
-    let Some(mut cloud) = Cloud::of("alice") else { return };
+    let Some(mut cloud) = Cloud::with_machines("alice") else { return };
     cloud.done("network create lan");
     cloud.done("subnet create lan --network lan --subnet-range 10.20.0.0/24");
     cloud.done("router create way-out");

@@ -47,7 +47,10 @@ up() {
   ip -n "$PREFIX" link add br0 type bridge
   ip -n "$PREFIX" addr add "$HOST/24" dev br0
   ip -n "$PREFIX" link set br0 up
-  ip netns exec "$PREFIX" python3 -m http.server --bind "$HOST" --directory "$MIRROR" 8000 >"$STATE/mirror.log" 2>&1 </dev/null &
+  (
+    keep_nothing_open
+    exec ip netns exec "$PREFIX" python3 -m http.server --bind "$HOST" --directory "$MIRROR" 8000
+  ) >"$STATE/mirror.log" 2>&1 </dev/null &
   disown
 }
 

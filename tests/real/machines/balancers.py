@@ -56,8 +56,7 @@ class Balancers:
     def _plug(self, balancer, name):
         port = self.apis.network("ports", id=balancer["vip_port_id"])[0]
         wires.add_namespace(name)
-        addresses = [self.routers.with_prefix(fixed) for fixed in port["fixed_ips"]]
-        wires.plug(name, "eth0", port["network_id"], port["id"], port["mac_address"], addresses)
+        self.routers.plug(name, "eth0", port)
         gateway = self.routers.subnet(balancer["vip_subnet_id"])["gateway_ip"]
         if gateway:
             wires.route(name, gateway)

@@ -65,8 +65,11 @@ start() {
     fi
   done < <(control_groups)
   # nsenter and not `ip netns exec`, which mounts a /sys without control groups; a session of its own, for it outlives who started it
-  UNIT_RUNNER=$UNIT_RUNNER setsid nsenter --net="/run/netns/$MACHINE" \
-    unshare --mount --uts --ipc --pid --fork --kill-child "$HERE/machine.sh" initramfs "$FOLDER" >>"$FOLDER/boot.log" 2>&1 </dev/null &
+  (
+    keep_nothing_open
+    UNIT_RUNNER=$UNIT_RUNNER exec setsid nsenter --net="/run/netns/$MACHINE" \
+      unshare --mount --uts --ipc --pid --fork --kill-child "$HERE/machine.sh" initramfs "$FOLDER"
+  ) >>"$FOLDER/boot.log" 2>&1 </dev/null &
   echo $! >"$FOLDER/pid"
   disown
 }

@@ -14,6 +14,7 @@ class Routers:
     def __init__(self, apis):
         self.apis = apis
         self.subnets = {}
+        self.mtus = {}
         self.plugged = {}  # port: its router
         self.rules = {}  # router: what iptables-restore was told last
         self.host = None  # the external network that the host is the gateway of
@@ -33,6 +34,14 @@ class Routers:
         if identity not in self.subnets:
             self.subnets[identity] = self.apis.network("subnets", id=identity)[0]
         return self.subnets[identity]
+
+    def plug(self, namespace, device, port):
+        """A cable for one of Neutron's ports, with what Neutron says of it."""
+        network = port["network_id"]
+        if network not in self.mtus:
+            self.mtus[network] = self.apis.network("networks", id=network)[0]["mtu"]
+        addresses = [self.with_prefix(fixed) for fixed in port["fixed_ips"]]
+        wires.plug(namespace, device, network, port["id"], port["mac_address"], addresses, self.mtus[network])
 
     def with_prefix(self, fixed):
         return f"{fixed['ip_address']}/{self.subnet(fixed['subnet_id'])['cidr'].split('/')[1]}"
@@ -66,8 +75,7 @@ class Routers:
         for port in ports:
             device = f"q{port['id'][:11]}"
             if port["id"] not in self.plugged:
-                addresses = [self.with_prefix(fixed) for fixed in port["fixed_ips"]]
-                wires.plug(name, device, port["network_id"], port["id"], port["mac_address"], addresses)
+                self.plug(name, device, port)
                 self.plugged[port["id"]] = router["id"]
             if port["device_owner"] == "network:router_gateway":
                 gateway = port

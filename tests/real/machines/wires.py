@@ -54,6 +54,7 @@ def plug(namespace, device, network, port, mac, addresses, mtu=1500):
     tap = f"tap{port[:11]}"
     at = ["-n", namespace] if namespace else []
     with switching:
+        unplug(port)  # what an interrupted try left
         bridge = _bridge(network)
         far = ["netns", namespace or "1"]
         run("ip", "-n", SWITCH, "link", "add", tap, "mtu", str(mtu), "type", "veth", "peer", "name", device, *far)

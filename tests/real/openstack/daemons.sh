@@ -21,10 +21,7 @@ start_outside() { # NAME COMMAND...
   shift
   ! alive "$name" || return 0
   (
-    # a daemon keeps nothing of its starter's open: no lock, no job server of make's
-    for descriptor in "/proc/$BASHPID/fd/"*; do
-      [ "${descriptor##*/}" -le 2 ] || eval "exec ${descriptor##*/}>&-"
-    done
+    keep_nothing_open
     exec setsid "$@"
   ) >>"$LOG/$name.log" 2>&1 </dev/null &
   echo $! >"$RUN/$name.pid"

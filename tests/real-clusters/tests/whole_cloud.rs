@@ -1,0 +1,71 @@
+//! One `openstack coe cluster create` on a real OpenStack becomes a real Kubernetes, is resized, and leaves nothing behind.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real_clusters::{Cloud, Kubectl, Mirror, Tenant, clusterd, for_machines};
+
+/// On two processors, that are shared.
+const PATIENCE: Duration = Duration::from_secs(600);
+const ZONE: &str = "whole.example.";
+
+#[test]
+fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
+    let Some(mut cloud) = Cloud::with_machines("alice") else { return };
+    cloud.done(&format!("zone create --email hostmaster@whole.example {ZONE}"));
+    let _mirror = Mirror::serve();
+    let service = clusterd(&cloud.clouds_yaml, "alice", &for_machines());
+    let mut tenant = Tenant::new(cloud, service);
+    tenant.template("small", ZONE);
+
+    tenant.done("cluster create whole --cluster-template small --master-count 3 --node-count 2");
+    tenant.becomes("whole", "CREATE_COMPLETE", PATIENCE);
+    let shown = tenant.json("cluster show whole");
+    let api = shown["api_address"].as_str().expect("it has an address");
+    let address = api.trim_start_matches("https://").trim_end_matches(":6443");
+    assert_eq!(tenant.cloud.dig(&format!("api.whole.{ZONE}")), [address]);
+
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole");
+    fs::create_dir_all(&folder).unwrap();
+    tenant.done(&format!("cluster config whole --force --dir {}", folder.display()));
+    let config = folder.join("config");
+    assert!(fs::read_to_string(&config).unwrap().contains(api));
+    let kubectl = Kubectl::outside(config);
+    nodes_are_the_servers(&mut tenant, &kubectl, 5);
+
+    tenant.done("cluster resize whole 3");
+    tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
+    nodes_are_the_servers(&mut tenant, &kubectl, 6);
+    tenant.done("cluster resize whole 1");
+    tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
+    nodes_are_the_servers(&mut tenant, &kubectl, 4);
+
+    tenant.done("cluster delete whole");
+    tenant.forgets("whole", PATIENCE);
+    tenant.nothing_is_left(ZONE);
+    assert_eq!(tenant.cloud.machines(), Vec::<String>::new());
+    tenant.done("cluster template delete small");
+    tenant.cloud.done(&format!("zone delete {ZONE}"));
+}
+
+/// Kubernetes has a node for each of Nova's servers, so many, and all are ready.
+fn nodes_are_the_servers(tenant: &mut Tenant, kubectl: &Kubectl, count: usize) {
+    let servers = tenant.cloud.json("server list");
+    let servers = servers.as_array().expect("a list");
+    let mut names: Vec<String> =
+        servers.iter().filter_map(|it| it["Name"].as_str()).map(ToOwned::to_owned).collect();
+    names.sort();
+    assert_eq!(names.len(), count, "{servers:#?}");
+    let begun = Instant::now();
+    loop {
+        let mut ready = kubectl.ready_nodes();
+        ready.sort();
+        if ready == names {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "ready are {ready:?}, servers {names:?}");
+        thread::sleep(Duration::from_secs(1));
+    }
+}
