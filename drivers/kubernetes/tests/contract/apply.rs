@@ -8,9 +8,9 @@ use kubernetes::{apply, bootstrap};
 use crate::given::{cluster, name, read, until};
 use crate::kubelet::{Known, ask};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn documents_are_applied_again_and_deleted_twice() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let name = name();
     // The namespace comes last, and the ports say no protocol, as people write them.
     let text = |settings: &str| {
@@ -74,9 +74,9 @@ metadata: {{name: {name}}}
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_comes_with_its_definition_takes_a_moment() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let group = format!("{}.example.org", name());
     let text = format!(
         "
@@ -113,9 +113,9 @@ spec:
     apply::delete(&given.client, &all).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_has_a_token_is_let_in_until_it_is_deleted() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let id: String = name().chars().rev().filter(char::is_ascii_alphanumeric).take(6).collect();
     let expires = Timestamp::now() + Duration::from_secs(600);
     let secret = "0123456789abcdef".to_owned();

@@ -4,9 +4,9 @@ use kubernetes::belongings;
 
 use crate::given::{cluster, name, until};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn services_and_volumes_are_found_and_deleted() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let name = name();
     // Nobody makes these volumes: what is bound to what is said here, as a driver would say it.
     let text = format!(

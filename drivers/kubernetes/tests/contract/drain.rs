@@ -5,9 +5,9 @@ use kubernetes::nodes;
 
 use crate::given::{cluster, name, until};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_emptied_as_far_as_budgets_allow() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let name = name();
     let (_, workers) = given.nodes().await;
     let node = &workers.last().unwrap().name;

@@ -4,9 +4,9 @@ use kubernetes::etcd::{self, MemberId, Progress};
 
 use crate::given::{cluster, until};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_members_of_etcd_are_the_control_plane() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let (control_plane, workers) = given.nodes().await;
     let node = &control_plane[0].name;
     let members = until("the list of members", || async {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use kubernetes::apply::{self, Document, documents};
 use kubernetes::nodes::{self, Node};
 use kubernetes::{Access, Client, KubernetesError};
+use openstack_emulator::Emulator;
 use tokio::time::{Instant, sleep};
+
+use crate::emulated;
 
 /// How long a cluster may take for anything. Ours run on few processors.
 const LONGEST: Duration = Duration::from_secs(180);
@@ -18,20 +21,25 @@ pub(crate) struct Given {
     pub(crate) client: Client,
     /// An image that every node has, and whose program does not end.
     pub(crate) image: String,
+    _kept: Option<Emulator>,
 }
 
-/// The cluster; `None`, and a word on it, where none is given.
-pub(crate) fn cluster() -> Option<Given> {
-    let Some(path) = std::env::var_os("BEDPLATE_TEST_KUBECONFIG") else {
-        peers::skip("the contract of clusters", "BEDPLATE_TEST_KUBECONFIG names no kubeconfig");
-        return None;
-    };
-    let text = std::fs::read_to_string(path).unwrap();
-    let access = Access::from_kubeconfig(&text, None).unwrap();
-    let client = Client::new(&access).unwrap();
+/// The cluster.
+pub(crate) async fn cluster() -> Given {
     let image = std::env::var("BEDPLATE_TEST_POD_IMAGE");
     let image = image.unwrap_or_else(|_| "registry.k8s.io/pause:3.10".to_owned());
-    Some(Given { access, client, image })
+    let (kept, access) = match std::env::var_os("BEDPLATE_TEST_KUBECONFIG") {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).unwrap();
+            (None, Access::from_kubeconfig(&text, None).unwrap())
+        }
+        None => {
+            let (kept, access) = emulated::cluster().await;
+            (Some(kept), access)
+        }
+    };
+    let client = Client::new(&access).unwrap();
+    Given { access, client, image, _kept: kept }
 }
 
 impl Given {

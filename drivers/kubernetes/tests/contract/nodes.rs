@@ -7,17 +7,17 @@ use kubernetes::nodes::{self, Taint};
 
 use crate::given::{cluster, name, until};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_ready_and_tells_its_version() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     assert!(health::is_ready(&given.client).await.unwrap());
     let version = health::version(&given.client).await.unwrap();
     assert!(version.git_version.starts_with("v1."), "{version:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_tell_what_they_are() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let (control_plane, workers) = given.nodes().await;
     assert!(!control_plane.is_empty() && !workers.is_empty());
     for node in control_plane.iter().chain(&workers) {
@@ -33,9 +33,9 @@ async fn nodes_tell_what_they_are() {
     assert!(error.is_not_found(), "{error}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_gets_labels_that_its_kubelet_may_not_give_itself() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let (_, workers) = given.nodes().await;
     let node = &workers[0].name;
     let key = format!("node-restriction.kubernetes.io/{}", name());
@@ -49,9 +49,9 @@ async fn a_node_gets_labels_that_its_kubelet_may_not_give_itself() {
     assert_eq!(read.labels.get(&key), None);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn taints_come_and_go_beside_those_of_others() {
-    let Some(given) = cluster() else { return };
+    let given = cluster().await;
     let (control_plane, _) = given.nodes().await;
     let name = &control_plane[0].name;
     let read = || async { nodes::find(&given.client, name).await.map(Option::unwrap) };

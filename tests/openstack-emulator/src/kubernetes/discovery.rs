@@ -2,6 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::state::Objects;
+
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
+
 /// Group and version, resource, kind, whether it is namespaced, short name.
 pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("v1", "nodes", "Node", false, "no"),
@@ -49,53 +53,138 @@ pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", false, "pc"),
 ];
 
-/// A resource's kind and whether it is namespaced.
-pub(super) fn find(group: &str, resource: &str) -> Option<(&'static str, bool)> {
-    let row = RESOURCES
-        .iter()
-        .find(|(its_group, its_name, ..)| *its_group == group && *its_name == resource);
-    row.map(|(_, _, kind, namespaced, _)| (*kind, *namespaced))
+/// A resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resource {
+    pub(super) group: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) namespaced: bool,
+    short: String,
+}
+
+/// Groups and versions that the release serves in other words: what it calls them, and what they are here.
+fn renamed(minor: u32) -> &'static [(&'static str, &'static str)] {
+    match minor {
+        // `policy/v1` came with 1.21.
+        0..=20 => &[("policy/v1beta1", "policy/v1")],
+        21..=24 => &[("policy/v1", "policy/v1"), ("policy/v1beta1", "policy/v1")],
+        _ => &[("policy/v1", "policy/v1")],
+    }
+}
+
+/// What a group and version is here, if the release serves it.
+pub(super) fn canonical(objects: &Objects, group: &str) -> Option<String> {
+    let names = renamed(objects.minor());
+    let meant = names.iter().find(|(name, _)| *name == group).map(|(_, meant)| *meant);
+    let other = names.iter().any(|(_, meant)| *meant == group);
+    meant.map(str::to_owned).or_else(|| (!other).then(|| group.to_owned()))
+}
+
+/// All resources, those that somebody defined too.
+fn all(objects: &Objects) -> Vec<Resource> {
+    let own = RESOURCES.iter().map(|(group, name, kind, namespaced, short)| Resource {
+        group: (*group).to_owned(),
+        name: (*name).to_owned(),
+        kind: (*kind).to_owned(),
+        namespaced: *namespaced,
+        short: (*short).to_owned(),
+    });
+    let definitions = objects.list(DEFINITIONS.0, DEFINITIONS.1, "");
+    let defined = definitions.into_iter().flat_map(|definition| {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let served = versions.filter(|version| version["served"] == true);
+        served.map(move |version| Resource {
+            group: format!("{}/{}", text(&spec["group"]), text(&version["name"])),
+            name: text(&spec["names"]["plural"]),
+            kind: text(&spec["names"]["kind"]),
+            namespaced: spec["scope"] == "Namespaced",
+            short: text(&spec["names"]["shortNames"][0]),
+        })
+    });
+    own.chain(defined).collect()
+}
+
+/// The resource of this name.
+pub(super) fn find(objects: &Objects, group: &str, resource: &str) -> Option<Resource> {
+    all(objects).into_iter().find(|it| it.group == group && it.name == resource)
 }
 
 /// `GET /api/v1` and `GET /apis/GROUP/VERSION`.
-pub(super) fn resources(group: &str) -> Option<Value> {
+pub(super) fn resources(objects: &Objects, group: &str) -> Option<Value> {
     let verbs = ["create", "delete", "get", "list", "patch", "update"];
-    let mut all = Vec::new();
-    for (_, name, kind, namespaced, short) in RESOURCES.iter().filter(|row| row.0 == group) {
-        let mut entry = json!({"name": name, "singularName": kind.to_ascii_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": verbs});
-        if !short.is_empty() {
-            entry["shortNames"] = json!([short]);
+    let meant = canonical(objects, group)?;
+    let mut rows = Vec::new();
+    let row = |name: String, singular: &str, of: &Resource, verbs: &[&str]| json!({"name": name, "singularName": singular, "namespaced": of.namespaced, "kind": of.kind, "verbs": verbs});
+    for one in all(objects).into_iter().filter(|it| it.group == meant) {
+        let mut entry = row(one.name.clone(), &one.kind.to_ascii_lowercase(), &one, &verbs);
+        if !one.short.is_empty() {
+            entry["shortNames"] = json!([one.short]);
         }
-        all.push(entry);
-        all.push(json!({"name": format!("{name}/status"), "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "patch", "update"]}));
+        rows.push(entry);
+        rows.push(row(format!("{}/status", one.name), "", &one, &["get", "patch", "update"]));
+        match one.name.as_str() {
+            "pods" => {
+                rows.push(row("pods/log".to_owned(), "", &one, &["get"]));
+                let version = if objects.minor() >= 22 { "v1" } else { "v1beta1" };
+                rows.push(json!({"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": version, "kind": "Eviction", "verbs": ["create"]}));
+            }
+            "certificatesigningrequests" => {
+                let name = format!("{}/approval", one.name);
+                rows.push(row(name, "", &one, &["get", "patch", "update"]));
+            }
+            _ => {}
+        }
     }
-    if group == "v1" {
-        all.push(json!({"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]}));
+    (!rows.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": rows}))
+}
+
+/// The groups and versions, as the release calls them.
+fn served(objects: &Objects) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for one in all(objects).into_iter().filter(|it| it.group.contains('/')) {
+        let renamed: Vec<String> = renamed(objects.minor())
+            .iter()
+            .filter(|(_, meant)| *meant == one.group)
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
+        for name in if renamed.is_empty() { vec![one.group] } else { renamed } {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
     }
-    (!all.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": all}))
+    names
 }
 
 /// `GET /apis`.
-pub(super) fn groups() -> Value {
-    let mut names: Vec<&str> =
-        RESOURCES.iter().map(|row| row.0).filter(|group| group.contains('/')).collect();
-    names.dedup();
-    let groups: Vec<Value> = names.iter().map(|group| one_group(group)).collect();
+pub(super) fn groups(objects: &Objects) -> Value {
+    let mut names: Vec<String> = Vec::new();
+    for group in served(objects) {
+        let name = group.split('/').next().unwrap_or_default().to_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let groups: Vec<Value> = names.iter().filter_map(|name| one_group(objects, name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-fn one_group(group: &str) -> Value {
-    let (name, version) = group.split_once('/').unwrap_or((group, ""));
-    let version = json!({"groupVersion": group, "version": version});
-    json!({"name": name, "versions": [version], "preferredVersion": version})
+fn one_group(objects: &Objects, name: &str) -> Option<Value> {
+    let served = served(objects);
+    let own = served.iter().filter_map(|group| group.split_once('/').filter(|it| it.0 == name));
+    let versions: Vec<Value> = own
+        .map(|(name, version)| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    let preferred = versions.first()?.clone();
+    Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
 }
 
 /// `GET /apis/GROUP`.
-pub(super) fn group(name: &str) -> Option<Value> {
-    let row = RESOURCES
-        .iter()
-        .find(|row| row.0.split_once('/').is_some_and(|(group, _)| group == name))?;
-    let mut body = one_group(row.0);
+pub(super) fn group(objects: &Objects, name: &str) -> Option<Value> {
+    let mut body = one_group(objects, name)?;
     body["kind"] = json!("APIGroup");
     body["apiVersion"] = json!("v1");
     Some(body)

@@ -22,7 +22,17 @@ pub(super) struct Layout {
     pub(super) authority_key: Option<String>,
     /// Names and addresses that the API server is called by.
     pub(super) called: Vec<String>,
-    version: String,
+    /// The release, as `v1.20.2`.
+    pub(super) version: String,
+    /// Where images of the control plane are from.
+    pub(super) repository: String,
+    /// The tag of etcd's image.
+    pub(super) etcd_tag: String,
+    /// The token a machine joins with that has no identity yet.
+    pub(super) token: Option<String>,
+    /// kubeadm's configurations, null where there is none: of `init`, and of the cluster.
+    pub(super) init: Value,
+    pub(super) cluster: Value,
     labels: Map<String, Value>,
     taints: Vec<Value>,
 }
@@ -98,6 +108,12 @@ impl Layout {
             }
         }
         let version = format!("v{}", version.trim_start_matches('v'));
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let repository = text(cluster.map(|it| &it["imageRepository"]));
+        let etcd_tag = text(cluster.map(|it| &it["etcd"]["local"]["imageTag"]));
+        let discovery = of("JoinConfiguration").map(|join| &join["discovery"]);
+        let token = text(discovery.map(|it| &it["tlsBootstrapToken"]))
+            .or_else(|| text(discovery.map(|it| &it["bootstrapToken"]["token"])));
         Ok(Some(Layout {
             name,
             pin,
@@ -105,6 +121,11 @@ impl Layout {
             authority_key,
             called,
             version,
+            repository: repository.unwrap_or_else(|| "registry.k8s.io".to_owned()),
+            etcd_tag: etcd_tag.unwrap_or_else(|| "3.5.0-0".to_owned()),
+            token,
+            init: of("InitConfiguration").cloned().unwrap_or_default(),
+            cluster: cluster.cloned().unwrap_or_default(),
             labels,
             taints,
         }))

@@ -2,18 +2,31 @@
 //!
 //! Nothing of Kubernetes runs. A machine whose config has kubeadm's layout of files (`…/pki/ca.crt` and `ca.key`, a kubeadm configuration)
 //! answers on its port 6443 as an API server does, signed by that authority; one that has only the authority, or `kubeadm join`'s pin of it,
-//! joins as a worker.
+//! joins as a worker: with a token as who has no identity yet, and so once its request for a certificate was granted.
+//!
+//! What controllers do follows at once from each change; what kubelets do, a moment later, and while their machine runs.
 
 mod api;
+mod apply;
+mod controllers;
 mod discovery;
+mod kubeadm;
+mod kubelet;
 mod layout;
+mod members;
+mod object;
 mod patch;
+mod programs;
 mod protobuf;
+mod requests;
+mod schedule;
+mod selector;
 mod state;
 mod table;
 mod tls;
+mod who;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,6 +51,8 @@ pub struct Nodes {
     clusters: Mutex<HashMap<String, Arc<Cluster>>>,
     /// The cluster and node name of each server.
     homes: Mutex<HashMap<String, (Arc<Cluster>, String)>>,
+    /// Servers whose disk has a kubelet's identity.
+    known: Mutex<HashSet<String>>,
 }
 
 impl Nodes {
@@ -62,7 +77,11 @@ impl Guest for Nodes {
         }
         let Some(key) = &layout.authority_key else {
             cluster.wait_for_server().await;
-            return join(&cluster, &layout, &machine).await;
+            if !self.is_known(&cluster, &layout, &machine).await {
+                return;
+            }
+            join(&cluster, &layout, &machine).await;
+            return kubelet::run_pods(&cluster, &layout.name).await;
         };
         let acceptor = match tls::acceptor(&layout, key) {
             Ok(acceptor) => acceptor,
@@ -72,29 +91,60 @@ impl Guest for Nodes {
                 )));
             }
         };
+        if layout.init.is_null() && layout.token.is_some() {
+            // One more of a control plane that is there.
+            cluster.wait_for_server().await;
+            if !self.is_known(&cluster, &layout, &machine).await {
+                return;
+            }
+        }
         let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await else {
             return machine.report(Progress::Failed("no port is free on this host".into()));
         };
         let Ok(at) = listener.local_addr() else { return };
         cluster.adopt(&layout.authority, key);
+        cluster.with(|objects| {
+            kubeadm::initialise(objects, &layout.version, &layout.init, &layout.cluster);
+        });
         machine.cloud.offer(&machine.id, PORT, at);
         cluster.server_up(&machine.id);
-        join(&cluster, &layout, &machine).await;
-        api::serve(listener, acceptor, cluster).await;
+        let node = async {
+            join(&cluster, &layout, &machine).await;
+            kubelet::run_pods(&cluster, &layout.name).await;
+        };
+        tokio::join!(node, api::serve(listener, acceptor, cluster.clone()));
     }
 
     fn halted(&self, server: &str) {
         let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
         if let Some((cluster, node)) = home {
             cluster.server_down(server);
-            cluster.with(|objects| objects.set_ready(&node, false));
+            cluster.with(|objects| {
+                objects.members.down(&node);
+                objects.set_ready(&node, false);
+            });
+        }
+    }
+}
+
+impl Nodes {
+    /// Whether the kubelet has an identity, if need be after a token got it one.
+    async fn is_known(&self, cluster: &Cluster, layout: &Layout, machine: &GuestMachine) -> bool {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(token) = layout.token.as_ref().filter(|_| !known().contains(&machine.id)) else {
+            return true;
+        };
+        match kubelet::bootstrap(cluster, &layout.name, token).await {
+            Ok(()) => known().insert(machine.id.clone()),
+            Err(why) => {
+                machine.report(Progress::Failed(why));
+                false
+            }
         }
     }
 }
 
 async fn join(cluster: &Cluster, layout: &Layout, machine: &GuestMachine) {
-    cluster.with(|objects| objects.put_node(layout.node(machine)));
-    tokio::time::sleep(SETTLES).await;
-    cluster.with(|objects| objects.set_ready(&layout.name, true));
+    kubelet::register(cluster, layout, machine).await;
     machine.report(Progress::Joined);
 }

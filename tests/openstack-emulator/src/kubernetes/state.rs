@@ -8,6 +8,8 @@ use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::controllers;
+use super::members::Members;
 use crate::world::{new_id, stamp};
 
 /// A cluster: its objects, and which machines serve its API.
@@ -15,17 +17,29 @@ use crate::world::{new_id, stamp};
 pub(super) struct Cluster {
     objects: Mutex<Objects>,
     servers: watch::Sender<BTreeSet<String>>,
-    authority: Mutex<Option<(String, String)>>,
+    changes: watch::Sender<u64>,
 }
 
 impl Cluster {
+    /// Looks at the objects, or changes them; what follows from a change has happened afterwards.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Objects) -> T) -> T {
-        look(&mut self.objects.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = objects.version;
+        let seen = look(&mut objects);
+        if objects.version != before {
+            controllers::settle(&mut objects);
+            self.changes.send_replace(objects.version);
+        }
+        seen
+    }
+
+    /// Is told of every change.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     pub(super) fn adopt(&self, certificate: &str, key: &str) {
-        let pair = (certificate.to_owned(), key.to_owned());
-        *self.authority.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair);
+        self.with(|objects| objects.authority = Some((certificate.to_owned(), key.to_owned())));
     }
 
     pub(super) fn server_up(&self, server: &str) {
@@ -46,33 +60,54 @@ impl Cluster {
         let _ = self.servers.subscribe().wait_for(|servers| !servers.is_empty()).await;
     }
 
-    /// A certificate for a request in PEM, by the cluster's authority.
-    pub(super) fn sign(&self, request: &str) -> Option<String> {
-        let authority = self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let issuer =
-            Issuer::from_ca_cert_pem(&authority.0, KeyPair::from_pem(&authority.1).ok()?).ok()?;
-        let request = CertificateSigningRequestParams::from_pem(request).ok()?;
-        request.signed_by(&issuer).ok().map(|certificate| certificate.pem())
+    /// Waits until `look` finds something, looking whenever something has changed.
+    pub(super) async fn wait_until<T>(&self, mut look: impl FnMut(&mut Objects) -> Option<T>) -> T {
+        let mut changes = self.changes();
+        loop {
+            if let Some(found) = self.with(&mut look) {
+                return found;
+            }
+            // The sender lives as long as we do.
+            let _ = changes.changed().await;
+        }
     }
 }
 
 /// Where an object lies: API group and version, resource, namespace (empty for none), name.
 pub(super) type Place = (String, String, String, String);
 
-/// All objects by their places.
+/// All objects by their places, and what the programs of the control plane know besides.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     all: BTreeMap<Place, Value>,
     version: u64,
+    authority: Option<(String, String)>,
+    /// What each manager applied last, by place.
+    pub(super) applied: BTreeMap<Place, BTreeMap<String, Value>>,
+    /// What the containers of pods printed, by the pods' uids.
+    pub(super) logs: BTreeMap<String, String>,
+    pub(super) members: Members,
+    /// As `v1.20.2`; empty until the first machine of the control plane runs.
+    pub(super) release: String,
 }
 
 fn node(name: &str) -> Place {
-    ("v1".into(), "nodes".into(), String::new(), name.to_owned())
+    place("v1", "nodes", "", name)
+}
+
+/// A place, in words.
+pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) -> Place {
+    (group.to_owned(), resource.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
 impl Objects {
     pub(super) fn version(&self) -> String {
         self.version.to_string()
+    }
+
+    /// The minor version of Kubernetes that it says it is.
+    pub(super) fn minor(&self) -> u32 {
+        self.release.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(20)
     }
 
     pub(super) fn get(&self, place: &Place) -> Option<&Value> {
@@ -81,53 +116,99 @@ impl Objects {
 
     /// All of a resource, in one namespace or all.
     pub(super) fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<&Value> {
-        let of = |place: &Place| {
-            place.0 == group
-                && place.1 == resource
-                && (namespace.is_empty() || place.2 == namespace)
-        };
-        self.all.iter().filter(|(place, _)| of(place)).map(|(_, object)| object).collect()
+        self.places(group, resource, namespace).filter_map(|place| self.all.get(place)).collect()
     }
 
-    /// Writes an object: it gets an id when it is new, and the next version.
+    /// Their places.
+    pub(super) fn places(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: &str,
+    ) -> impl Iterator<Item = &Place> {
+        let from = place(group, resource, namespace, "");
+        self.all
+            .range(from..)
+            .map(|(place, _)| place)
+            .take_while(move |place| place.0 == *group && place.1 == *resource)
+            .filter(move |place| namespace.is_empty() || place.2 == *namespace)
+    }
+
+    /// Every object.
+    pub(super) fn every(&self) -> impl Iterator<Item = (&Place, &Value)> {
+        self.all.iter()
+    }
+
+    /// Writes an object: it gets an id when it is new, and the next version if it is another than before.
     pub(super) fn put(&mut self, place: Place, mut object: Value) -> Value {
-        self.version += 1;
-        let before =
-            self.all.get(&place).map(|before| before["metadata"].clone()).unwrap_or_default();
-        let metadata = &mut object["metadata"];
-        metadata["name"] = json!(place.3);
+        let before = self.all.get(&place);
+        let metadata = before.map(|before| before["metadata"].clone()).unwrap_or_default();
+        let keep = |key: &str, new: Value| metadata.get(key).cloned().unwrap_or(new);
+        let generation = metadata["generation"].as_u64().unwrap_or(0);
+        let respecified = before.is_none_or(|before| before["spec"] != object["spec"]);
+        let own = &mut object["metadata"];
+        own["name"] = json!(place.3);
         if !place.2.is_empty() {
-            metadata["namespace"] = json!(place.2);
+            own["namespace"] = json!(place.2);
         }
-        metadata["uid"] = before.get("uid").cloned().unwrap_or_else(|| json!(new_id()));
-        metadata["creationTimestamp"] =
-            before.get("creationTimestamp").cloned().unwrap_or_else(|| json!(stamp()));
-        metadata["resourceVersion"] = json!(self.version.to_string());
+        own["uid"] = keep("uid", json!(new_id()));
+        own["creationTimestamp"] = keep("creationTimestamp", json!(stamp()));
+        own["generation"] = json!(generation + u64::from(respecified));
+        own["resourceVersion"] = keep("resourceVersion", json!(""));
+        if before == Some(&object) {
+            return object;
+        }
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.all.insert(place, object.clone());
         object
     }
 
+    /// Changes an object that is there.
+    pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
+        if let Some(mut object) = self.all.get(place).cloned() {
+            change(&mut object);
+            self.put(place.clone(), object);
+        }
+    }
+
+    /// The object is gone at once.
     pub(super) fn remove(&mut self, place: &Place) -> Option<Value> {
         let gone = self.all.remove(place)?;
+        self.applied.remove(place);
+        if let Some(uid) = gone["metadata"]["uid"].as_str() {
+            self.logs.remove(uid);
+        }
         self.version += 1;
         Some(gone)
     }
 
-    pub(super) fn put_node(&mut self, object: Value) {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        self.put(node(&name), object);
+    /// A kubelet makes itself known. A node that is there stays what others made of it.
+    pub(super) fn register(&mut self, object: Value) {
+        let place = node(object["metadata"]["name"].as_str().unwrap_or_default());
+        if self.all.contains_key(&place) {
+            self.change(&place, |node| node["status"] = object["status"].clone());
+        } else {
+            self.put(place, object);
+        }
     }
 
     /// A kubelet reports, or has fallen silent.
     pub(super) fn set_ready(&mut self, name: &str, ready: bool) {
-        let Some(mut object) = self.all.get(&node(name)).cloned() else { return };
         let condition = if ready {
             json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()})
         } else {
             json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()})
         };
-        object["status"]["conditions"] = json!([condition]);
-        self.put(node(name), object);
+        self.change(&node(name), |node| node["status"]["conditions"] = json!([condition]));
+    }
+
+    /// A certificate for a request in PEM, by the cluster's authority.
+    pub(super) fn sign(&self, request: &str) -> Option<String> {
+        let (certificate, key) = self.authority.as_ref()?;
+        let issuer = Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key).ok()?).ok()?;
+        let request = CertificateSigningRequestParams::from_pem(request).ok()?;
+        request.signed_by(&issuer).ok().map(|certificate| certificate.pem())
     }
 }
 

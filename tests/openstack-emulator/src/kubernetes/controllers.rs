@@ -1,0 +1,338 @@
+//! What follows from a change: the controllers and the scheduler, done at once.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::selector::{fits_template, labels_match};
+use super::state::{Objects, Place, place};
+use super::{requests, schedule};
+use crate::world::{short_id, stamp};
+
+/// Rounds after which something is wrong with the controllers.
+const MOST_ROUNDS: usize = 64;
+
+/// Lets everything follow from everything until nothing changes any more.
+pub(super) fn settle(objects: &mut Objects) {
+    for _ in 0..MOST_ROUNDS {
+        let before = objects.version();
+        namespaces(objects);
+        garbage(objects);
+        volumes(objects);
+        deployments(objects);
+        replica_sets(objects);
+        daemon_sets(objects);
+        schedule::schedule(objects);
+        budgets(objects);
+        requests::decide(objects);
+        if objects.version() == before {
+            return;
+        }
+    }
+}
+
+/// Asks for an object's deletion; what has to happen before happens then.
+pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) -> Option<Value> {
+    let object = objects.get(at)?.clone();
+    let waits = match at.1.as_str() {
+        "namespaces" => true,
+        // A kubelet ends what runs.
+        "pods" => {
+            let bound = object["spec"]["nodeName"].is_string();
+            let ended = ["Succeeded", "Failed"].iter().any(|it| object["status"]["phase"] == *it);
+            bound && !ended && grace != Some(0)
+        }
+        "persistentvolumes" | "persistentvolumeclaims" => true,
+        _ => false,
+    };
+    if !waits {
+        return objects.remove(at);
+    }
+    objects.change(at, |object| {
+        if object["metadata"]["deletionTimestamp"].is_null() {
+            object["metadata"]["deletionTimestamp"] = json!(stamp());
+        }
+        if at.1 == "namespaces" {
+            object["status"]["phase"] = json!("Terminating");
+        }
+    });
+    objects.get(at).cloned()
+}
+
+fn is_deleted(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// A namespace goes with all that is in it.
+fn namespaces(objects: &mut Objects) {
+    let going: Vec<Place> = objects
+        .places("v1", "namespaces", "")
+        .filter(|at| objects.get(at).is_some_and(is_deleted))
+        .cloned()
+        .collect();
+    for namespace in going {
+        let inside: Vec<Place> =
+            objects.every().map(|(at, _)| at).filter(|at| at.2 == namespace.3).cloned().collect();
+        if inside.is_empty() {
+            objects.remove(&namespace);
+        }
+        for at in inside {
+            if objects.get(&at).is_some_and(|object| !is_deleted(object)) {
+                delete(objects, &at, None);
+            }
+        }
+    }
+}
+
+/// What is owned goes with its last owner; pods go with their node; custom objects with their definition.
+fn garbage(objects: &mut Objects) {
+    let uids: std::collections::BTreeSet<&str> =
+        objects.every().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
+    let orphan = |at: &Place, object: &Value| {
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        let owners = owners.filter(|owners| !owners.is_empty());
+        let lost = owners.is_some_and(|owners| {
+            !owners.iter().any(|it| it["uid"].as_str().is_some_and(|uid| uids.contains(uid)))
+        });
+        let node = object["spec"]["nodeName"].as_str().filter(|_| at.1 == "pods");
+        let homeless =
+            node.is_some_and(|node| objects.get(&place("v1", "nodes", "", node)).is_none());
+        (lost, homeless)
+    };
+    let going: Vec<(Place, bool)> = objects
+        .every()
+        .map(|(at, object)| (at, orphan(at, object)))
+        .filter(|(_, (lost, homeless))| *lost || *homeless)
+        .map(|(at, (_, homeless))| (at.clone(), homeless))
+        .collect();
+    for (at, homeless) in going {
+        if homeless || objects.get(&at).is_some_and(|object| !is_deleted(object)) {
+            delete(objects, &at, homeless.then_some(0));
+        }
+    }
+    let defined: Vec<Place> = objects
+        .every()
+        .map(|(at, _)| at)
+        .filter(|at| super::discovery::find(objects, &at.0, &at.1).is_none())
+        .cloned()
+        .collect();
+    for at in defined {
+        objects.remove(&at);
+    }
+}
+
+/// Volumes and claims are bound to each other, and go once nobody holds them.
+fn volumes(objects: &mut Objects) {
+    let claims: Vec<Place> = objects.places("v1", "persistentvolumeclaims", "").cloned().collect();
+    for at in claims {
+        let Some(claim) = objects.get(&at).cloned() else { continue };
+        let held = objects.list("v1", "pods", &at.2).iter().any(|pod| {
+            let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+            let mut names = volumes.map(|it| &it["persistentVolumeClaim"]["claimName"]);
+            names.any(|name| *name == at.3.as_str())
+        });
+        if is_deleted(&claim) && !held {
+            objects.remove(&at);
+            continue;
+        }
+        let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
+        let volume = place("v1", "persistentvolumes", "", volume);
+        if objects.get(&volume).is_some() {
+            objects.change(&at, |claim| claim["status"]["phase"] = json!("Bound"));
+            objects.change(&volume, |volume| {
+                volume["spec"]["claimRef"] = json!({"kind": "PersistentVolumeClaim", "namespace": at.2, "name": at.3, "uid": claim["metadata"]["uid"]});
+                volume["status"]["phase"] = json!("Bound");
+            });
+        }
+    }
+    let volumes: Vec<Place> = objects.places("v1", "persistentvolumes", "").cloned().collect();
+    for at in volumes {
+        let Some(volume) = objects.get(&at) else { continue };
+        let claim = &volume["spec"]["claimRef"];
+        let text = |key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+        let claim = place("v1", "persistentvolumeclaims", &text("namespace"), &text("name"));
+        if is_deleted(volume) && objects.get(&claim).is_none() {
+            objects.remove(&at);
+        }
+    }
+}
+
+fn deployments(objects: &mut Objects) {
+    let all: Vec<Place> = objects.places("apps/v1", "deployments", "").cloned().collect();
+    for at in all {
+        let Some(deployment) = objects.get(&at).cloned() else { continue };
+        let template = &deployment["spec"]["template"];
+        let digest = Sha256::digest(template.to_string());
+        let hash: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+        let own = place("apps/v1", "replicasets", &at.2, &format!("{}-{hash}", at.3));
+        let replicas = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
+        if objects.get(&own).is_none() {
+            let mut template = template.clone();
+            template["metadata"]["labels"]["pod-template-hash"] = json!(hash);
+            let mut selector = deployment["spec"]["selector"].clone();
+            selector["matchLabels"]["pod-template-hash"] = json!(hash);
+            let labels = template["metadata"]["labels"].clone();
+            objects.put(own.clone(), json!({
+                "apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "metadata": {"labels": labels, "ownerReferences": owner(&deployment, "apps/v1", "Deployment")},
+                "spec": {"replicas": replicas, "selector": selector, "template": template},
+            }));
+        }
+        let sets: Vec<Place> = objects
+            .places("apps/v1", "replicasets", &at.2)
+            .filter(|set| objects.get(set).is_some_and(|set| is_owned(set, &deployment)))
+            .cloned()
+            .collect();
+        for set in &sets {
+            let count = if *set == own { replicas } else { 0 };
+            objects.change(set, |set| set["spec"]["replicas"] = json!(count));
+        }
+        let ready = |objects: &Objects| {
+            objects.get(&own).and_then(|it| it["status"]["readyReplicas"].as_u64()).unwrap_or(0)
+        };
+        let ready = ready(objects);
+        objects.change(&at, |it| {
+            it["status"] = json!({
+                "observedGeneration": it["metadata"]["generation"], "replicas": replicas, "updatedReplicas": replicas,
+                "readyReplicas": ready, "availableReplicas": ready,
+                "conditions": [{"type": "Available", "status": if ready >= replicas { "True" } else { "False" }}],
+            });
+        });
+    }
+}
+
+fn replica_sets(objects: &mut Objects) {
+    let all: Vec<Place> = objects.places("apps/v1", "replicasets", "").cloned().collect();
+    for at in all {
+        let Some(set) = objects.get(&at).cloned() else { continue };
+        let want = usize::try_from(set["spec"]["replicas"].as_u64().unwrap_or(1)).unwrap_or(1);
+        let pods = pods_of(objects, &at.2, &set);
+        for pod in pods.iter().skip(want) {
+            delete(objects, pod, None);
+        }
+        for _ in pods.len()..want {
+            let name = format!("{}-{}", at.3, &short_id()[..5]);
+            let pod = pod(&set, "ReplicaSet");
+            objects.put(place("v1", "pods", &at.2, &name), pod);
+        }
+        let pods = pods_of(objects, &at.2, &set);
+        let ready = pods.iter().filter(|at| objects.get(at).is_some_and(is_ready)).count();
+        objects.change(&at, |it| {
+            it["status"] = json!({"observedGeneration": it["metadata"]["generation"], "replicas": pods.len(), "readyReplicas": ready, "availableReplicas": ready});
+        });
+    }
+}
+
+fn daemon_sets(objects: &mut Objects) {
+    let all: Vec<Place> = objects.places("apps/v1", "daemonsets", "").cloned().collect();
+    for at in all {
+        let Some(set) = objects.get(&at).cloned() else { continue };
+        let template = pod(&set, "DaemonSet");
+        let nodes: Vec<String> = objects
+            .list("v1", "nodes", "")
+            .into_iter()
+            .filter(|node| schedule::tolerates(&template, node) && schedule::wants(&template, node))
+            .filter_map(|node| node["metadata"]["name"].as_str().map(str::to_owned))
+            .collect();
+        for node in &nodes {
+            let there = pods_of(objects, &at.2, &set)
+                .iter()
+                .any(|pod| objects.get(pod).is_some_and(|pod| pod["spec"]["nodeName"] == *node));
+            if !there {
+                let mut pod = template.clone();
+                pod["spec"]["nodeName"] = json!(node);
+                let name = format!("{}-{}", at.3, &short_id()[..5]);
+                objects.put(place("v1", "pods", &at.2, &name), pod);
+            }
+        }
+        let pods = pods_of(objects, &at.2, &set);
+        let ready = pods.iter().filter(|at| objects.get(at).is_some_and(is_ready)).count();
+        objects.change(&at, |it| {
+            it["status"] = json!({
+                "observedGeneration": it["metadata"]["generation"], "desiredNumberScheduled": nodes.len(), "currentNumberScheduled": pods.len(),
+                "updatedNumberScheduled": pods.len(), "numberReady": ready, "numberAvailable": ready, "numberMisscheduled": 0,
+            });
+        });
+    }
+}
+
+/// How many disruptions each budget allows.
+fn budgets(objects: &mut Objects) {
+    let all: Vec<Place> =
+        objects.places("policy/v1", "poddisruptionbudgets", "").cloned().collect();
+    for at in all {
+        let Some(budget) = objects.get(&at).cloned() else { continue };
+        let pods = objects.list("v1", "pods", &at.2);
+        let meant: Vec<&&Value> =
+            pods.iter().filter(|pod| fits_template(&budget["spec"]["selector"], pod)).collect();
+        let healthy = meant.iter().filter(|pod| is_ready(pod)).count();
+        let amount = |value: &Value| match value.as_str().and_then(|it| it.strip_suffix('%')) {
+            Some(percent) => {
+                percent.parse::<usize>().ok().map(|it| (meant.len() * it).div_ceil(100))
+            }
+            None => value.as_u64().and_then(|it| usize::try_from(it).ok()),
+        };
+        let least = amount(&budget["spec"]["minAvailable"]);
+        let most = amount(&budget["spec"]["maxUnavailable"]);
+        let desired =
+            least.or(most.map(|it| meant.len().saturating_sub(it))).unwrap_or(meant.len());
+        let status = json!({
+            "observedGeneration": budget["metadata"]["generation"], "expectedPods": meant.len(), "currentHealthy": healthy,
+            "desiredHealthy": desired, "disruptionsAllowed": healthy.saturating_sub(desired),
+        });
+        objects.change(&at, |budget| budget["status"] = status);
+    }
+}
+
+/// A pod's eviction, if every budget that means it allows one more.
+pub(super) fn evict(objects: &mut Objects, at: &Place, grace: Option<u64>) -> Result<(), String> {
+    let Some(pod) = objects.get(at).cloned() else { return Ok(()) };
+    let counts = !is_deleted(&pod) && is_ready(&pod);
+    for budget in objects.list("policy/v1", "poddisruptionbudgets", &at.2) {
+        let allowed = budget["status"]["disruptionsAllowed"].as_u64().unwrap_or(0);
+        if counts && fits_template(&budget["spec"]["selector"], &pod) && allowed == 0 {
+            let name = budget["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(format!("The disruption budget {name} needs all of its healthy pods"));
+        }
+    }
+    delete(objects, at, grace);
+    Ok(())
+}
+
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let ready = |it: &Value| it["type"] == "Ready" && it["status"] == "True";
+    !is_deleted(pod) && conditions.into_iter().any(ready)
+}
+
+fn owner(of: &Value, version: &str, kind: &str) -> Value {
+    json!([{"apiVersion": version, "kind": kind, "name": of["metadata"]["name"], "uid": of["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}])
+}
+
+fn is_owned(object: &Value, by: &Value) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.into_iter().any(|owner| owner["uid"] == by["metadata"]["uid"])
+}
+
+/// A pod by the template of what owns it.
+fn pod(set: &Value, kind: &str) -> Value {
+    let template = &set["spec"]["template"];
+    let mut metadata = json!({"labels": template["metadata"]["labels"], "ownerReferences": owner(set, "apps/v1", kind)});
+    if template["metadata"]["annotations"].is_object() {
+        metadata["annotations"] = template["metadata"]["annotations"].clone();
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})
+}
+
+/// The pods that a set owns and that are neither ended nor going.
+fn pods_of(objects: &Objects, namespace: &str, set: &Value) -> Vec<Place> {
+    let counts = |pod: &Value| {
+        let ended = ["Succeeded", "Failed"].iter().any(|it| pod["status"]["phase"] == *it);
+        is_owned(pod, set) && !is_deleted(pod) && !ended
+    };
+    let places = objects.places("v1", "pods", namespace);
+    let own = places.filter(|at| objects.get(at).is_some_and(counts));
+    let selector = &set["spec"]["selector"]["matchLabels"];
+    own.filter(|at| objects.get(at).is_some_and(|pod| labels_match(selector, pod)))
+        .cloned()
+        .collect()
+}

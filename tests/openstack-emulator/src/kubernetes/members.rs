@@ -1,0 +1,103 @@
+//! etcd's members: the machines of the control plane that have run, until somebody removes one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The members, and which of them run.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    all: BTreeMap<u64, (String, String)>,
+    running: BTreeSet<String>,
+}
+
+impl Members {
+    /// A machine's etcd runs. It is a member if it was none.
+    pub(super) fn up(&mut self, name: &str, address: &str) {
+        self.all.insert(id(name), (name.to_owned(), address.to_owned()));
+        self.running.insert(name.to_owned());
+    }
+
+    pub(super) fn down(&mut self, name: &str) {
+        self.running.remove(name);
+    }
+
+    fn healthy(&self, without: Option<u64>) -> bool {
+        let all = self.all.iter().filter(|(id, _)| Some(**id) != without);
+        let (mut count, mut running) = (0, 0);
+        for (_, (name, _)) in all {
+            count += 1;
+            running += usize::from(self.running.contains(name));
+        }
+        running > count / 2
+    }
+
+    /// `etcdctl`, asked on a machine: whether it ended well, and what it printed.
+    pub(super) fn etcdctl(&mut self, on: &str, words: &[&str]) -> (bool, String) {
+        if !self.running.contains(on) || !self.healthy(None) {
+            return failed("context deadline exceeded");
+        }
+        match words {
+            ["member", "list"] => (true, format!("{}\n", self.list(on))),
+            ["member", "remove", given] => {
+                let Ok(given) = u64::from_str_radix(given, 16) else {
+                    return failed(&format!("bad member ID arg ({given}), expecting ID in Hex"));
+                };
+                if !self.all.contains_key(&given) {
+                    return failed("etcdserver: member not found");
+                }
+                if !self.healthy(Some(given)) {
+                    return failed(
+                        "etcdserver: re-configuration failed due to not enough started members",
+                    );
+                }
+                self.all.remove(&given);
+                (true, format!("{}\n", self.list(on)))
+            }
+            _ => failed("unknown command"),
+        }
+    }
+
+    fn list(&self, on: &str) -> Value {
+        let member = |(id, (name, address)): (&u64, &(String, String))| json!({"ID": id, "name": name, "peerURLs": [format!("https://{address}:2380")], "clientURLs": [format!("https://{address}:2379")]});
+        let members: Vec<Value> = self.all.iter().map(member).collect();
+        json!({"header": {"cluster_id": 1, "member_id": id(on), "raft_term": 2}, "members": members})
+    }
+}
+
+fn failed(why: &str) -> (bool, String) {
+    (false, format!("Error: {why}\n"))
+}
+
+fn id(name: &str) -> u64 {
+    let digest = Sha256::digest(name);
+    digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Members;
+
+    #[test]
+    fn a_member_goes_only_while_the_others_are_a_majority() {
+        let mut members = Members::default();
+        for name in ["a", "b", "c"] {
+            members.up(name, "10.0.0.1");
+        }
+        members.down("c");
+        let removed = |members: &mut Members, name: &str| {
+            let id = format!("{:x}", super::id(name));
+            members.etcdctl("a", &["member", "remove", &id])
+        };
+        let (well, said) = removed(&mut members, "b");
+        assert!(!well && said.contains("not enough started members"), "{said}");
+        assert!(removed(&mut members, "c").0);
+        assert!(removed(&mut members, "c").1.contains("member not found"));
+        members.down("b");
+        assert_eq!(
+            members.etcdctl("a", &["member", "list"]).1,
+            "Error: context deadline exceeded\n"
+        );
+    }
+}

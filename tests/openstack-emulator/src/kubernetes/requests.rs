@@ -1,0 +1,94 @@
+//! Requests for certificates: who may ask, who approves, and that what is approved is signed.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::state::{Objects, Place, decoded, place};
+use super::who::User;
+use crate::world::stamp;
+
+const GROUP: &str = "certificates.k8s.io/v1";
+const RESOURCE: &str = "certificatesigningrequests";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+/// Who signs. Requests to others wait for whoever that is.
+const SIGNERS: [&str; 3] =
+    [CLIENT, "kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client"];
+
+/// A new request: who asked is noted by the server, whatever the body says.
+pub(super) fn asked(mut object: Value, by: &User) -> Result<Value, String> {
+    if decoded(&object["spec"]["request"]).is_none_or(|pem| !pem.contains("CERTIFICATE REQUEST")) {
+        return Err(
+            "spec.request: Invalid value: PEM block type must be CERTIFICATE REQUEST".into()
+        );
+    }
+    object["spec"]["username"] = json!(by.name);
+    object["spec"]["groups"] = json!(by.groups);
+    object["status"] = json!({});
+    Ok(object)
+}
+
+/// As a request of this name is made by a kubelet.
+pub(super) fn ask(objects: &mut Objects, name: &str, spec: Value, by: &User) {
+    let object = json!({"apiVersion": GROUP, "kind": "CertificateSigningRequest", "metadata": {"name": name}, "spec": spec});
+    if let Ok(object) = asked(object, by) {
+        objects.put(place(GROUP, RESOURCE, "", name), object);
+    }
+}
+
+/// What was signed for a request; `Err` if it was denied.
+pub(super) fn outcome(objects: &Objects, name: &str) -> Option<Result<String, ()>> {
+    let object = objects.get(&place(GROUP, RESOURCE, "", name))?;
+    if has(object, "Denied") {
+        return Some(Err(()));
+    }
+    decoded(&object["status"]["certificate"]).map(Ok)
+}
+
+/// kube-controller-manager: approves what bindings let be approved, signs what is approved.
+pub(super) fn decide(objects: &mut Objects) {
+    let all: Vec<Place> = objects.places(GROUP, RESOURCE, "").cloned().collect();
+    for at in all {
+        let Some(request) = objects.get(&at).cloned() else { continue };
+        let undecided = !has(&request, "Approved") && !has(&request, "Denied");
+        if undecided && is_approved_by_binding(objects, &request) {
+            let condition = json!({"type": "Approved", "status": "True", "reason": "AutoApproved", "message": "Auto approving kubelet client certificate after SubjectAccessReview.", "lastUpdateTime": stamp()});
+            objects.change(&at, |request| request["status"]["conditions"] = json!([condition]));
+        }
+        let Some(request) = objects.get(&at).cloned() else { continue };
+        let ours = SIGNERS.iter().any(|it| request["spec"]["signerName"] == *it);
+        if !ours || !has(&request, "Approved") || request["status"]["certificate"].is_string() {
+            continue;
+        }
+        let pem = decoded(&request["spec"]["request"]);
+        if let Some(certificate) = pem.and_then(|pem| objects.sign(&pem)) {
+            let certificate = STANDARD.encode(certificate);
+            objects.change(&at, |it| it["status"]["certificate"] = json!(certificate));
+        }
+    }
+}
+
+/// Whether who asks may have requests approved for new clients, or, being a node, for itself.
+fn is_approved_by_binding(objects: &Objects, request: &Value) -> bool {
+    if request["spec"]["signerName"] != CLIENT {
+        return false;
+    }
+    let user = request["spec"]["username"].as_str().unwrap_or_default();
+    let role = if user.starts_with("system:node:") { "selfnodeclient" } else { "nodeclient" };
+    let role = format!("system:certificates.k8s.io:certificatesigningrequests:{role}");
+    let groups = request["spec"]["groups"].as_array();
+    objects.list(RBAC, "clusterrolebindings", "").iter().any(|binding| {
+        let subjects = binding["subjects"].as_array().into_iter().flatten();
+        let meant = |subject: &Value| match subject["kind"].as_str() {
+            Some("Group") => groups.is_some_and(|groups| groups.contains(&subject["name"])),
+            _ => subject["name"] == user,
+        };
+        binding["roleRef"]["name"] == role && subjects.into_iter().any(meant)
+    })
+}
+
+fn has(request: &Value, kind: &str) -> bool {
+    let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|condition| condition["type"] == kind)
+}

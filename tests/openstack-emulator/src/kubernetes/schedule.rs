@@ -1,0 +1,67 @@
+//! Which node takes a pod.
+
+use serde_json::{Value, json};
+
+use super::selector::{expression, labels_match};
+use super::state::{Objects, Place};
+
+/// Binds the pods that have no node to one that takes them, if one does: the one that has the fewest.
+pub(super) fn schedule(objects: &mut Objects) {
+    let unbound: Vec<Place> = objects
+        .places("v1", "pods", "")
+        .filter(|at| objects.get(at).is_some_and(|pod| pod["spec"]["nodeName"].is_null()))
+        .cloned()
+        .collect();
+    for at in unbound {
+        let Some(pod) = objects.get(&at) else { continue };
+        let nodes = objects.list("v1", "nodes", "");
+        let taking = nodes.into_iter().filter(|node| takes(node, pod));
+        let mut taking: Vec<&str> =
+            taking.filter_map(|node| node["metadata"]["name"].as_str()).collect();
+        let load = |name: &str| {
+            let pods = objects.list("v1", "pods", "");
+            pods.iter().filter(|pod| pod["spec"]["nodeName"] == name).count()
+        };
+        taking.sort_by_cached_key(|name| load(name));
+        if let Some(node) = taking.first().map(|name| (*name).to_owned()) {
+            objects.change(&at, |pod| pod["spec"]["nodeName"] = json!(node));
+        }
+    }
+}
+
+fn takes(node: &Value, pod: &Value) -> bool {
+    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True");
+    ready && node["spec"]["unschedulable"] != true && tolerates(pod, node) && wants(pod, node)
+}
+
+/// Whether a pod bears what keeps others off a node.
+pub(super) fn tolerates(pod: &Value, node: &Value) -> bool {
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    let mut hard = taints.filter(|taint| taint["effect"] != "PreferNoSchedule");
+    hard.all(|taint| {
+        let tolerations = pod["spec"]["tolerations"].as_array().into_iter().flatten();
+        tolerations.into_iter().any(|it| {
+            let exists = it["operator"] == "Exists";
+            let key = it["key"] == taint["key"] || (exists && it["key"].is_null());
+            let value = exists
+                || it["value"].as_str().unwrap_or_default()
+                    == taint["value"].as_str().unwrap_or_default();
+            let effect = it["effect"].is_null() || it["effect"] == taint["effect"];
+            key && value && effect
+        })
+    })
+}
+
+/// Whether a node is one that a pod asks for.
+pub(super) fn wants(pod: &Value, node: &Value) -> bool {
+    let terms = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        ["nodeSelectorTerms"];
+    let any = terms.as_array().is_none_or(|terms| {
+        terms.iter().any(|term| {
+            let all = term["matchExpressions"].as_array().into_iter().flatten();
+            all.into_iter().all(|it| expression(it, &node["metadata"]["labels"]))
+        })
+    });
+    any && labels_match(&pod["spec"]["nodeSelector"], node)
+}
