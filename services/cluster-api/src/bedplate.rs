@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: what Magnum does not have.
 
+mod ignition;
 mod plan;
 
 use axum::extract::State;
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Routes<App> {
             [Handle::get("Get an administrator's kubeconfig", kubeconfig)],
         )
         .merge(plan::routes())
+        .merge(ignition::routes())
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use cluster_conductor::KeysError;
+use cluster_conductor::{KeysError, OwnConfigError};
 use cluster_core::{InvalidName, LabelsError, Refusal};
 use cluster_store::StoreError;
 use http::StatusCode;
@@ -24,6 +24,8 @@ pub(crate) enum Error {
     Name(#[from] InvalidName),
     #[error(transparent)]
     Keys(#[from] KeysError),
+    #[error(transparent)]
+    OwnConfig(#[from] OwnConfigError),
 }
 
 impl From<Error> for ApiError {
@@ -31,7 +33,8 @@ impl From<Error> for ApiError {
         let status = match &error {
             Error::Api(refusal) => return refusal.clone(),
             Error::Store(why) => return store(why),
-            Error::Keys(why) => return keys(why),
+            Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
+            Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
             Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
             | Error::Labels(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,

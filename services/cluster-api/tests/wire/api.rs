@@ -47,6 +47,11 @@ impl Api {
             hostname: "host-1".to_owned(),
             workers: 1,
             look_every: Duration::from_secs(60),
+            repair: cluster_core::RepairLimits {
+                not_ready_for: jiff::SignedDuration::from_mins(5),
+                workers_at_once: 1,
+                become_node_within: jiff::SignedDuration::from_mins(15),
+            },
             machines: Default::default(),
             clock: noon,
         };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::Api;
+use crate::api::{Api, NEWEST};
 
 #[tokio::test]
 async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
@@ -93,4 +93,25 @@ async fn a_cluster_explains_itself() {
         r#"{{"uuid": "{id}", "name": "c", "status": "CREATE_IN_PROGRESS", "status_reason": null,
              "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "conditions": []}}"#
     ));
+}
+
+#[tokio::test]
+async fn a_node_group_may_bring_its_own_config() {
+    let api = Api::start().await;
+    api.small().await;
+    let path = "/bedplate/v1/clusters/c/nodegroups/default-worker/ignition";
+    let put = async |path: &str, body: &str| api.send("PUT", path, NEWEST, body).await;
+    put(path, r#"{"ignition": {"version": "3.4.0"}}"#)
+        .await
+        .has(200)
+        .is(r#"{"nodegroup": "default-worker", "ignition_version": "3.4.0"}"#);
+    let refused = put(path, r#"{"ignition": {"version": "2.3.0"}}"#).await.has(400).json();
+    let why = refused["errors"][0]["detail"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("ignition.version: "), "{why}");
+    put(&path.replace("default-worker", "other"), "{}").await.has(404);
+    api.delete(path).await.has(204);
+    let events = api.get("/bedplate/v1/clusters/c/events").await.has(200).json();
+    let reasons: Vec<_> =
+        events["events"].as_array().unwrap().iter().map(|it| &it["reason"]).collect();
+    assert_eq!(reasons[1..], [&json!("OwnConfigGiven"), &json!("OwnConfigTaken")]);
 }

@@ -1,0 +1,61 @@
+//! A node group's own bootstrap data: an Ignition config in place of what would make its machines nodes.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::check_stays;
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Routes, Segment, Strict, json};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    Routes::new("bedplate").at(
+        "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition",
+        [
+            Handle::put("Give a node group its own Ignition config", put),
+            Handle::delete("Take a node group's own Ignition config away", delete)
+                .answers(StatusCode::NO_CONTENT),
+        ],
+    )
+}
+
+/// `PUT …/ignition`: for machines that are asked for from now on.
+async fn put(
+    caller: Caller,
+    State(app): State<App>,
+    Segment((ident, group)): Segment<(String, String)>,
+    Strict(body): Strict<Value>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        nodegroup: String,
+        ignition_version: String,
+    }
+    let cluster = app.cluster(&caller, &ident).await?;
+    let group = app.group(&cluster, &group).await?;
+    check_stays(&cluster)?;
+    let version = app.conductor.set_own_config(&cluster, &group, &body.to_string()).await?;
+    let said = format!("machines of {} are to get a config of their own", group.name);
+    let said = app.asked(&cluster, "OwnConfigGiven", said);
+    app.store.append_events(cluster.id, &[said]).await?;
+    let body = Body { nodegroup: group.name.to_string(), ignition_version: version };
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// `DELETE …/ignition`.
+async fn delete(
+    caller: Caller,
+    State(app): State<App>,
+    Segment((ident, group)): Segment<(String, String)>,
+) -> Result<StatusCode, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    let group = app.group(&cluster, &group).await?;
+    app.conductor.remove_own_config(&cluster, &group).await?;
+    let said = format!("machines of {} are to become nodes", group.name);
+    let said = app.asked(&cluster, "OwnConfigTaken", said);
+    app.store.append_events(cluster.id, &[said]).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
