@@ -13,8 +13,35 @@ use serde_json::{Value, json};
 
 const TOKEN: &str = "abcdef.0123456789abcdef";
 
-/// Boots the machines, and waits until all have joined. They run while the emulator is kept.
-pub(crate) async fn cluster() -> (Emulator, Access) {
+/// The cluster, while it is kept.
+pub(crate) struct Emulated {
+    pub(crate) emulator: Emulator,
+    pub(crate) access: Access,
+    alice: Alice,
+    authority: String,
+}
+
+impl Emulated {
+    /// Boots a machine that joins as this node; its server's id.
+    pub(crate) async fn worker(&self, name: &str) -> String {
+        self.alice.worker(name, &self.authority).await
+    }
+
+    /// Takes a server away.
+    pub(crate) async fn destroy(&self, server: &str) {
+        let url = format!("{}/compute/v2.1/servers/{server}", self.alice.cloud.url());
+        let request = self.alice.http.delete(url).header("x-auth-token", &self.alice.token);
+        assert!(request.send().await.unwrap().status().is_success());
+    }
+
+    /// How far a server is.
+    pub(crate) fn progress(&self, server: &str) -> Option<Progress> {
+        self.emulator.cloud.guests().get(server).cloned()
+    }
+}
+
+/// Boots the machines, and waits until all have joined.
+pub(crate) async fn cluster() -> Emulated {
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let cloud = emulator.cloud.clone();
     let alice = Alice::log_in(&cloud).await;
@@ -27,11 +54,6 @@ pub(crate) async fn cluster() -> (Emulator, Access) {
         "groups": ["system:bootstrappers:kubeadm:default-node-token"],
     }]});
     let settings = json!({"apiVersion": "kubeadm.k8s.io/v1beta2", "kind": "ClusterConfiguration", "kubernetesVersion": "v1.20.2"});
-    let join = |name: &str| {
-        json!({"apiVersion": "kubeadm.k8s.io/v1beta2", "kind": "JoinConfiguration", "nodeRegistration": {"name": name}, "discovery": {"bootstrapToken": {
-            "token": TOKEN, "apiServerEndpoint": "api.example.org:6443",
-        }}})
-    };
     let first = alice
         .boot(
             "cp-1",
@@ -43,11 +65,7 @@ pub(crate) async fn cluster() -> (Emulator, Access) {
         )
         .await;
     for name in ["worker-1", "worker-2"] {
-        let files = [
-            ("/etc/kubernetes/pki/ca.crt", authority.pem()),
-            ("/etc/kubeadm.yaml", join(name).to_string()),
-        ];
-        alice.boot(name, &files).await;
+        alice.worker(name, &authority.pem()).await;
     }
     let joined = |cloud: &Cloud| {
         let guests = cloud.guests();
@@ -68,7 +86,7 @@ pub(crate) async fn cluster() -> (Emulator, Access) {
         key: key.serialize_pem().into(),
         timeouts: Timeouts::default(),
     };
-    (emulator, access)
+    Emulated { emulator, access, alice, authority: authority.pem() }
 }
 
 /// A tenant of the cloud, who speaks plain HTTP.
@@ -107,6 +125,17 @@ impl Alice {
         let answer = request.send().await.unwrap();
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         answer.json().await.unwrap()
+    }
+
+    async fn worker(&self, name: &str, authority: &str) -> String {
+        let join = json!({"apiVersion": "kubeadm.k8s.io/v1beta2", "kind": "JoinConfiguration", "nodeRegistration": {"name": name}, "discovery": {"bootstrapToken": {
+            "token": TOKEN, "apiServerEndpoint": "api.example.org:6443",
+        }}});
+        let files = [
+            ("/etc/kubernetes/pki/ca.crt", authority.to_owned()),
+            ("/etc/kubeadm.yaml", join.to_string()),
+        ];
+        self.boot(name, &files).await
     }
 
     /// Boots a server with these files; its id.

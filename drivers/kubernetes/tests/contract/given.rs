@@ -6,10 +6,9 @@ use std::time::Duration;
 use kubernetes::apply::{self, Document, documents};
 use kubernetes::nodes::{self, Node};
 use kubernetes::{Access, Client, KubernetesError};
-use openstack_emulator::Emulator;
 use tokio::time::{Instant, sleep};
 
-use crate::emulated;
+use crate::emulated::{self, Emulated};
 
 /// How long a cluster may take for anything. Ours run on few processors.
 const LONGEST: Duration = Duration::from_secs(180);
@@ -21,7 +20,7 @@ pub(crate) struct Given {
     pub(crate) client: Client,
     /// An image that every node has, and whose program does not end.
     pub(crate) image: String,
-    _kept: Option<Emulator>,
+    _kept: Option<Emulated>,
 }
 
 /// The cluster.
@@ -34,7 +33,8 @@ pub(crate) async fn cluster() -> Given {
             (None, Access::from_kubeconfig(&text, None).unwrap())
         }
         None => {
-            let (kept, access) = emulated::cluster().await;
+            let kept = emulated::cluster().await;
+            let access = kept.access.clone();
             (Some(kept), access)
         }
     };

@@ -12,4 +12,5 @@ mod belongings;
 mod certificates;
 mod drain;
 mod etcd;
+mod machines;
 mod nodes;

@@ -1,0 +1,63 @@
+//! Machines that come and go, which only an emulated cluster lets us have.
+
+use kubernetes::certificates::{self, Machine};
+use kubernetes::drain::drain;
+use kubernetes::nodes::{self, Readiness};
+use kubernetes::{Client, bootstrap};
+use openstack_emulator::guest::Progress;
+
+use crate::emulated;
+use crate::given::until;
+
+fn machine(name: &str) -> Machine {
+    Machine { name: name.to_owned(), names: vec![], addresses: vec![], may_join: true }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_becomes_a_node_once_its_request_is_approved() {
+    let cluster = emulated::cluster().await;
+    let client = Client::new(&cluster.access).unwrap();
+    bootstrap::forbid_automatic_approval(&client).await.unwrap();
+    let server = cluster.worker("worker-3").await;
+    let asked = || async {
+        let all = certificates::pending(&client).await?;
+        Ok((!all.is_empty()).then_some(all))
+    };
+    let requests = until("a request", asked).await;
+    assert_eq!(requests[0].username, "system:bootstrap:abcdef");
+    let settled = certificates::settle(&client, &[machine("worker-4")]).await.unwrap();
+    assert_eq!((settled.left.len(), settled.approved.len()), (1, 0), "it is another's");
+    assert_eq!(nodes::find(&client, "worker-3").await.unwrap(), None);
+    assert_eq!(cluster.progress(&server), Some(Progress::Running));
+
+    let settled = certificates::settle(&client, &[machine("worker-3")]).await.unwrap();
+    assert_eq!(settled.approved.len(), 1, "{settled:?}");
+    until("the node", || async {
+        let node = nodes::find(&client, "worker-3").await?;
+        Ok(node.filter(|node| node.readiness.is_ready()))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_is_gone_is_not_ready_until_its_node_is_deleted() {
+    let cluster = emulated::cluster().await;
+    let client = Client::new(&cluster.access).unwrap();
+    let server = cluster.worker("worker-3").await;
+    until("the node", || async {
+        let node = nodes::find(&client, "worker-3").await?;
+        Ok(node.filter(|node| node.readiness.is_ready()))
+    })
+    .await;
+    cluster.destroy(&server).await;
+    let silent = until("silence", || async {
+        let node = nodes::find(&client, "worker-3").await?;
+        Ok(node.filter(|node| !node.readiness.is_ready()))
+    })
+    .await;
+    let Readiness::NotReady { since, reason } = silent.readiness else { panic!("it is silent") };
+    assert_eq!((since.is_some(), reason.as_str()), (true, "NodeStatusUnknown"));
+    assert!(drain(&client, "worker-3").await.unwrap().is_nothing());
+    nodes::delete(&client, "worker-3").await.unwrap();
+    assert_eq!(nodes::find(&client, "worker-3").await.unwrap(), None);
+}
