@@ -167,10 +167,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, state: Arc<Mutex<State>
                 return;
             }
             Reply::Json(status, body) => {
-                let body = match body {
-                    Value::String(text) => text,
-                    other => other.to_string(),
-                };
+                let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
                 let date = "date: Thu, 01 Jan 2026 00:00:10 GMT";
                 let length = body.len();
                 format!(
