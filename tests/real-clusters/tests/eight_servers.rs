@@ -89,8 +89,8 @@ fn balanced_and_named(tenant: &mut Tenant, shown: &Value) {
 /// The client makes a key, has clusterd sign it, and writes what kubectl reads.
 fn kubeconfig(tenant: &mut Tenant, shown: &Value) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("eight");
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("a folder can be made");
     tenant.done(&format!("cluster config eight --force --dir {}", folder.display()));
-    let config = fs::read_to_string(folder.join("config")).unwrap();
-    assert!(config.contains(shown["api_address"].as_str().unwrap()), "{config}");
+    let config = fs::read_to_string(folder.join("config")).expect("the client wrote it");
+    assert!(config.contains(shown["api_address"].as_str().expect("it has an address")), "{config}");
 }

@@ -38,9 +38,6 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     tenant.done("cluster resize whole 3");
     tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
     nodes_are_the_servers(&mut tenant, &kubectl, 6);
-    tenant.done("cluster resize whole 1");
-    tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
-    nodes_are_the_servers(&mut tenant, &kubectl, 4);
 
     tenant.done("cluster delete whole");
     tenant.forgets("whole", PATIENCE);
