@@ -13,6 +13,7 @@ pub mod apply;
 pub mod belongings;
 pub mod bootstrap;
 pub mod certificates;
+pub mod config_maps;
 pub mod drain;
 pub mod etcd;
 pub mod health;

@@ -13,5 +13,6 @@ mod site;
 mod trouble;
 mod work;
 
+pub(crate) use site::Site;
 pub(crate) use trouble::Trouble;
 pub(crate) use work::{Worked, work};

@@ -7,7 +7,7 @@ mod claims;
 mod config;
 mod error;
 mod facts;
-pub(crate) mod founding;
+mod founding;
 mod hush;
 mod own;
 mod redeem;
@@ -20,6 +20,7 @@ use cluster_core::{Cluster, ClusterSpec, Delivery, MachineRef, NodeGroup, Seen};
 use ignition::UserData;
 
 pub use error::MachinesError;
+pub(crate) use founding::join_token;
 pub(crate) use hush::Hush;
 pub use own::OwnConfigError;
 pub use redeem::Answer;

@@ -1,6 +1,7 @@
 //! A cluster's own Kubernetes: what it says of its nodes, and what is asked of it.
 
 mod act;
+mod add_ons;
 mod observe;
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_core::{Key, Problem};
+use cluster_core::{Key, MachineRef, Problem};
 use cluster_store::StoreError;
 use kubernetes::KubernetesError;
 use openstack::CloudError;
@@ -45,6 +45,21 @@ pub(crate) enum Trouble {
     /// The cluster's Kubernetes does not do as asked.
     #[error(transparent)]
     Kubernetes(#[from] KubernetesError),
+    /// A pod may not go yet.
+    #[error("pod {pod} holds machine {machine}: {why} ({more} more)")]
+    Held {
+        /// The machine that is to go.
+        machine: MachineRef,
+        /// The pod.
+        pod: String,
+        /// Why, in Kubernetes' words.
+        why: String,
+        /// How many more there are.
+        more: usize,
+    },
+    /// An add-on cannot be had.
+    #[error("{0}")]
+    AddOn(String),
     /// The cluster's Kubernetes does not answer, or not yet.
     #[error("the cluster's API does not answer")]
     Silent,
@@ -65,7 +80,8 @@ impl Trouble {
             }
             Trouble::Store(_) | Trouble::Lacks(_) | Trouble::Keys(_) | Trouble::Silent => true,
             Trouble::Machines(error) => error.is_transient(),
-            Trouble::Kubernetes(_) => true,
+            Trouble::Kubernetes(_) | Trouble::Held { .. } => true,
+            Trouble::AddOn(_) => false,
             Trouble::NoSuch { .. } | Trouble::NameTaken { .. } => false,
         }
     }
@@ -87,6 +103,12 @@ impl Trouble {
             Trouble::Keys(_) => ("KeysFailed", "look at clusterd's database, and its seal.keys"),
             Trouble::Kubernetes(_) => {
                 ("KubernetesRefused", "look at the cluster's own API; it is tried again")
+            }
+            Trouble::Held { .. } => {
+                ("DrainHeld", "let the pod go: raise its PodDisruptionBudget, or delete it")
+            }
+            Trouble::AddOn(_) => {
+                ("AddOnRefused", "ask for a cluster without it, or change what it needs")
             }
             Trouble::Silent => ("ApiSilent", "see whether clusterd reaches the cluster's API"),
         };

@@ -1,11 +1,11 @@
 //! One turn's work: look, write down, then do all that is ready, and what that makes ready, until nothing is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster_core::{
-    Action, ClusterSpec, FoundState, Key, Kind, LedgerEntry, MachineRef, Problem, Seen, late, plan,
-    shape,
+    Action, AddOnsSeen, ClusterSpec, FoundState, Key, Kind, LedgerEntry, MachineRef, Problem, Seen,
+    late, plan, shape,
 };
 use futures::StreamExt;
 use openstack::Session;
@@ -69,6 +69,17 @@ pub(crate) async fn work(
 
     let (mut tried, mut is_gone_soon, mut troubles) = (BTreeSet::new(), false, Vec::new());
     let mut problem: Option<Problem> = None;
+    match nodes.apply_add_ons(&site, &seen).await {
+        Ok(add_ons) => seen.add_ons = add_ons,
+        Err(trouble) => {
+            tracing::warn!("cannot apply what is to run in the cluster: {trouble}");
+            let told = trouble.problem("apply what is to run in the cluster");
+            let missing = BTreeMap::from([("add-ons".to_owned(), told.message)]);
+            seen.add_ons = Some(AddOnsSeen { missing, credential: None });
+            troubles.push(trouble);
+        }
+    }
+
     loop {
         let again = late(spec, &seen, &world.settings.repair, now);
         let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster_addons::ImageSource;
 use cluster_bootstrap::{Approval, CgroupDriver, ClusterDns, Overrides, Source};
 use cluster_core::KubernetesVersion;
 use url::Url;
@@ -29,6 +30,8 @@ pub struct KubernetesSettings {
     pub approval: Approval,
     /// What is to differ from kubeadm's configurations.
     pub overrides: Overrides,
+    /// Where the images of add-ons come from.
+    pub images: ImageSource,
 }
 
 impl Default for KubernetesSettings {
@@ -39,6 +42,7 @@ impl Default for KubernetesSettings {
             cgroups: CgroupDriver::Systemd,
             approval: Approval::Automatic,
             overrides: Overrides::default(),
+            images: ImageSource::default(),
         }
     }
 }

@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    AddOnsSeen, Bootstrap, GroupRole, Key, MachineRef, MachineSeen, NodeGroup, NodeHealth, Seen,
-    machine_name,
+    Bootstrap, GroupRole, Key, MachineRef, MachineSeen, NodeGroup, NodeHealth, Seen, machine_name,
 };
 use cluster_store::{MachineReport, StoreError};
 use jiff::Timestamp;
+use kubernetes::bootstrap::{self, Token};
 use kubernetes::certificates::{self, Machine};
 use kubernetes::nodes::{Node, Readiness};
 
 use super::{Answers, Nodes};
+use crate::cloud::Trouble;
+use crate::machines;
 
 impl Nodes<'_> {
     /// Adds to `seen` what machines and Kubernetes said.
@@ -31,10 +33,6 @@ impl Nodes<'_> {
             let said = MachineSeen { asked_at: asked_at(&machine), ..said };
             seen.machines.insert(machine, said);
         }
-        seen.add_ons = self.answers.as_ref().map(|_| AddOnsSeen {
-            credential: Some(self.spec.cluster.credential),
-            ..AddOnsSeen::default()
-        });
         Ok(())
     }
 
@@ -84,12 +82,19 @@ impl Nodes<'_> {
 
     pub(super) fn is_master(&self, machine: &MachineRef) -> bool {
         let group = self.spec.groups.iter().find(|group| group.name == machine.group);
-        group.is_some_and(|group| group.role == GroupRole::Master)
+        group.is_some_and(|group| self.is_control_plane(group))
+    }
+
+    pub(super) fn is_control_plane(&self, group: &NodeGroup) -> bool {
+        group.role == GroupRole::Master
     }
 
     /// Lets kubelets in that are our machines', and nobody else.
     pub(crate) async fn admit(&self, seen: &Seen) {
         let Some(answers) = &self.answers else { return };
+        if let Err(error) = self.keep_token(answers, seen).await {
+            tracing::warn!("cannot tell the cluster what its machines join by: {error}");
+        }
         let machines: Vec<Machine> =
             seen.machines.keys().map(|machine| self.machine(machine, answers, seen)).collect();
         match certificates::settle(&answers.client, &machines).await {
@@ -106,6 +111,28 @@ impl Nodes<'_> {
             }
             Err(error) => tracing::warn!("cannot let machines in: {error}"),
         }
+    }
+
+    /// Sees to it that the cluster knows the token which its newest machines show. The first one its first machine told it.
+    async fn keep_token(&self, answers: &Answers, seen: &Seen) -> Result<(), Trouble> {
+        let cluster = self.spec.cluster;
+        let Some(done) = cluster.completed_at else { return Ok(()) };
+        let waits = |machine: &MachineRef| !cluster.nodes.contains(machine);
+        if !seen.machines.keys().any(waits) {
+            return Ok(());
+        }
+        let join = machines::join_token(self.world, self.spec, seen).await?;
+        let Some((id, secret)) = join.token.expose().split_once('.') else { return Ok(()) };
+        if join.made_at < done {
+            return Ok(());
+        }
+        let token = Token {
+            id: id.to_owned(),
+            secret: secret.to_owned().into(),
+            expires: join.expires_at,
+            description: "for machines that join later".to_owned(),
+        };
+        Ok(bootstrap::put_token(&answers.client, &token).await?)
     }
 
     fn machine(&self, machine: &MachineRef, answers: &Answers, seen: &Seen) -> Machine {

@@ -13,7 +13,7 @@ use cluster_core::{
 use cluster_store::{Change, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
-use openstack::{CloudConfig, Session, dns::zones};
+use openstack::{CloudConfig, Session, compute::servers, dns::zones};
 use openstack_emulator::{Cloud, Emulator, Kind, Object};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,7 @@ pub(crate) struct Given {
     /// The cluster.
     pub(crate) id: ClusterUuid,
     project: String,
+    keys: String,
     before: Vec<(Kind, String, String)>,
 }
 
@@ -47,7 +48,8 @@ impl Given {
         let before = cloud.belongings(&project);
         let store = Store::open("sqlite::memory:").await.unwrap();
         let id = insert(&store, masters, workers).await;
-        Given { _emulator: emulator, cloud, store, id, project, before }
+        let keys = SealingKeys::generate().unwrap();
+        Given { _emulator: emulator, cloud, store, id, project, keys, before }
     }
 
     /// A conductor that works until it is aborted.
@@ -60,7 +62,7 @@ impl Given {
             repair: REPAIR,
             clock: Timestamp::now,
         };
-        let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
+        let keys = SealingKeys::parse(&self.keys).unwrap();
         let conductor =
             Conductor::new(settings, self.store.clone(), keys, Some(session(&self.cloud)));
         tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
@@ -108,6 +110,50 @@ impl Given {
         if tokio::time::timeout(PATIENCE, looking).await.is_err() {
             panic!("it never is: {:?}", self.find().await.map(|it| it.conditions));
         }
+    }
+
+    /// Waits until all is as it was asked, the cluster having been complete before.
+    pub(crate) async fn until_complete_again(&self) {
+        let looking = async {
+            loop {
+                let cluster = self.find().await.unwrap();
+                let all: usize = self
+                    .store
+                    .groups_of(self.id)
+                    .await
+                    .unwrap()
+                    .iter()
+                    .map(|group| group.machines.len())
+                    .sum();
+                if cluster.conditions.iter().all(|it| it.status == Truth::True)
+                    && cluster.nodes.len() == all
+                {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, looking).await.is_err() {
+            let ledger = self.store.ledger_of(self.id).await.unwrap();
+            panic!("it never is again: {:?} {ledger:?}", self.find().await);
+        }
+    }
+
+    /// Waits until each group is as wanted.
+    pub(crate) async fn until_groups(&self, wanted: impl Fn(&NodeGroup) -> bool) {
+        let looking = async {
+            while !self.store.groups_of(self.id).await.unwrap().iter().all(&wanted) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, looking).await.is_err() {
+            panic!("they never are: {:?}", self.find().await.unwrap().conditions);
+        }
+    }
+
+    /// Deletes a server behind the conductor's back.
+    pub(crate) async fn delete_server(&self, id: &str) {
+        servers::delete(&session(&self.cloud), id).await.unwrap();
     }
 
     /// Asks for the cluster to be deleted.

@@ -3,5 +3,6 @@
 
 mod given;
 mod interrupted;
+mod life;
 mod refused;
 mod whole;

@@ -1,0 +1,134 @@
+//! What runs in a cluster besides Kubernetes: applied as it should be, and gone as it should not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster_addons::{
+    AddOn, Applied, Changes, Cloud, Credential, ObjectRef, RECEIPT_LABEL, RECEIPT_NAMESPACE,
+    Surroundings, changes, gpu_node, settings, wanted,
+};
+use cluster_core::{AddOnsSeen, FoundState, Key, Seen};
+use kubernetes::apply::{self, Document};
+use kubernetes::config_maps;
+use openstack::{Session, Tls};
+
+use super::{Answers, Nodes};
+use crate::cloud::{Site, Trouble};
+
+impl Nodes<'_> {
+    /// Applies what is wanted and not there, and says how far that is. Nothing is known of a cluster that does not answer.
+    pub(crate) async fn apply_add_ons(
+        &self,
+        site: &Site<'_>,
+        seen: &Seen,
+    ) -> Result<Option<AddOnsSeen>, Trouble> {
+        let Some(answers) = &self.answers else { return Ok(None) };
+        let around = self.surroundings(site, seen).await?;
+        let wanted = match wanted(&settings(self.spec.cluster, around)) {
+            Ok(wanted) => wanted,
+            Err(error) => return Err(Trouble::AddOn(error.to_string())),
+        };
+        let applied = applied(answers).await?;
+        let Changes { apply, remove } = changes(&wanted, &applied);
+        let mut missing = BTreeMap::new();
+        for add_on in &apply {
+            let before = applied.iter().find(|it| it.name == add_on.name);
+            if let Err(error) = begin(answers, add_on, before).await {
+                missing.insert(add_on.name.to_owned(), error.to_string());
+            }
+        }
+        if missing.is_empty() {
+            let gone: Vec<Document> = remove.iter().filter_map(reference).collect();
+            apply::delete(&answers.client, &gone).await?;
+            for add_on in &apply {
+                apply::apply(&answers.client, &documents([add_on.closing()])?).await?;
+                tracing::info!("add-on {} {} is applied", add_on.name, add_on.version);
+            }
+        }
+        let generation = self.spec.cluster.credential;
+        let uses_old = |add_on: &AddOn| add_on.credential.is_some_and(|it| it != generation);
+        let in_use = missing.is_empty() && !wanted.iter().any(uses_old);
+        Ok(Some(AddOnsSeen { missing, credential: in_use.then_some(generation) }))
+    }
+
+    async fn surroundings(&self, site: &Site<'_>, seen: &Seen) -> Result<Surroundings, Trouble> {
+        let cluster = self.spec.cluster;
+        let credential = seen.objects.get(&Key::Credential(cluster.credential));
+        let cloud = match credential.filter(|found| found.state == FoundState::Ready) {
+            Some(found) => {
+                let secret = self.world.credential(cluster, cluster.credential).await?;
+                let (generation, id) = (cluster.credential, found.id.clone());
+                Some(cloud(site.session, Credential { generation, id, secret }).await?)
+            }
+            None => None,
+        };
+        let floating_network = match &cluster.blueprint.external_network {
+            Some(given) => Some(site.external_network(given).await?.to_owned()),
+            None => None,
+        };
+        let subnet = seen.objects.get(&Key::Subnet).map(|found| found.id.clone());
+        let mut gpus = BTreeSet::new();
+        for group in self.spec.groups {
+            if let Some(flavor) = &group.flavor {
+                let specs = &site.flavor(flavor).await?.extra_specs;
+                gpus.extend(gpu_node(specs, &BTreeMap::new()).vendors);
+            }
+        }
+        let images = self.world.settings.machines.kubernetes.images.clone();
+        Ok(Surroundings { cloud, floating_network, subnet, gpus, images })
+    }
+}
+
+/// What the cluster's own parts have to know of the cloud.
+async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, Trouble> {
+    let config = session.config();
+    let authorities = match &config.tls {
+        Tls::Verified { authorities: Some(file) } => {
+            let read = tokio::fs::read_to_string(file).await;
+            Some(read.map_err(|error| Trouble::AddOn(format!("{}: {error}", file.display())))?)
+        }
+        Tls::Verified { authorities: None } | Tls::Unverified => None,
+    };
+    Ok(Cloud {
+        auth_url: config.auth_url.to_string(),
+        region: config.region.clone().unwrap_or_default(),
+        credential,
+        authorities,
+    })
+}
+
+/// What the cluster says was applied; what it says wrongly counts as nothing.
+async fn applied(answers: &Answers) -> Result<Vec<Applied>, Trouble> {
+    let listed = config_maps::labelled(&answers.client, RECEIPT_NAMESPACE, RECEIPT_LABEL).await?;
+    let read = |receipt| {
+        let read = Applied::read(receipt);
+        read.map_err(|error| tracing::warn!("{error}")).ok()
+    };
+    Ok(listed.iter().filter_map(read).collect())
+}
+
+/// Applies all of an add-on but its last word.
+async fn begin(answers: &Answers, add_on: &AddOn, before: Option<&Applied>) -> Result<(), Trouble> {
+    apply::apply(&answers.client, &documents([add_on.opening(before)])?).await?;
+    apply::apply(&answers.client, &documents(add_on.documents.iter().cloned())?).await?;
+    Ok(())
+}
+
+fn documents(
+    of: impl IntoIterator<Item = cluster_addons::Document>,
+) -> Result<Vec<Document>, Trouble> {
+    let read = |document: cluster_addons::Document| {
+        Document::try_from(document.into_value())
+            .map_err(|missing| Trouble::AddOn(missing.to_string()))
+    };
+    of.into_iter().map(read).collect()
+}
+
+fn reference(object: &ObjectRef) -> Option<Document> {
+    let ObjectRef { api_version, kind, namespace, name } = object;
+    let mut body =
+        serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    if let Some(namespace) = namespace {
+        body["metadata"]["namespace"] = serde_json::json!(namespace);
+    }
+    Document::try_from(body).ok()
+}

@@ -1,0 +1,121 @@
+//! What becomes of a cluster after it is complete: it grows, shrinks, loses machines, exchanges its credential.
+
+use cluster_core::{Cluster, GroupRole, MachineRef, NodeGroup};
+use cluster_store::{Change, StoreError};
+use jiff::Timestamp;
+use openstack_emulator::Kind;
+
+use crate::given::Given;
+
+impl Given {
+    async fn group(&self, role: &GroupRole) -> NodeGroup {
+        let groups = self.store.groups_of(self.id).await.unwrap();
+        groups.into_iter().find(|group| group.role == *role).unwrap()
+    }
+
+    /// Asks for something else, as the API does.
+    async fn ask(&self, change: impl Fn(&mut Cluster, &mut NodeGroup), role: GroupRole) {
+        loop {
+            let mut cluster = self.find().await.unwrap();
+            let mut group = self.group(&role).await;
+            cluster.asked_at = Timestamp::now();
+            change(&mut cluster, &mut group);
+            let change = Change { changed: vec![group], ..Change::of(cluster) };
+            match self.store.change_cluster(&change).await {
+                Ok(_) => return,
+                Err(StoreError::Stale) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn server_names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.of_kind(Kind::Server).iter().map(|it| it.text("name").to_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn workers() -> GroupRole {
+    GroupRole::Worker("worker".to_owned())
+}
+
+#[tokio::test]
+async fn a_cluster_grows_and_shrinks() {
+    let given = Given::cluster(1, 1).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    given
+        .ask(
+            |_, group| {
+                for _ in 0..2 {
+                    group.add_machine();
+                }
+            },
+            workers(),
+        )
+        .await;
+    given.until_complete().await;
+    given.assert_once(1, 3);
+    given
+        .ask(
+            |_, group| {
+                group.machines.remove(&0);
+                group.machines.remove(&2);
+            },
+            workers(),
+        )
+        .await;
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    assert!(given.server_names()[1].ends_with("-default-worker-1"), "{:?}", given.server_names());
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_worker_whose_server_somebody_deleted_is_replaced_by_another() {
+    let given = Given::cluster(1, 2).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    let lost = given.of_kind(Kind::Server);
+    let lost = lost.iter().find(|it| it.text("name").ends_with("-default-worker-0")).unwrap();
+    given.delete_server(&lost.id).await;
+    given
+        .until_groups(|group| {
+            group.role != workers() || group.machines == [1, 2].into_iter().collect()
+        })
+        .await;
+    given.until_complete_again().await;
+    given.assert_once(1, 2);
+    assert!(given.find().await.unwrap().nodes.contains(&machine("default-worker-2")));
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_credential_is_exchanged_and_the_old_one_goes() {
+    let given = Given::cluster(1, 1).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    let old = given.of_kind(Kind::ApplicationCredential)[0].id.clone();
+    given.ask(|cluster, _| cluster.credential += 1, workers()).await;
+    given.until_complete().await;
+    given
+        .cloud
+        .wait_until(|_| {
+            let all = given.of_kind(Kind::ApplicationCredential);
+            (all.len() == 1 && all[0].id != old).then_some(())
+        })
+        .await;
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+fn machine(raw: &str) -> MachineRef {
+    raw.parse().unwrap()
+}
