@@ -72,11 +72,15 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
 /// The next thing to do so that the object is as it should be.
 fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
     let Some(found) = seen.objects.get(key) else {
+        // A machine that was a node is replaced by repair, which gives its place to another.
+        if was_node(key, seen) {
+            return None;
+        }
         let ready = object.needs.iter().all(|need| is_there(need, seen));
         return ready.then(|| Action::Create(key.clone()));
     };
     match &found.state {
-        // A machine that was a node is replaced by repair, which minds the quorum; anything else is made anew.
+        // So is one that failed; anything else is made anew.
         FoundState::Failed(_) if was_node(key, seen) => None,
         FoundState::Failed(_) => can_go(key, seen).then(|| Action::Delete(key.clone())),
         FoundState::Working | FoundState::Leaving => None,

@@ -7,9 +7,10 @@ use axum::Router;
 use axum::body::Body;
 use cluster_api::{App, Settings};
 use cluster_conductor::{Conductor, SealingKeys, Settings as ConductorSettings};
+use cluster_core::RepairLimits;
 use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use openstack_api::{Auth, Forwarded, Scheme};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -47,12 +48,12 @@ impl Api {
             hostname: "host-1".to_owned(),
             workers: 1,
             look_every: Duration::from_secs(60),
-            repair: cluster_core::RepairLimits {
-                not_ready_for: jiff::SignedDuration::from_mins(5),
-                workers_at_once: 1,
-                become_node_within: jiff::SignedDuration::from_mins(15),
-            },
             machines: Default::default(),
+            repair: RepairLimits {
+                not_ready_for: SignedDuration::from_mins(5),
+                workers_at_once: 1,
+                become_node_within: SignedDuration::from_mins(15),
+            },
             clock: noon,
         };
         let conductor = Conductor::new(settings, store.clone(), keys, None);

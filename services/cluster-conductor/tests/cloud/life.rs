@@ -97,6 +97,28 @@ async fn a_worker_whose_server_somebody_deleted_is_replaced_by_another() {
 }
 
 #[tokio::test]
+async fn a_control_plane_that_loses_a_machine_gets_another_and_etcd_forgets_the_lost_one() {
+    let given = Given::cluster(3, 1).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    let lost = given.of_kind(Kind::Server);
+    let lost = lost.iter().find(|it| it.text("name").ends_with("-default-master-1")).unwrap();
+    given.delete_server(&lost.id).await;
+    given
+        .until_groups(|group| {
+            group.role != GroupRole::Master || group.machines == [0, 2, 3].into_iter().collect()
+        })
+        .await;
+    given.until_complete_again().await;
+    given.assert_once(3, 1);
+    let nodes = given.find().await.unwrap().nodes;
+    assert!(!nodes.contains(&machine("default-master-1")), "{nodes:?}");
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
 async fn a_credential_is_exchanged_and_the_old_one_goes() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();

@@ -118,6 +118,15 @@ fn a_node_whose_server_failed_is_left_to_repair() {
 }
 
 #[test]
+fn a_node_whose_server_is_gone_is_left_to_repair() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    let key: Key = "server/default-worker-0".parse().unwrap();
+    seen.objects.remove(&key);
+    check(&sample, &mut seen, expect![""]);
+}
+
+#[test]
 fn nothing_is_asked_for_before_what_it_needs_has_an_address() {
     let sample = Sample::highly_available();
     let mut seen = Seen::default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster_addons::ImageSource;
 use cluster_bootstrap::{
     Approval, Archives, Artifact, CgroupDriver, ClusterDns, Images, Overrides, Programs, Sha256,
     Source,
@@ -27,6 +28,19 @@ struct RawKubernetes {
     kubelet: Map<String, Value>,
     /// Fields of `KubeProxyConfiguration`.
     kube_proxy: Map<String, Value>,
+    add_on_images: RawImages,
+}
+
+/// Where images of add-ons come from, if not from their makers.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawImages {
+    /// Stands before the names of all images.
+    mirror: Option<String>,
+    /// By an image's name.
+    tags: BTreeMap<String, String>,
+    /// By an image's name and tag.
+    digests: BTreeMap<String, String>,
 }
 
 impl Default for RawKubernetes {
@@ -38,6 +52,7 @@ impl Default for RawKubernetes {
             node_approval: RawApproval::Kubeadm,
             kubelet: Map::new(),
             kube_proxy: Map::new(),
+            add_on_images: RawImages::default(),
         }
     }
 }
@@ -118,6 +133,11 @@ impl TryFrom<RawKubernetes> for KubernetesConfig {
                 kubelet: raw.kubelet,
                 kube_proxy: raw.kube_proxy,
                 ..Overrides::default()
+            },
+            images: ImageSource {
+                mirror: raw.add_on_images.mirror,
+                tags: raw.add_on_images.tags,
+                digests: raw.add_on_images.digests,
             },
         }))
     }
