@@ -11,7 +11,7 @@ BACK_ENDS=(mariadb rabbitmq memcached named)
 DATABASES=(keystone placement glance nova_api nova_cell0 nova neutron octavia designate cinder)
 
 alive() { [ -s "$RUN/$1.pid" ] && kill -0 "$(cat "$RUN/$1.pid")" 2>/dev/null; }
-running() { find "$RUN" -name '*.pid' -printf '%f\n' 2>/dev/null | sed 's/\.pid$//' | sort; }
+running() { [ ! -d "$RUN" ] || find "$RUN" -name '*.pid' -printf '%f\n' | sed 's/\.pid$//' | sort; }
 
 start() { # NAME COMMAND...: in the root, in the background, in a process group of its own, unless it runs already
   start_outside "$1" chroot "$ROOT" /usr/bin/env -i "${INSIDE[@]}" "${@:2}"
