@@ -43,7 +43,7 @@ pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use plan::{Action, plan};
 pub use query::{ClusterSort, Page, TemplateSort};
 pub use repair::{RepairLimits, late, replaceable};
-pub use request::{Refusal, check_cluster, check_group, check_stays, resize};
+pub use request::{Refusal, check_cluster, check_group, check_stays, check_template, resize};
 pub use rules::{Peer, Protocol, Rule};
 pub use seen::{
     AddOnsSeen, Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen,

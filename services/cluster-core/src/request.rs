@@ -1,6 +1,8 @@
 //! What may be asked for.
 
-use crate::{Blueprint, Cluster, Desire, GroupRole, MachineRef, NodeGroup};
+use crate::{
+    Blueprint, Cluster, Desire, GroupRole, MachineRef, NetworkDriver, NodeGroup, PodNetwork,
+};
 
 /// Why something cannot be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,8 +36,21 @@ fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
 /// So many machines a group may have: more do not fit into one subnet's pods either.
 const MOST_MACHINES: u32 = 1000;
 
+/// Whether clusters can be made of `blueprint`, whatever else they ask for.
+pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
+    let asks_driver = blueprint.labels.settings().pod_network == PodNetwork::Driver;
+    if blueprint.network_driver == NetworkDriver::Calico && asks_driver {
+        return field(
+            "network_driver",
+            "calico is not installed by clusterd; choose flannel, or the label pod_network=routes",
+        );
+    }
+    Ok(())
+}
+
 /// Whether a cluster of so many control-plane machines can be made of `blueprint`.
 pub fn check_cluster(blueprint: &Blueprint, masters: u32) -> Result<(), Refusal> {
+    check_template(blueprint)?;
     let settings = blueprint.labels.settings();
     if ![1, 3, 5].contains(&masters) {
         return field("master_count", "it must be 1, 3 or 5, for etcd needs a majority");
@@ -145,7 +160,10 @@ pub fn resize(group: &NodeGroup, count: u32, remove: &[MachineRef]) -> Result<No
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::Labels;
     use crate::sample::Sample;
 
     #[track_caller]
@@ -173,6 +191,19 @@ mod tests {
             check_cluster(&blueprint, 1),
             "fixed_subnet: fixed_network and fixed_subnet are given together or not at all",
         );
+    }
+
+    #[test]
+    fn what_would_be_missing_in_every_cluster_is_refused_at_once() {
+        let sample = Sample::highly_available();
+        let mut blueprint = sample.cluster.blueprint.clone();
+        blueprint.network_driver = NetworkDriver::Calico;
+        let why = "network_driver: calico is not installed by clusterd; choose flannel, or the label pod_network=routes";
+        refuses(check_template(&blueprint), why);
+        refuses(check_cluster(&blueprint, 3), why);
+        let routes = [("pod_network".to_owned(), "routes".to_owned())];
+        blueprint.labels = Labels::try_from(BTreeMap::from(routes)).unwrap();
+        assert_eq!(check_template(&blueprint), Ok(()));
     }
 
     #[test]

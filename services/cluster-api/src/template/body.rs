@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use cluster_core::{
     Blueprint, Labels, Name, NetworkDriver, Template as Record, TemplateUuid, VolumeDriver,
+    check_template,
 };
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Operation, apply_patch};
@@ -36,7 +37,7 @@ pub(crate) struct Template {
     fixed_network: Option<String>,
     #[serde(deserialize_with = "text")]
     fixed_subnet: Option<String>,
-    /// `flannel` or `calico`.
+    /// `flannel`, or `calico` where the label `pod_network` says `routes`.
     #[serde(deserialize_with = "text")]
     network_driver: Option<String>,
     /// `cinder`.
@@ -144,6 +145,7 @@ impl Template {
             labels: Labels::try_from(self.labels.unwrap_or_default())?,
             ..Blueprint::new(image)
         };
+        check_template(&blueprint)?;
         Ok(Record {
             name,
             public: self.public.unwrap_or(false),

@@ -1,5 +1,7 @@
 //! A cluster's authority, and what it signs.
 
+use cluster_core::{LedgerEntry, LedgerState, LedgerUuid};
+use jiff::Timestamp;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::json;
 
@@ -65,6 +67,32 @@ async fn an_authority_is_made_anew_while_no_machine_has_it() {
     api.patch("/v1/credentials/c", "")
         .await
         .refuses(400, "the rotation of credentials is not implemented yet");
+}
+
+#[tokio::test]
+async fn an_authority_that_machines_may_have_stays() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    let before = api.get("/v1/certificates/c").await.json()["pem"].clone();
+    let line = LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        cluster: id.parse().unwrap(),
+        kind: "server/default-master-0".to_owned(),
+        name: "c-default-master-0".to_owned(),
+        cloud_id: None,
+        state: LedgerState::Intended,
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: None,
+    };
+    api.store.save_ledger(&[line]).await.unwrap();
+    // As Magnum refuses what it does not support, which its clients print.
+    api.patch("/v1/certificates/c", "").await.refuses(
+        400,
+        "machines of this cluster have its certificates already, and exchanging those is not implemented yet",
+    );
+    assert_eq!(api.get("/v1/certificates/c").await.json()["pem"], before);
+    let events = api.get("/bedplate/v1/clusters/c/events").await.text;
+    assert!(!events.contains("AuthorityRotated"), "{events}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ async fn a_template_is_answered_as_magnum_does() {
     // All that `openstack coe cluster template create` sends, unset fields as null.
     let body = r#"{
         "name": "t", "image_id": "fcos", "keypair_id": "key", "external_network_id": "public",
-        "coe": "kubernetes", "fixed_network": null, "fixed_subnet": null, "network_driver": "calico",
+        "coe": "kubernetes", "fixed_network": null, "fixed_subnet": null, "network_driver": "flannel",
         "volume_driver": "cinder", "driver": null, "dns_nameserver": "192.0.2.1,192.0.2.2", "flavor_id": "m1.large",
         "master_flavor_id": "m1.small", "docker_volume_size": 20, "docker_storage_driver": null, "http_proxy": null,
         "https_proxy": null, "no_proxy": null, "labels": {"kube_tag": "v1.32.1", "auto_healing_enabled": false},
@@ -21,7 +21,7 @@ async fn a_template_is_answered_as_magnum_does() {
         r#"{{
             "uuid": "{id}", "name": "t", "coe": "kubernetes", "image_id": "fcos", "flavor_id": "m1.large",
             "master_flavor_id": "m1.small", "dns_nameserver": "192.0.2.1,192.0.2.2", "keypair_id": "key",
-            "external_network_id": "public", "fixed_network": null, "fixed_subnet": null, "network_driver": "calico",
+            "external_network_id": "public", "fixed_network": null, "fixed_subnet": null, "network_driver": "flannel",
             "volume_driver": "cinder", "apiserver_port": null, "docker_volume_size": 20,
             "docker_storage_driver": "overlay2", "cluster_distro": "fedora-coreos", "http_proxy": null,
             "https_proxy": null, "no_proxy": null, "registry_enabled": false, "insecure_registry": null,
@@ -60,6 +60,8 @@ async fn what_cannot_be_is_named() {
     check(r#", "tls_disabled": true"#, "tls_disabled: Kubernetes is reached over TLS only").await;
     check(r#", "name": "1st""#, "name: \"1st\" cannot be a name: it must begin with a letter, have at most 242 characters of letters, digits, '_', '.' and '-', and not be a UUID").await;
     check(r#", "network_driver": "cilium""#, "network_driver: it must be flannel or calico").await;
+    let calico = "network_driver: calico is not installed by clusterd; choose flannel, or the label pod_network=routes";
+    check(r#", "network_driver": "calico""#, calico).await;
     check(
         r#", "dns_nameserver": "here""#,
         "dns_nameserver: it must be addresses with commas between them",
