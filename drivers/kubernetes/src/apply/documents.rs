@@ -1,15 +1,23 @@
 //! Documents: objects as somebody wrote them down.
 
+use std::fmt;
+
 use serde_json::Value;
 
-/// An object as it shall be.
-#[derive(Clone, Debug, PartialEq)]
+/// An object as it shall be. It may be a Secret, so what is in it is not printed.
+#[derive(Clone, PartialEq)]
 pub struct Document {
     body: Value,
     api_version: String,
     kind: String,
     name: String,
     namespace: Option<String>,
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Document({} {} {})", self.api_version, self.kind, self.name)
+    }
 }
 
 /// What is wrong with documents. They may hold secrets, of which nothing is said.

@@ -69,6 +69,9 @@ pub(crate) async fn work(
 
     let (mut tried, mut is_gone_soon, mut troubles) = (BTreeSet::new(), false, Vec::new());
     let mut problem: Option<Problem> = None;
+    if let Err(trouble) = nodes.mark_gpu_nodes(&site).await {
+        tracing::warn!("cannot mark nodes with GPUs: {trouble}");
+    }
     match nodes.apply_add_ons(&site, &seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,
         Err(trouble) => {

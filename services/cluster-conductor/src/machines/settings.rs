@@ -40,7 +40,7 @@ impl Default for KubernetesSettings {
             versions: BTreeMap::new(),
             dns: ClusterDns::CoreDns,
             cgroups: CgroupDriver::Systemd,
-            approval: Approval::Automatic,
+            approval: Approval::Elsewhere,
             overrides: Overrides::default(),
             images: ImageSource::default(),
         }

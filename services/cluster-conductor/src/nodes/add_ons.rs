@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_addons::{
-    AddOn, Applied, Changes, Cloud, Credential, ObjectRef, RECEIPT_LABEL, RECEIPT_NAMESPACE,
-    Surroundings, changes, gpu_node, settings, wanted,
+    AddOn, Applied, Changes, Cloud, Credential, GpuNode, ObjectRef, RECEIPT_LABEL,
+    RECEIPT_NAMESPACE, Surroundings, changes, gpu_node, settings, wanted,
 };
-use cluster_core::{AddOnsSeen, FoundState, Key, Seen};
+use cluster_core::{
+    AddOnsSeen, FoundState, Key, NodeGroup, NodeTaint, Seen, TaintEffect, machine_name,
+};
 use kubernetes::apply::{self, Document};
 use kubernetes::config_maps;
+use kubernetes::nodes::{self, Node, Taint};
 use openstack::{Session, Tls};
 
 use super::{Answers, Nodes};
@@ -50,6 +53,30 @@ impl Nodes<'_> {
         Ok(Some(AddOnsSeen { missing, credential: in_use.then_some(generation) }))
     }
 
+    /// Labels new nodes that have GPUs, and keeps pods from them that want none. A label that is there says that it was done.
+    pub(crate) async fn mark_gpu_nodes(&self, site: &Site<'_>) -> Result<(), Trouble> {
+        let Some(answers) = &self.answers else { return Ok(()) };
+        for group in self.spec.groups {
+            let gpus = gpus_of(site, group).await?;
+            let is_marked =
+                |node: &Node| gpus.labels.keys().all(|key| node.labels.contains_key(key));
+            for machine in group.refs() {
+                let name = machine_name(self.spec.cluster, &machine);
+                let node = answers.nodes.iter().find(|node| node.name == name);
+                let Some(node) = node.filter(|node| !is_marked(node)) else { continue };
+                let taints: Vec<Taint> = gpus.taints.iter().map(taint).collect();
+                nodes::taint(&answers.client, node, &taints).await?;
+                let labels: BTreeMap<String, Option<String>> = gpus
+                    .labels
+                    .iter()
+                    .map(|(key, value)| (key.clone(), Some(value.clone())))
+                    .collect();
+                nodes::label(&answers.client, &name, &labels).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn surroundings(&self, site: &Site<'_>, seen: &Seen) -> Result<Surroundings, Trouble> {
         let cluster = self.spec.cluster;
         let credential = seen.objects.get(&Key::Credential(cluster.credential));
@@ -68,14 +95,17 @@ impl Nodes<'_> {
         let subnet = seen.objects.get(&Key::Subnet).map(|found| found.id.clone());
         let mut gpus = BTreeSet::new();
         for group in self.spec.groups {
-            if let Some(flavor) = &group.flavor {
-                let specs = &site.flavor(flavor).await?.extra_specs;
-                gpus.extend(gpu_node(specs, &BTreeMap::new()).vendors);
-            }
+            gpus.extend(gpus_of(site, group).await?.vendors);
         }
         let images = self.world.settings.machines.kubernetes.images.clone();
         Ok(Surroundings { cloud, floating_network, subnet, gpus, images })
     }
+}
+
+/// What nodes of a group get for the GPUs of its flavor.
+async fn gpus_of(site: &Site<'_>, group: &NodeGroup) -> Result<GpuNode, Trouble> {
+    let Some(flavor) = &group.flavor else { return Ok(GpuNode::default()) };
+    Ok(gpu_node(&site.flavor(flavor).await?.extra_specs, &BTreeMap::new()))
 }
 
 /// What the cluster's own parts have to know of the cloud.
@@ -131,4 +161,17 @@ fn reference(object: &ObjectRef) -> Option<Document> {
         body["metadata"]["namespace"] = serde_json::json!(namespace);
     }
     Document::try_from(body).ok()
+}
+
+fn taint(of: &NodeTaint) -> Taint {
+    let effect = match of.effect {
+        TaintEffect::NoSchedule => "NoSchedule",
+        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+        TaintEffect::NoExecute => "NoExecute",
+    };
+    Taint::new(
+        &of.key,
+        Some(&of.value).filter(|value| !value.is_empty()).map(String::as_str),
+        effect,
+    )
 }

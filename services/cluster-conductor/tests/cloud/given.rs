@@ -54,6 +54,12 @@ impl Given {
 
     /// A conductor that works until it is aborted.
     pub(crate) fn conductor(&self) -> JoinHandle<()> {
+        let conductor = self.idle_conductor();
+        tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
+    }
+
+    /// A conductor that is only asked things.
+    pub(crate) fn idle_conductor(&self) -> Conductor {
         let settings = Settings {
             hostname: "h".to_owned(),
             workers: 2,
@@ -63,9 +69,7 @@ impl Given {
             clock: Timestamp::now,
         };
         let keys = SealingKeys::parse(&self.keys).unwrap();
-        let conductor =
-            Conductor::new(settings, self.store.clone(), keys, Some(session(&self.cloud)));
-        tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
+        Conductor::new(settings, self.store.clone(), keys, Some(session(&self.cloud)))
     }
 
     /// The cluster, while there is one.

@@ -49,7 +49,7 @@ impl Default for RawKubernetes {
             versions: BTreeMap::new(),
             cluster_dns: RawDns::Coredns,
             cgroup_driver: RawCgroups::Systemd,
-            node_approval: RawApproval::Kubeadm,
+            node_approval: RawApproval::Clusterd,
             kubelet: Map::new(),
             kube_proxy: Map::new(),
             add_on_images: RawImages::default(),

@@ -1,0 +1,42 @@
+//! Machines whose flavor has GPUs.
+
+use cluster_conductor::Conductor;
+use cluster_core::GroupRole;
+use cluster_store::Change;
+use kubernetes::nodes::Node;
+use kubernetes::{Access, Client};
+
+use crate::given::Given;
+
+async fn nodes(given: &Given, conductor: &Conductor) -> Vec<Node> {
+    let cluster = given.find().await.unwrap();
+    let config = conductor.kubeconfig(&cluster, "somebody").await.unwrap().unwrap();
+    let access = Access::from_kubeconfig(&config, None).unwrap();
+    kubernetes::nodes::list(&Client::new(&access).unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn nodes_with_gpus_are_labelled_and_kept_for_who_asks_for_them() {
+    let given = Given::cluster(1, 1).await;
+    let mut groups = given.store.groups_of(given.id).await.unwrap();
+    groups.retain(|group| group.role != GroupRole::Master);
+    groups[0].flavor = Some("g1.small".to_owned());
+    let change = Change { changed: groups, ..Change::of(given.find().await.unwrap()) };
+    given.store.change_cluster(&change).await.unwrap();
+
+    let working = given.conductor();
+    given.until_complete().await;
+    let conductor = given.idle_conductor();
+    let marked = loop {
+        let mut nodes = nodes(&given, &conductor).await;
+        nodes.retain(|node| node.labels.contains_key("nvidia.com/gpu.present"));
+        if let [node] = &nodes[..] {
+            break node.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert!(marked.name.ends_with("-default-worker-0"), "{}", marked.name);
+    let taint = marked.taints.iter().find(|taint| taint.key == "nvidia.com/gpu").unwrap();
+    assert_eq!(taint.effect, "NoSchedule");
+    working.abort();
+}
