@@ -3,9 +3,11 @@
 mod record;
 mod store;
 mod table;
+mod written;
 
 pub use database::StoreError;
 pub use record::{
     Certificate, Change, Claim, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
 };
 pub use store::Store;
+pub use written::Listener;

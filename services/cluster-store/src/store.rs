@@ -10,6 +10,7 @@ use database::Extent::{AnyDecides, OneStatement};
 use database::{Database, Schema, StoreError};
 
 use crate::table::{cluster, event, node_group, template};
+use crate::written::Bell;
 use crate::{Change, Scope};
 
 /// The versions of the tables.
@@ -21,13 +22,14 @@ const TABLES: Schema = &[include_str!("schema.sql")];
 #[derive(Clone)]
 pub struct Store {
     database: Database,
+    bell: Bell,
 }
 
 impl Store {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
     /// to date.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        Ok(Store { database: Database::open(url, TABLES).await? })
+        Ok(Store { database: Database::open(url, TABLES).await?, bell: Bell::new() })
     }
 
     /// Adds a template.
@@ -151,7 +153,8 @@ impl Store {
     /// its new version.
     pub async fn change_cluster(&self, change: &Change) -> Result<Cluster, StoreError> {
         let change = change.clone();
-        self.database
+        let written = self
+            .database
             .write(AnyDecides, |c| {
                 Box::pin(async move {
                     let written = cluster::update(c, &change.cluster).await?;
@@ -168,15 +171,19 @@ impl Store {
                     Ok(written)
                 })
             })
-            .await
+            .await?;
+        self.bell.ring(written.id);
+        Ok(written)
     }
 
     /// Forgets a cluster with all that belongs to it, if its version is still the one that was read; `InUse` while its
     /// ledger names anything.
     pub async fn delete_cluster(&self, old: &Cluster) -> Result<(), StoreError> {
-        let old = old.clone();
+        let (id, old) = (old.id, old.clone());
         self.database
             .write(OneStatement, |c| Box::pin(async move { cluster::delete(c, &old).await }))
-            .await
+            .await?;
+        self.bell.ring(id);
+        Ok(())
     }
 }

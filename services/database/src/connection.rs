@@ -124,6 +124,19 @@ impl Connection {
             }
         }
     }
+
+    /// Waits for all others that write under `key`, until whose end nobody else does: what counts up for it is then
+    /// committed in the order it was given out.
+    ///
+    /// SQLite has one writer anyway.
+    pub async fn write_in_turn(&mut self, key: i64) -> Result<(), sqlx::Error> {
+        match self {
+            Connection::Sqlite(_) => Ok(()),
+            Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+                self.row("SELECT pg_advisory_xact_lock($1)", values![key]).await.map(drop)
+            }
+        }
+    }
 }
 
 /// PostgreSQL's advisory locks are numbers: this one is the bytes of `bedplate`.

@@ -8,7 +8,7 @@ use database::StoreError;
 use jiff::Timestamp;
 
 use crate::table::{certificate, claim, event, ledger, machine, secret};
-use crate::{Certificate, Claim, MachineReport, Redeemed, Said, Store};
+use crate::{Certificate, Claim, Listener, MachineReport, Redeemed, Said, Store};
 
 impl Store {
     /// Writes entries of the ledger, or what is known anew of those of the same kind and name; all or none.
@@ -54,7 +54,9 @@ impl Store {
             .write(FirstDecides, move |c| {
                 Box::pin(async move { event::append(c, cluster, &events).await })
             })
-            .await
+            .await?;
+        self.bell.ring(cluster);
+        Ok(())
     }
 
     /// The cluster's events after `marker`, the oldest first.
@@ -65,6 +67,22 @@ impl Store {
         marker: Option<EventUuid>,
     ) -> Result<Vec<Event>, StoreError> {
         self.database.read(move |c| Box::pin(event::list(c, cluster, limit, marker))).await
+    }
+
+    /// The cluster's events that were written after the one of number `after`, each with its number, the oldest first;
+    /// `None` where there is no such cluster. Numbers of one cluster's events are seen in their order.
+    pub async fn events_after(
+        &self,
+        cluster: ClusterUuid,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Vec<(i64, Event)>>, StoreError> {
+        self.database.read(move |c| Box::pin(event::after(c, cluster, after, limit))).await
+    }
+
+    /// Who hears when events of the cluster are written, by this process.
+    pub fn listen(&self, cluster: ClusterUuid) -> Listener {
+        self.bell.listen(cluster)
     }
 
     /// Writes a sealed secret in place of the one there was.

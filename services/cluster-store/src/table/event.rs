@@ -2,6 +2,7 @@
 
 use cluster_core::{ClusterUuid, Event, EventUuid, Severity};
 use database::{Connection, Row, StoreError, values};
+use newtype_uuid::GenericUuid;
 
 use super::{of_cluster, refused};
 
@@ -18,6 +19,11 @@ pub(crate) async fn append(
     const INSERT: &str = "INSERT INTO events (id, cluster, at, severity, reason, message) VALUES ($1, $2, $3, $4, $5, $6)";
     const FORGET: &str = "DELETE FROM events WHERE cluster = $1 AND seq <= \
          (SELECT seq FROM events WHERE cluster = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
+    if !events.is_empty() {
+        // Who reads after a number must not miss a lower one that is committed later.
+        let (turn, _) = cluster.into_untyped_uuid().as_u64_pair();
+        connection.write_in_turn(turn.cast_signed()).await?;
+    }
     for event in events {
         let id = event.id.unwrap_or_else(EventUuid::new_v4);
         let (severity, reason) = (event.severity.as_str(), event.reason.as_str());
@@ -42,6 +48,23 @@ pub(crate) async fn list(
          AND ($2 = '' OR seq > (SELECT seq FROM events WHERE id = $2)) ORDER BY seq LIMIT $3";
     let marker = marker.map(|id| id.to_string()).unwrap_or_default();
     connection.rows(LIST, values![cluster, marker, limit]).await?.iter().map(read).collect()
+}
+
+/// The events of `cluster` after the one of that number, each with its own; `None` where there is no such cluster.
+pub(crate) async fn after(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+    number: i64,
+    limit: u32,
+) -> Result<Option<Vec<(i64, Event)>>, StoreError> {
+    const AFTER: &str = "SELECT id, cluster, at, severity, reason, message, seq FROM events \
+         WHERE cluster = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    const IS_THERE: &str = "SELECT id FROM clusters WHERE id = $1";
+    let rows = connection.rows(AFTER, values![cluster, number, limit]).await?;
+    if rows.is_empty() && connection.row(IS_THERE, values![cluster]).await?.is_none() {
+        return Ok(None);
+    }
+    rows.iter().map(|row| Ok((row.int(6)?, read(row)?))).collect::<Result<_, _>>().map(Some)
 }
 
 fn read(row: &Row) -> Result<Event, StoreError> {
