@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use openstack_api::{ApiError, Auth, Caller, Forwarded, Scheme};
 use uuid::Uuid;
 
+use crate::bedplate::Streams;
 use crate::error::Error;
 
 /// What every handler works with.
@@ -25,6 +26,8 @@ pub struct App {
     pub ids: fn() -> Uuid,
     /// How callers prove who they are.
     pub auth: Auth,
+    /// Who follows events.
+    pub streams: Streams,
     /// What an operator configured.
     pub settings: Settings,
 }

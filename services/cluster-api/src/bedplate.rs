@@ -1,26 +1,25 @@
 //! `/bedplate/v1`: what Magnum does not have.
 
+mod events;
+mod follow;
 mod ignition;
 mod plan;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Condition, Event, NodeGroup, health, status, status_reason};
+use cluster_core::{Condition, NodeGroup, health, status, status_reason};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Time, json};
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+pub use follow::Streams;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at("/bedplate/v1/clusters/{cluster}", [Handle::get("Explain a cluster", explain)])
-        .at(
-            "/bedplate/v1/clusters/{cluster}/events",
-            [Handle::get("List a cluster's events", events)],
-        )
         .at(
             "/bedplate/v1/clusters/{cluster}/machines",
             [Handle::get("List a cluster's machines", machines)],
@@ -33,6 +32,7 @@ pub(crate) fn routes() -> Routes<App> {
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
             [Handle::get("Get an administrator's kubeconfig", kubeconfig)],
         )
+        .merge(events::routes())
         .merge(plan::routes())
         .merge(ignition::routes())
 }
@@ -86,50 +86,6 @@ async fn explain(
         conditions: cluster.conditions.iter().map(shown_condition).collect(),
     };
     Ok(json(StatusCode::OK, &body))
-}
-
-#[derive(Serialize)]
-struct ShownEvent<'a> {
-    id: Option<String>,
-    at: Time,
-    severity: &'static str,
-    reason: &'a str,
-    message: &'a str,
-}
-
-fn shown_event(event: &Event) -> ShownEvent<'_> {
-    ShownEvent {
-        id: event.id.map(|id| id.to_string()),
-        at: Time(event.at),
-        severity: event.severity.as_str(),
-        reason: &event.reason,
-        message: &event.message,
-    }
-}
-
-/// `GET /bedplate/v1/clusters/{cluster}/events?limit=&marker=`, the oldest first.
-async fn events(
-    caller: Caller,
-    State(app): State<App>,
-    Segment(ident): Segment<String>,
-    mut query: Query,
-) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        events: Vec<ShownEvent<'a>>,
-    }
-    let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
-        None => 1000,
-        Some(Ok(limit @ 1..=1000)) => limit,
-        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
-    };
-    let marker = query.take("marker").map(|raw| raw.parse());
-    let marker =
-        marker.transpose().map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?;
-    query.finish()?;
-    let cluster = app.cluster(&caller, &ident).await?;
-    let found = app.store.events_of(cluster.id, limit, marker).await?;
-    Ok(json(StatusCode::OK, &Body { events: found.iter().map(shown_event).collect() }))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/machines`.

@@ -21,6 +21,7 @@ use axum::extract::DefaultBodyLimit;
 use openstack_api::{Manners, Routes};
 
 pub use app::{App, Settings};
+pub use bedplate::Streams;
 
 /// The largest body: labels and certificate requests are small.
 const BODY_LIMIT: usize = 256 << 10;

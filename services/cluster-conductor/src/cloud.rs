@@ -13,6 +13,7 @@ mod site;
 mod trouble;
 mod work;
 
+pub(crate) use quota::outlook;
 pub(crate) use site::Site;
 pub(crate) use trouble::Trouble;
 pub(crate) use work::{Worked, work};

@@ -1,14 +1,10 @@
 //! The conductor as the rest of the program sees it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_bootstrap::{Endpoint, Name, Pki};
-use cluster_core::{
-    Action, CertificateUuid, Cluster, ClusterSpec, ClusterUuid, Need, NodeGroup, RepairLimits,
-    Seen, need, plan, shape,
-};
+use cluster_core::{CertificateUuid, Cluster, ClusterUuid, RepairLimits};
 use cluster_pki::{PkiError, SignError, Validity};
 use cluster_store::{Certificate, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
@@ -82,17 +78,6 @@ pub enum KeysError {
         "machines of this cluster have its certificates already, and exchanging those is not implemented yet"
     )]
     InUse,
-}
-
-/// What would be made for a cluster.
-#[derive(Clone, Debug)]
-pub struct Preview {
-    /// What may be done at once.
-    pub first: Vec<Action>,
-    /// Every object that is to be there: what it is for, and its name.
-    pub objects: Vec<(String, String)>,
-    /// What that takes of quotas; processors and memory only where a flavor's size is known.
-    pub need: Need,
 }
 
 /// How long an authority lasts, and a certificate it signed for a user.
@@ -214,18 +199,6 @@ impl Conductor {
         self.world.store.save_secret(cluster.id, keys::PKI, &sealed).await?;
         self.world.clients.forget(cluster.id);
         Ok(())
-    }
-
-    /// What would be made for a cluster that is like this.
-    pub fn preview(&self, cluster: &Cluster, groups: &[NodeGroup]) -> Preview {
-        let spec = ClusterSpec { cluster, groups };
-        let shape = shape(&spec);
-        let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
-        Preview {
-            first: plan(&spec, &Seen::default()),
-            objects: objects.collect(),
-            need: need(&shape, &BTreeMap::new(), |_| false),
-        }
     }
 }
 

@@ -5,12 +5,14 @@ mod handle;
 mod keys;
 mod machines;
 mod nodes;
+mod preview;
 mod seal;
 mod turn;
 
-pub use handle::{Conductor, KeysError, Preview, Settings};
+pub use handle::{Conductor, KeysError, Settings};
 pub use machines::{
     Answer, KubernetesSettings, MachineReported, MachineSettings, MachinesError, NodesListener,
     OwnConfigError, SourceAddress,
 };
+pub use preview::Preview;
 pub use seal::{SealError, SealingKeys};

@@ -1,6 +1,7 @@
 //! What a cluster takes of a project's quota.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -63,6 +64,12 @@ pub struct Shortage {
     pub needed: u64,
     /// How much there is.
     pub free: u64,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({} free)", self.needed, self.resource, self.free)
+    }
 }
 
 impl Need {

@@ -60,6 +60,8 @@ pub struct ApiConfig {
     pub project: String,
     /// How many clusters a project may have that has no quota of its own.
     pub clusters_per_project: u32,
+    /// How many may follow the events of clusters at once.
+    pub event_streams: u32,
 }
 
 /// How callers prove who they are.
@@ -82,6 +84,7 @@ struct RawApi {
     htpasswd: Option<PathBuf>,
     project: String,
     clusters_per_project: u32,
+    event_streams: u32,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -100,14 +103,15 @@ impl Default for RawApi {
             htpasswd: None,
             project: "default".to_owned(),
             clusters_per_project: 20,
+            event_streams: 64,
         }
     }
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        let RawApi { listen, project, clusters_per_project, .. } = RawApi::default();
-        ApiConfig { listen, auth: AuthKind::None, project, clusters_per_project }
+        let RawApi { listen, project, clusters_per_project, event_streams, .. } = RawApi::default();
+        ApiConfig { listen, auth: AuthKind::None, project, clusters_per_project, event_streams }
     }
 }
 
@@ -128,8 +132,8 @@ impl TryFrom<RawApi> for ApiConfig {
         if raw.project.is_empty() {
             return Err("project: it must not be empty");
         }
-        let RawApi { listen, project, clusters_per_project, .. } = raw;
-        Ok(ApiConfig { listen, auth, project, clusters_per_project })
+        let RawApi { listen, project, clusters_per_project, event_streams, .. } = raw;
+        Ok(ApiConfig { listen, auth, project, clusters_per_project, event_streams })
     }
 }
 

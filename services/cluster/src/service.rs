@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use cluster_api::App;
+use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, MachineSettings, NodesListener, SealingKeys};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
@@ -29,6 +29,7 @@ pub struct Service {
     conductor: Conductor,
     api: (TcpListener, axum::Router),
     nodes: Option<(TcpListener, TlsAcceptor, axum::Router)>,
+    streams: Streams,
     listeners: Listeners,
 }
 
@@ -74,12 +75,14 @@ impl Service {
         };
         let cloud = config.cloud.as_ref().map(session).transpose()?;
         let conductor = Conductor::new(settings, store.clone(), keys, cloud);
+        let streams = Streams::at_most(config.api.event_streams);
         let app = App {
             store,
             conductor: conductor.clone(),
             clock: Timestamp::now,
             ids: Uuid::new_v4,
             auth,
+            streams: streams.clone(),
             settings: cluster_api::Settings {
                 scheme: Scheme::Http,
                 forwarded: Forwarded::Ignored,
@@ -107,7 +110,7 @@ impl Service {
         let text = serde_json::to_vec(&listeners)?;
         let file = config.state_dir.join("listeners.json");
         daemon::write_whole(&file, &text).context("cannot write listeners.json")?;
-        Ok(Service { conductor, api: (api, cluster_api::router(app)), nodes, listeners })
+        Ok(Service { conductor, api: (api, cluster_api::router(app)), nodes, streams, listeners })
     }
 
     /// Where the service listens.
@@ -123,6 +126,13 @@ impl Service {
         let (listener, router) = self.api;
         let serving = daemon::serve(listener, router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
+        let (streams, ending) = (self.streams, stop.clone());
+        tasks.spawn(async move {
+            // They would go on for ever, and requests under way are waited for.
+            ending.cancelled().await;
+            streams.end();
+            Ok(())
+        });
         if let Some((listener, tls, router)) = self.nodes {
             info!("serving machines");
             let serving = nodes::serve(listener, tls, router, stop.clone());

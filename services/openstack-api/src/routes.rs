@@ -12,7 +12,10 @@ use utoipa::openapi::path::{
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{ContentBuilder, Paths, RefOr, Required, Response as DocResponse, Schema};
+use utoipa::openapi::{
+    ContentBuilder, ObjectBuilder, Paths, RefOr, Required, Response as DocResponse,
+    ResponseBuilder, Schema,
+};
 
 use crate::{ApiError, Caller, Microversion};
 
@@ -32,6 +35,7 @@ pub struct Handle<S> {
     since: Option<Microversion>,
     body: Option<RefOr<Schema>>,
     status: u16,
+    streams: Option<&'static str>,
 }
 
 /// The arguments of a handler whose first is a [`Caller`].
@@ -119,7 +123,16 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
         T: 'static,
     {
         let methods = on(filter, handler);
-        Handle { methods, method, public: false, summary, since: None, body: None, status: 200 }
+        Handle {
+            methods,
+            method,
+            public: false,
+            summary,
+            since: None,
+            body: None,
+            status: 200,
+            streams: None,
+        }
     }
 
     /// The route came with this version: a client that asks for an earlier one finds nothing here.
@@ -144,6 +157,12 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
     /// The status of success, where it is not 200.
     pub fn answers(mut self, status: StatusCode) -> Self {
         self.status = status.as_u16();
+        self
+    }
+
+    /// The route answers Server-Sent Events too, where `Accept: text/event-stream` asks for them: those.
+    pub fn streams(mut self, what: &'static str) -> Self {
+        self.streams = Some(what);
         self
     }
 }
@@ -193,7 +212,7 @@ fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem {
     let mut operation = OperationBuilder::new()
         .tag(tag)
         .summary(Some(handle.summary))
-        .response(handle.status.to_string(), DocResponse::new("As asked."));
+        .response(handle.status.to_string(), described(handle.streams));
     if let Some(came) = handle.since {
         operation = operation.description(Some(format!("Came with version {came}.")));
     }
@@ -201,6 +220,12 @@ fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem {
     for name in parts {
         let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
         operation = operation.parameter(parameter.required(Required::True).build());
+    }
+    if handle.streams.is_some() {
+        let last = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
+        let last = last.description(Some("The id of the last event that the client has."));
+        operation = operation.parameter(last.build());
+        operation = operation.response("503", DocResponse::new("Too many streams are open."));
     }
     if let Some(body) = &handle.body {
         let content = ContentBuilder::new().schema(Some(body.clone())).build();
@@ -211,4 +236,16 @@ fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem {
         operation = operation.securities(Some([SecurityRequirement::default()]));
     }
     PathItem::new(handle.method.clone(), operation)
+}
+
+/// What success looks like.
+fn described(streams: Option<&str>) -> DocResponse {
+    let mut answer = ResponseBuilder::new().description("As asked.");
+    if let Some(what) = streams {
+        let events = Schema::from(ObjectBuilder::new().description(Some(what)).build());
+        answer = answer
+            .content("application/json", ContentBuilder::new().build())
+            .content("text/event-stream", ContentBuilder::new().schema(Some(events)).build());
+    }
+    answer.build()
 }

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::Preview;
+use cluster_core::{Need, Shortage};
 use http::StatusCode;
 use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict, json};
 use serde::Serialize;
@@ -38,20 +39,33 @@ struct Body {
     /// What is asked of the cloud first, all at once.
     first: Vec<String>,
     objects: Vec<Object>,
-    need: cluster_core::Need,
-    /// Whether it fits into quotas and capacity; null where nobody has looked.
+    need: Need,
+    /// Of what there is too little for what is not there yet; null where nobody knows.
+    shortages: Option<Vec<Shortage>>,
+    /// Whether it fits into what the project may have; null where nobody knows.
     fits: Option<bool>,
-    fits_reason: &'static str,
+    /// Why it does not fit, or why nobody knows.
+    fits_reason: Option<String>,
 }
 
 fn answer(preview: Preview) -> Response {
     let objects = preview.objects.into_iter().map(|(object, name)| Object { object, name });
+    let (shortages, fits_reason) = match preview.shortages {
+        Ok(short) if short.is_empty() => (Some(short), None),
+        Ok(short) => {
+            let all: Vec<String> = short.iter().map(Shortage::to_string).collect();
+            let why = format!("the project may not have that much: needed are {}", all.join(", "));
+            (Some(short), Some(why))
+        }
+        Err(why) => (None, Some(why)),
+    };
     let body = Body {
         first: preview.first.iter().map(ToString::to_string).collect(),
         objects: objects.collect(),
         need: preview.need,
-        fits: None,
-        fits_reason: "this clusterd does not ask the cloud for quotas and capacity yet",
+        fits: shortages.as_ref().map(Vec::is_empty),
+        shortages,
+        fits_reason,
     };
     json(StatusCode::OK, &body)
 }
@@ -64,7 +78,7 @@ async fn dry_run(
 ) -> Result<Response, Error> {
     let newest: Microversion = since::MAXIMUM;
     let Order { cluster, groups } = body.into_order(&app, &caller, newest).await?;
-    Ok(answer(app.conductor.preview(&cluster, &groups)))
+    Ok(answer(app.conductor.preview(&cluster, &groups).await?))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/plan`.
@@ -75,5 +89,5 @@ async fn plan(
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let groups = app.store.groups_of(cluster.id).await?;
-    Ok(answer(app.conductor.preview(&cluster, &groups)))
+    Ok(answer(app.conductor.preview(&cluster, &groups).await?))
 }

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use cluster_api::{App, Settings};
+use axum::response::Response;
+use cluster_api::{App, Settings, Streams};
 use cluster_conductor::{Conductor, SealingKeys, Settings as ConductorSettings};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
+use openstack::{CloudConfig, Session};
 use openstack_api::{Auth, Forwarded, Scheme};
+use openstack_emulator::Cloud;
 use serde_json::Value;
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -43,6 +46,29 @@ impl Api {
 
     pub(crate) async fn with(auth: Auth) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
+        Api::of(auth, store, Streams::at_most(8), None).await
+    }
+
+    /// With a cloud that clusters would be made in; nobody works on them.
+    pub(crate) async fn in_cloud(cloud: &Cloud) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
+        let session = Session::new(config).unwrap();
+        Api::of(Auth::None, store, Streams::at_most(8), Some(session)).await
+    }
+
+    /// With room for these who follow events.
+    pub(crate) async fn for_streams(streams: Streams) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        Api::of(Auth::None, store, streams, None).await
+    }
+
+    /// On this store.
+    pub(crate) async fn on(store: Store) -> Api {
+        Api::of(Auth::None, store, Streams::at_most(8), None).await
+    }
+
+    async fn of(auth: Auth, store: Store, streams: Streams, cloud: Option<Session>) -> Api {
         let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
         let settings = ConductorSettings {
             hostname: "host-1".to_owned(),
@@ -56,15 +82,22 @@ impl Api {
             },
             clock: noon,
         };
-        let conductor = Conductor::new(settings, store.clone(), keys, None);
+        let conductor = Conductor::new(settings, store.clone(), keys, cloud);
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
             project: "default".to_owned(),
             clusters_per_project: 20,
         };
-        let app =
-            App { store: store.clone(), conductor, clock: noon, ids: next_id, auth, settings };
+        let app = App {
+            store: store.clone(),
+            conductor,
+            clock: noon,
+            ids: next_id,
+            auth,
+            streams,
+            settings,
+        };
         Api { router: cluster_api::router(app), store }
     }
 
@@ -80,8 +113,13 @@ impl Api {
         self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
+    /// The answer, of which nothing was read yet but its head.
+    pub(crate) async fn open(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
-        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let answer = self.open(request).await;
         let (head, body) = answer.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();

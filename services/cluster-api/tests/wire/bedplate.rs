@@ -5,27 +5,6 @@ use serde_json::json;
 use crate::api::{Api, NEWEST};
 
 #[tokio::test]
-async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
-    let api = Api::start().await;
-    api.template("t", "").await;
-    let body = r#"{"name": "c", "cluster_template_id": "t", "master_count": 3, "node_count": 5}"#;
-    let plan = api.post("/bedplate/v1/plan", body).await.has(200).json();
-    assert_eq!(plan["first"][0], "create network");
-    let need = &plan["need"];
-    assert_eq!(need["instances"], 8);
-    // A port of each machine, the router's and the load balancer's.
-    assert_eq!(
-        (&need["ports"], &need["floating_ips"], &need["load_balancers"]),
-        (&json!(10), &json!(9), &json!(1))
-    );
-    assert_eq!(plan["fits"], json!(null));
-    api.get("/v1/clusters").await.is(r#"{"clusters": []}"#);
-    api.post("/bedplate/v1/plan", r#"{"cluster_template_id": "t", "master_count": 2}"#)
-        .await
-        .has(400);
-}
-
-#[tokio::test]
 async fn a_cluster_tells_its_plan_events_machines_and_ledger() {
     let api = Api::start().await;
     api.small().await;

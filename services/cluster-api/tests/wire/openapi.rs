@@ -37,3 +37,16 @@ async fn what_a_body_holds_is_described() {
     assert_eq!(schema["required"], serde_json::json!(["cluster_template_id"]));
     assert!(schema["properties"]["master_count"].is_object());
 }
+
+#[tokio::test]
+async fn a_stream_is_described_beside_its_list() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.json();
+    let events = &document["paths"]["/bedplate/v1/clusters/{cluster}/events"]["get"];
+    let kinds: Vec<&String> =
+        events["responses"]["200"]["content"].as_object().unwrap().keys().collect();
+    assert_eq!(kinds, ["application/json", "text/event-stream"]);
+    assert!(events["responses"]["503"].is_object());
+    assert_eq!(events["parameters"][1]["name"], "Last-Event-ID");
+    assert_eq!(events["parameters"][1]["in"], "header");
+}

@@ -1,8 +1,8 @@
 //! Whether what is still to be made fits into what the project may have, before any of it is made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cluster_core::{FlavorSize, Problem, Seen, Shape, Shortage, Thing, need, shortages};
+use cluster_core::{FlavorSize, Key, Need, Problem, Seen, Shape, Shortage, Thing, need, shortages};
 use openstack::compute::limits;
 use openstack::{Allowance, CloudError, Session, block_storage, load_balancer, network};
 
@@ -19,8 +19,7 @@ pub(crate) async fn shortage(
     if short.is_empty() {
         return Ok(None);
     }
-    let said = |it: &Shortage| format!("{} {} ({} free)", it.needed, it.resource, it.free);
-    let all: Vec<String> = short.iter().map(said).collect();
+    let all: Vec<String> = short.iter().map(Shortage::to_string).collect();
     Ok(Some(Problem {
         reason: "QuotaExceeded".to_owned(),
         message: format!(
@@ -32,12 +31,26 @@ pub(crate) async fn shortage(
     }))
 }
 
-/// Of which resources there is less than `shape` needs beyond what was seen.
-pub(crate) async fn short(
+/// What all of `shape` takes, and of which resources there is less than is needed beyond what is `there`.
+pub(crate) async fn outlook(
     site: &Site<'_>,
     shape: &Shape,
-    seen: &Seen,
-) -> Result<Vec<Shortage>, Trouble> {
+    there: &BTreeSet<Key>,
+) -> Result<(Need, Vec<Shortage>), Trouble> {
+    let (sizes, free) = (sizes(site, shape).await?, free(site.session).await?);
+    let missing = need(shape, &sizes, |key| there.contains(key));
+    Ok((need(shape, &sizes, |_| false), shortages(&missing, &free)))
+}
+
+/// Of which resources there is less than `shape` needs beyond what was seen.
+async fn short(site: &Site<'_>, shape: &Shape, seen: &Seen) -> Result<Vec<Shortage>, Trouble> {
+    let sizes = sizes(site, shape).await?;
+    let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
+    Ok(shortages(&needed, &free(site.session).await?))
+}
+
+/// What the flavors in `shape` give a machine.
+async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
     let mut sizes = BTreeMap::new();
     for object in shape.values() {
         if let Thing::Server { flavor: Some(given), .. } = &object.thing
@@ -48,8 +61,7 @@ pub(crate) async fn short(
             sizes.insert(given.clone(), size);
         }
     }
-    let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
-    Ok(shortages(&needed, &free(site.session).await?))
+    Ok(sizes)
 }
 
 /// What the project may have still, in the words of [`cluster_core::Need`]; without what has no limit.

@@ -1,0 +1,69 @@
+//! What happened to a cluster: as a list, or as it happens.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::Event;
+use http::{HeaderMap, StatusCode};
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Time, json};
+use serde::Serialize;
+
+use super::follow;
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let list = Handle::get("List a cluster's events, or follow them", events)
+        .streams("Each event as it happens, from the one after Last-Event-ID on.");
+    Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/events", [list])
+}
+
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    id: Option<String>,
+    at: Time,
+    severity: &'static str,
+    reason: &'a str,
+    message: &'a str,
+}
+
+/// An event as clients see it, wherever.
+pub(super) fn shown(event: &Event) -> Shown<'_> {
+    Shown {
+        id: event.id.map(|id| id.to_string()),
+        at: Time(event.at),
+        severity: event.severity.as_str(),
+        reason: &event.reason,
+        message: &event.message,
+    }
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/events?limit=&marker=`, the oldest first; a stream where `Accept` asks for one.
+async fn events(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    headers: HeaderMap,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        events: Vec<Shown<'a>>,
+    }
+    if follow::is_asked(&headers) {
+        query.finish()?;
+        let cluster = app.cluster(&caller, &ident).await?;
+        return follow::answer(&app, &cluster, &headers);
+    }
+    let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
+        None => 1000,
+        Some(Ok(limit @ 1..=1000)) => limit,
+        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
+    };
+    let marker = query.take("marker").map(|raw| raw.parse());
+    let marker =
+        marker.transpose().map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?;
+    query.finish()?;
+    let cluster = app.cluster(&caller, &ident).await?;
+    let found = app.store.events_of(cluster.id, limit, marker).await?;
+    Ok(json(StatusCode::OK, &Body { events: found.iter().map(shown).collect() }))
+}

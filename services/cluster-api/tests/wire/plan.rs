@@ -1,0 +1,115 @@
+//! What a cluster would take, and whether the cloud would let it.
+
+use cluster_core::{LedgerEntry, LedgerState, LedgerUuid};
+use jiff::Timestamp;
+use openstack_emulator::{Act, Emulator, Rule, Settings};
+use serde_json::{Value, json};
+
+use crate::api::Api;
+
+async fn emulator() -> Emulator {
+    Emulator::start(Settings::default()).await.unwrap()
+}
+
+/// What a plan says of whether it fits: that, what there is too little of, and why.
+fn fits(plan: &Value) -> (Value, Value, Value) {
+    (plan["fits"].clone(), plan["shortages"].clone(), plan["fits_reason"].clone())
+}
+
+/// A cluster of two machines of four processors and 8 GiB each.
+const SMALL: &str = r#"{"name": "c", "cluster_template_id": "t"}"#;
+
+#[tokio::test]
+async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    let body = r#"{"name": "c", "cluster_template_id": "t", "master_count": 3, "node_count": 5}"#;
+    let plan = api.post("/bedplate/v1/plan", body).await.has(200).json();
+    assert_eq!(plan["first"][0], "create network");
+    let need = &plan["need"];
+    assert_eq!(need["instances"], 8);
+    // A port of each machine, the router's and the load balancer's.
+    assert_eq!(
+        (&need["ports"], &need["floating_ips"], &need["load_balancers"]),
+        (&json!(10), &json!(9), &json!(1))
+    );
+    let unknown =
+        (json!(null), json!(null), json!("this clusterd was given no cloud that it could ask"));
+    assert_eq!(fits(&plan), unknown);
+    api.get("/v1/clusters").await.is(r#"{"clusters": []}"#);
+    api.post("/bedplate/v1/plan", r#"{"cluster_template_id": "t", "master_count": 2}"#)
+        .await
+        .has(400);
+}
+
+#[tokio::test]
+async fn a_plan_that_fits_says_so_and_how_large_its_machines_are() {
+    let emulator = emulator().await;
+    let api = Api::in_cloud(&emulator.cloud).await;
+    api.template("t", "").await;
+    let plan = api.post("/bedplate/v1/plan", SMALL).await.has(200).json();
+    assert_eq!(fits(&plan), (json!(true), json!([]), json!(null)));
+    let need = &plan["need"];
+    assert_eq!((&need["cores"], &need["ram_mib"]), (&json!(8), &json!(16384)));
+}
+
+#[tokio::test]
+async fn a_quota_that_does_not_suffice_is_named_before_anything_is_made() {
+    let emulator = emulator().await;
+    emulator.cloud.set_quota("tenant-a", "instances", 1);
+    emulator.cloud.set_quota("tenant-a", "cores", 7);
+    let api = Api::in_cloud(&emulator.cloud).await;
+    api.template("t", "").await;
+    let plan = api.post("/bedplate/v1/plan", SMALL).await.has(200).json();
+    let short = json!([
+        {"resource": "instances", "needed": 2, "free": 1},
+        {"resource": "cores", "needed": 8, "free": 7},
+    ]);
+    let why =
+        "the project may not have that much: needed are 2 instances (1 free), 8 cores (7 free)";
+    assert_eq!(fits(&plan), (json!(false), short, json!(why)));
+    api.get("/v1/clusters").await.is(r#"{"clusters": []}"#);
+}
+
+#[tokio::test]
+async fn what_a_cluster_has_already_need_not_fit_again() {
+    let emulator = emulator().await;
+    emulator.cloud.set_quota("tenant-a", "instances", 1);
+    let api = Api::in_cloud(&emulator.cloud).await;
+    let id = api.small().await;
+    let line = |machine: &str, cloud_id: Option<&str>| LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        cluster: id.parse().unwrap(),
+        kind: format!("server/{machine}"),
+        name: machine.to_owned(),
+        cloud_id: cloud_id.map(str::to_owned),
+        state: LedgerState::Intended,
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: None,
+    };
+    let asked_for = [line("default-master-0", Some("id")), line("default-worker-0", None)];
+    let plan = api.get("/bedplate/v1/clusters/c/plan").await.has(200).json();
+    assert_eq!(plan["shortages"], json!([{"resource": "instances", "needed": 2, "free": 1}]));
+    api.store.save_ledger(&asked_for).await.unwrap();
+    let plan = api.get("/bedplate/v1/clusters/c/plan").await.has(200).json();
+    assert_eq!(fits(&plan), (json!(true), json!([]), json!(null)));
+    assert_eq!(plan["need"]["instances"], 2, "all that the cluster consists of");
+}
+
+#[tokio::test]
+async fn what_nobody_can_tell_is_not_guessed() {
+    let emulator = emulator().await;
+    let api = Api::in_cloud(&emulator.cloud).await;
+    api.template("t", "").await;
+    let huge = r#"{"cluster_template_id": "t", "flavor_id": "huge"}"#;
+    let plan = api.post("/bedplate/v1/plan", huge).await.has(200).json();
+    let why = "flavor_id: the cloud has no \"huge\" that clusterd may use";
+    assert_eq!(fits(&plan), (json!(null), json!(null), json!(why)));
+    assert_eq!((&plan["need"]["instances"], &plan["need"]["cores"]), (&json!(2), &json!(0)));
+
+    emulator.cloud.misbehave(Rule::new("GET", "/compute/**/limits", Act::Close));
+    let plan = api.post("/bedplate/v1/plan", SMALL).await.has(200).json();
+    let (fits, shortages, why) = fits(&plan);
+    assert_eq!((fits, shortages), (json!(null), json!(null)));
+    assert!(why.as_str().unwrap().starts_with("no answer from the compute service"), "{why}");
+}

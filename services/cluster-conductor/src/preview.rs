@@ -1,0 +1,67 @@
+//! What a cluster would take, before anything of it is made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cluster_core::{
+    Action, Cluster, ClusterSpec, Key, Need, NodeGroup, Seen, Shortage, need, plan, shape,
+};
+use cluster_store::StoreError;
+
+use crate::Conductor;
+use crate::cloud::{self, Site};
+
+/// How long a cloud may take to say what there is.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What would be made for a cluster.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// What may be done at once.
+    pub first: Vec<Action>,
+    /// Every object that is to be there: what it is for, and its name.
+    pub objects: Vec<(String, String)>,
+    /// What that takes of quotas; processors and memory only where the cloud told the flavors' sizes.
+    pub need: Need,
+    /// Of what the project may have too little for what is not there yet; or why nobody knows.
+    pub shortages: Result<Vec<Shortage>, String>,
+}
+
+impl Conductor {
+    /// What would be made for a cluster that is like this, and whether the cloud would let it. Nothing is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails. A cloud that does not answer is part of the preview.
+    pub async fn preview(
+        &self,
+        cluster: &Cluster,
+        groups: &[NodeGroup],
+    ) -> Result<Preview, StoreError> {
+        let spec = ClusterSpec { cluster, groups };
+        let shape = shape(&spec);
+        let ledger = self.world.store.ledger_of(cluster.id).await?;
+        let present = ledger.iter().filter(|line| line.cloud_id.is_some());
+        let there: BTreeSet<Key> = present.filter_map(|line| line.kind.parse().ok()).collect();
+        let outlook = match &self.world.cloud {
+            None => Err("this clusterd was given no cloud that it could ask".to_owned()),
+            Some(session) => {
+                let site = Site::new(session, &cluster.blueprint);
+                let asked = cloud::outlook(&site, &shape, &there);
+                match tokio::time::timeout(PATIENCE, asked).await {
+                    Ok(told) => told.map_err(|trouble| trouble.to_string()),
+                    Err(_) => {
+                        Err(format!("the cloud did not answer within {} s", PATIENCE.as_secs()))
+                    }
+                }
+            }
+        };
+        let (need, shortages) = match outlook {
+            Ok((need, shortages)) => (need, Ok(shortages)),
+            Err(why) => (need(&shape, &BTreeMap::new(), |_| false), Err(why)),
+        };
+        let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
+        let objects = objects.collect();
+        Ok(Preview { first: plan(&spec, &Seen::default()), objects, need, shortages })
+    }
+}
