@@ -119,7 +119,7 @@ run-test-kubernetes: build-packages
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)
 
 bench: build-packages
-	cargo build --release -p baremetal -p bench --bins
+	cargo build --release -p baremetal -p cluster -p bench --bins
 	cargo run --release -p bench -- --writer "$$(images/ramdisk/agent.sh --example write_image)"
 
 clean:

@@ -1,4 +1,4 @@
-//! A released `baremetald`, run as a child.
+//! A released daemon, run as a child.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,11 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A folder with a configuration and a database, for one start after the other.
 pub(crate) struct Home {
     folder: TempDir,
+    program: &'static str,
 }
 
-/// A `baremetald` that answers. Dropped, it is killed.
+/// A daemon that answers. Dropped, it is killed.
 pub(crate) struct Daemon {
-    /// The operators' API.
+    /// Its API.
     pub(crate) api: SocketAddr,
     /// Where else it listens.
     pub(crate) listeners: Listeners,
@@ -46,9 +47,15 @@ pub(crate) struct Listeners {
 }
 
 impl Home {
+    /// For baremetald.
     pub(crate) fn new() -> anyhow::Result<Home> {
+        Home::of("baremetald")
+    }
+
+    /// For that program.
+    pub(crate) fn of(program: &'static str) -> anyhow::Result<Home> {
         let folder = tempfile::Builder::new().prefix("bedplate-bench-").tempdir()?;
-        Ok(Home { folder })
+        Ok(Home { folder, program })
     }
 
     /// Where a file of that name is.
@@ -56,10 +63,10 @@ impl Home {
         self.folder.path().join(name)
     }
 
-    /// Starts baremetald with these sections in its configuration, and waits for its first answer.
+    /// Starts the daemon with these lines and sections after `[api]` in its configuration, and waits for its first answer.
     pub(crate) async fn start(&self, sections: &str) -> anyhow::Result<Daemon> {
-        let state = self.path("state");
-        let config = self.path("baremetald.toml");
+        let (state, name) = (self.path("state"), self.program);
+        let config = self.path("daemon.toml");
         fs::write(
             &config,
             format!("state_dir = {state:?}\n[api]\nlisten = \"127.0.0.1:0\"\n{sections}"),
@@ -67,10 +74,10 @@ impl Home {
         let told = state.join("listeners.json");
         // That of the start before names a port nobody listens on.
         fs::remove_file(&told).ok();
-        let log = fs::File::create(self.path("baremetald.log"))?;
+        let log = fs::File::create(self.path("daemon.log"))?;
 
         let begun = Instant::now();
-        let mut child = Command::new(program("baremetald")?)
+        let mut child = Command::new(program(name)?)
             .arg("--config")
             .arg(&config)
             .stdin(Stdio::null())
@@ -78,13 +85,15 @@ impl Home {
             .kill_on_drop(true)
             .spawn()?;
         let answers = timeout(PATIENCE, first_answer(&told, &mut child)).await;
-        let listeners =
-            answers.context("baremetald does not answer").flatten().with_context(|| {
-                let log = fs::read_to_string(self.path("baremetald.log")).unwrap_or_default();
-                format!("baremetald did not start; it says:\n{log}")
+        let listeners = answers
+            .with_context(|| format!("{name} does not answer"))
+            .flatten()
+            .with_context(|| {
+                let log = fs::read_to_string(self.path("daemon.log")).unwrap_or_default();
+                format!("{name} did not start; it says:\n{log}")
             })?;
         let ready_after = begun.elapsed();
-        let pid = child.id().context("baremetald has ended")?;
+        let pid = child.id().context("it has ended")?;
         Ok(Daemon { api: listeners.api, listeners, pid, ready_after, child })
     }
 }
@@ -92,15 +101,15 @@ impl Home {
 impl Daemon {
     /// Connects to it.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
-        Client::connect(self.api).await.context("cannot connect to baremetald")
+        Client::connect(self.api).await.context("cannot connect to the daemon")
     }
 
     /// Tells it to stop, and waits until it has.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        kill_process(pid.context("baremetald has no process id")?, Signal::TERM)?;
+        kill_process(pid.context("the daemon has no process id")?, Signal::TERM)?;
         let status = timeout(PATIENCE, self.child.wait()).await.context("it does not stop")??;
-        anyhow::ensure!(status.success(), "baremetald ended with {status}");
+        anyhow::ensure!(status.success(), "the daemon ended with {status}");
         Ok(())
     }
 }
@@ -130,7 +139,10 @@ fn listening(file: &Path) -> Option<Listeners> {
 fn program(name: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     let missing = || {
-        format!("{} is not there: run `cargo build --release -p baremetal --bins`", path.display())
+        format!(
+            "{} is not there: run `cargo build --release -p baremetal -p cluster --bins`",
+            path.display()
+        )
     };
     anyhow::ensure!(path.is_file(), missing());
     Ok(path)

@@ -2,6 +2,7 @@
 
 mod api;
 mod client;
+mod clusters;
 mod daemon;
 mod emulation;
 mod load;
@@ -19,9 +20,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::clusters::cloud::{self, CloudPace};
 use crate::report::Report;
 
-/// Measures baremetald against its budgets.
+/// Measures baremetald and clusterd against their budgets.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -57,6 +59,12 @@ struct Sizes {
     /// BMCs whose machines' power is refreshed.
     #[arg(long, default_value_t = 10_000)]
     bmcs: usize,
+    /// Clusters of eight machines that are asked for at once.
+    #[arg(long, default_value_t = 100)]
+    clusters: usize,
+    /// Clusters of two machines that are left at rest.
+    #[arg(long, default_value_t = 1_000)]
+    resting: usize,
     /// MiB of the image that is written to a disk.
     #[arg(long, default_value_t = 1024)]
     image_mib: usize,
@@ -81,6 +89,8 @@ enum Phase {
     Machines,
     /// The power states of emulated BMCs, learnt and refreshed.
     Refresh,
+    /// Clusters made in an emulated cloud, and what they weigh.
+    Clusters,
     /// An image written to a disk by the agent, beside dd.
     Write,
 }
@@ -103,6 +113,12 @@ enum Role {
         /// The TFTP server.
         tftp: SocketAddr,
     },
+    /// Emulates a cloud until its input ends; started by the bench itself.
+    #[command(hide = true)]
+    Cloud {
+        /// How quick it is.
+        pace: CloudPace,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -111,6 +127,7 @@ fn main() -> anyhow::Result<ExitCode> {
     if let Some(role) = arguments.role {
         match role {
             Role::Racks { count } => racks::serve(count)?,
+            Role::Cloud { pace } => cloud::emulate(pace)?,
             Role::WholeMachines { count, dhcp, tftp } => machines::emulate(count, dhcp, tftp)?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -136,6 +153,7 @@ async fn measure(phases: &[Phase], sizes: &Sizes) -> anyhow::Result<ExitCode> {
             Phase::Life => api::lives(sizes, &mut report).await?,
             Phase::Machines => machines::measure(sizes, &mut report).await?,
             Phase::Refresh => refresh::measure(sizes, &mut report).await?,
+            Phase::Clusters => clusters::measure(sizes, &mut report).await?,
             Phase::Write => write::measure(sizes, &mut report).await?,
         }
     }

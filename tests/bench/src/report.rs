@@ -8,6 +8,7 @@ use crate::load::Load;
 /// The rows so far.
 pub(crate) struct Report {
     wrong: bool,
+    missed: bool,
 }
 
 /// One thing that was measured. What does not apply is not printed.
@@ -27,6 +28,8 @@ pub(crate) struct Row<'a> {
     pub(crate) errors: usize,
     pub(crate) retries: usize,
     pub(crate) budget: Option<Budget>,
+    /// Whether to miss the budget is to fail.
+    pub(crate) is_binding: bool,
 }
 
 /// What a row must reach.
@@ -35,6 +38,7 @@ pub(crate) enum Budget {
     PerSecond(f64),
     Seconds(f64),
     ResidentMib(f64),
+    PeakMib(f64),
 }
 
 impl Row<'_> {
@@ -59,8 +63,15 @@ impl Row<'_> {
 
     /// The budget in words, and whether it is met.
     fn verdict(&self) -> String {
-        let Some(budget) = self.budget else { return String::new() };
-        let (words, met) = match budget {
+        match self.judged() {
+            None => String::new(),
+            Some((words, true)) => format!("{words} hit"),
+            Some((words, false)) => format!("{words} MISS"),
+        }
+    }
+
+    fn judged(&self) -> Option<(String, bool)> {
+        let (words, met) = match self.budget? {
             Budget::PerSecond(least) => {
                 (format!(">= {least} /s"), self.per_second().map(|got| got >= least))
             }
@@ -68,9 +79,15 @@ impl Row<'_> {
             Budget::ResidentMib(most) => {
                 (format!("<= {most} MiB"), self.resident_mib.map(|got| got <= most))
             }
+            Budget::PeakMib(most) => {
+                (format!("<= {most} MiB at most"), self.peak_mib.map(|got| got <= most))
+            }
         };
-        let met = met.unwrap_or(false) && self.errors == 0;
-        format!("{words} {}", if met { "hit" } else { "MISS" })
+        Some((words, met.unwrap_or(false) && self.errors == 0))
+    }
+
+    fn is_missed(&self) -> bool {
+        self.is_binding && self.judged().is_some_and(|(_, met)| !met)
     }
 
     fn cells(&self) -> String {
@@ -115,11 +132,12 @@ impl Report {
             "errors",
             "retries"
         ))?;
-        Ok(Report { wrong: false })
+        Ok(Report { wrong: false, missed: false })
     }
 
     pub(crate) fn row(&mut self, row: &Row) -> anyhow::Result<()> {
         self.wrong |= row.errors > 0;
+        self.missed |= row.is_missed();
         print(row.cells().trim_end())
     }
 
@@ -128,10 +146,14 @@ impl Report {
         print(&format!("    {text}"))
     }
 
-    /// Whether everything was answered well.
+    /// Whether everything was answered well, and no budget missed that binds.
     pub(crate) fn end(self) -> anyhow::Result<ExitCode> {
         if self.wrong {
             print("There were errors: no figure of a row that has some means anything.")?;
+            return Ok(ExitCode::FAILURE);
+        }
+        if self.missed {
+            print("A budget was missed that must not be.")?;
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
@@ -160,6 +182,16 @@ mod tests {
         check(&Row { budget: Some(Budget::PerSecond(151.0)), ..row.clone() }, ">= 151 /s MISS");
         check(&Row { budget: Some(Budget::Seconds(2.5)), ..row.clone() }, "<= 2.5 s hit");
         check(&Row { budget: Some(Budget::ResidentMib(40.0)), ..row }, "<= 40 MiB MISS");
+    }
+
+    #[test]
+    fn only_a_budget_that_binds_is_missed() {
+        let row = Row { peak_mib: Some(2.0), is_binding: true, ..Row::default() };
+        assert!(!row.is_missed());
+        assert!(!Row { budget: Some(Budget::PeakMib(2.0)), ..row.clone() }.is_missed());
+        let over = Row { budget: Some(Budget::PeakMib(1.0)), ..row };
+        assert!(over.is_missed());
+        assert!(!Row { is_binding: false, ..over }.is_missed());
     }
 
     #[test]

@@ -1,0 +1,360 @@
+//! Clusters by clusterd: from the request to all machines asked for and to ready, beside the critical path; and what they weigh.
+
+pub(crate) mod cloud;
+mod path;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use self::cloud::{CloudPace, EmulatedCloud, USER, ZONE};
+use self::path::{CriticalPath, fewest};
+use crate::Sizes;
+use crate::client::{Call, Client};
+use crate::daemon::{Daemon, Home};
+use crate::load::{self, Load};
+use crate::process;
+use crate::report::{Budget, Report, Row};
+
+/// How long clusters may take.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// How much longer than the critical path.
+const WITHIN: f64 = 1.2;
+/// What clusterd may hold in memory, in MiB, while it makes a hundred clusters of eight machines.
+const MOST_MIB: f64 = 100.0;
+/// A cluster of eight machines.
+const EIGHT: Shape = Shape { masters: 3, workers: 5 };
+/// The smallest cluster.
+const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
+/// How long clusters are left alone before it is measured what they weigh: each has been looked at since.
+const REST: Duration = Duration::from_secs(70);
+
+#[derive(Clone, Copy)]
+struct Shape {
+    masters: usize,
+    workers: usize,
+}
+
+impl Shape {
+    fn machines(self) -> usize {
+        self.masters + self.workers
+    }
+}
+
+/// A clusterd before a cloud of its own.
+struct Site {
+    cloud: EmulatedCloud,
+    daemon: Daemon,
+    _home: Home,
+}
+
+/// One cluster, many at once, and many at rest.
+pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
+    let path = one(report).await?;
+    many(sizes, path, report).await?;
+    at_rest(sizes, report).await
+}
+
+/// One cluster in an idle cloud. Its calls are what the critical path is made of.
+async fn one(report: &mut Report) -> anyhow::Result<CriticalPath> {
+    let site = Site::start(CloudPace::Realistic).await?;
+    let made = site.make(1, 1, EIGHT).await?;
+    let calls = site.cloud.calls().await?;
+    let path = CriticalPath::of(&calls, &site.cloud.times().await?)?;
+    site.tell("1 cluster", (&made, path), report).await?;
+
+    let (changes, all) = (calls.iter().filter(|call| call.method != "GET").count(), calls.len());
+    let least = fewest(&calls, EIGHT.machines());
+    report.note(&format!(
+        "{changes} calls changed something, of at least {}; {} only looked, of at least {}",
+        least.changes,
+        all - changes,
+        least.looks
+    ))?;
+    let refused: Vec<_> =
+        calls.iter().filter(|call| call.status.is_none_or(|it| it >= 400)).collect();
+    report.note(&format!("{} calls were answered by an error", refused.len()))?;
+    site.end().await?;
+    Ok(path)
+}
+
+/// Many clusters at once, and what clusterd holds in memory meanwhile and afterwards.
+async fn many(sizes: &Sizes, path: CriticalPath, report: &mut Report) -> anyhow::Result<()> {
+    let count = sizes.clusters;
+    let site = Site::start(CloudPace::Realistic).await?;
+    let cpu = process::cpu(site.cloud.pid())?;
+    let made = site.make(count, sizes.clients, EIGHT).await?;
+    let name = format!("{count} clusters");
+    site.tell(&name, (&made, path), report).await?;
+    let calls = site.cloud.calls().await?;
+    let spent = (process::cpu(site.cloud.pid())? - cpu).as_secs_f64();
+    let changes = calls.iter().filter(|call| call.method != "GET").count();
+    report.note(&format!(
+        "{} calls a cluster, {} of which changed something; the emulated cloud spent {spent:.1} s of CPU",
+        calls.len() / count,
+        changes / count,
+    ))?;
+    let itself = CriticalPath::of(&calls, &site.cloud.times().await?)?;
+    report.note(&format!(
+        "by what calls took meanwhile, the critical path is {:.2} s, and {:.2} s to ready",
+        itself.asked, itself.ready
+    ))?;
+
+    let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
+    tokio::time::sleep(REST).await;
+    let row = Row {
+        phase: &format!("{name}: looked after"),
+        count: Some(count),
+        seconds: Some(before.elapsed().as_secs_f64()),
+        cpu_seconds: Some((process::cpu(site.daemon.pid)? - cpu).as_secs_f64()),
+        budget: Some(Budget::PeakMib(MOST_MIB)),
+        is_binding: true,
+        ..site.memory()?
+    };
+    report.row(&row)?;
+    site.end().await
+}
+
+/// What clusters weigh of which nothing is asked.
+async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
+    let count = sizes.resting;
+    let site = Site::start(CloudPace::Quick).await?;
+    let empty = process::resident_mib(site.daemon.pid)?;
+    let cpu = process::cpu(site.daemon.pid)?;
+    let made = site.make(count, sizes.clients, SMALLEST).await?;
+    let row = Row {
+        phase: "clusters: made, of 2 machines",
+        count: Some(count),
+        at_once: Some(count),
+        seconds: Some(made.seconds()),
+        cpu_seconds: Some((process::cpu(site.daemon.pid)? - cpu).as_secs_f64()),
+        errors: made.errors(),
+        ..site.memory()?
+    };
+    report.row(&row)?;
+    if let Some(why) = &made.trouble {
+        report.note(&format!("the first that is not there: {why}"))?;
+    }
+    let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
+    tokio::time::sleep(REST).await;
+    let row = Row {
+        phase: "clusters: at rest",
+        count: Some(count),
+        seconds: Some(before.elapsed().as_secs_f64()),
+        cpu_seconds: Some((process::cpu(site.daemon.pid)? - cpu).as_secs_f64()),
+        ..site.memory()?
+    };
+    let more = row.resident_mib.map_or(0.0, |mib| mib - empty) * 1000.0 / count as f64;
+    report.row(&row)?;
+    report
+        .note(&format!("{empty:.1} MiB without clusters, {more:.1} MiB more for 1,000 of them"))?;
+    site.end().await
+}
+
+/// What came of asking for clusters.
+struct Made {
+    /// When the first was asked for.
+    begun: Instant,
+    asked: Load,
+    /// How long each took from `begun`, as seen from outside.
+    took: BTreeMap<String, Duration>,
+    count: usize,
+    /// Why one of them is not there.
+    trouble: Option<String>,
+    cpu: Duration,
+}
+
+impl Made {
+    fn seconds(&self) -> f64 {
+        self.took.values().max().copied().unwrap_or_default().as_secs_f64()
+    }
+
+    fn errors(&self) -> usize {
+        self.asked.errors + self.count - self.took.len()
+    }
+
+    fn quantile_ms(&self, share: f64) -> Option<f64> {
+        let mut took: Vec<f64> = self.took.values().map(|it| it.as_secs_f64() * 1000.0).collect();
+        took.sort_by(f64::total_cmp);
+        Load { took, ..Load::default() }.quantile(share)
+    }
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    uuid: String,
+    status: String,
+    #[serde(default)]
+    status_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    clusters: Vec<Listed>,
+    next: Option<String>,
+}
+
+impl Site {
+    async fn start(pace: CloudPace) -> anyhow::Result<Site> {
+        let home = Home::of("clusterd")?;
+        let clouds_yaml = home.path("clouds.yaml");
+        let cloud = EmulatedCloud::start(pace, &clouds_yaml).await?;
+        // Machines are told where to ask before anybody listens there.
+        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let sections = format!(
+            "clusters_per_project = 100000\n\
+             [cloud]\nclouds_yaml = {clouds_yaml:?}\nname = \"{USER}\"\n\
+             [nodes]\nlisten = \"{free}\"\nurl = \"https://{free}/\"\nsource_address = \"any\"\n\
+             [kubernetes.versions.\"v1.34.1\"]\n{}",
+            programs()
+        );
+        let daemon = home.start(&sections).await?;
+        Ok(Site { cloud, daemon, _home: home })
+    }
+
+    async fn end(self) -> anyhow::Result<()> {
+        self.daemon.stop().await
+    }
+
+    /// Asks for so many clusters and waits until they are there.
+    async fn make(&self, count: usize, clients: usize, shape: Shape) -> anyhow::Result<Made> {
+        let mut client = self.daemon.client().await?;
+        let template = json!({
+            "name": "bench", "coe": "kubernetes", "image_id": "fedora-coreos", "network_driver": "flannel",
+            "external_network_id": "public", "flavor_id": "m1.small", "master_flavor_id": "m1.small",
+            "master_lb_enabled": true, "floating_ip_enabled": false,
+            "labels": {"dns_zone": ZONE, "master_lb_floating_ip_enabled": "true", "kube_tag": "v1.34.1"},
+        });
+        let made = Call::send(Method::POST, "/v1/clustertemplates", template);
+        let (status, answer) = client.ask(&made).await?;
+        anyhow::ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&answer));
+
+        let ask = move |number: usize| {
+            let body = json!({
+                "name": format!("bench-{number}"), "cluster_template_id": "bench",
+                "master_count": shape.masters, "node_count": shape.workers,
+            });
+            Call::send(Method::POST, "/v1/clusters", body)
+        };
+        self.cloud.forget_calls().await?;
+        let (begun, cpu) = (Instant::now(), process::cpu(self.daemon.pid)?);
+        let asked = load::run(self.daemon.api, clients.min(count), (0..count).map(ask)).await?;
+        let mut made =
+            Made { begun, asked, took: BTreeMap::new(), count, trouble: None, cpu: Duration::ZERO };
+        // Looking costs the service time as well: seldom where there are many.
+        let pause = Duration::from_millis(if count > 1 { 250 } else { 10 });
+        while made.took.len() < count && begun.elapsed() < PATIENCE {
+            let all = list(&mut client).await?;
+            let now = begun.elapsed();
+            for cluster in all.iter().filter(|it| it.status == "CREATE_COMPLETE") {
+                made.took.entry(cluster.uuid.clone()).or_insert(now);
+            }
+            tokio::time::sleep(pause).await;
+        }
+        made.cpu = process::cpu(self.daemon.pid)? - cpu;
+        if made.took.len() < count {
+            let done: BTreeSet<&String> = made.took.keys().collect();
+            let all = list(&mut client).await?;
+            let missing = all.iter().find(|it| !done.contains(&it.uuid));
+            made.trouble = match missing {
+                None => made.asked.first_error.clone(),
+                Some(it) => {
+                    let shown = client.get(&format!("/v1/clusters/{}", it.uuid)).await?;
+                    let shown: Listed = serde_json::from_slice(&shown)?;
+                    Some(format!("{}: {}", shown.status, shown.status_reason.unwrap_or_default()))
+                }
+            };
+        }
+        Ok(made)
+    }
+
+    /// Reports how long all took, beside the critical path.
+    async fn tell(
+        &self,
+        name: &str,
+        (made, path): (&Made, CriticalPath),
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        let begun = self.cloud.millis(made.begun);
+        let calls = self.cloud.calls().await?;
+        let servers: Vec<f64> = calls
+            .iter()
+            .filter(|call| call.method == "POST" && call.path.ends_with("/servers"))
+            .filter_map(|call| Some(call.answered_millis()?.saturating_sub(begun) as f64 / 1000.0))
+            .collect();
+        let missing = (made.count * EIGHT.machines()).saturating_sub(servers.len());
+        let within =
+            |seconds: f64| Some(Budget::Seconds((seconds * WITHIN * 100.0).round() / 100.0));
+        let asked = servers.iter().copied().fold(0.0, f64::max);
+        let phase = format!("{name}: VMs asked for");
+        let row = Row {
+            phase: &phase,
+            count: Some(servers.len()),
+            at_once: Some(made.count),
+            seconds: Some(asked),
+            errors: made.asked.errors + missing,
+            budget: within(path.asked),
+            is_binding: true,
+            ..Row::default()
+        };
+        report.row(&row)?;
+        let phase = format!("{name}: ready");
+        let row = Row {
+            phase: &phase,
+            count: Some(made.count),
+            at_once: Some(made.count),
+            seconds: Some(made.seconds()),
+            p50_ms: made.quantile_ms(0.5),
+            p99_ms: made.quantile_ms(0.99),
+            cpu_seconds: Some(made.cpu.as_secs_f64()),
+            errors: made.errors(),
+            budget: within(path.ready),
+            is_binding: true,
+            ..self.memory()?
+        };
+        report.row(&row)?;
+        if let Some(why) = &made.trouble {
+            report.note(&format!("the first that is not there: {why}"))?;
+        }
+        report.note(&format!(
+            "the critical path is {:.2} s, and {:.2} s to ready: {:.2} and {:.2} times that; {} guests have joined",
+            path.asked,
+            path.ready,
+            asked / path.asked,
+            made.seconds() / path.ready,
+            self.cloud.joined().await?
+        ))
+    }
+
+    fn memory(&self) -> anyhow::Result<Row<'static>> {
+        Ok(Row {
+            resident_mib: Some(process::resident_mib(self.daemon.pid)?),
+            peak_mib: Some(process::peak_mib(self.daemon.pid)?),
+            ..Row::default()
+        })
+    }
+}
+
+/// All clusters there are.
+async fn list(client: &mut Client) -> anyhow::Result<Vec<Listed>> {
+    let (mut all, mut path) = (Vec::new(), Some("/v1/clusters?limit=1000".to_owned()));
+    while let Some(at) = path {
+        let page: Page = serde_json::from_slice(&client.get(&at).await?)?;
+        all.extend(page.clusters);
+        path = page.next.map(|next| next[next.find("/v1/").unwrap_or(0)..].to_owned());
+    }
+    Ok(all)
+}
+
+/// Where programs would come from: nobody fetches them here.
+fn programs() -> String {
+    let sum = "0".repeat(64);
+    let program = |name| {
+        format!("{name} = {{ url = \"https://mirror.example/{name}\", sha256 = \"{sum}\" }}\n")
+    };
+    ["kubeadm", "kubelet", "kubectl"].map(program).concat()
+}

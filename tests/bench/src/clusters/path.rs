@@ -1,0 +1,202 @@
+//! The critical path of a cluster: how long it would take somebody who asks for everything the moment it can be asked for.
+//!
+//! What has to be there before what is OpenStack's affair and written down here; how long calls take is measured. Nothing of it is
+//! taken from what clusterd did or plans.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use openstack_emulator::Times;
+
+use super::cloud::Logged;
+
+/// A call that a cluster needs.
+struct Step {
+    name: &'static str,
+    method: &'static str,
+    /// What its path begins with, and ends with.
+    path: (&'static str, &'static str),
+    /// What has to be answered before it can be asked.
+    after: &'static [&'static str],
+}
+
+/// Every kind of call on the way to a cluster behind a load balancer with a floating address and names. Calls of one kind are asked
+/// side by side: each kind takes as long as one of its calls.
+#[rustfmt::skip]
+const STEPS: &[Step] = &[
+    step("token", "POST", ("/identity/", "/auth/tokens"), &[]),
+    // Nothing is made of what would not fit.
+    step("flavors", "GET", ("/compute/", "/flavors/detail"), &["token"]),
+    step("limits", "GET", ("/compute/", "/limits"), &["token"]),
+    step("quotas", "GET", ("/network/v2.0/quotas/", ""), &["token"]),
+    step("network", "POST", ("/network/", "/networks"), FITS),
+    step("subnet", "POST", ("/network/", "/subnets"), &["network"]),
+    step("router", "POST", ("/network/", "/routers"), FITS),
+    step("leg", "PUT", ("/network/", "/add_router_interface"), &["router", "subnet"]),
+    step("security group", "POST", ("/network/", "/security-groups"), FITS),
+    step("rule", "POST", ("/network/", "/security-group-rules"), &["security group"]),
+    step("port", "POST", ("/network/", "/ports"), &["subnet", "security group"]),
+    step("server group", "POST", ("/compute/", "/os-server-groups"), FITS),
+    // Its user-data names the address of the API, which is that of a port.
+    step("server", "POST", ("/compute/", "/servers"), &["port", "server group"]),
+    step("balancer", "POST", ("/load-balancer/", "/loadbalancers"), &["port"]),
+    // A port is reached from outside when its router has a leg in its subnet.
+    step("floating address", "POST", ("/network/", "/floatingips"), &["port", "leg"]),
+    step("record", "POST", ("/dns/", "/recordsets"), &["floating address"]),
+    step("credential", "POST", ("/identity/", "/application_credentials"), FITS),
+];
+
+const FITS: &[&str] = &["flavors", "limits", "quotas"];
+
+const fn step(
+    name: &'static str,
+    method: &'static str,
+    path: (&'static str, &'static str),
+    after: &'static [&'static str],
+) -> Step {
+    Step { name, method, path, after }
+}
+
+impl Step {
+    fn is(&self, call: &Logged) -> bool {
+        let (begin, end) = self.path;
+        call.method == self.method && call.path.starts_with(begin) && call.path.ends_with(end)
+    }
+}
+
+/// The shortest times there are, in seconds from the request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CriticalPath {
+    /// Until the last server has been agreed to.
+    pub(crate) asked: f64,
+    /// Until every node is ready, behind a load balancer and under a name.
+    pub(crate) ready: f64,
+}
+
+impl CriticalPath {
+    /// Of the calls in `calls`, each kind as long as its median; and of objects that come up as `times` says.
+    pub(crate) fn of(calls: &[Logged], times: &Times) -> anyhow::Result<CriticalPath> {
+        let mut done: BTreeMap<&str, f64> = BTreeMap::new();
+        // No step stands before one that it waits for.
+        for step in STEPS {
+            let begun = step.after.iter().filter_map(|before| done.get(before)).copied();
+            let begun = begun.fold(0.0, f64::max);
+            let took = median(calls.iter().filter(|call| step.is(call)));
+            let took = took.with_context(|| format!("no {} was asked for", step.name))?;
+            done.insert(step.name, begun + took);
+        }
+        let at = |name: &str, later: u32| done[name] + f64::from(later) / 1000.0;
+        let ready = [
+            at("server", times.server_build + times.guest_boot),
+            at("balancer", times.load_balancer),
+            at("record", times.recordset),
+            at("rule", 0),
+            at("credential", 0),
+        ];
+        Ok(CriticalPath { asked: at("server", 0), ready: ready.into_iter().fold(0.0, f64::max) })
+    }
+}
+
+/// The median of how long these took, in seconds.
+fn median<'a>(calls: impl Iterator<Item = &'a Logged>) -> Option<f64> {
+    let mut took: Vec<u64> = calls.filter_map(|call| call.took_millis).collect();
+    took.sort_unstable();
+    took.get(took.len() / 2).map(|millis| *millis as f64 / 1000.0)
+}
+
+/// How many calls are on the way to a cluster of so many machines at least, and how many of them change something: one of each kind,
+/// but as many ports, servers and rules as there are, a port for the load balancer, two groups and two names.
+pub(crate) fn fewest(calls: &[Logged], machines: usize) -> Fewest {
+    let rules = calls.iter().filter(|call| call.path.ends_with("/security-group-rules")).count();
+    let number = |step: &Step| match step.name {
+        "port" => machines + 1,
+        "server" => machines,
+        "rule" => rules,
+        "security group" | "server group" | "record" => 2,
+        _ => 1,
+    };
+    let of = |changes: bool| {
+        let some = STEPS.iter().filter(|step| (step.method != "GET") == changes);
+        some.map(number).sum::<usize>()
+    };
+    Fewest { changes: of(true), looks: of(false) }
+}
+
+/// The fewest calls for a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fewest {
+    /// Those that change something.
+    pub(crate) changes: usize,
+    /// Those that only look, apart from looks whether something is done.
+    pub(crate) looks: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One call of each kind, each of them 100 ms.
+    fn each() -> Vec<Logged> {
+        let call = |step: &Step| Logged {
+            at_millis: 0,
+            took_millis: Some(100),
+            method: step.method.to_owned(),
+            path: [step.path.0, step.path.1].concat(),
+            status: Some(200),
+        };
+        STEPS.iter().map(call).collect()
+    }
+
+    fn no_times() -> Times {
+        let none = serde_json::json!({
+            "server_build": 0, "guest_boot": 0, "load_balancer": 0, "recordset": 0,
+        });
+        serde_json::from_value(none).unwrap()
+    }
+
+    #[track_caller]
+    fn check(slow: &str, times: Times, want: (f64, f64)) {
+        let mut calls = each();
+        let at = STEPS.iter().position(|step| step.name == slow).unwrap();
+        calls[at].took_millis = Some(1100);
+        let path = CriticalPath::of(&calls, &times).unwrap();
+        let round = |seconds: f64| (seconds * 10.0).round() / 10.0;
+        assert_eq!((round(path.asked), round(path.ready)), want);
+    }
+
+    #[test]
+    fn every_step_waits_for_steps_before_it() {
+        for (at, step) in STEPS.iter().enumerate() {
+            let known = |name: &&str| STEPS[..at].iter().any(|before| before.name == *name);
+            assert!(step.after.iter().all(known), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn the_longest_chain_counts() {
+        // token, quotas, network, subnet, port, server; and to the names by way of a floating address
+        check("credential", no_times(), (0.6, 1.3));
+        check("subnet", no_times(), (1.6, 1.7));
+        check("server", no_times(), (1.6, 1.6));
+        check("router", no_times(), (0.6, 1.6));
+        check("server group", no_times(), (1.4, 1.4));
+    }
+
+    #[test]
+    fn what_comes_up_takes_its_time_after_it_was_agreed_to() {
+        check("server", Times { server_build: 4000, guest_boot: 8000, ..no_times() }, (1.6, 13.6));
+        check("server", Times { load_balancer: 9000, ..no_times() }, (1.6, 9.6));
+    }
+
+    #[test]
+    fn a_kind_that_was_never_asked_for_is_no_path() {
+        let why = CriticalPath::of(&each()[1..], &no_times()).unwrap_err();
+        assert_eq!(why.to_string(), "no token was asked for");
+    }
+
+    #[test]
+    fn each_machine_needs_two_calls() {
+        let (one, nine) = (fewest(&each(), 1), fewest(&each(), 9));
+        assert_eq!((nine.changes - one.changes, nine.looks), (16, one.looks));
+    }
+}
