@@ -71,6 +71,12 @@ impl Kubectl {
         nodes.iter().filter(ready).map(name).collect()
     }
 
+    /// How many nodes there are, ready or not.
+    pub fn nodes(&self) -> usize {
+        let nodes = self.get(&["nodes"]).unwrap_or_default();
+        nodes["items"].as_array().map_or(0, Vec::len)
+    }
+
     fn command(&self, words: &[&str]) -> Command {
         let program = cache().join("kubernetes/mirror/kubectl");
         let mut command = match &self.namespace {

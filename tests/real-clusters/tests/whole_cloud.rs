@@ -38,6 +38,16 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     tenant.done("cluster resize whole 3");
     tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
     nodes_are_the_servers(&mut tenant, &kubectl, 6);
+    tenant.done("cluster resize whole 1");
+    tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
+    nodes_are_the_servers(&mut tenant, &kubectl, 4);
+
+    // Somebody deletes a machine of the control plane: another takes its place.
+    let before = servers(&mut tenant);
+    let lost = before.iter().find(|name| name.contains("master")).expect("it has a control plane");
+    tenant.cloud.done(&format!("server delete --wait {lost}"));
+    let after = nodes_are_the_servers(&mut tenant, &kubectl, 4);
+    assert!(!after.contains(lost), "{lost} is back: {after:?}");
 
     tenant.done("cluster delete whole");
     tenant.forgets("whole", PATIENCE);
@@ -47,22 +57,29 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     tenant.cloud.done(&format!("zone delete {ZONE}"));
 }
 
-/// Kubernetes has a node for each of Nova's servers, so many, and all are ready.
-fn nodes_are_the_servers(tenant: &mut Tenant, kubectl: &Kubectl, count: usize) {
-    let servers = tenant.cloud.json("server list");
-    let servers = servers.as_array().expect("a list");
-    let mut names: Vec<String> =
-        servers.iter().filter_map(|it| it["Name"].as_str()).map(ToOwned::to_owned).collect();
-    names.sort();
-    assert_eq!(names.len(), count, "{servers:#?}");
+/// Waits until Nova has so many servers, and Kubernetes a node for each of them and no other, all ready; tells their names.
+fn nodes_are_the_servers(tenant: &mut Tenant, kubectl: &Kubectl, count: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {
-        let mut ready = kubectl.ready_nodes();
+        let servers = servers(tenant);
+        let (nodes, mut ready) = (kubectl.nodes(), kubectl.ready_nodes());
         ready.sort();
-        if ready == names {
-            return;
+        if servers.len() == count && ready == servers && nodes == count {
+            eprintln!("{count} nodes are ready after {:.0?}", begun.elapsed());
+            return servers;
         }
-        assert!(begun.elapsed() < PATIENCE, "ready are {ready:?}, servers {names:?}");
+        let told = format!("{nodes} nodes, ready {ready:?}, servers {servers:?}");
+        assert!(begun.elapsed() < PATIENCE, "{told}");
         thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// The names of Nova's servers, in order.
+fn servers(tenant: &mut Tenant) -> Vec<String> {
+    let servers = tenant.cloud.json("server list");
+    let servers = servers.as_array().into_iter().flatten();
+    let mut names: Vec<String> =
+        servers.filter_map(|it| it["Name"].as_str()).map(ToOwned::to_owned).collect();
+    names.sort();
+    names
 }
