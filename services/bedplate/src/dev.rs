@@ -1,23 +1,25 @@
-//! `bedplate dev`: everything here, with an emulated rack, and its story.
+//! `bedplate dev`: everything here, with an emulated rack and an emulated cloud, and their story.
 //!
 //! The services and the emulators are child processes: the same programs an administrator runs, and nothing of them is linked into
 //! this one.
 
 mod children;
+mod clusters;
 mod files;
+mod machines;
+mod nodes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{Api, Connection};
-use crate::image::ImageOptions;
-use crate::output::{Format, line};
-use crate::rack::{self, Reach};
+use crate::api::Connection;
+use crate::output::line;
 
-use children::Child;
+use children::Children;
 
 /// How long a child may take to be ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,10 +27,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// What `bedplate dev` is told.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The folder with baremetald.toml, machines.yaml and rack.yaml.
+    /// The folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json and cluster.json.
     #[arg(long, default_value = "deploy/dev")]
     from: PathBuf,
-    /// The folder for logs, disks and the database, as baremetald.toml names it.
+    /// The folder for logs, disks and databases, as baremetald.toml and clusterd.toml name it.
     #[arg(long, default_value = ".state/dev")]
     state: PathBuf,
     /// Begins anew: removes the state folder first.
@@ -39,76 +41,92 @@ pub(crate) struct Options {
     once: bool,
 }
 
-/// Tells the story, then stays up until interrupted.
+impl Options {
+    fn log(&self, name: &str) -> PathBuf {
+        self.state.join(format!("{name}.log"))
+    }
+}
+
+/// Tells the story, then stays up until interrupted. Nothing that was started outlives it.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
+    let mut children = Children::default();
+    let outcome = tokio::select! {
+        interrupted = interrupted() => interrupted,
+        told = tell(options, &mut children) => told,
+    };
+    children.end().await;
+    outcome
+}
+
+async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> {
     if options.reset && options.state.exists() {
         std::fs::remove_dir_all(&options.state).context("cannot remove the state folder")?;
     }
     let image = files::make(&options.state)?;
-    let certificate = options.state.join("bmc.pem");
-    let log = |name: &str| options.state.join(format!("{name}.log"));
+    let connection = Connection {
+        url: "http://127.0.0.1:6385".parse().context("the API's address makes no URL")?,
+        clusters_url: "http://127.0.0.1:9511".parse().context("the API's address makes no URL")?,
+        user: None,
+        password_file: None,
+        cacert: None,
+    };
 
-    line("Starting four emulated machines: BMCs, firmware, disks")?;
-    let mut emulator = Child::start("machine-emulator", &log("machine-emulator"), |command| {
-        command.arg("--machines").arg(options.from.join("machines.yaml"));
-        command.args(["--dhcp", "127.0.0.1:6767", "--tftp", "127.0.0.1:6969"]);
-        command.arg("--certificate-out").arg(&certificate);
-    })?;
-    let written = certificate.clone();
-    emulator.ready(START_TIMEOUT, move || std::future::ready(written.is_file())).await?;
-
-    line("Starting baremetald, with SQLite in its state folder")?;
-    let mut daemon = Child::start("baremetald", &log("baremetald"), |command| {
-        command.arg("--config").arg(options.from.join("baremetald.toml"));
-    })?;
-    let url = "http://127.0.0.1:6385".parse().context("the API's address makes no URL")?;
-    let api = Api::connect(&Connection { url, user: None, password_file: None, cacert: None })?;
-    daemon.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
-
+    let api = machines::start(options, &connection, children).await?;
     tokio::select! {
-        told = story(&api, options, &image) => told?,
-        ended = emulator.ended() => return ended,
-        ended = daemon.ended() => return ended,
+        told = machines::story(&api, options, &image) => told?,
+        ended = children.ended() => return ended,
+    }
+    line("")?;
+    let api = clusters::start(options, &connection, children).await?;
+    tokio::select! {
+        told = clusters::story(&api, options) => told?,
+        ended = children.ended() => return ended,
     }
     if options.once {
         return Ok(());
     }
     whats_next(options)?;
+    children.ended().await
+}
+
+/// Waits for whoever ends us: by Ctrl-C, by a closed terminal, or by `kill`.
+async fn interrupted() -> anyhow::Result<()> {
+    let cannot = "cannot listen for signals";
+    let mut hang_up = signal(SignalKind::hangup()).context(cannot)?;
+    let mut terminate = signal(SignalKind::terminate()).context(cannot)?;
     tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for signals"),
-        ended = emulator.ended() => ended,
-        ended = daemon.ended() => ended,
+        interrupted = tokio::signal::ctrl_c() => interrupted.context(cannot),
+        _ = hang_up.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
     }
 }
 
-async fn story(api: &Api, options: &Options, image: &ImageOptions) -> anyhow::Result<()> {
-    let manifest = options.from.join("rack.yaml");
-    line(&format!("\nbedplate rack enroll {}", manifest.display()))?;
-    rack::enroll(api, &manifest, None, Format::Table).await?;
-
-    line("\nbedplate rack up dev --reach inspected")?;
-    rack::ask_up(api, "dev", Reach::Inspected, None, None).await?;
-    rack::watch(api, "dev").await?;
-
-    let url = image.image.as_deref().unwrap_or_default();
-    line(&format!(
-        "\nbedplate rack up dev --image {url} --checksum {}",
-        image.checksum.as_deref().unwrap_or_default()
-    ))?;
-    rack::ask_up(api, "dev", Reach::Installed, image.instance_info()?, None).await?;
-    rack::watch(api, "dev").await
+/// Removes what an earlier run left, so that what is there was written by this one.
+fn remove_file(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn whats_next(options: &Options) -> anyhow::Result<()> {
+    let state = options.state.display();
     line(&format!(
-        "\nThe rack is installed, and all of it stays up until Ctrl-C. In another terminal:\n\
+        "\nThe rack is installed, the cluster is ready, and all of it stays up until Ctrl-C. In another terminal:\n\
          \n  target/debug/bedplate rack status dev\
          \n  target/debug/bedplate node explain dev-1\
+         \n  target/debug/bedplate cluster show tenant\
+         \n  kubectl --kubeconfig {state}/tenant.kubeconfig get nodes\
          \n  curl http://127.0.0.1:6385/v1/nodes\
-         \n  pip install python-openstackclient python-ironicclient\
+         \n  pip install python-openstackclient python-ironicclient python-magnumclient\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node list\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node undeploy dev-1\
-         \n\nLogs and state are in {}; the API describes itself at http://127.0.0.1:6385/openapi.json.",
-        options.state.display()
+         \n  export OS_CLIENT_CONFIG_FILE={state}/clouds.yaml OS_CLOUD=alice\
+         \n  openstack server list\
+         \n  openstack coe cluster resize tenant 4\
+         \n\nLogs and state are in {state}; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
+         \nand http://127.0.0.1:9511/openapi.json."
     ))
 }

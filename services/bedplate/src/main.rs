@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod api;
+mod cluster;
 mod dev;
 mod image;
 mod machines;
@@ -17,7 +18,7 @@ use rustls::crypto::ring;
 use crate::api::{Api, Connection};
 use crate::output::Format;
 
-/// Turns racks of bare metal into installed machines.
+/// Turns racks of bare metal into installed machines, and clouds into Kubernetes clusters.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 struct Arguments {
@@ -38,7 +39,10 @@ enum Command {
     /// Single machines.
     #[command(subcommand)]
     Node(node::Command),
-    /// Starts everything here, with an emulated rack, and tells its story.
+    /// Kubernetes clusters: which there are, how far they are, and how to reach them.
+    #[command(subcommand)]
+    Cluster(cluster::Command),
+    /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
 }
 
@@ -59,10 +63,13 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let _ = ring::default_provider().install_default();
     match arguments.command {
         Command::Rack(command) => {
-            rack::run(command, &Api::connect(&arguments.connection)?, arguments.output).await
+            rack::run(command, &Api::of_machines(&arguments.connection)?, arguments.output).await
         }
         Command::Node(command) => {
-            node::run(command, &Api::connect(&arguments.connection)?, arguments.output).await
+            node::run(command, &Api::of_machines(&arguments.connection)?, arguments.output).await
+        }
+        Command::Cluster(command) => {
+            cluster::run(command, &Api::of_clusters(&arguments.connection)?, arguments.output).await
         }
         Command::Dev(options) => dev::run(&options).await,
     }

@@ -1,4 +1,4 @@
-//! How a bring-up is shown: a line a machine that is redrawn on a terminal, plain lines of what changed elsewhere.
+//! How work is shown: a line a machine or condition that is redrawn on a terminal, plain lines of what changed elsewhere.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -6,10 +6,22 @@ use std::io::IsTerminal;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
-use crate::machines::{Machine, RackStatus, Way};
+use crate::machines::{Machine, Way};
 use crate::output::{line, plain};
 
-/// Shows how far machines are.
+/// One thing of which is shown how far it is.
+pub(crate) struct Row {
+    /// What it is known by, whatever it is called.
+    pub(crate) key: String,
+    /// What a person calls it.
+    pub(crate) label: String,
+    /// What stands beside its name on a terminal.
+    pub(crate) live: String,
+    /// What is said of it in a log; nothing where it is not worth a line.
+    pub(crate) log: Option<String>,
+}
+
+/// Shows how far things are.
 pub(crate) enum Display {
     /// On a terminal.
     Live { all: MultiProgress, bars: HashMap<String, ProgressBar> },
@@ -28,32 +40,24 @@ impl Display {
     }
 
     /// Shows what is the case now.
-    pub(crate) fn show(&mut self, rack: &RackStatus, begun: Timestamp) -> anyhow::Result<()> {
-        let now = Timestamp::now();
+    pub(crate) fn show(&mut self, rows: Vec<Row>, begun: Timestamp) -> anyhow::Result<()> {
         match self {
             Display::Live { all, bars } => {
-                for machine in &rack.machines {
-                    let bar = bars.entry(machine.uuid.clone()).or_insert_with(|| all.add(bar()));
-                    bar.set_prefix(plain(machine.label()));
-                    bar.set_message(live(machine, begun, now));
+                let width = rows.iter().map(|row| row.label.len()).max().unwrap_or(0).max(16);
+                for row in rows {
+                    let bar = bars.entry(row.key).or_insert_with(|| all.add(bar(width)));
+                    bar.set_prefix(plain(&row.label));
+                    bar.set_message(plain(&row.live));
                     bar.tick();
                 }
             }
             Display::Lines { shown } => {
-                for machine in &rack.machines {
-                    // Bytes change all the time: in a log, only the step counts.
-                    let step =
-                        machine.task.as_ref().map_or(String::new(), |task| task.what.clone());
-                    let state = format!(
-                        "{}: {}{}",
-                        machine.label(),
-                        machine.provision_state,
-                        note(machine, &step)
-                    );
-                    let state = plain(&state);
-                    if shown.get(&machine.uuid) != Some(&state) {
-                        line(&format!("{:>5} s  {state}", now.duration_since(begun).as_secs()))?;
-                        shown.insert(machine.uuid.clone(), state);
+                let elapsed = Timestamp::now().duration_since(begun).as_secs();
+                for Row { key, log, .. } in rows {
+                    let Some(said) = log.map(|log| plain(&log)) else { continue };
+                    if shown.get(&key) != Some(&said) {
+                        line(&format!("{elapsed:>5} s  {said}"))?;
+                        shown.insert(key, said);
                     }
                 }
             }
@@ -71,17 +75,32 @@ impl Display {
     }
 }
 
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix:16} {wide_msg}")
+fn bar(width: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{prefix:{width}}} {{wide_msg}}"))
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
+}
+
+impl Row {
+    /// A machine of a rack that is brought up.
+    pub(crate) fn of_machine(machine: &Machine, begun: Timestamp) -> Row {
+        // Bytes change all the time: in a log, only the step counts.
+        let step = machine.task.as_ref().map_or("", |task| &task.what);
+        let (label, state) = (machine.label(), &machine.provision_state);
+        Row {
+            key: machine.uuid.clone(),
+            label: label.to_owned(),
+            live: live(machine, begun, Timestamp::now()),
+            log: Some(format!("{label}: {state}{}", note(machine, step))),
+        }
+    }
 }
 
 fn live(machine: &Machine, begun: Timestamp, now: Timestamp) -> String {
     let elapsed = now.duration_since(machine.since.max(begun)).as_secs();
     let left = machine.eta_secs(now).map_or(String::new(), |secs| format!("  about {secs} s left"));
     let doing = note(machine, &machine.doing());
-    plain(&format!("{:15}{doing}  {elapsed} s{left}", machine.provision_state))
+    format!("{:15}{doing}  {elapsed} s{left}", machine.provision_state)
 }
 
 fn note(machine: &Machine, doing: &str) -> String {

@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::image::ImageOptions;
 use crate::machines::{RackStatus, Way};
 use crate::output::{self, Format, plain};
-use crate::progress::Display;
+use crate::progress::{Display, Row};
 
 /// How often a bring-up is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -202,7 +202,8 @@ pub(crate) async fn watch(api: &Api, rack: &str) -> anyhow::Result<()> {
     let mut display = Display::fitting();
     let settled = loop {
         let status = fetch(api, rack).await?;
-        display.show(&status, begun)?;
+        let rows = status.machines.iter().map(|machine| Row::of_machine(machine, begun));
+        display.show(rows.collect(), begun)?;
         if status.machines.iter().all(crate::machines::Machine::is_settled) {
             break status;
         }

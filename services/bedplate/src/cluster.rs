@@ -1,0 +1,179 @@
+//! `bedplate cluster …`.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::output::{self, Format, plain};
+use crate::progress::{Display, Row};
+
+/// How often a cluster that is being made is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// `bedplate cluster …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Lists clusters.
+    List,
+    /// Shows what is true of a cluster, and what it waits for.
+    Show {
+        /// Which cluster.
+        cluster: String,
+        /// Goes on showing until all that should be true is.
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Prints a kubeconfig of the cluster's administrator. It holds a private key.
+    Kubeconfig {
+        /// Which cluster.
+        cluster: String,
+    },
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}`.
+#[derive(Deserialize)]
+struct Explained {
+    status: String,
+    status_reason: Option<String>,
+    conditions: Vec<Condition>,
+}
+
+/// One thing that is true of a cluster, or is not yet.
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    message: String,
+    next_action: String,
+}
+
+impl Condition {
+    fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    /// Why it is not true, and what to do.
+    fn why(&self) -> String {
+        if self.next_action.is_empty() {
+            return self.message.clone();
+        }
+        format!("{}. To go on: {}", self.message, self.next_action)
+    }
+
+    fn row(&self) -> Row {
+        // What is merely awaited changes all the time: in a log, it counts when it is there or when somebody has to act.
+        let log = match (self.is_true(), self.next_action.is_empty()) {
+            (true, _) => Some(self.kind.clone()),
+            (false, true) => None,
+            (false, false) => Some(format!("{}, not yet: {}", self.kind, self.why())),
+        };
+        let live = if self.is_true() { "there".to_owned() } else { self.why() };
+        Row { key: self.kind.clone(), label: self.kind.clone(), live, log }
+    }
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::List => list(api, format).await,
+        Command::Show { cluster, watch: true } => watch(api, &cluster).await,
+        Command::Show { cluster, watch: false } => show(api, &cluster, format).await,
+        Command::Kubeconfig { cluster } => {
+            output::line(kubeconfig(api, &cluster).await?.trim_end())
+        }
+    }
+}
+
+async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+    let answer = api.get("/v1/clusters").await?;
+    if format == Format::Json {
+        return output::json(&answer);
+    }
+    let text = |value: &Value| plain(value.as_str().unwrap_or(""));
+    let rows = answer["clusters"].as_array().into_iter().flatten().map(|cluster| {
+        vec![
+            text(&cluster["name"]),
+            cluster["master_count"].to_string(),
+            cluster["node_count"].to_string(),
+            text(&cluster["status"]),
+            text(&cluster["health_status"]),
+        ]
+    });
+    output::table(&["Cluster", "Masters", "Workers", "Status", "Health"], rows)
+}
+
+async fn show(api: &Api, cluster: &str, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        return output::json(&api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?);
+    }
+    let explained = explain(api, cluster).await?;
+    output::line(&plain(&format!("cluster {cluster}: {}", explained.status)))?;
+    let rows = explained.conditions.iter().map(|condition| {
+        let why = if condition.is_true() { String::new() } else { condition.why() };
+        vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
+    });
+    output::table(&["Condition", "Is", "Why"], rows)
+}
+
+async fn explain(api: &Api, cluster: &str) -> anyhow::Result<Explained> {
+    let answer = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
+    serde_json::from_value(answer).context("the API's answer cannot be read")
+}
+
+/// Shows the cluster's conditions until all of them are true; an error if one will not come true by itself.
+pub(crate) async fn watch(api: &Api, cluster: &str) -> anyhow::Result<()> {
+    let begun = Timestamp::now();
+    let mut display = Display::fitting();
+    let Explained { status, status_reason, .. } = loop {
+        let explained = explain(api, cluster).await?;
+        display.show(explained.conditions.iter().map(Condition::row).collect(), begun)?;
+        let all = explained.conditions.iter().all(Condition::is_true);
+        let is_complete = explained.status.ends_with("_COMPLETE") && all;
+        if is_complete || explained.status.ends_with("_FAILED") {
+            break explained;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    display.finish();
+    let secs = Timestamp::now().duration_since(begun).as_secs();
+    output::line(&plain(&format!("cluster {cluster}: {status} after {secs} s")))?;
+    if status.ends_with("_FAILED") {
+        bail!("{}", plain(&status_reason.unwrap_or(status)));
+    }
+    Ok(())
+}
+
+/// A new kubeconfig of the cluster's administrator.
+pub(crate) async fn kubeconfig(api: &Api, cluster: &str) -> anyhow::Result<String> {
+    api.get_text(&format!("/bedplate/v1/clusters/{cluster}/kubeconfig")).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(status: &str, next_action: &str) -> Condition {
+        Condition {
+            kind: "DnsReady".to_owned(),
+            status: status.to_owned(),
+            message: "there is no such zone".to_owned(),
+            next_action: next_action.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_log_tells_what_came_true_and_where_somebody_has_to_act() {
+        assert_eq!(condition("True", "").row().log.as_deref(), Some("DnsReady"));
+        assert_eq!(condition("False", "").row().log, None);
+        assert_eq!(
+            condition("False", "make it").row().log.as_deref(),
+            Some("DnsReady, not yet: there is no such zone. To go on: make it")
+        );
+    }
+}

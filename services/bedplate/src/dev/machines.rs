@@ -1,0 +1,57 @@
+//! The first half of the story: powered-off machines become installed ones.
+
+use crate::api::{Api, Connection};
+use crate::image::ImageOptions;
+use crate::output::{Format, line};
+use crate::rack::{self, Reach};
+
+use super::children::Children;
+use super::{Options, START_TIMEOUT, remove_file};
+
+/// Starts the emulated rack, and baremetald.
+pub(super) async fn start(
+    options: &Options,
+    connection: &Connection,
+    children: &mut Children,
+) -> anyhow::Result<Api> {
+    line("Starting four emulated machines: BMCs, firmware, disks")?;
+    let certificate = options.state.join("bmc.pem");
+    remove_file(&certificate)?;
+    children.start("machine-emulator", &options.log("machine-emulator"), |command| {
+        command.arg("--machines").arg(options.from.join("machines.yaml"));
+        command.args(["--dhcp", "127.0.0.1:6767", "--tftp", "127.0.0.1:6969"]);
+        command.arg("--certificate-out").arg(&certificate);
+    })?;
+    children.ready(START_TIMEOUT, || std::future::ready(certificate.is_file())).await?;
+
+    line("Starting baremetald, with SQLite in its state folder")?;
+    children.start("baremetald", &options.log("baremetald"), |command| {
+        command.arg("--config").arg(options.from.join("baremetald.toml"));
+    })?;
+    let api = Api::of_machines(connection)?;
+    children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
+    Ok(api)
+}
+
+/// A rack is enrolled, inspected, installed.
+pub(super) async fn story(
+    api: &Api,
+    options: &Options,
+    image: &ImageOptions,
+) -> anyhow::Result<()> {
+    let manifest = options.from.join("rack.yaml");
+    line(&format!("\nbedplate rack enroll {}", manifest.display()))?;
+    rack::enroll(api, &manifest, None, Format::Table).await?;
+
+    line("\nbedplate rack up dev --reach inspected")?;
+    rack::ask_up(api, "dev", Reach::Inspected, None, None).await?;
+    rack::watch(api, "dev").await?;
+
+    let url = image.image.as_deref().unwrap_or_default();
+    line(&format!(
+        "\nbedplate rack up dev --image {url} --checksum {}",
+        image.checksum.as_deref().unwrap_or_default()
+    ))?;
+    rack::ask_up(api, "dev", Reach::Installed, image.instance_info()?, None).await?;
+    rack::watch(api, "dev").await
+}
