@@ -1,13 +1,23 @@
-//! The sample configuration is what an administrator begins with: it is one that this service takes.
+//! The sample configurations are what an administrator and a developer begin with: they are ones that this service takes.
 
 use std::path::Path;
 
 use cluster::Config;
 
+fn sample(path: &str) -> Config {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path);
+    // An error names the file, the line and the key.
+    daemon::load(&file).unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[test]
 fn the_sample_configuration_is_valid() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/systemd/clusterd.toml");
-    // An error names the file, the line and the key.
-    let config: Config = daemon::load(&file).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(config.api.listen.port(), 9511);
+    assert_eq!(sample("systemd/clusterd.toml").api.listen.port(), 9511);
+}
+
+#[test]
+fn the_configuration_of_a_laptop_stays_on_loopback() {
+    let config = sample("dev/clusterd.toml");
+    assert!(config.api.listen.ip().is_loopback());
+    assert!(config.nodes.is_some_and(|nodes| nodes.listen.ip().is_loopback()));
 }
