@@ -255,19 +255,32 @@ fn behind(world: &World, address: &str, port: u16) -> Vec<(String, u16)> {
         .filter(|member| member.note("pool") == pool && member.is("admin_state_up"));
     members
         .filter_map(|member| {
-            Some((server_at(world, member)?, u16::try_from(member.number("protocol_port")).ok()?))
+            Some((
+                server_at(world, member, balancer)?,
+                u16::try_from(member.number("protocol_port")).ok()?,
+            ))
         })
         .collect()
 }
 
-/// The server that has a member's address.
-fn server_at(world: &World, member: &Object) -> Option<String> {
-    let (address, subnet) = (member.text("address"), member.text("subnet_id"));
-    let port = world.store.find(Kind::Port, |port| {
+/// The server that has a member's address: in the member's subnet, or in the load balancer's where none is said. Other networks of a
+/// project may have the same addresses.
+fn server_at(world: &World, member: &Object, balancer: &Object) -> Option<String> {
+    let address = member.text("address");
+    let subnet = match member.text("subnet_id") {
+        "" => balancer.text("vip_subnet_id"),
+        given => given,
+    };
+    let has = |port: &Object, subnet: Option<&str>| {
+        let mut own = port.list("fixed_ips").iter();
         port.project == member.project
-            && port.list("fixed_ips").iter().any(|ip| {
-                ip["ip_address"] == address && (subnet.is_empty() || ip["subnet_id"] == subnet)
+            && own.any(|ip| {
+                ip["ip_address"] == address && subnet.is_none_or(|it| ip["subnet_id"] == it)
             })
-    })?;
-    Some(port.text("device_id").to_owned())
+    };
+    let near = world.store.find(Kind::Port, |port| has(port, Some(subnet)));
+    // What is elsewhere is reached by way of a router.
+    let far = || world.store.find(Kind::Port, |port| has(port, None));
+    let found = near.or_else(|| member.text("subnet_id").is_empty().then(far).flatten());
+    Some(found?.text("device_id").to_owned())
 }
