@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Cluster, check_stays};
+use cluster_store::Change;
 use http::StatusCode;
 use openstack_api::{
     ApiError, Caller, Handle, Links, Origin, Query, Routes, Segment, Strict, json,
@@ -124,12 +125,23 @@ async fn rotate(
     Ok(asked(&cluster))
 }
 
-/// `PATCH /v1/credentials/{cluster}`.
+/// `PATCH /v1/credentials/{cluster}`: the next generation of what the cluster itself shows to the cloud. The one before goes
+/// once nothing uses it any more.
 async fn credentials(
     caller: Caller,
     State(app): State<App>,
     Segment(ident): Segment<String>,
 ) -> Result<Response, Error> {
-    app.cluster(&caller, &ident).await?;
-    Err(ApiError::bad_request("the rotation of credentials is not implemented yet").into())
+    let cluster = app
+        .change(&caller, &ident, |cluster, _| {
+            check_stays(&cluster)?;
+            let generation = cluster.credential + 1;
+            let said = format!("the cluster gets credential {generation} in the cloud");
+            let events = vec![app.asked(&cluster, "CredentialAsked", said)];
+            let asked_at = (app.clock)();
+            let cluster = Cluster { credential: generation, asked_at, ..cluster };
+            Ok(Change { events, ..Change::of(cluster) })
+        })
+        .await?;
+    Ok(asked(&cluster))
 }

@@ -64,9 +64,21 @@ async fn an_authority_is_made_anew_while_no_machine_has_it() {
     api.patch("/v1/certificates/c", "").await.has(202).is(&format!(r#"{{"uuid": "{id}"}}"#));
     assert_ne!(api.get("/v1/certificates/c").await.json()["pem"], before);
     api.send("PATCH", "/v1/certificates/c", "container-infra 1.4", "").await.has(404);
-    api.patch("/v1/credentials/c", "")
-        .await
-        .refuses(400, "the rotation of credentials is not implemented yet");
+}
+
+#[tokio::test]
+async fn a_cluster_gets_its_next_credential() {
+    let api = Api::start().await;
+    let id = api.small().await;
+    let objects = async || {
+        let plan = api.get(&format!("/bedplate/v1/clusters/{id}/plan")).await.json();
+        plan["objects"].to_string()
+    };
+    assert!(objects().await.contains("credential/1"), "{}", objects().await);
+    api.patch("/v1/credentials/c", "").await.has(202).is(&format!(r#"{{"uuid": "{id}"}}"#));
+    let after = objects().await;
+    assert!(after.contains("credential/2") && !after.contains("credential/1"), "{after}");
+    api.send("PATCH", "/v1/credentials/c", "container-infra 1.11", "").await.has(404);
 }
 
 #[tokio::test]
