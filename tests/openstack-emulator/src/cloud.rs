@@ -252,6 +252,12 @@ impl Cloud {
         self.shared.with(|world| world.misbehaviour.add(rule, Instant::now()))
     }
 
+    /// How many calls a rule has hit; none once it has ended.
+    pub fn hits(&self, rule: u64) -> u32 {
+        let rules = self.shared.with(|world| world.misbehaviour.rules());
+        rules.iter().find(|(id, ..)| *id == rule).map_or(0, |(.., hit)| *hit)
+    }
+
     /// Ends a rule; what hangs by it ends too.
     pub fn forgive(&self, rule: u64) {
         self.shared.with(|world| world.misbehaviour.remove(rule));

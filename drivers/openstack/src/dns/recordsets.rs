@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{DnsStatus, PAGE, SERVICE};
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::{CloudError, if_found};
 use crate::lenient;
 use crate::session::Session;
 
@@ -74,6 +74,16 @@ pub async fn find(
     let call = call.query("name", name).query("type", kind);
     let found: Vec<Recordset> = call.all("recordsets").await?;
     Ok(found.into_iter().find(|one| one.name == name && one.kind == kind))
+}
+
+/// The one with this id.
+pub async fn show(
+    session: &Session,
+    zone_id: &str,
+    id: &str,
+) -> Result<Option<Recordset>, CloudError> {
+    let call = session.get(SERVICE, &["zones", zone_id, "recordsets", id]);
+    if_found(async { call.send().await?.whole() }.await)
 }
 
 /// All of a zone, what the zone itself needs (SOA, NS) among it.

@@ -39,7 +39,14 @@ pub(crate) fn volume(of: &Volume) -> Found {
     let state = match &of.status {
         VolumeStatus::Deleting => FoundState::Leaving,
         VolumeStatus::Detaching | VolumeStatus::Attaching => FoundState::Working,
-        _ => FoundState::Ready,
+        VolumeStatus::Creating
+        | VolumeStatus::Available
+        | VolumeStatus::Reserved
+        | VolumeStatus::InUse
+        | VolumeStatus::Downloading
+        | VolumeStatus::Error
+        | VolumeStatus::ErrorDeleting
+        | VolumeStatus::Other(_) => FoundState::Ready,
     };
     Found { state, ..ready(&of.id) }
 }

@@ -58,6 +58,14 @@ impl<'a> Ledger<'a> {
         self.lines.get(key).is_some_and(|line| line.state == LedgerState::Leaving)
     }
 
+    /// Whether the cloud said so lately that it is there that its lists may not show it yet.
+    pub(crate) fn is_fresh(&self, key: &Key) -> bool {
+        let Some(line) = self.lines.get(key) else { return false };
+        let said = line.updated_at.unwrap_or(line.created_at);
+        let late = SignedDuration::try_from(MAY_STILL_COME).unwrap_or(SignedDuration::MAX);
+        line.state == LedgerState::Present && self.now.duration_since(said) <= late
+    }
+
     /// Notes what was seen, and strikes out what the cloud does not have and nobody wants.
     pub(crate) async fn agree(&mut self, seen: &Seen, shape: &Shape) -> Result<Agreed, StoreError> {
         let (mut news, mut gone, mut agreed) = (Vec::new(), Vec::new(), Agreed::Wholly);

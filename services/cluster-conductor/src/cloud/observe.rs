@@ -191,11 +191,19 @@ async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble>
     // A zone that is gone took its names with it.
     let Some(zone) = site.zone().await? else { return Ok(Vec::new()) };
     let listed = recordsets::list(site.session, zone).await?;
-    let found = lines.into_iter().filter_map(|(key, line)| {
-        let set = listed.iter().find(|set| set.description == line.name)?;
-        Some((key.clone(), found::record(set, line.state == LedgerState::Leaving)))
-    });
-    Ok(found.collect())
+    let mut owned = Vec::new();
+    for (key, line) in lines {
+        let found = match listed.iter().find(|set| set.description == line.name) {
+            Some(set) => Some(set.clone()),
+            None => match &line.cloud_id {
+                Some(id) => recordsets::show(site.session, zone, id).await?,
+                None => None,
+            },
+        };
+        let is_leaving = line.state == LedgerState::Leaving;
+        owned.extend(found.map(|set| (key.clone(), found::record(&set, is_leaving))));
+    }
+    Ok(owned)
 }
 
 /// The router's leg in the subnet: a port that the router made.
@@ -206,11 +214,18 @@ async fn leg(
 ) -> Result<Option<Found>, Trouble> {
     let ends = (objects.get(&Key::Router), objects.get(&Key::Subnet));
     let (Some(router), Some(subnet)) = ends else { return Ok(None) };
-    if ledger.line(&Key::RouterInterface).is_none() {
-        return Ok(None);
-    }
+    let Some(line) = ledger.line(&Key::RouterInterface) else { return Ok(None) };
     let query = PortQuery { device_id: Some(&router.id), ..PortQuery::default() };
     let legs = ports::list(session, &query).await?;
     let leg = legs.iter().find(|port| port.fixed_ips.iter().any(|ip| ip.subnet_id == subnet.id));
-    Ok(leg.map(Listed::found))
+    // Its port's id is learnt from that list only: until then, Neutron's word that it was added counts.
+    let late = line.cloud_id.as_ref().filter(|_| ledger.is_fresh(&Key::RouterInterface));
+    Ok(leg.map(Listed::found).or_else(|| {
+        late.map(|id| Found {
+            id: id.clone(),
+            state: FoundState::Working,
+            address: None,
+            facts: Facts::None,
+        })
+    }))
 }

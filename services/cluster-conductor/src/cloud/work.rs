@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster_core::{
-    Action, AddOnsSeen, ClusterSpec, FoundState, Key, Kind, LedgerEntry, MachineRef, Problem, Seen,
-    late, plan, shape,
+    Action, AddOnsSeen, ClusterSpec, Event, FoundState, Key, Kind, LedgerEntry, MachineRef,
+    Problem, Seen, Severity, late, plan, shape,
 };
 use futures::StreamExt;
+use jiff::Timestamp;
 use openstack::Session;
 use reconcile::Requeue;
 
@@ -68,7 +69,8 @@ pub(crate) async fn work(
     nodes.admit(&seen).await;
 
     let (mut tried, mut is_gone_soon, mut troubles) = (BTreeSet::new(), false, Vec::new());
-    let mut problem: Option<Problem> = None;
+    let mut events = Vec::new();
+    let (mut problem, mut may_create): (Option<Problem>, bool) = (None, true);
     if let Err(trouble) = nodes.mark_gpu_nodes(&site).await {
         tracing::warn!("cannot mark nodes with GPUs: {trouble}");
     }
@@ -110,7 +112,7 @@ pub(crate) async fn work(
                 Ok(None) => {}
                 Ok(Some(short)) => {
                     problem = Some(short);
-                    ready.retain(|action| !matches!(action, Action::Create(_)));
+                    may_create = false;
                 }
                 Err(trouble) => {
                     problem = Some(trouble.problem("ask for what the cluster may have"));
@@ -119,6 +121,7 @@ pub(crate) async fn work(
                 }
             }
         }
+        ready.retain(|action| may_create || !matches!(action, Action::Create(_)));
         if ready.is_empty() {
             break;
         }
@@ -140,6 +143,7 @@ pub(crate) async fn work(
             match outcome {
                 Ok(Changed::Object(key, found)) => {
                     tracing::info!("done: {action}");
+                    events.extend(given_up(spec, &action, &seen, now));
                     seen.objects.insert(key, found);
                 }
                 Ok(Changed::Machine(machine, said)) => {
@@ -166,15 +170,30 @@ pub(crate) async fn work(
         Requeue::After(pause(world, &troubles))
     } else if agreed == Agreed::Struck || is_gone_soon {
         Requeue::Now
-    } else if is_at_work || agreed == Agreed::MayStillCome {
-        Requeue::After(PAUSE.min(world.settings.look_every))
-    } else if nodes.is_under_way(&seen) {
+    } else if is_at_work || agreed == Agreed::MayStillCome || nodes.is_under_way(&seen) {
         Requeue::After(PAUSE.min(world.settings.look_every))
     } else {
         Requeue::After(world.settings.look_every)
     };
+    if !events.is_empty() {
+        world.store.append_events(spec.cluster.id, &events).await?;
+    }
     seen.problem = problem;
     Ok(Worked { seen, next })
+}
+
+/// What is to be said of an object that is deleted because the cloud failed at it.
+fn given_up(spec: &ClusterSpec<'_>, action: &Action, seen: &Seen, at: Timestamp) -> Option<Event> {
+    let Action::Delete(key) = action else { return None };
+    let FoundState::Failed(why) = &seen.objects.get(key)?.state else { return None };
+    Some(Event {
+        id: None,
+        cluster: spec.cluster.id,
+        at,
+        severity: Severity::Warning,
+        reason: "CloudFailed".to_owned(),
+        message: format!("the cloud failed at {key}: {why}"),
+    })
 }
 
 /// Whether such an object is gone as soon as the cloud has agreed to delete it.

@@ -55,7 +55,7 @@ impl Nodes<'_> {
         let was_node = self.spec.cluster.nodes.contains(machine);
         let is_node = matches!(node, NodeHealth::Ready | NodeHealth::NotReady { .. });
         let bootstrap = match report.map(|report| &report.said) {
-            _ if was_node || is_node => Bootstrap::Done,
+            Some(_) | None if was_node || is_node => Bootstrap::Done,
             Some(Some(said)) if said.failed => {
                 Bootstrap::Failed(format!("{}: {}", said.step, said.message))
             }
@@ -70,7 +70,10 @@ impl Nodes<'_> {
             NodeHealth::Unknown if bootstrap != Bootstrap::Done && self.is_new() => {
                 NodeHealth::Absent
             }
-            other => other,
+            NodeHealth::Unknown
+            | NodeHealth::Absent
+            | NodeHealth::Ready
+            | NodeHealth::NotReady { .. } => node,
         };
         MachineSeen { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
     }

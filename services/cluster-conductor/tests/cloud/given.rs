@@ -1,14 +1,14 @@
 //! A cloud, a store with a cluster in it, and conductors that come and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
 use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
 use cluster_core::{
     Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, GroupRole, Ident,
-    KubernetesVersion, Labels, LabelsCompared, NodeGroup, NodeGroupUuid, RepairLimits, Template,
-    TemplateUuid, Truth,
+    KubernetesVersion, Labels, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits,
+    Template, TemplateUuid, Truth,
 };
 use cluster_store::{Change, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -121,16 +121,10 @@ impl Given {
         let looking = async {
             loop {
                 let cluster = self.find().await.unwrap();
-                let all: usize = self
-                    .store
-                    .groups_of(self.id)
-                    .await
-                    .unwrap()
-                    .iter()
-                    .map(|group| group.machines.len())
-                    .sum();
+                let groups = self.store.groups_of(self.id).await.unwrap();
+                let all: BTreeSet<MachineRef> = groups.iter().flat_map(NodeGroup::refs).collect();
                 if cluster.conditions.iter().all(|it| it.status == Truth::True)
-                    && cluster.nodes.len() == all
+                    && cluster.nodes == all
                 {
                     return;
                 }

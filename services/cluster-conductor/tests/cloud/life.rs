@@ -14,7 +14,7 @@ impl Given {
     }
 
     /// Asks for something else, as the API does.
-    async fn ask(&self, change: impl Fn(&mut Cluster, &mut NodeGroup), role: GroupRole) {
+    pub(crate) async fn ask(&self, change: impl Fn(&mut Cluster, &mut NodeGroup), role: GroupRole) {
         loop {
             let mut cluster = self.find().await.unwrap();
             let mut group = self.group(&role).await;
@@ -37,7 +37,7 @@ impl Given {
     }
 }
 
-fn workers() -> GroupRole {
+pub(crate) fn workers() -> GroupRole {
     GroupRole::Worker("worker".to_owned())
 }
 

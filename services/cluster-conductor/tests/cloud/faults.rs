@@ -1,0 +1,300 @@
+//! Clouds that fail for a while: the reason is told, nothing is made twice, and it goes on when the fault has passed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster_core::{Condition, ConditionKind, Truth};
+use futures::future::join_all;
+use openstack_emulator::{Act, Call, End, Fate, Kind, Lag, Rule};
+
+use crate::given::Given;
+use crate::life::workers;
+
+impl Given {
+    /// Waits until any condition has this reason.
+    async fn until_told(&self, reason: &str) -> Condition {
+        let looking = async {
+            loop {
+                let conditions = self.find().await.unwrap().conditions;
+                if let Some(told) = conditions.into_iter().find(|it| it.reason == reason) {
+                    return told;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(20), looking).await {
+            Ok(told) => told,
+            Err(_) => panic!("{reason} is never told: {:?}", self.find().await.unwrap().conditions),
+        }
+    }
+
+    /// Ids of all there is, by kind and name.
+    fn ids(&self) -> Vec<(Kind, String)> {
+        let kinds = [
+            Kind::Network,
+            Kind::Subnet,
+            Kind::Router,
+            Kind::SecurityGroup,
+            Kind::ServerGroup,
+            Kind::Port,
+            Kind::LoadBalancer,
+            Kind::FloatingIp,
+            Kind::Recordset,
+            Kind::Server,
+            Kind::ApplicationCredential,
+        ];
+        let all = kinds
+            .into_iter()
+            .flat_map(|kind| self.of_kind(kind).into_iter().map(move |object| (kind, object.id)));
+        all.collect()
+    }
+}
+
+fn fails(status: u16, retry_after: Option<u32>) -> Act {
+    Act::Answer { status, retry_after, message: None }
+}
+
+fn fate(kind: Kind, name: &str, times: u32, end: End) -> Fate {
+    Fate { kind, name: name.to_owned(), after: 0, times: Some(times), end }
+}
+
+#[tokio::test]
+async fn each_service_may_be_down_while_a_cluster_is_made() {
+    let services = ["identity", "network", "compute", "load-balancer", "dns", "image", "volume"];
+    join_all(services.map(|service| async move {
+        let given = Given::cluster(1, 1).await;
+        let down = given.cloud.misbehave(Rule::new("", &format!("/{service}/**"), Act::Close));
+        let working = given.conductor();
+        let told = given.until_told("CloudUnreachable").await;
+        assert_eq!((told.status, told.is_final), (Truth::False, false), "{service}");
+        assert!(told.next_action.contains("reaches that service"), "{service}: {told:?}");
+        given.cloud.forgive(down);
+        given.until_complete().await;
+        given.assert_once(1, 1);
+        working.abort();
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn each_service_may_be_down_while_a_cluster_is_at_rest_and_while_it_goes() {
+    let services = ["identity", "network", "compute", "load-balancer", "dns"];
+    join_all(services.map(|service| async move {
+        let given = Given::cluster(1, 1).await;
+        let working = given.conductor();
+        given.until_complete().await;
+        let before = given.ids();
+        let path = format!("/{service}/**");
+        let down = given.cloud.misbehave(Rule::new("", &path, Act::Close));
+        let told = given.until_told("CloudUnreachable").await;
+        assert!(!told.is_final && !told.next_action.is_empty(), "{service}: {told:?}");
+        given.cloud.forgive(down);
+        given.until_complete_again().await;
+        assert_eq!(given.ids(), before, "{service}");
+
+        let down = given.cloud.misbehave(Rule::new("", &path, fails(503, None)));
+        given.delete().await;
+        given.until_told("CloudBusy").await;
+        given.cloud.forgive(down);
+        given.until_gone().await;
+        working.abort();
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn who_is_told_to_come_back_later_does() {
+    let given = Given::cluster(1, 1).await;
+    let working = given.conductor();
+    given.cloud.wait_until(|_| given.of_kind(Kind::Router).pop()).await;
+    let storm = given.cloud.misbehave(Rule::new("", "/**", fails(429, Some(1))));
+    let told = given.until_told("CloudBusy").await;
+    assert_eq!((told.status, told.is_final), (Truth::False, false));
+    given.cloud.forgive(storm);
+
+    let mut asked: BTreeMap<(String, String, String), Vec<Call>> = BTreeMap::new();
+    for call in given.cloud.calls() {
+        if call.status == Some(429) && call.method == "GET" {
+            let what = (call.method.clone(), call.path.clone(), call.query.clone());
+            asked.entry(what).or_default().push(call);
+        }
+    }
+    assert!(asked.values().any(|calls| calls.len() > 1), "nothing was asked again: {asked:?}");
+    for calls in asked.values() {
+        for pair in calls.windows(2) {
+            let waited = pair[1].at_millis - pair[0].at_millis;
+            assert!(waited >= 950, "after {waited} ms: {pair:?}");
+        }
+    }
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_service_that_fails_is_named_and_asked_again() {
+    for path in ["/network/**/ports", "/compute/**/servers", "/load-balancer/**/loadbalancers"] {
+        let given = Given::cluster(1, 1).await;
+        let rule = given.cloud.misbehave(Rule::new("POST", path, fails(500, None)));
+        let working = given.conductor();
+        let told = given.until_told("CloudFailed").await;
+        assert!(!told.is_final, "{told:?}");
+        assert!(told.message.contains("req-"), "{told:?}");
+        assert!(told.next_action.contains("request id"), "{told:?}");
+        given.cloud.forgive(rule);
+        given.until_complete().await;
+        given.assert_once(1, 1);
+        working.abort();
+    }
+}
+
+#[tokio::test]
+async fn lists_that_lag_behind_make_no_duplicates() {
+    let given = Given::cluster(1, 1).await;
+    for kind in [
+        Kind::Network,
+        Kind::Subnet,
+        Kind::Router,
+        Kind::Port,
+        Kind::SecurityGroup,
+        Kind::ServerGroup,
+        Kind::Server,
+        Kind::LoadBalancer,
+        Kind::FloatingIp,
+        Kind::Recordset,
+    ] {
+        given.cloud.lag(Lag { kind, millis: 500 });
+    }
+    let working = given.conductor();
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    let before = given.ids();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(given.ids(), before);
+    given
+        .ask(
+            |_, group| {
+                group.add_machine();
+            },
+            workers(),
+        )
+        .await;
+    given.until_complete().await;
+    given.assert_once(1, 2);
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_machine_that_never_boots_is_made_again_as_the_same_machine() {
+    for machine in ["-default-worker-0", "-default-master-0"] {
+        let given = Given::cluster(1, 1).await;
+        given.cloud.decide(fate(Kind::Server, &format!("*{machine}"), 1, End::NeverBoots));
+        let working = given.conductor();
+        let server = |given: &Given| {
+            let all = given.of_kind(Kind::Server);
+            all.into_iter().find(|it| it.text("name").ends_with(machine)).map(|it| it.id)
+        };
+        let first = given.cloud.wait_until(|_| server(&given)).await;
+        let wanted = &machine[1..];
+        let kind = ConditionKind::BootstrapReady;
+        let waits =
+            |it: &Condition| it.reason == "WaitingForMachines" && it.message.contains(wanted);
+        let told = given.until(kind, waits).await;
+        assert_eq!(told.status, Truth::False);
+        given.until_complete().await;
+        given.assert_once(1, 1);
+        assert_ne!(server(&given), Some(first));
+        working.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_fails_is_told_of_with_novas_words_and_made_again() {
+    let given = Given::cluster(1, 1).await;
+    let end = End::Error("No valid host was found.".to_owned());
+    given.cloud.decide(fate(Kind::Server, "*-default-worker-0", 3, end));
+    let working = given.conductor();
+    given.until_complete().await;
+    let events = given.store.events_of(given.id, 1000, None).await.unwrap();
+    let told = events.iter().filter(|it| {
+        it.reason == "CloudFailed"
+            && it.message == "the cloud failed at server/default-worker-0: No valid host was found."
+    });
+    assert_eq!(told.count(), 3, "{events:?}");
+    given.assert_once(1, 1);
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_load_balancer_that_is_long_pending_is_named_and_goes_when_octavia_lets_it() {
+    let given = Given::cluster(1, 1).await;
+    given.cloud.decide(fate(Kind::LoadBalancer, "**", 1, End::Takes(3000)));
+    let working = given.conductor();
+    let kind = ConditionKind::LoadBalancerReady;
+    let told = given.until(kind, |it| it.reason == "Creating").await;
+    assert!(told.message.contains("load-balancer"), "{told:?}");
+    given.delete().await;
+    let refused = |call: &Call| {
+        call.method == "DELETE" && call.path.contains("loadbalancers") && call.status == Some(409)
+    };
+    given.cloud.wait_until(|cloud| (cloud.count(refused) > 0).then_some(())).await;
+    let told = given.until(kind, |it| it.status == Truth::False && it.reason != "Creating").await;
+    assert!(!told.is_final, "{told:?}");
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_quota_that_is_gone_midway_is_named_and_a_raised_one_is_enough() {
+    let given = Given::cluster(1, 1).await;
+    // The way to the ports is slow enough to take their quota away.
+    given.cloud.misbehave(Rule::new("POST", "/network/**/subnets", Act::Delay { millis: 300 }));
+    let working = given.conductor();
+    given.cloud.wait_until(|_| given.of_kind(Kind::Network).pop()).await;
+    given.cloud.set_quota("tenant-a", "floatingip", 0);
+    let told = given.until_told("QuotaExceeded").await;
+    assert!(told.is_final && told.next_action.contains("quota"), "{told:?}");
+    assert_eq!(given.of_kind(Kind::Server).len(), 0);
+    given.cloud.set_quota("tenant-a", "floatingip", 50);
+    given.until_complete().await;
+    given.assert_once(1, 1);
+
+    given.cloud.set_quota("tenant-a", "instances", 2);
+    given
+        .ask(
+            |_, group| {
+                group.add_machine();
+            },
+            workers(),
+        )
+        .await;
+    let told = given.until_told("QuotaExceeded").await;
+    assert!(told.message.contains("needed are 1 instances (0 free)"), "{told:?}");
+    given.assert_once(1, 1);
+    given.cloud.set_quota("tenant-a", "instances", 3);
+    given.until_complete().await;
+    given.assert_once(1, 2);
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn tokens_that_are_void_are_fetched_anew() {
+    let given = Given::cluster(1, 1).await;
+    let working = given.conductor();
+    for kind in [Kind::Network, Kind::Port, Kind::LoadBalancer, Kind::Server] {
+        given.cloud.wait_until(|_| given.of_kind(kind).pop()).await;
+        given.cloud.void_tokens();
+    }
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    given.delete().await;
+    given.cloud.void_tokens();
+    given.until_gone().await;
+    working.abort();
+}
