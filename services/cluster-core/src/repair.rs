@@ -131,7 +131,7 @@ mod tests {
         let asked_at = Some(at(0));
         seen.machines.insert(worker.clone(), MachineSeen { asked_at, ..MachineSeen::default() });
         assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(900)), []);
-        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), [worker.clone()]);
+        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), std::slice::from_ref(&worker));
         // While Kubernetes is silent, nobody knows.
         seen.machines.get_mut(&worker).unwrap().node = NodeHealth::Unknown;
         assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), []);

@@ -1,4 +1,5 @@
 //! What machines meet at their listener, over real TLS: a config for a claim, once, and ears for reports.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

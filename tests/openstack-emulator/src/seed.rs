@@ -53,7 +53,15 @@ pub(crate) fn plant(world: &mut World) {
     for (number, (name, vcpus, ram, disk)) in FLAVORS.into_iter().enumerate() {
         flavor::add(world, &(number + 1).to_string(), name, vcpus, ram, disk, json!({}));
     }
-    flavor::add(world, "g1", "g1.small", 4, 16384, 80, json!({"resources:PGPU": "1", "trait:CUSTOM_GPU_NVIDIA_A10": "required"}));
+    flavor::add(
+        world,
+        "g1",
+        "g1.small",
+        4,
+        16384,
+        80,
+        json!({"resources:PGPU": "1", "trait:CUSTOM_GPU_NVIDIA_A10": "required"}),
+    );
     plant_hosts(world);
     let admin = project(world, "admin");
     glance::plant(world, &admin, "cirros", json!({}));

@@ -127,10 +127,9 @@ impl Given {
 
     /// The config that a machine is handed out.
     pub(crate) async fn config(&self, name: &str, from: &str) -> Value {
-        match self.redeem(&self.claim(name).await, from).await {
-            Answer::Config(config) => serde_json::from_str(&config).unwrap(),
-            other => panic!("{other:?}"),
-        }
+        let answer = self.redeem(&self.claim(name).await, from).await;
+        let Answer::Config(config) = answer else { panic!("{answer:?}") };
+        serde_json::from_str(&config).unwrap()
     }
 
     /// What happened, one a line.

@@ -13,6 +13,7 @@ on_both! { Store:
     a_cluster_with_a_ledger_stays
     an_object_is_in_the_ledger_once
     events_go_in_pages_and_are_bounded
+    events_are_followed_by_their_numbers
     a_secret_is_kept_or_replaced
     a_claim_is_redeemed_once_and_in_time
     an_answer_that_was_lost_is_given_again_until_the_machine_speaks
@@ -74,6 +75,42 @@ async fn events_go_in_pages_and_are_bounded(store: Store) {
     assert_eq!((next.len(), next[0].reason.as_str()), (998, "E7"));
     let unknown = Some(EventUuid::new_v4());
     assert_eq!(store.events_of(cluster.id, 10, unknown).await.unwrap(), []);
+}
+
+async fn events_are_followed_by_their_numbers(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let (_, other) = stored(&store, "p", "two").await;
+    let writers = (0..8).map(|writer| {
+        let (store, cluster, other) = (store.clone(), cluster.clone(), other.clone());
+        tokio::spawn(async move {
+            for number in 0..20 {
+                let reason = format!("E{writer}-{number}");
+                store.append_events(cluster.id, &[event(&cluster, &reason)]).await.unwrap();
+                store.append_events(other.id, &[event(&other, &reason)]).await.unwrap();
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut listener = store.listen(cluster.id);
+    let (mut after, mut told) = (0, Vec::new());
+    // That it was asked for comes first.
+    while told.len() < 1 + 8 * 20 {
+        let page = store.events_after(cluster.id, after, 7).await.unwrap().unwrap();
+        match page.last() {
+            Some((number, _)) => after = *number,
+            None => listener.heard().await,
+        }
+        told.extend(page.into_iter().map(|(_, event)| event));
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    // Nothing came late under a number that had been passed.
+    assert_eq!(store.events_of(cluster.id, 1000, None).await.unwrap(), told);
+    assert_eq!(store.events_after(cluster.id, after, 7).await.unwrap(), Some(Vec::new()));
+    store.delete_cluster(&cluster).await.unwrap();
+    listener.heard().await;
+    assert_eq!(store.events_after(cluster.id, after, 7).await.unwrap(), None);
 }
 
 async fn a_secret_is_kept_or_replaced(store: Store) {
