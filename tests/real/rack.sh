@@ -91,7 +91,7 @@ deps() {
 account() { getent passwd libvirt-qemu >/dev/null || useradd -r -U -s /usr/sbin/nologin -d /nonexistent libvirt-qemu; }
 
 network_up() {
-  ip netns list | grep -qw "$NETWORK" || ip netns add "$NETWORK"
+  [ -e "/run/netns/$NETWORK" ] || ip netns add "$NETWORK"
   inside sysctl -qw net.ipv6.conf.all.forwarding=1
   inside ip link set lo up
   inside ip link show br0 >/dev/null 2>&1 || inside ip link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
@@ -275,7 +275,7 @@ C
   start "$home.pid" "$home.log" ipmi_sim -n -c "$home/lan.conf" -f "$home/machine.emu" -s "$home/state"
 }
 # A mistake in its files closes the port without a word. It takes one connection, so it is not tried by connecting.
-host_ipmi_listens() { inside ss -Hlnt "sport = :$((HOST_PORT + $1))" | grep -q .; }
+host_ipmi_listens() { [ -n "$(inside ss -Hlnt "sport = :$((HOST_PORT + $1))")" ]; }
 ipmi_answers() { inside ipmitool -I lanplus -C 3 -N 1 -R 1 -H "$(bmc "$1")" -U $USERNAME -P $PASSWORD chassis power status; }
 
 up() {
@@ -352,7 +352,7 @@ down() {
     ! alive "$RACK/libvirtd.pid" || virsh_ destroy "$(machine "$index")" >/dev/null 2>&1 || true
   done
   stop "$RACK/libvirtd.pid"
-  if ip netns list 2>/dev/null | grep -qw "$NETWORK"; then
+  if [ -e "/run/netns/$NETWORK" ]; then
     # whatever is still inside was started there by this script or its user
     for pid in $(ip netns pids "$NETWORK"); do kill -9 "$pid" 2>/dev/null || true; done
     ip netns del "$NETWORK"

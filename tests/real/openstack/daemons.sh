@@ -65,7 +65,7 @@ start_database() {
 
 start_back_ends() {
   # named listens only on addresses that an interface has, and 127.0.0.2 and so on are not among them
-  ip -o addr show dev lo | grep -qw "inet $ADDRESS" || ip addr add "$ADDRESS/32" dev lo
+  [ -n "$(ip -o addr show dev lo to "$ADDRESS")" ] || ip addr add "$ADDRESS/32" dev lo
   [ -d "$STATE/mysql/mysql" ] || inroot mariadb-install-db --defaults-file=/etc/my.cnf --auth-root-authentication-method=normal \
     --skip-test-db >"$LOG/mysql-install.log" 2>&1
   start rabbitmq ERL_EPMD_ADDRESS="$ADDRESS" ERL_EPMD_PORT=$EPMD RABBITMQ_NODENAME=rabbit@localhost \
