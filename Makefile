@@ -1,6 +1,6 @@
 # make run     see a rack and a cluster     make test    what is tested, as below
 # make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack  make test-cloud
-#                                           make test-kubernetes
+#                                           make test-kubernetes  make test-ignition
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
@@ -14,7 +14,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud test-kubernetes bench clean build-packages
+.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud test-kubernetes test-ignition bench clean build-packages
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
@@ -121,6 +121,19 @@ run-test-kubernetes: build-packages
 	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,contract)
 	trap '$(OPENSTACK) down' EXIT; $(OPENSTACK) reset; $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)
+
+# A virtual machine that boots with the user data that clusterd gave an emulated cloud for it, as Fedora CoreOS would. It needs root, for
+# its image and its network; its programs are those of test-kubernetes.
+test-ignition:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-ignition, for it needs root"; else $(MAKE) --no-print-directory run-test-ignition; fi
+
+.PHONY: run-test-ignition
+run-test-ignition: build-packages
+	tests/real/kubernetes/nodes.sh deps
+	@$(PACKAGES) dnsmasq-base e2fsprogs genisoimage openssl python3-venv qemu-system-x86
+	tests/real/fcos/image.sh
+	cargo build --workspace --bins
+	BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,fcos_machine)
 
 bench: build-packages
 	cargo build --release -p baremetal -p cluster -p bench --bins

@@ -37,8 +37,13 @@ impl Cloud {
             );
             return None;
         };
+        Some(Cloud { machines, ..Cloud::of(clouds_yaml, user) })
+    }
+
+    /// Any cloud, whose servers are no machines of a machine room.
+    pub(crate) fn of(clouds_yaml: PathBuf, user: &str) -> Self {
         let user = CommandLine::in_cloud(&clouds_yaml, user);
-        Some(Cloud { clouds_yaml, machines, user })
+        Cloud { clouds_yaml, machines: None, user }
     }
 
     /// A command that has to succeed; its output, as text.

@@ -1,8 +1,8 @@
-//! clusterd before a real OpenStack: its configuration, and the mirror that its machines fetch from.
+//! clusterd before a cloud: its configuration, and the mirror that its machines fetch from.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use compat::Service;
@@ -40,41 +40,74 @@ pub fn for_nobody() -> String {
 
 /// For machines of namespaces: they reach clusterd and the mirror, have no systemd, and may have or lack what the host has or lacks.
 pub fn for_machines() -> String {
-    let folder = cache().join("kubernetes/mirror");
-    let read = |name: &str| {
-        fs::read_to_string(folder.join(name))
-            .expect("there is a mirror: `make test-kubernetes` makes it")
-    };
-    let (sums, etcd) = (read("SHA256SUMS"), read("ETCD_TAG"));
-    let artifact = |file: &str| {
-        let mut lines = sums.lines().filter_map(|line| line.split_once("  "));
-        let (sum, _) = lines.find(|(_, name)| *name == file).expect("the mirror has it");
-        format!("{{ url = 'http://{HOST}:{MIRROR_PORT}/{file}', sha256 = '{sum}' }}")
-    };
-    let archives = |names: &[&str]| {
-        let archives: Vec<String> =
-            names.iter().map(|name| artifact(&format!("{name}.tar"))).collect();
-        format!("[{}]", archives.join(", "))
-    };
+    let held = Held::at(HOST);
     let mut text = format!(
         "[nodes]\nlisten = '{HOST}:9512'\nurl = 'https://{HOST}:9512/'\n\
          [kubernetes]\ncluster_dns = 'none'\ncgroup_driver = 'cgroupfs'\n\
          [kubernetes.kubelet]\nfailSwapOn = false\nimageGCHighThresholdPercent = 100\n\
          evictionHard = {{ 'memory.available' = '100Mi', 'nodefs.available' = '1%', 'imagefs.available' = '1%' }}\n\
          [kubernetes.kube_proxy.conntrack]\nmaxPerCore = 0\nmin = 0\ntcpEstablishedTimeout = '0s'\ntcpCloseWaitTimeout = '0s'\n\
-         [kubernetes.versions.'{VERSION}']\nimage_repository = 'bedplate.invalid'\netcd_tag = '{}'\n",
-        etcd.trim()
+         {}image_repository = 'bedplate.invalid'\netcd_tag = '{}'\n",
+        held.programs(),
+        Held::file("ETCD_TAG").trim()
     );
-    for program in ["kubeadm", "kubelet", "kubectl"] {
-        let _ = writeln!(text, "{program} = {}", artifact(program));
-    }
-    let every = archives(&["pause", "kube-proxy", "tools"]);
+    let every = held.archives(&["pause", "kube-proxy", "tools"]);
     let control_plane =
-        archives(&["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"]);
-    let plugins = artifact("cni-plugins.tgz");
-    let _ = writeln!(text, "cni_plugins = {plugins}\narchives = {every}");
-    let _ = writeln!(text, "control_plane_archives = {control_plane}");
+        held.archives(&["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"]);
+    let _ = writeln!(text, "archives = {every}\ncontrol_plane_archives = {control_plane}");
     text
+}
+
+/// For virtual machines beside which this host has this address. They have systemd, and fetch programs, but no images.
+pub fn for_virtual_machines(host: &str) -> String {
+    let programs = Held::at(host).programs();
+    format!("[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}")
+}
+
+/// What the mirror holds, as machines are told of it.
+struct Held<'a> {
+    host: &'a str,
+    sums: String,
+}
+
+impl<'a> Held<'a> {
+    #[track_caller]
+    fn at(host: &'a str) -> Self {
+        Held { host, sums: Held::file("SHA256SUMS") }
+    }
+
+    #[track_caller]
+    fn file(name: &str) -> String {
+        fs::read_to_string(mirror().join(name))
+            .expect("there is a mirror: `make test-kubernetes` makes it")
+    }
+
+    fn artifact(&self, file: &str) -> String {
+        let mut lines = self.sums.lines().filter_map(|line| line.split_once("  "));
+        let (sum, _) = lines.find(|(_, name)| *name == file).expect("the mirror has it");
+        format!("{{ url = 'http://{}:{MIRROR_PORT}/{file}', sha256 = '{sum}' }}", self.host)
+    }
+
+    fn archives(&self, names: &[&str]) -> String {
+        let archives: Vec<String> =
+            names.iter().map(|name| self.artifact(&format!("{name}.tar"))).collect();
+        format!("[{}]", archives.join(", "))
+    }
+
+    /// The table of the one version, in which more may follow.
+    fn programs(&self) -> String {
+        let mut text = format!("[kubernetes.versions.'{VERSION}']\n");
+        for program in ["kubeadm", "kubelet", "kubectl"] {
+            let _ = writeln!(text, "{program} = {}", self.artifact(program));
+        }
+        let _ = writeln!(text, "cni_plugins = {}", self.artifact("cni-plugins.tgz"));
+        text
+    }
+}
+
+/// The folder of programs and images, which `tests/real/kubernetes/mirror.sh` makes.
+pub fn mirror() -> PathBuf {
+    cache().join("kubernetes/mirror")
 }
 
 /// The mirror of programs and images, on the host, as long as the value lives.
@@ -82,12 +115,18 @@ pub fn for_machines() -> String {
 pub struct Mirror(Child);
 
 impl Mirror {
-    /// Serves it where machines find it.
+    /// Serves it where machines of a whole cloud find it.
     #[track_caller]
     pub fn serve() -> Self {
+        Mirror::at(HOST)
+    }
+
+    /// Serves it at this address of the host.
+    #[track_caller]
+    pub fn at(host: &str) -> Self {
         let mut command = Command::new("python3");
-        command.args(["-m", "http.server", "--bind", HOST, &MIRROR_PORT.to_string()]);
-        command.arg("--directory").arg(cache().join("kubernetes/mirror"));
+        command.args(["-m", "http.server", "--bind", host, &MIRROR_PORT.to_string()]);
+        command.arg("--directory").arg(mirror());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Mirror(command.spawn().expect("python3 can be started"))
     }

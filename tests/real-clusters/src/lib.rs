@@ -3,8 +3,13 @@
 pub use crate::claims::Claims;
 pub use crate::cloud::{Cloud, fetch};
 pub use crate::cluster::{control_plane, settings, worker};
-pub use crate::clusterd::{Mirror, VERSION, clusterd, for_machines, for_nobody};
+pub use crate::clusterd::{
+    Mirror, VERSION, clusterd, for_machines, for_nobody, for_virtual_machines, mirror,
+};
+pub use crate::emulated::{Emulated, Server};
+pub use crate::fcos::{Disk, FcosMachine};
 pub use crate::kubectl::Kubectl;
+pub use crate::lan::Lan;
 pub use crate::network::{HOST, Network, objections};
 pub use crate::tenant::Tenant;
 
@@ -12,6 +17,9 @@ mod claims;
 mod cloud;
 mod cluster;
 mod clusterd;
+mod emulated;
+mod fcos;
 mod kubectl;
+mod lan;
 mod network;
 mod tenant;

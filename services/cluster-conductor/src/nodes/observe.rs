@@ -54,13 +54,14 @@ impl Nodes<'_> {
         };
         let was_node = self.spec.cluster.nodes.contains(machine);
         let is_node = matches!(node, NodeHealth::Ready | NodeHealth::NotReady { .. });
-        let bootstrap = match report.map(|report| &report.said) {
+        let is_configured = report.is_some_and(|report| report.redeemed_at.is_some());
+        let bootstrap = match report.and_then(|report| report.said.as_ref()) {
             Some(_) | None if was_node || is_node => Bootstrap::Done,
-            Some(Some(said)) if said.failed => {
+            Some(said) if said.failed => {
                 Bootstrap::Failed(format!("{}: {}", said.step, said.message))
             }
-            Some(Some(said)) => Bootstrap::At(said.step.clone()),
-            Some(None) => Bootstrap::At("configured".to_owned()),
+            Some(said) => Bootstrap::At(said.step.clone()),
+            None if is_configured => Bootstrap::At("configured".to_owned()),
             None => Bootstrap::Silent,
         };
         // What became a node of the control plane became a member; that it left is asked for again, which is harmless.

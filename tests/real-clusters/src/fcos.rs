@@ -1,0 +1,157 @@
+//! A virtual machine that boots as one of Fedora CoreOS does: QEMU, Ignition in its initrd, then systemd.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use compat::patience::wait_for;
+use serde_json::json;
+
+use crate::Lan;
+use crate::emulated::Server;
+use crate::lan::TAP;
+
+/// How long a machine may take to end what it runs.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The machine of a server, running until it is shut down.
+#[derive(Debug)]
+pub struct FcosMachine {
+    folder: PathBuf,
+    qemu: Child,
+}
+
+/// What the disk of a machine holds that was shut down.
+#[derive(Debug)]
+pub struct Disk {
+    /// Copies of what was asked for, at their paths.
+    pub root: PathBuf,
+}
+
+impl FcosMachine {
+    /// Boots the server's machine for the first time, with the config drive that Nova would give it.
+    #[track_caller]
+    pub fn boot(lan: &mut Lan, server: &Server) -> Self {
+        let folder = lan.folder().to_owned();
+        lan.expect(server);
+        let image = image();
+        let (disk, drive) = (folder.join("disk.raw"), config_drive(&folder, server));
+        done(Command::new("cp").arg("--sparse=always").arg(image.join("disk.raw")).arg(&disk));
+
+        let mut command = Command::new("qemu-system-x86_64");
+        // No hardware virtualisation is used: /dev/kvm may be there and useless. Kernel 6.12 ends in QEMU 7.2 where there is cx16.
+        command.args(["-machine", "q35", "-accel", "tcg", "-cpu", "qemu64,-cx16", "-smp", "2"]);
+        command.args(["-m", "2048", "-display", "none", "-monitor", "stdio", "-no-reboot"]);
+        command.arg("-serial").arg(format!("file:{}", folder.join("console.log").display()));
+        command.arg("-kernel").arg(image.join("vmlinuz")).arg("-initrd").arg(image.join("initrd"));
+        command.arg("-append").arg(
+            "root=LABEL=root rw console=ttyS0 net.ifnames=0 systemd.firstboot=off \
+             ignition.firstboot=1 ignition.platform.id=openstack",
+        );
+        // What the machine wants to be on the disk is in this host's memory, which does not end with it.
+        let how = "if=virtio,format=raw,cache=unsafe";
+        command.arg("-drive").arg(format!("file={},{how}", disk.display()));
+        command.arg("-drive").arg(format!("file={},{how},readonly=on", drive.display()));
+        command.arg("-nic").arg(format!(
+            "tap,ifname={TAP},script=no,downscript=no,model=virtio-net-pci,mac={}",
+            server.mac
+        ));
+        let log = fs::File::create(folder.join("qemu.log")).expect("a file can be written");
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        let qemu = command.spawn().expect("qemu-system-x86_64 can be started");
+        FcosMachine { folder, qemu }
+    }
+
+    /// Presses its power button, waits until it is off, and copies these paths from its disk.
+    #[track_caller]
+    pub fn shut_down(mut self, paths: &[&str]) -> Disk {
+        let monitor = self.qemu.stdin.as_mut().expect("it is a pipe");
+        writeln!(monitor, "system_powerdown").expect("QEMU takes commands");
+        wait_for("the machine to be off", SHUTDOWN_TIMEOUT, || (!self.is_running()).then_some(()));
+        let (disk, root) = (self.folder.join("disk.raw"), self.folder.join("root"));
+        for path in paths {
+            let folder = root.join(path.trim_start_matches('/'));
+            let folder = folder.parent().expect("a path has a folder");
+            fs::create_dir_all(folder).expect("a folder can be made");
+            let request = format!("rdump {path} {}", folder.display());
+            done(Command::new("debugfs").args(["-R", &request]).arg(&disk).stderr(Stdio::null()));
+        }
+        Disk { root }
+    }
+
+    /// Whether it runs: it ends where its kernel does.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.qemu.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for FcosMachine {
+    fn drop(&mut self) {
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+        if std::thread::panicking() {
+            let printed = fs::read(self.folder.join("console.log")).unwrap_or_default();
+            let console = String::from_utf8_lossy(&printed);
+            let lines: Vec<&str> = console.lines().collect();
+            let last = lines.len().saturating_sub(40);
+            eprintln!("the machine printed last:\n{}", lines[last..].join("\n"));
+        }
+    }
+}
+
+impl Disk {
+    /// The bytes of a file, which has to be there.
+    #[track_caller]
+    pub fn read(&self, path: &str) -> Vec<u8> {
+        fs::read(self.path(path)).unwrap_or_else(|_| panic!("the disk has no {path}"))
+    }
+
+    /// The same as text.
+    #[track_caller]
+    pub fn text(&self, path: &str) -> String {
+        String::from_utf8_lossy(&self.read(path)).into_owned()
+    }
+
+    /// Where the copy of a file is.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+}
+
+/// The folder of the image that `tests/real/fcos/image.sh` makes.
+#[track_caller]
+fn image() -> PathBuf {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/fcos/image.sh");
+    let run = Command::new(script).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let run = run.expect("image.sh can be started");
+    assert!(run.status.success(), "image.sh failed");
+    PathBuf::from(String::from_utf8_lossy(&run.stdout).trim())
+}
+
+/// What Nova attaches to a server with a config drive: made by the program that Nova calls, in the way it calls it
+/// (nova/virt/configdrive.py).
+#[track_caller]
+fn config_drive(folder: &Path, server: &Server) -> PathBuf {
+    let (contents, drive) = (folder.join("config-drive"), folder.join("config-drive.iso"));
+    let latest = contents.join("openstack/latest");
+    fs::create_dir_all(&latest).expect("a folder can be made");
+    let metadata = json!({
+        "uuid": server.id, "name": server.name, "hostname": server.name, "launch_index": 0,
+        "availability_zone": "nova", "devices": [],
+    });
+    fs::write(latest.join("meta_data.json"), metadata.to_string()).expect("a file can be written");
+    fs::write(latest.join("user_data"), &server.user_data).expect("a file can be written");
+    let mut command = Command::new("genisoimage");
+    command.arg("-o").arg(&drive).args(["-ldots", "-allow-lowercase", "-allow-multidot", "-l"]);
+    command.args(["-quiet", "-J", "-r", "-V", "config-2"]).arg(&contents).stderr(Stdio::null());
+    done(&mut command);
+    drive
+}
+
+#[track_caller]
+fn done(command: &mut Command) {
+    let status = command.stdin(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{command:?} failed");
+}

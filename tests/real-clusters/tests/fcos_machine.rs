@@ -1,0 +1,202 @@
+//! A virtual machine boots with the user data that clusterd gave Nova: Ignition redeems the claim in it over TLS, makes the machine what
+//! its config says, and the machine tells clusterd how far it has come. Nobody else has anything of that claim.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use compat::patience::wait_for;
+use real_clusters::{
+    Disk, Emulated, FcosMachine, Lan, Mirror, Tenant, VERSION, clusterd, for_virtual_machines,
+    mirror,
+};
+use serde_json::Value;
+
+/// This host, which is the gateway of the machine's subnet.
+const HOST: &str = "198.19.77.1";
+const SUBNET: &str = "198.19.77.0/24";
+/// On two processors without hardware virtualisation, that are shared.
+const PATIENCE: Duration = Duration::from_secs(480);
+
+#[test]
+fn a_machine_redeems_its_claim_and_becomes_what_its_config_says() {
+    let Some(mut lan) = Lan::begin("fcos_machine", HOST) else { return };
+    let mut cloud = Emulated::without_guests();
+    let _mirror = Mirror::at(HOST);
+    let tenant = cloud.cloud("alice");
+    let service = clusterd(&tenant.clouds_yaml, "alice", &for_virtual_machines(HOST));
+    let mut tenant = Tenant::new(tenant, service);
+    tenant.done(&format!(
+        "cluster template create one --coe kubernetes --image fedora-coreos --flavor m1.small --master-flavor m1.small \
+         --external-network public --floating-ip-disabled --labels kube_tag={VERSION},fixed_subnet_cidr={SUBNET},\
+         cloud_provider_enabled=false,cinder_csi_enabled=false"
+    ));
+    tenant.done("cluster create one --cluster-template one --master-count 1 --node-count 0");
+    let server = wait_for("a server", Duration::from_secs(60), || server_id(&tenant));
+    let server = cloud.server(&server);
+    let claim = Claim::of(&server.user_data);
+
+    // Who found the user data somewhere else has nothing of it, and does not use it up.
+    assert_eq!(claim.redeem(HOST), "404");
+    assert_eq!(claims(&tenant), ["ClaimFromElsewhere"]);
+    // Who listens in clusterd's place is not believed, nor clusterd by whom another authority is told.
+    assert_eq!(claim.with_another_authority().redeem(HOST), "60: the certificate is not believed");
+    wait_for("clusterd to wait for the machine", Duration::from_secs(30), || {
+        progress(&tenant).ends_with("(not heard of)").then_some(())
+    });
+
+    let begun = Instant::now();
+    let mut machine = FcosMachine::boot(&mut lan, &server);
+    let mut heard = Vec::new();
+    wait_for("the machine to have come as far as it can", PATIENCE, || {
+        assert!(machine.is_running(), "the machine has ended");
+        let said = progress(&tenant);
+        if heard.last() != Some(&said) {
+            eprintln!("after {:.0?}: {said}", begun.elapsed());
+            heard.push(said.clone());
+        }
+        // What comes after asks for an API, of which nobody fetched the images here.
+        ["(at control-plane)", "(mark: ", "(once: "]
+            .iter()
+            .any(|it| said.contains(it))
+            .then_some(())
+    });
+    assert!(heard.iter().any(|said| said.ends_with("(at configured)")), "{heard:#?}");
+    assert!(heard.iter().any(|said| said.ends_with("(at unpack)")), "{heard:#?}");
+    assert_eq!(claims(&tenant), ["ClaimFromElsewhere", "ClaimRedeemed"]);
+
+    // Even at the machine's own address the claim is worth nothing any more.
+    let disk = machine.shut_down(&["/etc", "/opt/cni", "/usr/local/bin", "/var/lib/bedplate"]);
+    lan.take(&server.address);
+    assert_eq!(claim.redeem(&server.address), "404");
+    assert_eq!(claims(&tenant), ["ClaimFromElsewhere", "ClaimRedeemed", "ClaimReused"]);
+    is_what_its_config_says(&disk, &server.name, &mut tenant);
+}
+
+/// The disk holds what clusterd's config says, and what kubeadm made of it.
+fn is_what_its_config_says(disk: &Disk, name: &str, tenant: &mut Tenant) {
+    assert_eq!(disk.text("/etc/hostname").trim(), name);
+    for program in ["kubeadm", "kubelet", "kubectl"] {
+        let ours = fs::read(mirror().join(program)).expect("the mirror has it");
+        assert!(disk.read(&format!("/usr/local/bin/{program}")) == ours, "{program} is another");
+    }
+    let authority = "/etc/kubernetes/pki/ca.crt";
+    assert_eq!(disk.text(authority).trim(), tenant.done("ca show one").trim());
+    for secret in ["/etc/kubernetes/pki/ca.key", "/etc/bedplate/report.curl"] {
+        let mode = fs::metadata(disk.path(secret)).expect("the disk has it").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{secret}");
+    }
+    let enabled = "/etc/systemd/system/multi-user.target.wants/bedplate-control-plane.service";
+    assert!(disk.path(enabled).is_symlink(), "it is not enabled");
+
+    // Done by the units, as they stand.
+    assert!(disk.path("/opt/cni/bin/bridge").is_file());
+    for step in ["unpack", "control-plane"] {
+        assert!(disk.path(&format!("/var/lib/bedplate/done/{step}")).is_file(), "{step}");
+    }
+    let manifest = disk.text("/etc/kubernetes/manifests/kube-apiserver.yaml");
+    assert!(manifest.contains(&format!("kube-apiserver:{VERSION}")), "{manifest}");
+    let mut verify = Command::new("openssl");
+    verify.args(["verify", "-CAfile"]).arg(disk.path(authority));
+    verify.arg(disk.path("/etc/kubernetes/pki/apiserver.crt")).stdout(Stdio::null());
+    assert!(verify.status().expect("openssl can be started").success());
+}
+
+/// Nova's id of the cluster's one machine, as soon as there is one.
+fn server_id(tenant: &Tenant) -> Option<String> {
+    let machines = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/machines").json();
+    let machine = &machines["machines"][0];
+    assert_eq!(machine["role"], "master", "{machines}");
+    machine["server_id"].as_str().map(ToOwned::to_owned)
+}
+
+/// How far the cluster's machine has come, as clusterd says.
+fn progress(tenant: &Tenant) -> String {
+    let cluster = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one").json();
+    let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
+    let condition = conditions.find(|it| it["type"] == "BootstrapReady");
+    condition.and_then(|it| it["message"].as_str()).unwrap_or_default().to_owned()
+}
+
+/// What became of the cluster's claims, by its events, the oldest first.
+fn claims(tenant: &Tenant) -> Vec<String> {
+    let events = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/events").json();
+    let events = events["events"].as_array().into_iter().flatten();
+    let reasons = events.filter_map(|event| event["reason"].as_str());
+    reasons.filter(|reason| reason.starts_with("Claim")).map(ToOwned::to_owned).collect()
+}
+
+/// What somebody knows who has read a machine's user data.
+struct Claim {
+    url: String,
+    authorization: String,
+    authority: String,
+}
+
+impl Claim {
+    fn of(user_data: &[u8]) -> Self {
+        let user_data: Value = serde_json::from_slice(user_data).expect("it is an Ignition config");
+        let replace = &user_data["ignition"]["config"]["replace"];
+        let text = |value: &Value| value.as_str().expect("it is a text").to_owned();
+        let header = &replace["httpHeaders"][0];
+        assert_eq!(header["name"], "Authorization");
+        let authorities = &user_data["ignition"]["security"]["tls"]["certificateAuthorities"];
+        Claim {
+            url: text(&replace["source"]),
+            authorization: text(&header["value"]),
+            authority: contents(&authorities[0]),
+        }
+    }
+
+    fn with_another_authority(&self) -> Self {
+        let mut parameters = rcgen::CertificateParams::default();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().expect("a key can be made");
+        let another = parameters.self_signed(&key).expect("an authority can be made").pem();
+        Claim {
+            authority: another,
+            url: self.url.clone(),
+            authorization: self.authorization.clone(),
+        }
+    }
+
+    /// Asks for the config from this address; the status, or why there is none.
+    fn redeem(&self, from: &str) -> String {
+        let authority = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fcos-authority.pem");
+        fs::write(&authority, &self.authority).expect("a file can be written");
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-m", "30", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_code}"]);
+        curl.args(["--interface", from, "--header"]);
+        curl.arg(format!("Authorization: {}", self.authorization));
+        curl.arg("--cacert").arg(authority).arg(&self.url);
+        let run = curl.output().expect("curl can be started");
+        match run.status.code() {
+            Some(0) => String::from_utf8_lossy(&run.stdout).into_owned(),
+            // curl(1): the peer's certificate cannot be authenticated with the given authorities.
+            Some(60) => "60: the certificate is not believed".to_owned(),
+            code => format!("curl ended with {code:?}"),
+        }
+    }
+}
+
+/// What a resource of a config holds itself (RFC 2397).
+fn contents(resource: &Value) -> String {
+    let source = resource["source"].as_str().and_then(|it| it.strip_prefix("data:"));
+    let (kind, data) = source.and_then(|it| it.split_once(',')).expect("it is a data URL");
+    let bytes = match kind {
+        ";base64" => STANDARD.decode(data).expect("it is base64"),
+        _ => percent_encoding::percent_decode_str(data).collect(),
+    };
+    let mut text = String::new();
+    let read = match resource["compression"].as_str() {
+        Some("gzip") => flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text),
+        _ => (&bytes[..]).read_to_string(&mut text),
+    };
+    read.expect("it is a text");
+    text
+}
