@@ -1,0 +1,151 @@
+//! What the values of labels may be. What is none is answered with a sentence that follows the label's name.
+
+use crate::Cidr;
+use crate::settings::{Algorithm, Delivery, PodNetwork, Provider, Volume};
+
+/// A truth, as Magnum's users write it.
+pub(super) fn flag(raw: &str) -> Result<bool, String> {
+    match raw.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("it must be true or false".to_owned()),
+    }
+}
+
+/// A whole number.
+pub(super) fn number(raw: &str) -> Result<u32, String> {
+    raw.parse().map_err(|_| "it must be a whole number".to_owned())
+}
+
+/// A range of addresses.
+pub(super) fn cidr(raw: &str) -> Result<Cidr, String> {
+    raw.parse::<Cidr>().map_err(|why| why.to_string())
+}
+
+/// The size of a volume that there may be.
+pub(super) fn size(volume: &mut Option<Volume>, raw: &str) -> Result<(), String> {
+    let size = number(raw)?;
+    match volume {
+        // Magnum's own default for "no volume".
+        None if size == 0 => {}
+        None => *volume = Some(Volume { size, kind: None }),
+        Some(volume) => volume.size = size,
+    }
+    Ok(())
+}
+
+/// The type of a volume that there may be.
+pub(super) fn kind(volume: &mut Option<Volume>, raw: &str) -> Result<(), String> {
+    let kind = Some(word(raw)?);
+    match volume {
+        None => *volume = Some(Volume { size: 0, kind }),
+        Some(volume) => volume.kind = kind,
+    }
+    Ok(())
+}
+
+/// A name that is the cloud's to know.
+pub(super) fn word(raw: &str) -> Result<String, String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/@ ".contains(c);
+    if raw.is_empty() || raw.len() > 255 || !raw.chars().all(legal) {
+        return Err("it must have 1 to 255 letters, digits and -._:/@".to_owned());
+    }
+    Ok(raw.to_owned())
+}
+
+/// Names with something between them.
+pub(super) fn words(
+    raw: &str,
+    by: char,
+    legal: impl Fn(char) -> bool,
+) -> Result<Vec<String>, String> {
+    let words: Vec<String> = raw.split(by).map(|word| word.trim().to_owned()).collect();
+    match words.iter().all(|word| !word.is_empty() && word.chars().all(&legal)) {
+        true => Ok(words),
+        false => Err(format!("it must be names with {by:?} between them")),
+    }
+}
+
+/// A registry of images, with a path or without.
+pub(super) fn registry(raw: &str) -> Result<String, String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/[]".contains(c);
+    match raw.is_empty() || raw.contains("//") || !raw.chars().all(legal) {
+        true => Err("it must be a registry such as registry.example/kubernetes/".to_owned()),
+        false => Ok(raw.trim_end_matches('/').to_owned()),
+    }
+}
+
+/// A domain, without a dot at the end.
+pub(super) fn domain(raw: &str) -> Result<String, String> {
+    let raw = raw.strip_suffix('.').unwrap_or(raw);
+    let label = |label: &str| {
+        let legal =
+            label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        (1..=63).contains(&label.len()) && legal && !label.starts_with('-') && !label.ends_with('-')
+    };
+    match raw.len() <= 180 && raw.split('.').all(label) {
+        true => Ok(raw.to_owned()),
+        false => Err("it must be a domain name in lower case, of at most 180 letters".to_owned()),
+    }
+}
+
+/// Who makes load balancers.
+pub(super) fn provider(raw: &str) -> Result<Provider, String> {
+    Ok(match raw {
+        "amphora" | "octavia" => Provider::Amphora,
+        "ovn" => Provider::Ovn,
+        other => Provider::Other(word(other)?),
+    })
+}
+
+/// How a load balancer chooses a machine.
+pub(super) fn algorithm(raw: &str) -> Result<Algorithm, String> {
+    match raw {
+        "ROUND_ROBIN" => Ok(Algorithm::RoundRobin),
+        "LEAST_CONNECTIONS" => Ok(Algorithm::LeastConnections),
+        "SOURCE_IP" => Ok(Algorithm::SourceIp),
+        "SOURCE_IP_PORT" => Ok(Algorithm::SourceIpPort),
+        _ => {
+            Err("it must be ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP or SOURCE_IP_PORT".to_owned())
+        }
+    }
+}
+
+/// Whether machines must be apart, not only should.
+pub(super) fn affinity(raw: &str) -> Result<bool, String> {
+    match raw {
+        "soft-anti-affinity" => Ok(false),
+        "anti-affinity" => Ok(true),
+        _ => Err("it must be soft-anti-affinity or anti-affinity".to_owned()),
+    }
+}
+
+/// What pods' packets travel by.
+pub(super) fn pod_network(raw: &str) -> Result<PodNetwork, String> {
+    match raw {
+        "driver" => Ok(PodNetwork::Driver),
+        "routes" => Ok(PodNetwork::Routes),
+        _ => Err("it must be driver or routes".to_owned()),
+    }
+}
+
+/// distribution/reference: a tag's grammar. What moves under its name is no version.
+pub(super) fn tag(raw: &str) -> Result<String, String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if raw.is_empty() || raw.len() > 128 || raw.starts_with(['.', '-']) || !raw.chars().all(legal) {
+        return Err("it must be an image's tag such as v1.34.1".to_owned());
+    }
+    if raw == "latest" {
+        return Err("it must name one version, and latest is another one each time".to_owned());
+    }
+    Ok(raw.to_owned())
+}
+
+/// How machines get what makes them nodes.
+pub(super) fn delivery(raw: &str) -> Result<Delivery, String> {
+    match raw {
+        "claim" => Ok(Delivery::Claim),
+        "inline" => Ok(Delivery::Inline),
+        _ => Err("it must be claim or inline".to_owned()),
+    }
+}
