@@ -1,0 +1,109 @@
+//! What each kind of firmware is given to boot.
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn a_bios_is_offered_its_lease_and_a_file_by_tftp() {
+    let asked = request(MessageType::Discover, &[PXE, (code::PARAMETER_LIST, &[1, 3, 66, 67])]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        tftp(),
+        expect![[r#"
+        Offer to Broadcast, your 10.78.0.20, next 10.78.0.1, file "undionly.kpxe"
+          53 02
+          54 0a4e0001
+          51 00000e10
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test
+          12 r1u7
+          67 undionly.kpxe
+          66 10.78.0.1"#]],
+    );
+}
+
+#[test]
+fn ipxe_is_offered_its_script_and_told_not_to_wait_for_a_proxy() {
+    let asked = request(MessageType::Discover, &[PXE, IPXE]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        http(),
+        expect![[r#"
+        Offer to Broadcast, your 10.78.0.20, next 10.78.0.1, file "http://10.78.0.1:8080/boot/1"
+          53 02
+          54 0a4e0001
+          51 00000e10
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test
+          12 r1u7
+          175 b00101"#]],
+    );
+}
+
+#[test]
+fn http_boot_hears_its_own_vendor_class() {
+    let asked = request(MessageType::Discover, &[HTTP, (code::PARAMETER_LIST, &[67])]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        http(),
+        expect![[r#"
+        Offer to Broadcast, your 10.78.0.20, next 10.78.0.1, file "http://10.78.0.1:8080/boot/1"
+          53 02
+          54 0a4e0001
+          51 00000e10
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test
+          12 r1u7
+          67 http://10.78.0.1:8080/boot/1
+          60 HTTPClient"#]],
+    );
+}
+
+#[test]
+fn firmware_is_not_sent_what_it_cannot_load() {
+    let asked = request(MessageType::Discover, &[PXE]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        http(),
+        expect!["silence: firmware of kind Pxe cannot load http://10.78.0.1:8080/boot/1"],
+    );
+    let asked = request(MessageType::Discover, &[HTTP]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        tftp(),
+        expect!["silence: firmware of kind Http cannot load undionly.kpxe"],
+    );
+}
+
+#[test]
+fn a_long_url_goes_in_the_option_and_fits() {
+    let url = format!("http://10.78.0.1/{}", "x".repeat(300));
+    let boot = Some(BootFile::Http { url: url.parse().unwrap() });
+    let decision = Decision::Answer { lease: lease(), boot };
+    let asked = request(MessageType::Discover, &[IPXE]);
+    let reply = answer(&config(Mode::Full), &asked, &decision).unwrap();
+    assert_eq!(reply.limit, 548);
+    let octets = reply.message.encode(reply.limit).unwrap();
+    let read = Message::decode(&octets).unwrap();
+    assert_eq!(read.options.text(code::BOOT_FILE_NAME), Some(url));
+}

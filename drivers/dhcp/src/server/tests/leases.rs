@@ -1,0 +1,183 @@
+//! Addresses: offered, confirmed, renewed, refused.
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn an_operating_system_gets_its_lease_and_no_boot_file() {
+    let asked = request(MessageType::Discover, &[(code::CLIENT_IDENTIFIER, &[1, 2, 3])]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        tftp(),
+        expect![[r#"
+        Offer to Broadcast, your 10.78.0.20, next 0.0.0.0, file ""
+          53 02
+          54 0a4e0001
+          61 010203
+          51 00000e10
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test
+          12 r1u7"#]],
+    );
+}
+
+#[test]
+fn a_stranger_hears_nothing() {
+    let asked = request(MessageType::Discover, &[]);
+    check(Mode::Full, asked.clone(), None, None, expect!["silence: the machine has no lease here"]);
+    let ignore = Decision::Ignore { reason: "the machine is not enrolled".to_owned() };
+    expect!["silence: the machine is not enrolled"].assert_eq(&show(answer(
+        &config(Mode::Full),
+        &asked,
+        &ignore,
+    )));
+}
+
+#[test]
+fn the_address_offered_is_confirmed_and_any_other_is_refused() {
+    let select = |address: Ipv4Addr| {
+        let address = address.octets();
+        request(
+            MessageType::Request,
+            &[(code::SERVER_IDENTIFIER, &OURS.octets()), (code::REQUESTED_ADDRESS, &address)],
+        )
+    };
+    check(
+        Mode::Full,
+        select(LEASED),
+        lease(),
+        None,
+        expect![[r#"
+        Ack to Broadcast, your 10.78.0.20, next 0.0.0.0, file ""
+          53 05
+          54 0a4e0001
+          51 00000e10
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test
+          12 r1u7"#]],
+    );
+    check(
+        Mode::Full,
+        select(Ipv4Addr::new(10, 78, 0, 99)),
+        lease(),
+        None,
+        expect![[r#"
+        Nak to Broadcast, your 0.0.0.0, next 0.0.0.0, file ""
+          53 06
+          54 0a4e0001
+          56 10.78.0.99 is not yours, 10.78.0.20 is"#]],
+    );
+}
+
+#[test]
+fn another_server_being_chosen_is_respected() {
+    let other = (code::SERVER_IDENTIFIER, &[10, 78, 0, 9][..]);
+    let asked =
+        request(MessageType::Request, &[other, (code::REQUESTED_ADDRESS, &LEASED.octets())]);
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        None,
+        expect!["silence: the client chose the server 10.78.0.9"],
+    );
+}
+
+#[test]
+fn a_renewal_is_answered_where_the_client_is() {
+    let mut asked = request(MessageType::Request, &[]);
+    asked.client_address = LEASED;
+    check(
+        Mode::Full,
+        asked,
+        lease(),
+        None,
+        expect![[r#"
+        Ack to Client(10.78.0.20), your 10.78.0.20, next 0.0.0.0, file ""
+          53 05
+          54 0a4e0001
+          51 00000e10
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test
+          12 r1u7"#]],
+    );
+}
+
+#[test]
+fn an_inform_gets_everything_but_a_lease() {
+    let mut asked = request(MessageType::Inform, &[]);
+    asked.client_address = Ipv4Addr::new(10, 78, 0, 77);
+    check(
+        Mode::Full,
+        asked,
+        None,
+        None,
+        expect![[r#"
+        Ack to Client(10.78.0.77), your 0.0.0.0, next 0.0.0.0, file ""
+          53 05
+          54 0a4e0001
+          1 ffffff00
+          28 0a4e00ff
+          3 0a4e00fe
+          6 0a4e00020a4e0003
+          15 rack.test"#]],
+    );
+}
+
+#[test]
+fn a_release_takes_no_answer() {
+    check(
+        Mode::Full,
+        request(MessageType::Release, &[]),
+        lease(),
+        None,
+        expect!["silence: a DHCPRELEASE takes no answer"],
+    );
+    check(
+        Mode::Full,
+        request(MessageType::Decline, &[]),
+        lease(),
+        None,
+        expect!["silence: a DHCPDECLINE takes no answer"],
+    );
+    check(
+        Mode::Full,
+        request(MessageType::Offer, &[]),
+        lease(),
+        None,
+        expect!["silence: it is not a request of a DHCP client on Ethernet"],
+    );
+}
+
+#[test]
+fn a_lease_outside_the_subnet_is_not_given() {
+    let elsewhere = Some(Lease { address: Ipv4Addr::new(192, 0, 2, 1), hostname: None });
+    check(
+        Mode::Full,
+        request(MessageType::Discover, &[]),
+        elsewhere,
+        None,
+        expect!["silence: the lease 192.0.2.1 lies outside the subnet"],
+    );
+}
+
+#[test]
+fn subnets_of_every_length_have_a_mask() {
+    let subnet = |prefix| Subnet { address: Ipv4Addr::new(10, 1, 2, 3), prefix };
+    assert_eq!(subnet(0).mask(), Ipv4Addr::UNSPECIFIED);
+    assert_eq!(subnet(20).mask(), Ipv4Addr::new(255, 255, 240, 0));
+    assert_eq!(subnet(32).mask(), Ipv4Addr::BROADCAST);
+    assert_eq!(subnet(24).broadcast(), Ipv4Addr::new(10, 1, 2, 255));
+}
