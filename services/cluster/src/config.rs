@@ -156,6 +156,9 @@ pub struct CloudAccess {
     /// Which of its clouds; needed where there are several.
     #[serde(default)]
     pub name: Option<String>,
+    /// How many calls of each of its services are under way at once at most.
+    #[serde(default)]
+    pub calls_at_once: Option<NonZeroUsize>,
 }
 
 /// How the conductor behaves.
@@ -174,7 +177,7 @@ impl Default for ConductorConfig {
     fn default() -> Self {
         ConductorConfig {
             hostname: None,
-            workers: NonZeroUsize::MIN.saturating_add(31),
+            workers: NonZeroUsize::MIN.saturating_add(127),
             look_every: SignedDuration::from_secs(60),
         }
     }

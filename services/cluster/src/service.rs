@@ -183,7 +183,8 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
 fn session(cloud: &CloudAccess) -> anyhow::Result<Session> {
     let file = cloud.clouds_yaml.display();
     let read = CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());
-    let config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
+    let mut config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
+    config.calls_at_once = cloud.calls_at_once.unwrap_or(config.calls_at_once);
     Session::new(config).with_context(|| format!("cannot use the cloud in {file}"))
 }
 

@@ -7,6 +7,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct CloudConfig {
     pub endpoints: BTreeMap<Service, Url>,
     /// How long we wait for this cloud.
     pub patience: Patience,
+    /// How many calls of one service are under way at once at most; others wait for their turn. 256 unless told otherwise.
+    pub calls_at_once: NonZeroUsize,
 }
 
 /// Which of the endpoints of a service is used.

@@ -1,6 +1,7 @@
 //! Settings by name, as clouds.yaml and the environment both have them, and what they mean together.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use url::Url;
@@ -8,6 +9,9 @@ use url::Url;
 use super::authority::{Auth, Domain, Project, Scope, User};
 use super::{CloudConfig, ConfigError, Interface, Patience, Tls};
 use crate::service::Service;
+
+/// As many as a hundred clusters want that are made at once, and few enough to wait in a proxy's queue.
+const CALLS_AT_ONCE: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
 
 /// Settings by their names in clouds.yaml. It holds secrets, and so cannot be shown.
 #[derive(Default)]
@@ -45,6 +49,7 @@ impl Settings {
             tls: self.tls()?,
             endpoints: self.endpoints()?,
             patience: Patience::default(),
+            calls_at_once: CALLS_AT_ONCE,
         })
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use reqwest::Client;
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use url::Url;
 
 use crate::catalogue;
@@ -38,6 +38,8 @@ struct Shared {
     config: CloudConfig,
     client: Client,
     token: Mutex<Option<Arc<Token>>>,
+    /// Who may call each service, in the order of [`Service::ALL`].
+    turns: [Semaphore; Service::ALL.len()],
 }
 
 impl Session {
@@ -45,7 +47,9 @@ impl Session {
     pub fn new(config: CloudConfig) -> Result<Session, ConfigError> {
         let client = clients::client(&config.tls)?;
         let token = Mutex::default();
-        Ok(Session { shared: Arc::new(Shared { config, client, token }) })
+        let at_once = config.calls_at_once.get().min(Semaphore::MAX_PERMITS);
+        let turns = Service::ALL.map(|_| Semaphore::new(at_once));
+        Ok(Session { shared: Arc::new(Shared { config, client, token, turns }) })
     }
 
     /// Who we are, by Keystone's word.
@@ -82,6 +86,12 @@ impl Session {
 
     pub(crate) fn client(&self) -> &Client {
         &self.shared.client
+    }
+
+    /// Leave to call a service, until it is dropped: not too many call it at once.
+    async fn turn(&self, service: Service) -> SemaphorePermit<'_> {
+        let at = Service::ALL.iter().position(|it| *it == service).expect("all are in ALL");
+        self.shared.turns[at].acquire().await.expect("nobody closes it")
     }
 
     /// A token that is good for some time. Whoever comes while another one gets it waits for that one.

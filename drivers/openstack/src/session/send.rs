@@ -31,6 +31,11 @@ const LONGEST_UPLOAD: Duration = Duration::from_secs(12 * 3600);
 impl Call<'_> {
     /// Sends it, again where that helps and is harmless; gives the answer if it is a success.
     pub(crate) async fn send(mut self) -> Result<Answer, CloudError> {
+        // Who asks for a token does so for somebody who has leave already.
+        let _leave = match &self.speaker {
+            Speaker::Session | Speaker::Bearer(_) => Some(self.session.turn(self.service).await),
+            Speaker::Nobody => None,
+        };
         let patience = self.session.config().patience;
         let deadline = Instant::now() + patience.call_timeout;
         let (mut attempt, mut renewed) = (1, false);

@@ -1,11 +1,13 @@
 //! What is asked again, when, and what is not.
 
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use openstack::compute::servers;
 use openstack::network::{networks, ports};
-use openstack::{CloudError, Session};
+use openstack::{CloudConfig, CloudError, Session};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::answers::server;
 use crate::cloud::{Asked, Cloud, Reply};
@@ -26,6 +28,25 @@ async fn a_429_is_asked_again_when_it_says() {
     servers::create(&cloud.session(), &server()).await.unwrap();
     assert!(began.elapsed() >= Duration::from_secs(1), "it was not waited for");
     assert_eq!(cloud.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_service_is_asked_no_more_at_once_than_allowed_and_others_meanwhile() {
+    let silent = |asked: &Asked, _| {
+        if asked.line.contains("/network/") { Reply::Silence } else { fine() }
+    };
+    let cloud = Cloud::start(silent).await;
+    let calls_at_once = NonZeroUsize::new(2).unwrap();
+    let session = Session::new(CloudConfig { calls_at_once, ..cloud.config() }).unwrap();
+    let mut asking = JoinSet::new();
+    for _ in 0..6 {
+        let session = session.clone();
+        asking.spawn(async move { networks::find(&session, "n").await.map(drop) });
+    }
+    servers::create(&session, &server()).await.unwrap();
+    asking.join_next().await.unwrap().unwrap().unwrap_err();
+    let asked = cloud.lines().iter().filter(|line| line.contains("/network/")).count();
+    assert!(asked <= 2 * 3, "two calls of three attempts each, and not {asked} attempts");
 }
 
 #[tokio::test]
