@@ -1,7 +1,10 @@
 //! Clusters by clusterd: from the request to all machines asked for and to ready, beside the critical path; and what they weigh.
 
 pub(crate) mod cloud;
+mod listen;
 mod path;
+pub(crate) mod real;
+pub(crate) mod replay;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -52,8 +55,11 @@ struct Site {
     _home: Home,
 }
 
-/// One cluster, many at once, and many at rest.
+/// One cluster, many at once, and many at rest; or one in a real cloud, where one is given.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
+    if sizes.real.measure(report).await? {
+        return Ok(());
+    }
     let path = one(report).await?;
     many(sizes, path, report).await?;
     at_rest(sizes, report).await
@@ -82,13 +88,15 @@ async fn one(report: &mut Report) -> anyhow::Result<CriticalPath> {
     Ok(path)
 }
 
-/// Many clusters at once, and what clusterd holds in memory meanwhile and afterwards.
+/// Many clusters at once, and what clusterd holds in memory meanwhile and afterwards. Their critical path is what the same calls take by
+/// somebody who does nothing else, for that many at once keep this machine busy.
 async fn many(sizes: &Sizes, path: CriticalPath, report: &mut Report) -> anyhow::Result<()> {
     let count = sizes.clusters;
+    let name = format!("{count} clusters");
+    let path = replayed(&name, count, path, report).await?;
     let site = Site::start(CloudPace::Realistic).await?;
     let cpu = process::cpu(site.cloud.pid())?;
     let made = site.make(count, sizes.clients, EIGHT).await?;
-    let name = format!("{count} clusters");
     site.tell(&name, (&made, path), report).await?;
     let calls = site.cloud.calls().await?;
     let spent = (process::cpu(site.cloud.pid())? - cpu).as_secs_f64();
@@ -97,11 +105,6 @@ async fn many(sizes: &Sizes, path: CriticalPath, report: &mut Report) -> anyhow:
         "{} calls a cluster, {} of which changed something; the emulated cloud spent {spent:.1} s of CPU",
         calls.len() / count,
         changes / count,
-    ))?;
-    let itself = CriticalPath::of(&calls, &site.cloud.times().await?)?;
-    report.note(&format!(
-        "by what calls took meanwhile, the critical path is {:.2} s, and {:.2} s to ready",
-        itself.asked, itself.ready
     ))?;
 
     let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
@@ -117,6 +120,38 @@ async fn many(sizes: &Sizes, path: CriticalPath, report: &mut Report) -> anyhow:
     };
     report.row(&row)?;
     site.end().await
+}
+
+/// The critical path of so many clusters at once, whose machines take as long to come up as those of one.
+async fn replayed(
+    name: &str,
+    count: usize,
+    one: CriticalPath,
+    report: &mut Report,
+) -> anyhow::Result<CriticalPath> {
+    let home = Home::of("clusterd")?;
+    let clouds_yaml = home.path("clouds.yaml");
+    let cloud = EmulatedCloud::start(CloudPace::Realistic, &clouds_yaml).await?;
+    let cpu = process::cpu(cloud.pid())?;
+    let shape = (EIGHT.masters, EIGHT.workers);
+    let replayed = replay::replay(&clouds_yaml, count, shape).await?;
+    let spent = (process::cpu(cloud.pid())? - cpu).as_secs_f64();
+    let row = Row {
+        phase: &format!("{name}: their calls alone"),
+        count: Some(count * EIGHT.machines()),
+        at_once: Some(count),
+        seconds: Some(replayed.asked),
+        cpu_seconds: Some(replayed.cpu),
+        ..Row::default()
+    };
+    report.row(&row)?;
+    report.note(&format!(
+        "{} calls a cluster, all answered after {:.2} s; the emulated cloud spent {spent:.1} s of CPU",
+        cloud.calls().await?.len() / count,
+        replayed.all,
+    ))?;
+    let later = one.ready - one.asked;
+    Ok(CriticalPath { asked: replayed.asked, ready: replayed.asked + later })
 }
 
 /// What clusters weigh of which nothing is asked.

@@ -21,6 +21,8 @@ use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::clusters::cloud::{self, CloudPace};
+use crate::clusters::real::RealCloud;
+use crate::clusters::replay;
 use crate::report::Report;
 
 /// Measures baremetald and clusterd against their budgets.
@@ -65,6 +67,8 @@ struct Sizes {
     /// Clusters of two machines that are left at rest.
     #[arg(long, default_value_t = 1_000)]
     resting: usize,
+    #[command(flatten)]
+    real: RealCloud,
     /// MiB of the image that is written to a disk.
     #[arg(long, default_value_t = 1024)]
     image_mib: usize,
@@ -119,6 +123,18 @@ enum Role {
         /// How quick it is.
         pace: CloudPace,
     },
+    /// Asks a cloud for clusters and keeps no books; started by the bench itself.
+    #[command(hide = true)]
+    Replay {
+        /// Which cloud.
+        clouds_yaml: PathBuf,
+        /// How many clusters.
+        count: usize,
+        /// How many machines of their control planes.
+        masters: usize,
+        /// How many others.
+        workers: usize,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -128,6 +144,9 @@ fn main() -> anyhow::Result<ExitCode> {
         match role {
             Role::Racks { count } => racks::serve(count)?,
             Role::Cloud { pace } => cloud::emulate(pace)?,
+            Role::Replay { clouds_yaml, count, masters, workers } => {
+                replay::run(&clouds_yaml, count, masters, workers)?;
+            }
             Role::WholeMachines { count, dhcp, tftp } => machines::emulate(count, dhcp, tftp)?,
         }
         return Ok(ExitCode::SUCCESS);

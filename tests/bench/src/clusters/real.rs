@@ -1,0 +1,189 @@
+//! One cluster in a real cloud: when the cloud had agreed to its last server, beside the critical path of the same calls.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+use openstack::{CloudConfig, Session, dns::zones};
+use openstack_emulator::Times;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::listen::Listening;
+use super::path::{CriticalPath, fewest};
+use super::{EIGHT, WITHIN, programs};
+use crate::client::{Call, Client};
+use crate::daemon::Home;
+use crate::report::{Budget, Report, Row};
+
+/// How long a cluster may take to be asked for, and to go.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often it is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A real cloud, and what there is in it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RealCloud {
+    /// A clouds.yaml: `clusters` then measures one cluster in a cloud of it, and no emulated one.
+    #[arg(long)]
+    clouds_yaml: Option<PathBuf>,
+    /// Which of its clouds.
+    #[arg(long, default_value = "alice")]
+    cloud: String,
+    /// An image there.
+    #[arg(long, default_value = "tiny")]
+    image: String,
+    /// A flavor.
+    #[arg(long, default_value = "m1.small")]
+    flavor: String,
+    /// The network that leads outside.
+    #[arg(long, default_value = "public")]
+    external_network: String,
+    /// A zone for names, which is made and deleted.
+    #[arg(long, default_value = "bench.example.")]
+    zone: String,
+}
+
+impl RealCloud {
+    /// Measures it, if there is one; else says so.
+    pub(crate) async fn measure(&self, report: &mut Report) -> anyhow::Result<bool> {
+        let Some(file) = &self.clouds_yaml else { return Ok(false) };
+        let config = CloudConfig::read(file, Some(&self.cloud))?;
+        let keystone = config.auth_url.clone();
+        let session = Session::new(config)?;
+        let zone = zones::create(&session, &self.zone, "hostmaster@bench.example", "").await?;
+        let listening = Listening::to(&keystone.as_str().parse()?).await?;
+        let text = std::fs::read_to_string(file)?;
+        let ours = text.replace(keystone.as_str(), &listening.keystone(keystone.path()));
+        anyhow::ensure!(ours != text, "{}: it does not name {keystone} like that", file.display());
+        let measured = self.one(&ours, &listening, report).await;
+        zones::delete(&session, &zone.id).await?;
+        measured.map(|()| true)
+    }
+
+    async fn one(
+        &self,
+        clouds_yaml: &str,
+        listening: &Listening,
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        let home = Home::of("clusterd")?;
+        let file = home.path("clouds.yaml");
+        std::fs::write(&file, clouds_yaml)?;
+        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let daemon = home
+            .start(&format!(
+                "[cloud]\nclouds_yaml = {file:?}\nname = {:?}\n\
+                 [nodes]\nlisten = \"{free}\"\nurl = \"https://{free}/\"\n\
+                 [kubernetes.versions.\"v1.34.1\"]\n{}",
+                self.cloud,
+                programs()
+            ))
+            .await?;
+        let mut client = daemon.client().await?;
+        let template = json!({
+            "name": "bench", "coe": "kubernetes", "image_id": self.image, "network_driver": "flannel",
+            "external_network_id": self.external_network, "flavor_id": self.flavor, "master_flavor_id": self.flavor,
+            "master_lb_enabled": true, "floating_ip_enabled": false,
+            "labels": {"dns_zone": self.zone, "master_lb_floating_ip_enabled": "true", "kube_tag": "v1.34.1"},
+        });
+        sent(&mut client, "/v1/clustertemplates", template).await?;
+        let cluster = json!({
+            "name": "bench", "cluster_template_id": "bench", "master_count": EIGHT.masters, "node_count": EIGHT.workers,
+        });
+        let begun = Instant::now();
+        let id = sent(&mut client, "/v1/clusters", cluster).await?;
+        let asked = agreed(listening, begun).await;
+        let path = path(listening).await;
+        let mut calls = listening.calls();
+        let gone = delete(&mut client, &id).await;
+        daemon.stop().await?;
+        let (asked, path) = (asked?, path?);
+        gone?;
+
+        let until = listening.millis(begun) as f64 + asked * 1000.0;
+        calls.retain(|call| call.at_millis as f64 <= until);
+        report.row(&Row {
+            phase: "real cloud: VMs asked for",
+            count: Some(EIGHT.machines()),
+            at_once: Some(1),
+            seconds: Some(asked),
+            budget: Some(Budget::Seconds((path.asked * WITHIN * 100.0).round() / 100.0)),
+            is_binding: true,
+            ..Row::default()
+        })?;
+        let least = fewest(&calls, EIGHT.machines());
+        let changes = calls.iter().filter(|call| call.method != "GET").count();
+        report.note(&format!(
+            "the critical path is {:.2} s: {:.2} times that; {changes} calls changed something, of at least {}; {} only looked, of at \
+             least {}",
+            path.asked,
+            asked / path.asked,
+            least.changes,
+            calls.len() - changes,
+            least.looks
+        ))
+    }
+}
+
+/// Waits until the cloud has agreed to the last server; how long that was, in seconds.
+async fn agreed(listening: &Listening, begun: Instant) -> anyhow::Result<f64> {
+    let from = listening.millis(begun);
+    while begun.elapsed() < PATIENCE {
+        let calls = listening.calls();
+        let servers = calls.iter().filter(|call| {
+            call.method == "POST"
+                && call.path.ends_with("/servers")
+                && call.status.is_some_and(|status| status < 300)
+        });
+        let answered: Vec<u64> = servers.filter_map(|call| call.answered_millis()).collect();
+        if answered.len() >= EIGHT.machines() {
+            let last = answered.into_iter().max().unwrap_or_default();
+            return Ok(last.saturating_sub(from) as f64 / 1000.0);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let calls = listening.calls();
+    let refused = calls.iter().rev().find(|call| call.status.is_none_or(|it| it >= 400));
+    anyhow::bail!("the cloud has not agreed to all servers; the last refusal is {refused:?}")
+}
+
+/// The critical path, once every kind of call on it was answered. Nothing runs on these servers: nobody becomes ready.
+async fn path(listening: &Listening) -> anyhow::Result<CriticalPath> {
+    let begun = Instant::now();
+    loop {
+        match CriticalPath::of(&listening.calls(), &Times::realistic()) {
+            Err(_) if begun.elapsed() < PATIENCE => tokio::time::sleep(LOOK_EVERY).await,
+            path => return path,
+        }
+    }
+}
+
+/// Sends what must be taken; the answer is its id.
+async fn sent(client: &mut Client, path: &str, body: serde_json::Value) -> anyhow::Result<String> {
+    #[derive(Deserialize)]
+    struct Made {
+        uuid: String,
+    }
+    let (status, answer) = client.ask(&Call::send(Method::POST, path, body)).await?;
+    anyhow::ensure!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&answer));
+    let made: Made = serde_json::from_slice(&answer)?;
+    Ok(made.uuid)
+}
+
+/// Has a cluster deleted, and waits until it is.
+async fn delete(client: &mut Client, id: &str) -> anyhow::Result<()> {
+    let path = format!("/v1/clusters/{id}");
+    client.ask(&Call { method: Method::DELETE, ..Call::get(path.as_str()) }).await?;
+    let begun = Instant::now();
+    loop {
+        let (status, answer) = client.ask(&Call::get(path.as_str())).await?;
+        if status == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        let told = String::from_utf8_lossy(&answer);
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "it stays: {told}");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

@@ -1,0 +1,329 @@
+//! The same calls by somebody who does nothing else: clusters asked for by a client that keeps no books, looks at nothing twice, and asks
+//! for everything the moment that what it needs has been answered.
+//!
+//! What it takes is what the cloud and the client library take on this machine with so many clusters at once: the critical path of many.
+//! It runs in a process of its own, as clusterd does.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, join_all, try_join_all};
+use openstack::compute::server_groups::{self, Policy};
+use openstack::compute::servers::{self, Boot, ConfigDrive, NewServer};
+use openstack::compute::{flavors, limits};
+use openstack::dns::recordsets::{self, NewRecordset};
+use openstack::dns::zones;
+use openstack::identity::application_credentials::{self, NewApplicationCredential};
+use openstack::image::images;
+use openstack::load_balancer::listeners::NewListener;
+use openstack::load_balancer::load_balancers::{self, NewLoadBalancer};
+use openstack::load_balancer::monitors::NewMonitor;
+use openstack::load_balancer::pools::{NewMember, NewPool};
+use openstack::network::networks::{self, NewNetwork};
+use openstack::network::ports::{self, NewPort, Port};
+use openstack::network::security_groups::{self, Pass, Remote};
+use openstack::network::subnets::{self, NewSubnet};
+use openstack::network::{floating_ips, quotas, routers};
+use openstack::{CloudConfig, CloudError, Session, block_storage, load_balancer};
+use serde::{Deserialize, Serialize};
+
+use super::cloud::{USER, ZONE};
+use crate::emulation::{Emulation, say};
+use crate::process;
+
+/// As many bytes as a machine's claim takes.
+const USER_DATA: usize = 2000;
+
+/// What it came to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Replayed {
+    /// Seconds until the last server was agreed to.
+    pub(crate) asked: f64,
+    /// Seconds until everything was.
+    pub(crate) all: f64,
+    /// Seconds of CPU that the client spent.
+    pub(crate) cpu: f64,
+}
+
+/// Starts the process that asks, and waits for its end.
+pub(crate) async fn replay(
+    clouds_yaml: &Path,
+    count: usize,
+    (masters, workers): (usize, usize),
+) -> anyhow::Result<Replayed> {
+    let arguments = [
+        "replay".to_owned(),
+        clouds_yaml.to_string_lossy().into_owned(),
+        count.to_string(),
+        masters.to_string(),
+        workers.to_string(),
+    ];
+    let (_emulation, said) = Emulation::start(&arguments).await?;
+    serde_json::from_str(&said).with_context(|| format!("the replay says {said:?}"))
+}
+
+/// Asks, and says how long it took.
+pub(crate) fn run(
+    clouds_yaml: &Path,
+    count: usize,
+    masters: usize,
+    workers: usize,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let replayed = runtime.block_on(async {
+        let session = Session::new(CloudConfig::read(clouds_yaml, Some(USER))?)?;
+        let begun = Instant::now();
+        let clusters = (0..count).map(|number| {
+            let session = session.clone();
+            tokio::spawn(async move { cluster(&session, number, masters, workers, begun).await })
+        });
+        let mut asked: f64 = 0.0;
+        for ended in join_all(clusters).await {
+            asked = asked.max(ended?.map_err(anyhow::Error::msg)?);
+        }
+        anyhow::Ok(Replayed { asked, all: begun.elapsed().as_secs_f64(), cpu: 0.0 })
+    })?;
+    let cpu = process::cpu(std::process::id())?.as_secs_f64();
+    say(&serde_json::to_string(&Replayed { cpu, ..replayed })?)?;
+    Ok(())
+}
+
+/// A call that others wait for.
+type Step<'a, T> = Shared<BoxFuture<'a, Result<T, Arc<CloudError>>>>;
+
+fn step<'a, T: Clone>(
+    call: impl Future<Output = Result<T, Arc<CloudError>>> + Send + 'a,
+) -> Step<'a, T> {
+    call.boxed().shared()
+}
+
+/// Asks for one cluster; the answer is when its last server was agreed to, in seconds from `begun`.
+async fn cluster(
+    session: &Session,
+    number: usize,
+    masters: usize,
+    workers: usize,
+    begun: Instant,
+) -> Result<f64, String> {
+    let stem = format!("replay-{number}");
+    let name = |what: &str| format!("{stem}-{what}");
+    let fits = step(async {
+        let looks = tokio::try_join!(
+            flavors::list(session),
+            limits::show(session),
+            quotas::show(session),
+            load_balancer::quotas::load_balancers(session),
+            block_storage::limits::show(session),
+        );
+        let (flavors, ..) = looks?;
+        let small = flavors.into_iter().find(|it| it.name == "m1.small");
+        Ok(small.map(|it| it.id).unwrap_or_default())
+    });
+    let image = step(async {
+        let found = images::find(session, "fedora-coreos").await?;
+        Ok(found.into_iter().next().map(|it| it.id).unwrap_or_default())
+    });
+    let network = step(async {
+        fits.clone().await?;
+        let new = NewNetwork { name: name("network"), description: stem.clone(), mtu: None };
+        Ok(networks::create(session, &new).await?.id)
+    });
+    let subnet = step(async {
+        let new = NewSubnet {
+            name: name("subnet"),
+            network_id: network.clone().await?,
+            cidr: "10.0.0.0/24".to_owned(),
+            dns_nameservers: Vec::new(),
+        };
+        Ok(subnets::create(session, &new).await?.id)
+    });
+    let external = step(async {
+        fits.clone().await?;
+        let found = networks::external(session).await?;
+        Ok(found.into_iter().next().map(|it| it.id).unwrap_or_default())
+    });
+    let leg = step(async {
+        let router =
+            routers::create(session, &name("router"), Some(&external.clone().await?)).await?;
+        Ok(routers::add_subnet(session, &router.id, &subnet.clone().await?).await?)
+    });
+    let groups = step(async {
+        fits.clone().await?;
+        let of = ["node", "control-plane"].map(|role| {
+            let name = name(role);
+            async move { security_groups::create(session, &name, "").await }
+        });
+        let made = try_join_all(of).await?;
+        Ok(made.into_iter().map(|it| it.id).collect::<Vec<String>>())
+    });
+    let rules = step(async {
+        let groups = groups.clone().await?;
+        let [of_nodes, of_masters] = [&groups[0], &groups[1]];
+        let tcp = |first, last| Pass {
+            protocol: Some("tcp".to_owned()),
+            port_range_min: Some(first),
+            port_range_max: Some(last),
+            ..Pass::everything(Remote::Prefix("0.0.0.0/0".to_owned()))
+        };
+        let rules = [
+            (of_nodes, Pass::everything(Remote::Group(of_nodes.clone()))),
+            (of_nodes, tcp(30000, 32767)),
+            (of_nodes, Pass { protocol: Some("udp".to_owned()), ..tcp(30000, 32767) }),
+            (of_nodes, tcp(22, 22)),
+            (of_masters, tcp(6443, 6443)),
+        ];
+        let each = rules.iter().map(|(group, pass)| security_groups::allow(session, group, pass));
+        try_join_all(each).await?;
+        Ok(())
+    });
+    let port = |name: String, groups: Option<Vec<String>>| {
+        let (network, subnet) = (network.clone(), subnet.clone());
+        async move {
+            let new = NewPort {
+                name,
+                network_id: network.await?,
+                subnet_id: Some(subnet.await?),
+                address: None,
+                security_groups: groups,
+                allowed_address_pairs: Vec::new(),
+            };
+            Ok::<Port, Arc<CloudError>>(ports::create(session, &new).await?)
+        }
+    };
+    let balancer_port = step(port(name("vip-port"), None));
+    let machine_ports = step(async {
+        let groups = groups.clone().await?;
+        let each = (0..masters + workers).map(|at| {
+            let own = if at < masters { groups.clone() } else { groups[..1].to_vec() };
+            port(name(&format!("machine-{at}")), Some(own))
+        });
+        try_join_all(each).await
+    });
+    let server_groups = step(async {
+        fits.clone().await?;
+        let of = ["masters", "workers"].map(|role| {
+            let name = name(role);
+            let policy = Policy::from("soft-anti-affinity".to_owned());
+            async move { server_groups::create(session, &name, &policy).await }
+        });
+        let made = try_join_all(of).await?;
+        Ok(made.into_iter().map(|it| it.id).collect::<Vec<String>>())
+    });
+    let servers = async {
+        let (ports, _, groups) =
+            tokio::try_join!(machine_ports.clone(), balancer_port.clone(), server_groups.clone())?;
+        let (flavor_id, image) = tokio::try_join!(fits.clone(), image.clone())?;
+        let each = ports.iter().enumerate().map(|(at, port)| {
+            let new = NewServer {
+                name: port.name.clone(),
+                tags: vec![stem.clone()],
+                flavor_id: flavor_id.clone(),
+                boot: Boot::Image { id: image.clone() },
+                disks: Vec::new(),
+                ports: vec![port.id.clone()],
+                user_data: Some(vec![b'x'; USER_DATA]),
+                config_drive: ConfigDrive::Always,
+                key_name: None,
+                availability_zone: None,
+                server_group: Some(groups[usize::from(at >= masters)].clone()),
+                hints: BTreeMap::new(),
+                metadata: BTreeMap::new(),
+            };
+            async move { servers::create(session, &new).await }
+        });
+        try_join_all(each).await?;
+        Ok::<f64, Arc<CloudError>>(begun.elapsed().as_secs_f64())
+    };
+    let balancer = async {
+        let (ports, own) = tokio::try_join!(machine_ports.clone(), balancer_port.clone())?;
+        let members = ports[..masters].iter().filter_map(address).map(|address| NewMember {
+            name: String::new(),
+            address,
+            protocol_port: 6443,
+            subnet_id: None,
+        });
+        let new = NewLoadBalancer {
+            name: name("balancer"),
+            vip_port_id: Some(own.id.clone()),
+            listeners: vec![listener(members.collect())],
+            ..NewLoadBalancer::default()
+        };
+        load_balancers::create(session, &new).await?;
+        Ok::<(), Arc<CloudError>>(())
+    };
+    let names = async {
+        let (own, external, ()) =
+            tokio::try_join!(balancer_port.clone(), external.clone(), leg.clone())?;
+        let (description, zone) = (name("address"), format!("{ZONE}."));
+        let (floating, zone) = tokio::try_join!(
+            floating_ips::create(session, &external, &description, Some(&own.id)),
+            zones::find(session, &zone),
+        )?;
+        let zone = zone.map(|it| it.id).unwrap_or_default();
+        let each = ["api", "*.apps"].map(|host| {
+            let new = NewRecordset {
+                name: format!("{host}.{stem}.{ZONE}."),
+                kind: "A".to_owned(),
+                records: vec![floating.address.to_string()],
+                description: stem.clone(),
+                ttl: None,
+            };
+            let zone = &zone;
+            async move { recordsets::create(session, zone, &new).await }
+        });
+        try_join_all(each).await?;
+        Ok::<(), Arc<CloudError>>(())
+    };
+    let credential = async {
+        fits.clone().await?;
+        let new = NewApplicationCredential {
+            name: name("credential"),
+            description: String::new(),
+            secret: "0123456789abcdef".into(),
+            roles: vec!["member".to_owned()],
+            access_rules: Vec::new(),
+            expires_at: None,
+        };
+        application_credentials::create(session, &new).await?;
+        Ok::<(), Arc<CloudError>>(())
+    };
+    let all = tokio::try_join!(servers, rules.clone(), balancer, names, credential);
+    all.map(|(asked, ..)| asked).map_err(|error| format!("{stem}: {error}"))
+}
+
+fn address(port: &Port) -> Option<IpAddr> {
+    port.fixed_ips.first().map(|it| it.ip_address)
+}
+
+/// The API's listener, with its pool and what checks that.
+fn listener(members: Vec<NewMember>) -> NewListener {
+    NewListener {
+        name: "api".to_owned(),
+        protocol: "TCP".to_owned(),
+        protocol_port: 6443,
+        allowed_cidrs: Vec::new(),
+        timeout_client_data: Some(600_000),
+        timeout_member_data: Some(600_000),
+        default_pool: Some(NewPool {
+            name: "api".to_owned(),
+            protocol: "TCP".to_owned(),
+            lb_algorithm: "ROUND_ROBIN".to_owned(),
+            members,
+            healthmonitor: Some(NewMonitor {
+                name: "api".to_owned(),
+                kind: "TCP".to_owned(),
+                delay: 5,
+                timeout: 3,
+                max_retries: 2,
+                max_retries_down: 2,
+                url_path: None,
+                expected_codes: None,
+            }),
+        }),
+    }
+}
