@@ -1,0 +1,198 @@
+//! What the cloud failed at again and again: how often, and when it is asked for again.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{Cluster, FoundState, Key, Seen, Shape};
+
+/// How often in a row the cloud failed at an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setback {
+    /// How often.
+    pub times: u32,
+    /// When it did last.
+    pub at: Timestamp,
+    /// What it said then.
+    pub why: String,
+    /// The id of what it failed at last, where it had made something.
+    pub object: Option<String>,
+}
+
+/// What the cloud failed at in one look or one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What it said.
+    pub why: String,
+    /// The id of what it had made.
+    pub object: Option<String>,
+}
+
+/// An object that is not asked for yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// How often the cloud failed at it.
+    pub times: u32,
+    /// What it said.
+    pub why: String,
+    /// When it is asked for again.
+    pub until: Timestamp,
+}
+
+/// How long is waited after the first failure; twice as long after each that follows, up to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first.
+    pub first: SignedDuration,
+    /// At most.
+    pub most: SignedDuration,
+}
+
+impl Backoff {
+    /// Two seconds, four, eight, up to a quarter of an hour.
+    pub const DEFAULT: Backoff =
+        Backoff { first: SignedDuration::from_secs(2), most: SignedDuration::from_mins(15) };
+
+    /// When that is asked for again.
+    fn until(&self, setback: &Setback) -> Timestamp {
+        let doubled =
+            1_i32.checked_shl(setback.times.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
+        let wait = self.first.checked_mul(doubled).unwrap_or(self.most).min(self.most);
+        setback.at.saturating_add(wait).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// What is not asked for before a time: the cloud failed at it, and nobody has asked for anything else since.
+pub fn held(cluster: &Cluster, backoff: &Backoff, now: Timestamp) -> BTreeMap<Key, Held> {
+    let counts = cluster.setbacks.iter().filter(|(_, setback)| setback.at >= cluster.asked_at);
+    let held = counts.map(|(key, setback)| {
+        let until = backoff.until(setback);
+        (key.clone(), Held { times: setback.times, why: setback.why.clone(), until })
+    });
+    held.filter(|(_, held)| held.until > now).collect()
+}
+
+/// What of `shape` the cloud failed at, by what was seen.
+pub fn failures(shape: &Shape, seen: &Seen) -> BTreeMap<Key, Failure> {
+    let failed = seen.objects.iter().filter(|(key, _)| shape.contains_key(*key));
+    let failed = failed.filter_map(|(key, found)| match &found.state {
+        FoundState::Failed(why) => {
+            Some((key.clone(), Failure { why: why.clone(), object: Some(found.id.clone()) }))
+        }
+        FoundState::Working | FoundState::Ready | FoundState::Leaving => None,
+    });
+    failed.collect()
+}
+
+/// The setbacks of `cluster` with those of a turn: what is as it should be had none, nor what is no longer wanted; and who
+/// asks for something else has it tried at once.
+pub(crate) fn setbacks(
+    cluster: &Cluster,
+    shape: &Shape,
+    seen: &Seen,
+    now: Timestamp,
+) -> BTreeMap<Key, Setback> {
+    let is_ready = |key: &Key| seen.objects.get(key).is_some_and(|found| found.is_ready());
+    let mut all = cluster.setbacks.clone();
+    all.retain(|key, setback| {
+        setback.at >= cluster.asked_at && shape.contains_key(key) && !is_ready(key)
+    });
+    for (key, failure) in &seen.failures {
+        let before = all.get(key);
+        // A look may show what an earlier one counted: its delete takes time.
+        if before.is_some_and(|it| it.object.is_some() && it.object == failure.object) {
+            continue;
+        }
+        let times = before.map_or(1, |it| it.times.saturating_add(1));
+        let Failure { why, object } = failure.clone();
+        all.insert(key.clone(), Setback { times, at: now, why, object });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Sample, at};
+    use crate::{ConditionKind, conditions, plan};
+
+    const SERVER: &str = "server/default-worker-0";
+
+    /// The cluster after a turn in which the cloud had failed at a server of that id.
+    fn failed(sample: &mut Sample, object: &str, now: Timestamp) {
+        let why = "No valid host was found.".to_owned();
+        let failure = Failure { why, object: Some(object.to_owned()) };
+        let failures = BTreeMap::from([(SERVER.parse().unwrap(), failure)]);
+        let seen = Seen { at: Some(now), failures, ..Seen::default() };
+        sample.cluster = sample.cluster.concluded(&sample.groups, &seen, now);
+    }
+
+    fn waits(sample: &Sample, now: Timestamp) -> Option<i64> {
+        let held = held(&sample.cluster, &Backoff::DEFAULT, now);
+        let held = held.get(&SERVER.parse().unwrap())?;
+        Some(held.until.duration_since(now).as_secs())
+    }
+
+    #[test]
+    fn each_failure_in_a_row_doubles_the_wait_up_to_the_most() {
+        let mut sample = Sample::highly_available();
+        let mut waited = Vec::new();
+        for number in 0..12 {
+            failed(&mut sample, &number.to_string(), at(number));
+            waited.push(waits(&sample, at(number)).unwrap());
+        }
+        assert_eq!(waited, [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]);
+        assert_eq!(waits(&sample, at(11 + 900)), None);
+    }
+
+    #[test]
+    fn one_object_that_takes_its_time_to_go_is_one_failure() {
+        let mut sample = Sample::highly_available();
+        for second in 0..5 {
+            failed(&mut sample, "the same", at(second));
+        }
+        assert_eq!(waits(&sample, at(0)), Some(2));
+    }
+
+    #[test]
+    fn what_became_ready_begins_anew_and_so_does_what_was_asked_for_again() {
+        let mut sample = Sample::highly_available();
+        for number in 0..3 {
+            failed(&mut sample, &number.to_string(), at(number));
+        }
+        assert_eq!(waits(&sample, at(2)), Some(8));
+        let before = sample.cluster.clone();
+        sample.cluster.asked_at = at(3);
+        assert_eq!(waits(&sample, at(3)), None);
+        failed(&mut sample, "4", at(4));
+        assert_eq!(waits(&sample, at(4)), Some(2));
+
+        sample.cluster = before;
+        let mut seen = Seen::default();
+        sample.settle(&mut seen);
+        sample.cluster = sample.cluster.concluded(&sample.groups, &seen, at(3));
+        assert_eq!(sample.cluster.setbacks, BTreeMap::new());
+    }
+
+    #[test]
+    fn what_is_held_is_not_asked_for_and_a_condition_says_until_when() {
+        let mut sample = Sample::highly_available();
+        let key: Key = SERVER.parse().unwrap();
+        let mut seen = Seen::default();
+        sample.settle(&mut seen);
+        seen.objects.remove(&key);
+        seen.machines.clear();
+        let create = crate::Action::Create(key.clone());
+        assert!(plan(&sample.spec(), &seen).contains(&create));
+        failed(&mut sample, "1", at(1));
+        seen.held = held(&sample.cluster, &Backoff::DEFAULT, at(1));
+        assert!(!plan(&sample.spec(), &seen).contains(&create));
+        let told = conditions(&sample.spec(), &seen, at(1));
+        let told = told.iter().find(|it| it.kind == ConditionKind::InfrastructureReady).unwrap();
+        assert_eq!((told.reason.as_str(), told.is_final), ("BackingOff", false));
+        expect_test::expect![[r#"the cloud failed at server/default-worker-0 (No valid host was found.), once so far; it is asked for again at 2023-11-14T22:13:23Z"#]]
+            .assert_eq(&told.message);
+        assert!(told.next_action.contains("asked for at once"), "{told:?}");
+    }
+}

@@ -1,0 +1,139 @@
+//! A trap for a client that is to be killed at each of its calls, one after another.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Where in a call its client is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Before the work is done.
+    Before,
+    /// After the work is done, and before anybody is told.
+    After,
+}
+
+/// A call that is stopped.
+pub(crate) struct Stopped {
+    pub(crate) stop: Stop,
+    /// Which call it is; nothing where it only came after the one that is.
+    call: Option<String>,
+    /// Which opening of the trap it waits for.
+    pub(crate) opening: u64,
+}
+
+/// Stops each call once. From then on nothing is done of what is asked, until the trap is opened again: it is as if the
+/// client had died at that moment.
+#[derive(Debug, Default)]
+pub(crate) struct Trap {
+    stop: Option<Stop>,
+    known: BTreeSet<String>,
+    is_shut: bool,
+    caught: Option<String>,
+    openings: u64,
+}
+
+impl Trap {
+    /// Sets it anew: no call is known.
+    pub(crate) fn set(&mut self, stop: Option<Stop>) {
+        *self = Trap { stop, openings: self.openings + 1, ..Trap::default() };
+    }
+
+    /// Lets go of what was caught, and waits for another call.
+    pub(crate) fn open(&mut self) {
+        (self.is_shut, self.caught) = (false, None);
+        self.openings += 1;
+    }
+
+    /// The call that was caught; the work of one that is stopped afterwards is done.
+    pub(crate) fn caught(&self) -> Option<String> {
+        self.caught.clone()
+    }
+
+    /// Whether that opening is still to come.
+    pub(crate) fn holds(&self, opening: u64) -> bool {
+        self.openings == opening
+    }
+
+    /// Whether a call is stopped.
+    pub(crate) fn on_call(
+        &mut self,
+        method: &str,
+        path: &str,
+        query: &str,
+        body: &[u8],
+    ) -> Option<Stopped> {
+        let stop = self.stop?;
+        let opening = self.openings;
+        if self.is_shut {
+            return Some(Stopped { stop: Stop::Before, call: None, opening });
+        }
+        let call = identity(method, path, query, body);
+        if !self.known.insert(call.clone()) {
+            return None;
+        }
+        self.is_shut = true;
+        Some(Stopped { stop, call: Some(call), opening })
+    }
+
+    /// What is to be done of a call that is stopped has been done.
+    pub(crate) fn hold(&mut self, stopped: &Stopped) {
+        if self.holds(stopped.opening) && stopped.call.is_some() {
+            self.caught.clone_from(&stopped.call);
+        }
+    }
+}
+
+/// A call, so that the same one asked again is the same: what a body has besides a name may change with time.
+fn identity(method: &str, path: &str, query: &str, body: &[u8]) -> String {
+    let mut text = format!("{method} {path}");
+    if !query.is_empty() {
+        text = format!("{text}?{query}");
+    }
+    match serde_json::from_slice::<Value>(body).ok().as_ref().and_then(name) {
+        Some(name) => format!("{text} {name}"),
+        None if body.is_empty() => text,
+        None => {
+            let digest = Sha256::digest(body);
+            let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{text} {hash}")
+        }
+    }
+}
+
+/// The name in a body, or in the one object that it holds.
+fn name(body: &Value) -> Option<&str> {
+    let own = |value: &'_ Value| value.get("name").is_some_and(|it| it.as_str() != Some(""));
+    let map = body.as_object()?;
+    let found = if own(body) { body } else { map.values().find(|value| own(value))? };
+    found["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(trap: &mut Trap, body: &str) -> Option<Stop> {
+        let stopped = trap.on_call("POST", "/network/v2.0/ports", "", body.as_bytes())?;
+        trap.hold(&stopped);
+        Some(stopped.stop)
+    }
+
+    #[test]
+    fn each_call_is_stopped_once_and_after_it_all_are() {
+        let mut trap = Trap::default();
+        let (one, two) = (r#"{"port":{"name":"a","n":1}}"#, r#"{"port":{"name":"b"}}"#);
+        assert_eq!(call(&mut trap, one), None);
+        trap.set(Some(Stop::After));
+        assert_eq!(call(&mut trap, one), Some(Stop::After));
+        assert_eq!(call(&mut trap, two), Some(Stop::Before));
+        assert_eq!(trap.caught().as_deref(), Some("POST /network/v2.0/ports a"));
+        trap.open();
+        assert_eq!(trap.caught(), None);
+        assert_eq!(call(&mut trap, r#"{"port":{"name":"a","n":2}}"#), None);
+        assert_eq!(call(&mut trap, two), Some(Stop::After));
+        trap.set(None);
+        assert_eq!(call(&mut trap, two), None);
+    }
+}
