@@ -1,0 +1,257 @@
+//! How a machine comes by other authorities than those it was made with, a step of their rotation at a time.
+//!
+//! A unit of its own asks clusterd which revision of the authorities it should hold, over the channel of its reports. What it is to take is
+//! a tar archive of whole files; the script of the unit puts them in their places, has restarted what read them, and asks again with the
+//! new revision: that is how clusterd hears of it. The order is Kubernetes' own ("Manual Rotation of CA Certificates").
+
+use secrecy::ExposeSecret;
+
+use crate::{Authority, Pki};
+
+/// Where the script is.
+pub(crate) const SCRIPT: &str = "/etc/bedplate/authorities";
+/// How clusterd is asked: read by `curl --config`.
+pub(crate) const CURL: &str = "/etc/bedplate/authorities.curl";
+/// Which revision the machine holds; written by Ignition at first.
+pub(crate) const REVISION: &str = "/var/lib/bedplate/authorities/revision";
+/// The one certificate that kube-controller-manager signs with. `ca.crt` may hold several, which it would not take.
+pub(crate) const SIGNING: &str = "/etc/kubernetes/pki/signing.crt";
+
+/// A step of a rotation, as machines take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Trust the old and the new; the old still signs.
+    TrustBoth,
+    /// The new signs: the control plane's certificates are made anew.
+    NewSigns,
+    /// Kubelets ask for certificates of the new.
+    KubeletsAsk,
+    /// Trust the new alone.
+    TrustNew,
+}
+
+/// Who takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A machine of the control plane: with the keys, as it holds them already.
+    ControlPlane,
+    /// Any other: with certificates alone.
+    Worker,
+}
+
+impl Step {
+    fn as_str(self) -> &'static str {
+        match self {
+            Step::TrustBoth => "trust-both",
+            Step::NewSigns => "new-signs",
+            Step::KubeletsAsk => "kubelets-ask",
+            Step::TrustNew => "trust-new",
+        }
+    }
+}
+
+impl Pki {
+    /// These authorities, with the certificates of `others` behind their own: what is trusted while either may have signed. Who signs
+    /// stands first.
+    pub fn trusting(&self, others: &Pki) -> Pki {
+        let both = |one: &Authority, other: &Authority| Authority {
+            certificate: format!("{}{}", one.certificate, other.certificate),
+            ..one.clone()
+        };
+        Pki {
+            cluster: both(&self.cluster, &others.cluster),
+            etcd: both(&self.etcd, &others.etcd),
+            front_proxy: both(&self.front_proxy, &others.front_proxy),
+            service_account: self.service_account.clone(),
+        }
+    }
+}
+
+/// What a machine takes for this step: a tar archive. `signs` are the authorities that sign from now on, `also` those that are trusted
+/// besides.
+pub fn handout(
+    revision: u32,
+    step: Step,
+    signs: &Pki,
+    also: Option<&Pki>,
+    holder: Holder,
+) -> Vec<u8> {
+    let trusted = also.map_or_else(|| signs.clone(), |also| signs.trusting(also));
+    let mut archive = Vec::new();
+    add(&mut archive, "revision", &format!("{revision}\n"));
+    add(&mut archive, "step", &format!("{}\n", step.as_str()));
+    add(&mut archive, "ca.crt", &trusted.cluster.certificate);
+    if holder == Holder::ControlPlane {
+        add(&mut archive, "signing.crt", &signs.cluster.certificate);
+        add(&mut archive, "ca.key", signs.cluster.key.expose_secret());
+        add(&mut archive, "etcd-ca.crt", &trusted.etcd.certificate);
+        add(&mut archive, "etcd-ca.key", signs.etcd.key.expose_secret());
+        add(&mut archive, "front-proxy-ca.crt", &trusted.front_proxy.certificate);
+        add(&mut archive, "front-proxy-ca.key", signs.front_proxy.key.expose_secret());
+    }
+    // Two empty blocks end an archive.
+    archive.resize(archive.len() + 2 * BLOCK, 0);
+    archive
+}
+
+/// A tar archive is made of these.
+const BLOCK: usize = 512;
+
+/// Adds a file that its owner alone may read, in the format `ustar` (POSIX.1-1988).
+fn add(archive: &mut Vec<u8>, name: &str, text: &str) {
+    let mut header = [0_u8; BLOCK];
+    let mut field = |at: usize, value: &[u8]| header[at..at + value.len()].copy_from_slice(value);
+    field(0, name.as_bytes());
+    field(100, b"0000600\0");
+    field(108, b"0000000\0");
+    field(116, b"0000000\0");
+    field(124, format!("{:011o}\0", text.len()).as_bytes());
+    field(136, b"00000000000\0");
+    // The sum is taken as if its own field were spaces.
+    field(148, b"        ");
+    field(156, b"0");
+    field(257, b"ustar\x0000");
+    let sum: u32 = header.iter().copied().map(u32::from).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    archive.extend(header);
+    archive.extend(text.as_bytes());
+    archive.resize(archive.len().next_multiple_of(BLOCK), 0);
+}
+
+/// What the unit runs. Whatever it did it may do again, so it may end anywhere.
+pub(crate) const SCRIPT_TEXT: &str = r##"#!/bin/bash
+# authorities - asks clusterd which authorities this machine should hold, and takes them, a step of their rotation at a time.
+set -euo pipefail
+umask 077
+state=/var/lib/bedplate/authorities
+new=$state/new
+kubernetes=/etc/kubernetes
+pki=$kubernetes/pki
+kubelet=/var/lib/kubelet/pki/kubelet-client-current.pem
+
+ask() { # prints HTTP's status; what is to be taken is in a file
+  curl --config /etc/bedplate/authorities.curl --data "holds=$(cat "$state/revision")" --output "$state/answer.tar" --write-out '%{http_code}'
+}
+
+patiently() { # COMMAND...: until it succeeds. Who waits too long ends, is started again and begins anew
+  local until=$((SECONDS + 180))
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$until" ] || { echo "waited in vain for: $*"; exit 1; }
+    sleep 0.5
+  done
+}
+
+put() { # FILE PLACE MODE: in its place at once
+  install -m "$3" "$new/$1" "$2.new"
+  mv -f "$2.new" "$2"
+}
+
+trust() { # in all kubeconfigs
+  local config authorities
+  authorities=$(base64 -w 0 "$new/ca.crt")
+  for config in "$kubernetes"/*.conf; do
+    [ -f "$config" ] || continue
+    sed "s#certificate-authority-data: .*#certificate-authority-data: $authorities#" "$config" >"$config.new"
+    mv -f "$config.new" "$config"
+  done
+}
+
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+restart() { # PROCESS...: told to end; who looks after them starts them again: systemd the kubelet, the kubelet its static pods
+  local before name process until=$((SECONDS + 10))
+  before=$(for name; do pgrep -x "$name" || true; done)
+  for process in $before; do kill "$process" 2>/dev/null || true; done
+  for process in $before; do
+    # an API server waits a minute for who is connected
+    until is_gone "$process" || [ "$SECONDS" -ge "$until" ]; do sleep 0.2; done
+    kill -KILL "$process" 2>/dev/null || true
+    patiently is_gone "$process"
+  done
+  for name; do patiently pgrep -x "$name"; done
+}
+
+kubelet_answers() {
+  patiently curl --silent --fail --noproxy '*' --max-time 5 http://127.0.0.1:10248/healthz
+}
+
+restart_control_plane() {
+  local port
+  port=$(sed -n 's/.*--secure-port=//p' "$kubernetes/manifests/kube-apiserver.yaml")
+  restart etcd kube-apiserver kube-controller kube-scheduler # of the manager's name the kernel keeps 15 letters
+  # by a name that every API server's certificate has
+  patiently curl --silent --fail --noproxy '*' --max-time 5 --cacert "$pki/ca.crt" --resolve "kubernetes:$port:127.0.0.1" \
+    "https://kubernetes:$port/readyz"
+}
+
+renew_kubelet() { # by the certificate it has it asks for the next, as it does before one ends
+  local own=$state/kubelet.pem asks=$kubernetes/bootstrap-kubelet.conf
+  if [ ! -f "$asks" ]; then
+    cp -L "$kubelet" "$own"
+    sed "s#$kubelet#$own#" "$kubernetes/kubelet.conf" >"$asks.new"
+    mv -f "$asks.new" "$asks"
+  fi
+  rm -f "$kubernetes/kubelet.conf" "$kubelet"
+  restart kubelet
+  patiently test -s "$kubelet" -a -s "$kubernetes/kubelet.conf"
+  rm -f "$asks" "$own"
+}
+
+take() {
+  local step
+  rm -rf "$new"
+  mkdir -p "$new"
+  tar -xf "$state/answer.tar" -C "$new"
+  rm -f "$state/answer.tar"
+  step=$(cat "$new/step")
+  echo "revision $(cat "$new/revision"): $step"
+  put ca.crt "$pki/ca.crt" 644
+  if [ -f "$new/ca.key" ]; then
+    put signing.crt "$pki/signing.crt" 644
+    put ca.key "$pki/ca.key" 600
+    put etcd-ca.crt "$pki/etcd/ca.crt" 644
+    put etcd-ca.key "$pki/etcd/ca.key" 600
+    put front-proxy-ca.crt "$pki/front-proxy-ca.crt" 644
+    put front-proxy-ca.key "$pki/front-proxy-ca.key" 600
+    [ "$step" != new-signs ] || kubeadm certs renew all
+  fi
+  trust
+  case $step in
+  kubelets-ask) renew_kubelet ;;
+  new-signs) [ ! -f "$new/ca.key" ] || restart_control_plane ;;
+  *)
+    [ ! -f "$new/ca.key" ] || restart_control_plane
+    # last, for a kubelet lets what ends a second time wait, and forgets of it when it ends itself
+    restart kubelet
+    ;;
+  esac
+  kubelet_answers
+  put revision "$state/revision" 600
+  rm -rf "$new"
+  echo "done"
+}
+
+while :; do
+  case $(ask || true) in
+  200) take ;;
+  202) sleep 2 ;;
+  *) sleep 30 ;;
+  esac
+done
+"##;
+
+/// The unit that runs it.
+pub(crate) const UNIT: &str = "[Unit]
+Description=The cluster's authorities, as clusterd says
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Environment=PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ExecStart=/bin/bash /etc/bedplate/authorities
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+";

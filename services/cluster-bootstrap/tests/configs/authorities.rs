@@ -1,0 +1,84 @@
+//! What machines take when a cluster's authorities are exchanged.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use cluster_bootstrap::{Holder, Pki, Step, handout, reporting, worker};
+
+use crate::example::{SECRET, authority, cluster, reports, some_worker};
+use crate::{document, file, member};
+
+fn other() -> Pki {
+    Pki {
+        cluster: authority("new-cluster"),
+        etcd: authority("new-etcd"),
+        front_proxy: authority("new-front-proxy"),
+        ..cluster("v1.31.0").pki
+    }
+}
+
+/// The files in an archive, as the real `tar` unpacks it.
+fn unpacked(archive: &[u8]) -> BTreeMap<String, String> {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("answer.tar");
+    fs::write(&path, archive).expect("a file can be written");
+    let run = Command::new("tar").arg("-xf").arg(&path).arg("-C").arg(folder.path()).output();
+    let run = run.expect("tar is installed");
+    assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+    fs::remove_file(path).expect("it is there");
+    let entries = fs::read_dir(folder.path()).expect("it is there").flatten();
+    let read = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path()).expect("it is text");
+        (entry.file_name().to_string_lossy().into_owned(), text)
+    };
+    entries.map(read).collect()
+}
+
+#[test]
+fn who_signs_stands_first_and_signs_by_one_certificate_alone() {
+    let (old, new) = (cluster("v1.31.0").pki, other());
+    let taken = unpacked(&handout(1, Step::TrustBoth, &old, Some(&new), Holder::ControlPlane));
+    assert_eq!((taken["revision"].as_str(), taken["step"].as_str()), ("1\n", "trust-both\n"));
+    let both = |one: &str, other: &str| format!("{one}{other}");
+    assert_eq!(taken["ca.crt"], both(&old.cluster.certificate, &new.cluster.certificate));
+    assert_eq!(taken["signing.crt"], old.cluster.certificate);
+    let taken = unpacked(&handout(2, Step::NewSigns, &new, Some(&old), Holder::ControlPlane));
+    assert_eq!(taken["etcd-ca.crt"], both(&new.etcd.certificate, &old.etcd.certificate));
+    assert_eq!(taken["signing.crt"], new.cluster.certificate);
+    assert!(taken["front-proxy-ca.key"].contains("new-front-proxy"));
+    let taken = unpacked(&handout(4, Step::TrustNew, &new, None, Holder::ControlPlane));
+    assert_eq!(taken["ca.crt"], new.cluster.certificate);
+}
+
+#[test]
+fn a_worker_takes_certificates_and_no_key() {
+    let (old, new) = (cluster("v1.31.0").pki, other());
+    let archive = handout(3, Step::KubeletsAsk, &new, Some(&old), Holder::Worker);
+    let taken = unpacked(&archive);
+    assert_eq!(taken.keys().collect::<Vec<_>>(), ["ca.crt", "revision", "step"]);
+    assert!(!String::from_utf8_lossy(&archive).contains(SECRET));
+}
+
+#[test]
+fn the_controller_manager_signs_with_a_file_of_its_own() {
+    let cluster = cluster("v1.30.1");
+    let node = member(&cluster, "cp-1");
+    let signing = file(&node, "/etc/kubernetes/pki/signing.crt");
+    assert_eq!(signing.as_ref(), Some(&cluster.pki.cluster.certificate));
+    let arguments = document(&node, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    let arguments = &arguments["controllerManager"]["extraArgs"];
+    assert_eq!(arguments["cluster-signing-cert-file"], "/etc/kubernetes/pki/signing.crt");
+}
+
+#[test]
+fn the_script_is_one_that_bash_reads() {
+    let node = worker(&cluster("v1.31.0"), &some_worker()).expect("the example is valid");
+    let node = reporting(&node, &reports());
+    let script = file(&node, "/etc/bedplate/authorities").expect("it has a script");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("authorities");
+    fs::write(&path, script).expect("a file can be written");
+    let run = Command::new("bash").arg("-n").arg(&path).output().expect("bash is installed");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}

@@ -1,0 +1,76 @@
+//! What a machine is told that asks which authorities it should hold.
+
+use std::collections::BTreeMap;
+
+use cluster_bootstrap::{Holder, Step, handout};
+use cluster_core::{ClaimUuid, ClusterUuid, GroupRole, MachineRef, RotationStep, may_take};
+use tracing::info;
+
+use super::MachinesError;
+use super::redeem::of;
+use crate::handle::World;
+use crate::seal::Purpose;
+
+/// What a machine is told that asks which authorities it should hold.
+#[derive(PartialEq, Eq)]
+pub enum Handout {
+    /// Nothing. Why not, it is not told.
+    Nothing,
+    /// It holds what it should.
+    Held,
+    /// Its turn comes soon.
+    Soon,
+    /// It takes this: a tar archive, with keys where it is of the control plane.
+    Take(Vec<u8>),
+}
+
+/// What it is told, and its cluster where what it holds is news.
+pub(super) type Told = (Handout, Option<ClusterUuid>);
+
+/// A machine says what it holds, and shows what its config gave it for its reports.
+pub(super) async fn ask(
+    world: &World,
+    id: ClaimUuid,
+    token: &str,
+    holds: u32,
+) -> Result<Told, MachinesError> {
+    let nothing = Ok((Handout::Nothing, None));
+    if !world.keys.verify(Purpose::Report, &id.to_string(), token) {
+        return nothing;
+    }
+    let Some(claim) = world.store.find_claim(id).await? else { return nothing };
+    let Some((cluster, groups)) = of(world, &claim).await? else { return nothing };
+    let reports = world.store.machines_of(cluster.id).await?;
+    // Of a claim that its machine was given before another, nobody speaks any more.
+    if !reports.iter().any(|report| report.claim == id) {
+        return nothing;
+    }
+    let news = world.store.note_authorities(id, holds).await?;
+    let now = cluster.authorities;
+    if holds == now.revision {
+        let told = if now.is_settled() { Handout::Held } else { Handout::Soon };
+        return Ok((told, news));
+    }
+    let held: BTreeMap<MachineRef, u32> =
+        reports.into_iter().filter_map(|it| Some((it.machine, it.authorities?))).collect();
+    if !may_take(&cluster, &groups, &claim.machine, &held) {
+        return Ok((Handout::Soon, news));
+    }
+    let is_master = |group: &&cluster_core::NodeGroup| {
+        group.name == claim.machine.group && group.role == GroupRole::Master
+    };
+    let holder = match groups.iter().find(is_master) {
+        Some(_) => Holder::ControlPlane,
+        None => Holder::Worker,
+    };
+    let step = match now.step() {
+        RotationStep::TrustBoth => Step::TrustBoth,
+        RotationStep::NewSigns => Step::NewSigns,
+        RotationStep::KubeletsAsk => Step::KubeletsAsk,
+        RotationStep::TrustNew => Step::TrustNew,
+    };
+    let (signs, also) = world.authorities(&cluster).await?;
+    info!(cluster.id = %cluster.id, "{} takes revision {} of the authorities", claim.machine, now.revision);
+    let archive = handout(now.revision, step, &signs, also.as_ref(), holder);
+    Ok((Handout::Take(archive), news))
+}

@@ -1,0 +1,131 @@
+//! What machines are told that ask which authorities they should hold.
+
+use cluster_conductor::{Answer, Handout};
+use cluster_core::{Authorities, Cluster, MachineRef, NodeGroup};
+use cluster_store::Change;
+
+use crate::given::{Given, file, machine};
+
+const MACHINES: [(&str, &str); 5] = [
+    ("default-master-0", "10.0.0.10"),
+    ("default-master-1", "10.0.0.11"),
+    ("default-master-2", "10.0.0.12"),
+    ("default-worker-0", "10.0.0.20"),
+    ("default-worker-1", "10.0.0.21"),
+];
+
+/// How a machine asks: its claim, and what its config gave it to show.
+struct Asks {
+    claim: String,
+    token: String,
+}
+
+impl Asks {
+    async fn ask(&self, given: &Given, holds: u32) -> Handout {
+        given.conductor.authorities_for(&self.claim, &self.token, holds).await
+    }
+}
+
+/// A cluster whose machines have all begun, and how they ask.
+async fn begun() -> (Given, Vec<Asks>) {
+    let mut given = Given::labelled(&[]).await;
+    let mut all = Vec::new();
+    for (name, from) in MACHINES {
+        let claim = given.claim(name).await.0;
+        let config = given.config(name, from).await;
+        let curl = file(&config, "/etc/bedplate/authorities.curl").unwrap();
+        assert!(curl.contains(&format!("/v1/authorities/{claim}\"")), "{curl}");
+        let token = curl.split("Bearer ").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let holds = file(&config, "/var/lib/bedplate/authorities/revision").unwrap();
+        assert_eq!(holds, "0\n");
+        all.push(Asks { claim, token });
+    }
+    let nodes = given.groups.iter().flat_map(NodeGroup::refs).collect();
+    let cluster = Cluster { nodes, ..given.cluster.clone() };
+    given.cluster = given.store.change_cluster(&Change::of(cluster)).await.unwrap();
+    (given, all)
+}
+
+/// The cluster's machines are to hold this.
+async fn revision(given: &mut Given, revision: u32, settled: u32) {
+    let authorities = Authorities { revision, settled };
+    let cluster = Cluster { authorities, ..given.cluster.clone() };
+    given.cluster = given.store.change_cluster(&Change::of(cluster)).await.unwrap();
+}
+
+fn taken(told: Handout) -> String {
+    let Handout::Take(archive) = told else { panic!("there is nothing to take") };
+    String::from_utf8(archive).unwrap()
+}
+
+fn keys(archive: &str) -> usize {
+    archive.matches("PRIVATE KEY-----\n").count() / 2
+}
+
+#[tokio::test]
+async fn machines_take_a_step_in_their_order_and_workers_no_key() {
+    let (mut given, all) = begun().await;
+    for asks in &all {
+        assert!(asks.ask(&given, 0).await == Handout::Held);
+    }
+    revision(&mut given, 1, 0).await;
+    let first = taken(all[0].ask(&given, 0).await);
+    assert!(first.contains("trust-both\n") && keys(&first) == 3, "{}", keys(&first));
+    assert!(all[1].ask(&given, 0).await == Handout::Soon, "the first is not done");
+    let worker = taken(all[3].ask(&given, 0).await);
+    assert_eq!((keys(&worker), worker.matches("BEGIN CERTIFICATE").count()), (0, 2));
+
+    // A conductor that was killed in between goes on where it was, with the same authorities.
+    given.restart();
+    assert_eq!(taken(all[0].ask(&given, 0).await), first);
+    assert!(all[0].ask(&given, 1).await == Handout::Soon, "others are not done");
+    assert!(taken(all[1].ask(&given, 0).await).contains("trust-both\n"));
+    let held = given.store.machines_of(given.cluster.id).await.unwrap();
+    let held: Vec<(MachineRef, u32)> =
+        held.into_iter().map(|it| (it.machine, it.authorities.unwrap())).collect();
+    assert_eq!(held[0], (machine("default-master-0"), 1));
+    assert!(held[1..].iter().all(|(_, revision)| *revision == 0), "{held:?}");
+
+    revision(&mut given, 4, 4).await;
+    assert!(all[4].ask(&given, 4).await == Handout::Held);
+}
+
+#[tokio::test]
+async fn nobody_begins_while_authorities_change_and_later_with_the_new() {
+    let mut given = Given::labelled(&[]).await;
+    let claim = given.claim("default-master-0").await;
+    revision(&mut given, 2, 0).await;
+    assert_eq!(given.redeem(&claim, "10.0.0.10").await, Answer::Later);
+    revision(&mut given, 4, 4).await;
+    let config = given.config("default-master-0", "10.0.0.10").await;
+    assert_eq!(file(&config, "/var/lib/bedplate/authorities/revision").unwrap(), "4\n");
+    let authority = file(&config, "/etc/kubernetes/pki/ca.crt").unwrap();
+    assert_eq!(authority.matches("BEGIN CERTIFICATE").count(), 1);
+    assert_eq!(authority, given.conductor.authority(&given.cluster).await.unwrap());
+}
+
+#[tokio::test]
+async fn users_are_shown_all_that_are_trusted_and_the_one_that_signs_first() {
+    let mut given = Given::labelled(&[]).await;
+    let mut shown = Vec::new();
+    for now in 0..=4 {
+        revision(&mut given, now, if now < 4 { 0 } else { 4 }).await;
+        shown.push(given.conductor.authority(&given.cluster).await.unwrap());
+    }
+    let (old, new) = (shown[0].clone(), shown[4].clone());
+    assert_ne!(old, new);
+    let (old_first, new_first) = (format!("{old}{new}"), format!("{new}{old}"));
+    assert_eq!(shown, [old, old_first, new_first.clone(), new_first, new]);
+}
+
+#[tokio::test]
+async fn who_shows_something_else_is_told_nothing() {
+    let (mut given, all) = begun().await;
+    revision(&mut given, 1, 0).await;
+    let mixed = Asks { claim: all[0].claim.clone(), token: all[3].token.clone() };
+    assert!(mixed.ask(&given, 0).await == Handout::Nothing);
+    let unknown = Asks { claim: "x".to_owned(), token: all[0].token.clone() };
+    assert!(unknown.ask(&given, 0).await == Handout::Nothing);
+    let held = given.store.machines_of(given.cluster.id).await.unwrap();
+    assert!(held.iter().all(|it| it.authorities.is_none()), "{held:?}");
+}

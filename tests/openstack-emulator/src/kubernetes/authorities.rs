@@ -1,0 +1,112 @@
+//! What a machine's unit does that keeps its authorities: it asks, as a file for `curl` says, which it should hold, and takes them.
+//!
+//! What it takes is a tar archive: `revision`, `ca.crt`, and `ca.key` on machines of the control plane. Kubernetes' programs start again
+//! with them at once here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::{Certificate, Client, StatusCode};
+
+/// How long a machine waits that is to ask again soon, and any other.
+const SOON: Duration = Duration::from_millis(20);
+const LATER: Duration = Duration::from_millis(200);
+
+/// What a machine holds: on its disk, so it stays when the machine restarts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pub(super) revision: String,
+    /// PEM; who signs stands first. Empty until others are taken than those it began with.
+    pub(super) authority: String,
+    pub(super) key: Option<String>,
+}
+
+/// The disks of machines, by the ids of their servers.
+#[derive(Debug, Default)]
+pub(super) struct Disks(Mutex<HashMap<String, Held>>);
+
+impl Disks {
+    pub(super) fn held(&self, server: &str) -> Option<Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+    }
+
+    fn write(&self, server: &str, held: &Held) {
+        let mut disks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        disks.insert(server.to_owned(), held.clone());
+    }
+}
+
+/// Whom a machine asks, and what it shows.
+#[derive(Clone, Debug)]
+pub(super) struct Asks {
+    url: String,
+    bearer: String,
+    authority: String,
+    revision: String,
+}
+
+impl Asks {
+    /// By the files of a machine; none where it asks nobody.
+    pub(super) fn read(files: &BTreeMap<String, String>) -> Option<Asks> {
+        let curl = files.iter().find(|(path, _)| path.ends_with("/authorities.curl"))?.1;
+        let option = |name: &str| {
+            let rest = |line: &'_ str| Some(line.strip_prefix(name)?.trim().to_owned());
+            let value = curl.lines().find_map(|line| rest(line.trim()))?;
+            Some(value.trim_start_matches('=').trim().trim_matches('"').to_owned())
+        };
+        let revision = files.iter().find(|(path, _)| path.ends_with("/authorities/revision"))?.1;
+        Some(Asks {
+            url: option("url")?,
+            bearer: option("header")?.strip_prefix("Authorization: ")?.to_owned(),
+            authority: files.get(&option("cacert")?)?.clone(),
+            revision: revision.trim().to_owned(),
+        })
+    }
+
+    /// Asks for ever; `taken` is told of what was taken before the next question is.
+    pub(super) async fn keep(&self, server: &str, disks: &Disks, taken: impl Fn(&Held)) {
+        let first = Held { revision: self.revision.clone(), ..Held::default() };
+        let mut held = disks.held(server).unwrap_or(first);
+        let Ok(client) = self.client() else { return };
+        loop {
+            let url = format!("{}?holds={}", self.url, held.revision);
+            let answer = client.get(url).header("Authorization", &self.bearer).send().await;
+            match answer.map(|answer| (answer.status(), answer)) {
+                Ok((StatusCode::OK, answer)) => {
+                    let Ok(archive) = answer.bytes().await else { continue };
+                    let mut files = unpacked(&archive);
+                    let mut file = |name: &str| files.remove(name).unwrap_or_default();
+                    held.revision = file("revision").trim().to_owned();
+                    held.authority = file("ca.crt");
+                    held.key = Some(file("ca.key")).filter(|key| !key.is_empty());
+                    taken(&held);
+                    disks.write(server, &held);
+                }
+                Ok((StatusCode::ACCEPTED, _)) => tokio::time::sleep(SOON).await,
+                Ok(_) | Err(_) => tokio::time::sleep(LATER).await,
+            }
+        }
+    }
+
+    fn client(&self) -> reqwest::Result<Client> {
+        let authority = Certificate::from_pem(self.authority.as_bytes())?;
+        Client::builder().no_proxy().tls_certs_only([authority]).timeout(LATER * 50).build()
+    }
+}
+
+/// The files of a tar archive (POSIX.1-1988) that are text.
+fn unpacked(archive: &[u8]) -> BTreeMap<String, String> {
+    let (mut files, mut rest) = (BTreeMap::new(), archive);
+    while let Some((header, after)) = rest.split_at_checked(512) {
+        let text = |from: usize, to: usize| {
+            let field = header[from..to].split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(field).trim().to_owned()
+        };
+        let Ok(size) = usize::from_str_radix(&text(124, 136), 8) else { break };
+        let Some(contents) = after.get(..size) else { break };
+        files.insert(text(0, 100), String::from_utf8_lossy(contents).into_owned());
+        rest = after.get(size.next_multiple_of(512)..).unwrap_or_default();
+    }
+    files
+}

@@ -1,0 +1,134 @@
+//! A cluster's authorities are exchanged while it is in use: each machine takes each step as its own unit does, over the channel that it
+//! asks by; steps and their order are clusterd's.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster_bootstrap::{Cluster, Holder, Pki, Step, handout};
+use cluster_pki::{Kubeconfig, Validity, admin, seed};
+use compat::patience::wait_for;
+use serde_json::{Value, json};
+
+use crate::{Claims, Kubectl, Network};
+
+/// How long a step may take on one machine.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Exchanges the authorities of a cluster with these workers, and puts the new ones into its settings; who is its administrator from now on.
+#[track_caller]
+pub fn rotate(
+    network: &Network,
+    claims: &Claims,
+    cluster: &mut Cluster,
+    workers: &[&str],
+    validity: Validity,
+) -> Kubectl {
+    let begun = Instant::now();
+    let old = cluster.pki.clone();
+    let new = seed(&cluster.name, 1, validity).expect("authorities can be made");
+    // The key of service accounts stays.
+    let new = Pki { service_account: old.service_account.clone(), ..new };
+    let masters: Vec<String> = cluster.control_plane.iter().map(|it| it.name.to_string()).collect();
+    let before = admin(&cluster.name, &cluster.endpoint, &old.cluster, validity);
+    let before = before.expect("a kubeconfig can be made");
+    let after = |trusted: &Pki| {
+        let made = admin(&cluster.name, &cluster.endpoint, &trusted.cluster, validity);
+        Kubectl::named(network, "rotated.conf", made.expect("a kubeconfig can be made").expose())
+    };
+    claims.rotate();
+    for (revision, step, signs, also) in [
+        (1, Step::TrustBoth, &old, Some(&new)),
+        (2, Step::NewSigns, &new, Some(&old)),
+        (3, Step::KubeletsAsk, &new, Some(&old)),
+        (4, Step::TrustNew, &new, None),
+    ] {
+        for worker in workers {
+            let archive = handout(revision, step, signs, also, Holder::Worker);
+            claims.give(worker, revision, &archive);
+        }
+        for master in &masters {
+            let archive = handout(revision, step, signs, also, Holder::ControlPlane);
+            claims.give(master, revision, &archive);
+            until_held(claims, master, revision);
+        }
+        workers.iter().for_each(|worker| until_held(claims, worker, revision));
+        eprintln!("all hold revision {revision}, {step:?}, after {:?}", begun.elapsed());
+        if matches!(step, Step::TrustBoth | Step::TrustNew) {
+            let trusted = also.map_or_else(|| signs.clone(), |also| signs.trusting(also));
+            restart_workloads(&after(&trusted), &trusted);
+        }
+    }
+    let kubectl = after(&new);
+    tell_who_joins(&kubectl, &new);
+    who_has_the_old_is_refused(network, &before, &new);
+    cluster.pki = new;
+    eprintln!("the authorities are exchanged after {:?}", begun.elapsed());
+    kubectl
+}
+
+#[track_caller]
+fn until_held(claims: &Claims, machine: &str, revision: u32) {
+    wait_for(&format!("{machine} to hold revision {revision}"), PATIENCE, || {
+        thread::sleep(Duration::from_millis(500));
+        (claims.held(machine) == Some(revision)).then_some(())
+    });
+}
+
+/// What runs on all machines reads once whom to trust.
+#[track_caller]
+fn restart_workloads(kubectl: &Kubectl, trusted: &Pki) {
+    wait_for("pods to be told whom to believe", PATIENCE, || {
+        thread::sleep(Duration::from_millis(500));
+        let told = kubectl.get(&["configmap", "kube-root-ca.crt", "-n", "kube-system"])?;
+        (told["data"]["ca.crt"].as_str()?.trim() == trusted.cluster.certificate.trim())
+            .then_some(())
+    });
+    let proxy = ["-n", "kube-system", "rollout"];
+    let ask = |words: &[&str]| kubectl.ask(&[&proxy[..], words].concat());
+    ask(&["restart", "daemonset/kube-proxy"]).expect("kube-proxy is restarted");
+    ask(&["status", "daemonset/kube-proxy", "--timeout=240s", "--request-timeout=0"])
+        .expect("kube-proxy is rolled out");
+}
+
+/// Machines that join believe whom `cluster-info` names.
+#[track_caller]
+fn tell_who_joins(kubectl: &Kubectl, pki: &Pki) {
+    let found = kubectl.get(&["configmap", "cluster-info", "-n", "kube-public"]);
+    let found = found.expect("there is one");
+    let text = found["data"]["kubeconfig"].as_str().expect("it holds a kubeconfig");
+    let line = text.lines().find(|it| it.contains("certificate-authority-data"));
+    let line = line.expect("it names an authority");
+    let data = base64::Engine::encode(
+        &base64::engine::general_purpose::STANDARD,
+        &pki.cluster.certificate,
+    );
+    let wanted = text.replace(line, &format!("    certificate-authority-data: {data}"));
+    let patch = json!({"data": {"kubeconfig": wanted}}).to_string();
+    kubectl
+        .ask(&[
+            "patch",
+            "configmap",
+            "cluster-info",
+            "-n",
+            "kube-public",
+            "--type=merge",
+            "-p",
+            &patch,
+        ])
+        .expect("it is changed");
+}
+
+/// Neither does the old kubeconfig believe the cluster, nor the cluster who shows its certificate.
+#[track_caller]
+fn who_has_the_old_is_refused(network: &Network, old: &Kubeconfig, new: &Pki) {
+    let said = Kubectl::named(network, "old.conf", old.expose()).objection(&["get", "nodes"]);
+    assert!(said.contains("certificate signed by unknown authority"), "{said}");
+    let mut mixed: Value = serde_json::from_str(old.expose()).expect("it is JSON");
+    let data = base64::Engine::encode(
+        &base64::engine::general_purpose::STANDARD,
+        &new.cluster.certificate,
+    );
+    mixed["clusters"][0]["cluster"]["certificate-authority-data"] = json!(data);
+    let said = Kubectl::named(network, "old.conf", &mixed.to_string()).objection(&["get", "nodes"]);
+    assert!(said.contains("Unauthorized") || said.contains("must be logged in"), "{said}");
+}
