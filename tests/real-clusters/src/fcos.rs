@@ -43,12 +43,13 @@ impl FcosMachine {
         let mut command = Command::new("qemu-system-x86_64");
         // No hardware virtualisation is used: /dev/kvm may be there and useless. Kernel 6.12 ends in QEMU 7.2 where there is cx16.
         command.args(["-machine", "q35", "-accel", "tcg", "-cpu", "qemu64,-cx16", "-smp", "2"]);
-        command.args(["-m", "2048", "-display", "none", "-monitor", "stdio", "-no-reboot"]);
-        command.arg("-serial").arg(format!("file:{}", folder.join("console.log").display()));
+        command.args(["-m", "2048", "-nodefaults", "-display", "none", "-no-reboot"]);
+        command.args(["-monitor", "stdio", "-serial"]);
+        command.arg(format!("file:{}", folder.join("console.log").display()));
         command.arg("-kernel").arg(image.join("vmlinuz")).arg("-initrd").arg(image.join("initrd"));
         command.arg("-append").arg(
-            "root=LABEL=root rw console=ttyS0 net.ifnames=0 systemd.firstboot=off \
-             ignition.firstboot=1 ignition.platform.id=openstack",
+            "root=LABEL=root rw console=ttyS0 loglevel=4 mitigations=off net.ifnames=0 \
+             systemd.firstboot=off ignition.firstboot=1 ignition.platform.id=openstack",
         );
         // What the machine wants to be on the disk is in this host's memory, which does not end with it.
         let how = "if=virtio,format=raw,cache=unsafe";
