@@ -16,6 +16,7 @@ mod token;
 mod units;
 mod version;
 
+mod volumes;
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
 pub use network::{Cidr, InvalidCidr};
@@ -30,3 +31,4 @@ pub use settings::{
 pub use source::{Archives, Artifact, Images, InvalidSha256, Programs, Sha256, Source};
 pub use token::{BootstrapToken, InvalidToken};
 pub use version::{InvalidVersion, KubernetesVersion};
+pub use volumes::{Volume, with_volumes};

@@ -19,6 +19,10 @@ pub(crate) const FETCHED: &str = "/var/lib/bedplate/fetched";
 pub(crate) const POD_ROUTES_ACCESS: &str = "/etc/bedplate/pod-routes-access.json";
 /// Files that say what was done.
 const DONE: &str = "/var/lib/bedplate/done";
+/// Finds the machine's volumes.
+pub(crate) const VOLUMES: &str = "/etc/bedplate/volumes";
+/// The unit that does.
+pub(crate) const VOLUMES_UNIT: &str = "bedplate-volumes.service";
 
 /// What lets whoever has a token become a node (kubernetes, cmd/kubeadm/app/constants: NodeAutoApproveBootstrapClusterRoleBinding). What
 /// lets nodes renew their own certificates stays.
@@ -95,6 +99,14 @@ pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, S
 
 /// What every control-plane machine does by itself: nothing of it waits for another machine.
 pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
+/// Finds the volumes of these tags, at each boot.
+pub(crate) fn volumes(tags: &str) -> (String, String) {
+    let unless = "/run/bedplate/volumes/found".to_owned();
+    let commands = vec![format!("/bin/bash {VOLUMES} {tags}"), format!("/usr/bin/touch {unless}")];
+    let description = "The volumes of this machine";
+    Once { name: VOLUMES_UNIT, description, after: &[], unless, commands }.named()
+}
+
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/control-plane");
     let mut commands = vec![

@@ -3,6 +3,7 @@
 mod example;
 mod systemd;
 
+mod volumes;
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{

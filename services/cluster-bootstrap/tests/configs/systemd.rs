@@ -7,14 +7,15 @@ use std::path::Path;
 use std::process::Command;
 
 use cluster_bootstrap::{
-    Name, NodeConfig, control_plane, joining_control_plane, reporting, worker,
+    Name, NodeConfig, Volume, control_plane, joining_control_plane, reporting, with_volumes, worker,
 };
 
 use crate::example::{cluster, machine, reports, some_worker};
 
 /// What Fedora CoreOS has of the programs that units start.
-const IMAGE: [&str; 9] = [
+const IMAGE: [&str; 10] = [
     "/bin/bash",
+    "/usr/bin/chmod",
     "/usr/bin/ctr",
     "/usr/bin/curl",
     "/usr/bin/mkdir",
@@ -30,7 +31,10 @@ fn every_kind_of_machine() -> Vec<NodeConfig> {
     let member = |name: &str| control_plane(&cluster, &Name::try_from(name).expect("a name"));
     let later = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14"));
     [member("cp-1"), member("cp-2"), later, worker(&cluster, &some_worker())]
-        .map(|node| reporting(&node.expect("the example is valid"), &reports()))
+        .map(|node| {
+            with_volumes(&node.expect("the example is valid"), &[Volume::Etcd, Volume::Containers])
+        })
+        .map(|node| reporting(&node, &reports()))
         .into()
 }
 
@@ -64,6 +68,7 @@ fn what_units_start_is_in_the_image_or_in_the_config() {
     for node in every_kind_of_machine() {
         let brought = brought(&node);
         for (unit, text) in units(&node) {
+            assert_eq!(text.contains("[Service]"), started(&text).next().is_some(), "{unit}");
             for program in started(&text) {
                 assert!(
                     IMAGE.contains(&program) || brought.contains(program),
@@ -86,7 +91,7 @@ fn systemd_understands_the_units() {
         let names: Vec<String> = units(&node)
             .into_iter()
             .map(|(name, _)| name)
-            .filter(|name| name.ends_with(".service"))
+            .filter(|name| !name.ends_with(".conf"))
             .collect();
         let mut verify = Command::new("systemd-analyze");
         verify

@@ -1,0 +1,105 @@
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+
+const ID: &str = "0f3c2f9a-8a5b-4b8e-9d7e-3d2c1b0a9f8e";
+
+/// A machine whose config drive says this, with a blank disk whose name in `/dev/disk/by-id` is this.
+fn machine(told: &str, disk: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let drive = root.path().join("config-drive/openstack/latest");
+    fs::create_dir_all(&drive).unwrap();
+    fs::write(drive.join("meta_data.json"), told).unwrap();
+    let device = root.path().join("vdc");
+    File::create(&device).unwrap().set_len(512 << 20).unwrap();
+    let by_id = root.path().join("by-id");
+    fs::create_dir(&by_id).unwrap();
+    symlink(&device, by_id.join(disk)).unwrap();
+    root
+}
+
+/// Runs the script for `etcd` on that machine: whether it ended well, and what it said.
+fn run(root: &Path) -> (bool, String) {
+    let at = |path: &str| root.join(path).to_str().unwrap().to_owned();
+    let script = SCRIPT
+        .replace("/run/bedplate/volumes", &at("volumes"))
+        .replace("/run/bedplate/config-drive", &at("config-drive"))
+        .replace("/dev/disk/by-id", &at("by-id"));
+    let run = Command::new("bash").args(["-c", &script, "volumes", "etcd"]).output().unwrap();
+    let said = [run.stdout, run.stderr].concat();
+    (run.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+fn told(tag: &str) -> String {
+    let disk = |id: &str, tag: &str| {
+        format!(r#"{{"type":"disk","bus":"pci","serial":"{id}","tags":["{tag}"]}}"#)
+    };
+    let other = disk("99999999-8a5b-4b8e-9d7e-3d2c1b0a9f8e", "containers");
+    format!(r#"{{"uuid":"u","devices":[{{"type":"nic","mac":"a"}},{other},{}]}}"#, disk(ID, tag))
+}
+
+/// Whether what the script starts is here.
+fn is_possible() -> bool {
+    let missing = ["jq", "mkfs.xfs", "blkid"].into_iter().find(|it| !peers::installed(it));
+    if let Some(program) = missing {
+        peers::skip(
+            "a volume is found",
+            format!("{program} is not installed (Debian's packages jq, xfsprogs)"),
+        );
+    }
+    missing.is_none()
+}
+
+#[test]
+fn a_blank_volume_gets_a_file_system_once_however_its_disk_is_attached() {
+    if !is_possible() {
+        return;
+    }
+    for disk in [format!("virtio-{}", &ID[..20]), format!("scsi-0QEMU_QEMU_HARDDISK_{ID}")] {
+        let root = machine(&told("etcd"), &disk);
+        let (well, said) = run(root.path());
+        assert!(well && said.contains("is new"), "{said}");
+        let device = root.path().join("vdc");
+        assert_eq!(fs::canonicalize(root.path().join("volumes/etcd")).unwrap(), device);
+        let blkid = Command::new("blkid").args(["-p", "-o", "export"]).arg(&device).output();
+        let seen = String::from_utf8(blkid.unwrap().stdout).unwrap();
+        assert!(seen.contains("LABEL=etcd\n") && seen.contains("TYPE=xfs\n"), "{seen}");
+        // The next boot finds it, and changes nothing.
+        let before = seen;
+        let (well, said) = run(root.path());
+        assert!(well && said.is_empty(), "{said}");
+        let blkid = Command::new("blkid").args(["-p", "-o", "export"]).arg(&device).output();
+        assert_eq!(String::from_utf8(blkid.unwrap().stdout).unwrap(), before);
+    }
+}
+
+#[test]
+fn what_holds_something_else_is_left_as_it_is() {
+    if !is_possible() {
+        return;
+    }
+    let root = machine(&told("etcd"), &format!("virtio-{}", &ID[..20]));
+    let device = root.path().join("vdc");
+    let made = Command::new("mkfs.xfs").args(["-q", "-L", "other"]).arg(&device).status();
+    assert!(made.unwrap().success());
+    let (well, said) = run(root.path());
+    assert!(!well && said.contains("existing filesystem"), "{said}");
+    assert!(!root.path().join("volumes/etcd").exists());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    if !is_possible() {
+        return;
+    }
+    let disk = format!("virtio-{}", &ID[..20]);
+    let (well, said) = run(machine(&told("swap"), &disk).path());
+    assert!(!well && said.contains("names no volume that is tagged etcd"), "{said}");
+    let (well, said) = run(machine(r#"{"uuid":"u"}"#, &disk).path());
+    assert!(!well && said.contains("names no volume that is tagged etcd"), "{said}");
+    let (well, said) = run(machine(&told("etcd"), "virtio-99999999-8a5b-4b8e-9").path());
+    assert!(!well && said.contains(&format!("no disk of volume {ID}")), "{said}");
+}
