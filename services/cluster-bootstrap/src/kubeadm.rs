@@ -53,6 +53,11 @@ pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String
     joined(&[join])
 }
 
+/// What `kubeadm init phase certs apiserver` reads on such a machine: under which addresses and names it is found.
+pub(crate) fn certificates(cluster: &Cluster, machine: &Machine) -> String {
+    joined(&[init_configuration(cluster, machine), cluster_configuration(cluster, &[])])
+}
+
 fn join_configuration(cluster: &Cluster, registration: Value) -> Value {
     json!({
         "apiVersion": api(cluster).as_str(),
@@ -98,8 +103,9 @@ fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
     if !etcd.is_empty() {
         local["extraArgs"] = arguments(cluster, etcd.iter().cloned());
     }
-    let names: Vec<&String> =
-        [&cluster.endpoint.host].into_iter().chain(&cluster.also_known_as).collect();
+    let host = &cluster.endpoint.host;
+    let others = cluster.also_known_as.iter().filter(|it| *it != host);
+    let names: Vec<&String> = [host].into_iter().chain(others).collect();
     json!({
         "apiVersion": api(cluster).as_str(),
         "kind": "ClusterConfiguration",

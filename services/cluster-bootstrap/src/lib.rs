@@ -15,8 +15,8 @@ mod source;
 mod token;
 mod units;
 mod version;
-
 mod volumes;
+
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
 pub use network::{Cidr, InvalidCidr};

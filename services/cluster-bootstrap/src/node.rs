@@ -80,6 +80,8 @@ pub fn joining_control_plane(
     files.extend(pki_files(cluster));
     let join = kubeadm::join_control_plane(cluster, machine);
     files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
+    let certificates = kubeadm::certificates(cluster, machine);
+    files.push(file(units::CERTIFICATES, 0o600, inline(certificates.as_bytes())));
     finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
 }
 

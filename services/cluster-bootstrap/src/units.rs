@@ -13,16 +13,18 @@ pub(crate) const INIT: &str = "/etc/bedplate/init.yaml";
 pub(crate) const INIT_ETCD: &str = "/etc/bedplate/init-etcd.yaml";
 /// kubeadm's configuration on a worker.
 pub(crate) const JOIN: &str = "/etc/bedplate/join.yaml";
+/// The same where it joins the control plane, as far as its API server's certificate is concerned.
+pub(crate) const CERTIFICATES: &str = "/etc/bedplate/certificates.yaml";
 /// Where what is fetched waits to be unpacked.
 pub(crate) const FETCHED: &str = "/var/lib/bedplate/fetched";
 /// What kubelets may see for pod routes.
 pub(crate) const POD_ROUTES_ACCESS: &str = "/etc/bedplate/pod-routes-access.json";
-/// Files that say what was done.
-const DONE: &str = "/var/lib/bedplate/done";
 /// Finds the machine's volumes.
 pub(crate) const VOLUMES: &str = "/etc/bedplate/volumes";
 /// The unit that does.
 pub(crate) const VOLUMES_UNIT: &str = "bedplate-volumes.service";
+/// Files that say what was done.
+const DONE: &str = "/var/lib/bedplate/done";
 
 /// What lets whoever has a token become a node (kubernetes, cmd/kubeadm/app/constants: NodeAutoApproveBootstrapClusterRoleBinding). What
 /// lets nodes renew their own certificates stays.
@@ -97,8 +99,6 @@ pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, S
     )
 }
 
-/// What every control-plane machine does by itself: nothing of it waits for another machine.
-pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
 /// Finds the volumes of these tags, at each boot.
 pub(crate) fn volumes(tags: &str) -> (String, String) {
     let unless = "/run/bedplate/volumes/found".to_owned();
@@ -107,6 +107,8 @@ pub(crate) fn volumes(tags: &str) -> (String, String) {
     Once { name: VOLUMES_UNIT, description, after: &[], unless, commands }.named()
 }
 
+/// What every control-plane machine does by itself: nothing of it waits for another machine.
+pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/control-plane");
     let mut commands = vec![
@@ -182,7 +184,11 @@ pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
     const NODE: &str = "bedplate-join.service";
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm join phase {phase} --config={JOIN}");
     let description = format!("Join {}", cluster.name);
-    let commands = vec![phase("control-plane-prepare all"), phase("kubelet-start")];
+    // By what was uploaded when the cluster was founded, this machine's own addresses outside would not be in its certificate. What is
+    // there is kept.
+    let certificate =
+        format!("{PROGRAMS}/kubeadm init phase certs apiserver --config={CERTIFICATES}");
+    let commands = vec![certificate, phase("control-plane-prepare all"), phase("kubelet-start")];
     let unless = "/etc/kubernetes/kubelet.conf".to_owned();
     let after = ["containerd.service", UNPACK];
     let node = Once { name: NODE, description: &description, after: &after, unless, commands };

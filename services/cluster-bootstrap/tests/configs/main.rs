@@ -2,8 +2,8 @@
 
 mod example;
 mod systemd;
-
 mod volumes;
+
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
@@ -198,6 +198,20 @@ fn a_later_member_of_the_control_plane_joins_what_is_there() {
     assert_eq!(join["controlPlane"]["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
     assert!(file(&node, "/etc/kubernetes/pki/ca.key").is_some());
     assert_eq!(file(&node, "/etc/bedplate/init-etcd.yaml"), None);
+    // Its certificate is of what is known now, and not of what was uploaded then.
+    let told = document(&node, "/etc/bedplate/certificates.yaml", "ClusterConfiguration");
+    assert_eq!(told["apiServer"]["certSANs"].to_string(), r#"["api.blue.example","10.0.0.5"]"#);
+    let told = document(&node, "/etc/bedplate/certificates.yaml", "InitConfiguration");
+    assert_eq!(told["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
+    let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+    let joins = all.into_iter().flatten().find(|it| it.name == "bedplate-join.service");
+    let text = joins.and_then(|it| it.contents.clone()).unwrap();
+    let commands: Vec<_> = text.lines().filter_map(|it| it.strip_prefix("ExecStart=")).collect();
+    expect![[r#"
+        /usr/local/bin/kubeadm init phase certs apiserver --config=/etc/bedplate/certificates.yaml
+        /usr/local/bin/kubeadm join phase control-plane-prepare all --config=/etc/bedplate/join.yaml
+        /usr/local/bin/kubeadm join phase kubelet-start --config=/etc/bedplate/join.yaml"#]]
+    .assert_eq(&commands.join("\n"));
     assert!(!units(&node).contains(&"bedplate-once.service"));
 }
 
