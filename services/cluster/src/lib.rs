@@ -5,4 +5,4 @@ pub mod nodes;
 mod service;
 
 pub use config::Config;
-pub use service::{Listeners, Service};
+pub use service::{Listeners, Service, check};

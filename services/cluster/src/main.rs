@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Parser;
-use cluster::{Config, Service};
+use cluster::{Config, Service, check};
 
 /// The Container Infra service: Kubernetes clusters by a REST request.
 #[derive(Parser)]
@@ -13,7 +13,7 @@ struct Arguments {
     /// The configuration file.
     #[arg(long, default_value = "/etc/bedplate/clusterd.toml")]
     config: PathBuf,
-    /// Reads the configuration, says whether it is valid, and ends.
+    /// Reads the configuration and the files that it names, says whether they are valid, and ends.
     #[arg(long)]
     check: bool,
 }
@@ -22,7 +22,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let config: Config = daemon::load(&arguments.config)?;
     if arguments.check {
-        return Ok(());
+        return check(&config);
     }
     daemon::log_to_stderr(config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()

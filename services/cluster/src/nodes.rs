@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tower_http::timeout::TimeoutLayer;
 
-pub use certificate::{Certificate, CertificateError, certificate};
+pub use certificate::{Certificate, CertificateError, certificate, given};
 pub use serve::serve;
 
 /// What Ignition's own configs are called.

@@ -154,6 +154,19 @@ impl Service {
     }
 }
 
+/// Whether the files that a configuration names can be used: passwords, the cloud, what is shown to machines. Nothing is made, and nobody
+/// is asked.
+pub fn check(config: &Config) -> anyhow::Result<()> {
+    auth(&config.api.auth)?.check_listener(config.api.listen)?;
+    config.database_url().context("cannot read database.url_file")?;
+    config.cloud.as_ref().map(session).transpose()?;
+    let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
+    files.map(nodes::given).transpose().context(NO_CERTIFICATE)?;
+    Ok(())
+}
+
+const NO_CERTIFICATE: &str = "the machines' listener has no certificate (nodes)";
+
 fn auth(kind: &AuthKind) -> anyhow::Result<Auth> {
     match kind {
         AuthKind::None => Ok(Auth::None),
@@ -169,7 +182,7 @@ fn auth(kind: &AuthKind) -> anyhow::Result<Auth> {
 fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcceptor)>> {
     let Some(nodes) = &config.nodes else { return Ok(None) };
     let made = nodes::certificate(nodes.certificate.as_ref(), &nodes.url, &config.state_dir)
-        .context("the machines' listener has no certificate (nodes)")?;
+        .context(NO_CERTIFICATE)?;
     let settings = NodesListener {
         url: nodes.url.clone(),
         authority: made.authority,

@@ -70,7 +70,8 @@ pub fn certificate(
     }
 }
 
-fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
+/// What is in the files.
+pub fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
     let read = |path: &Path| fs::read(path).map_err(|source| unusable(path, source));
     let chain = certificates(&files.certificate, &read(&files.certificate)?)?;
     let key = key(&files.key, &read(&files.key)?)?;

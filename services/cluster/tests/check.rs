@@ -1,0 +1,60 @@
+//! What `clusterd --check` says before a start would.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rcgen::{CertificateParams, KeyPair};
+
+/// What it says of a configuration with `more`; nothing, where it is content.
+fn said(folder: &Path, more: &str) -> Option<String> {
+    let file = folder.join("clusterd.toml");
+    fs::write(&file, format!("state_dir = {:?}\n{more}", folder.join("state"))).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clusterd"));
+    let run = command.arg("--check").arg("--config").arg(file).output().unwrap();
+    assert!(!folder.join("state").exists(), "it made something");
+    (!run.status.success()).then(|| String::from_utf8(run.stderr).unwrap())
+}
+
+#[test]
+fn the_files_that_the_machines_listener_shows_are_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let nodes = format!(
+        "[nodes]\nlisten = '[::]:9512'\nurl = 'https://c:9512'\ncertificate = {:?}\nkey = {:?}\nauthority = {:?}\n",
+        at("c.pem"),
+        at("k.pem"),
+        at("a.pem")
+    );
+    let check = |words: &[&str]| match said(folder.path(), &nodes) {
+        None => assert_eq!(words, [""; 0]),
+        Some(said) => words.iter().for_each(|it| assert!(said.contains(it), "{it}: {said}")),
+    };
+    check(&["(nodes)", "c.pem", "No such file"]);
+    let own = |name: &str| {
+        let key = KeyPair::generate().unwrap();
+        let parameters = CertificateParams::new([name.to_owned()]).unwrap();
+        (parameters.self_signed(&key).unwrap().pem(), key.serialize_pem())
+    };
+    let (certificate, key) = own("c");
+    fs::write(at("c.pem"), &certificate).unwrap();
+    fs::write(at("k.pem"), own("other").1).unwrap();
+    fs::write(at("a.pem"), "none").unwrap();
+    check(&["(nodes)", "a.pem is not PEM with certificates"]);
+    fs::write(at("a.pem"), &certificate).unwrap();
+    check(&["(nodes)", "the certificate and the key cannot be served"]);
+    fs::write(at("k.pem"), key).unwrap();
+    check(&[]);
+}
+
+#[test]
+fn passwords_and_clouds_are_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(said(folder.path(), ""), None);
+    let lacks = |more: &str| said(folder.path(), more).unwrap();
+    let auth = lacks("[api]\nauth = 'http_basic'\nhtpasswd = '/no/htpasswd'\n");
+    assert!(auth.contains("cannot use the password file /no/htpasswd"), "{auth}");
+    let cloud = lacks("[cloud]\nclouds_yaml = '/no/clouds.yaml'\n");
+    assert!(cloud.contains("cannot use /no/clouds.yaml (cloud.clouds_yaml)"), "{cloud}");
+}
