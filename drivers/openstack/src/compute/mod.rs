@@ -15,6 +15,7 @@ const SERVICE: Service = Service::Compute;
 
 /// What we ask for, and no more, for a microversion is the oldest cloud we run on. 2.67 came with Stein (2019):
 /// - 2.47 and 2.61: a server names its flavor's size, a flavor its extra specs, without a call for each;
+/// - 2.42: a disk has a tag, by which its server finds it;
 /// - 2.45: a snapshot's id is in the answer's body;
 /// - 2.52: tags are given as a server is made, so there is no moment in which it has none;
 /// - 2.57: no quota of networks that Nova does not know;

@@ -199,6 +199,9 @@ pub struct NewDisk {
     pub size: u64,
     /// The volume's type; Cinder's default if `None`.
     pub kind: Option<String>,
+    /// By which word the server finds it: its metadata and its config drive name the volume's id beside it. At most 60 characters
+    /// without `/` and `,`.
+    pub tag: Option<String>,
 }
 
 /// How a server gets what it is told.
@@ -258,6 +261,7 @@ impl NewServer {
                 "destination_type": "volume",
                 "volume_size": disk.size,
                 "volume_type": disk.kind,
+                "tag": disk.tag,
                 "delete_on_termination": true,
             }))
         }));
@@ -382,7 +386,7 @@ mod tests {
                 "uuid": "i", "volume_size": 20, "delete_on_termination": true,
             }])
         );
-        let disks = vec![NewDisk { size: 5, kind: None }];
+        let disks = vec![NewDisk { size: 5, kind: None, tag: Some("etcd".to_owned()) }];
         let more = NewServer { disks, ..new() }.body();
         assert_eq!(more["server"]["imageRef"], "i");
         assert_eq!(more["server"]["block_device_mapping_v2"][0]["destination_type"], "local");
@@ -390,7 +394,7 @@ mod tests {
             more["server"]["block_device_mapping_v2"][1],
             json!({
                 "boot_index": -1, "source_type": "blank", "destination_type": "volume",
-                "volume_size": 5, "delete_on_termination": true,
+                "volume_size": 5, "tag": "etcd", "delete_on_termination": true,
             })
         );
         assert_eq!(body["server"]["networks"], "none");

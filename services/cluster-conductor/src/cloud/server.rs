@@ -46,7 +46,11 @@ pub(crate) async fn create(
         flavor_id: flavor.id.clone(),
         boot,
         disks: others
-            .map(|disk| NewDisk { size: disk.size.into(), kind: disk.kind.clone() })
+            .map(|disk| NewDisk {
+                size: disk.size.into(),
+                kind: disk.kind.clone(),
+                tag: Some(disk.purpose.to_owned()),
+            })
             .collect(),
         ports: vec![id_of(&Key::Port(machine.clone()), means.seen)?.to_owned()],
         user_data: Some(user_data.text().as_bytes().to_vec()),

@@ -121,7 +121,7 @@ pub(super) fn volumes(world: &mut World, asked: &Asked, id: &str, path: &[&str])
     let shown = |one: &Value| {
         let volume = one["id"].clone();
         let device = one["device"].as_str().unwrap_or("/dev/vda");
-        json!({"id": volume, "volumeId": volume, "serverId": id, "device": device, "delete_on_termination": one["delete_on_termination"], "tag": null, "attachment_id": volume, "bdm_uuid": volume})
+        json!({"id": volume, "volumeId": volume, "serverId": id, "device": device, "delete_on_termination": one["delete_on_termination"], "tag": one["tag"], "attachment_id": volume, "bdm_uuid": volume})
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => Ok(Answer::ok(

@@ -133,6 +133,18 @@ fn check(
         }
         parts::check_tags(tags)?;
     }
+    for device in
+        given.get("block_device_mapping_v2").and_then(Value::as_array).into_iter().flatten()
+    {
+        let Some(tag) = device.get("tag") else { continue };
+        // Nova took them in 2.32, by mistake no more from 2.33, and again from 2.42.
+        if !asked.since(42) && (asked.since(33) || !asked.since(32)) {
+            return Err(Problem::bad(
+                "Invalid input for field/attribute 0. Additional properties are not allowed ('tag' was unexpected)",
+            ));
+        }
+        parts::check_tags(std::slice::from_ref(tag))?;
+    }
     if given.contains_key("description") && !asked.since(19) {
         return Err(Problem::bad(
             "Invalid input for field/attribute server. Additional properties are not allowed ('description' was unexpected)",
@@ -411,7 +423,7 @@ fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Resul
         wanted.given.get("block_device_mapping_v2").and_then(Value::as_array).into_iter().flatten()
     {
         if let Some(volume) = cinder::for_server(world, &project, id, device)? {
-            volumes.push(json!({"id": volume, "delete_on_termination": device["delete_on_termination"] == true}));
+            volumes.push(json!({"id": volume, "tag": device["tag"], "delete_on_termination": device["delete_on_termination"] == true}));
         }
     }
     if let Some(server) = world.store.get_mut(Kind::Server, id) {

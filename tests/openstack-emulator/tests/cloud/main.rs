@@ -4,10 +4,12 @@
 
 mod balancers;
 mod clients;
+mod disks;
 mod guests;
 mod kubernetes;
 mod manners;
 mod misbehaviour;
 mod program;
+mod routers;
 mod somebody;
 mod thousands;
