@@ -129,7 +129,7 @@ fn answer(objects: &mut Objects, asked: &Asked<'_>) -> Reply {
     let or_lost = |body: Option<Value>| body.map_or_else(|| lost(asked.path), |body| (200, body));
     match segments.as_slice() {
         ["version"] => {
-            let release = if objects.release.is_empty() { "v1.20.2" } else { &objects.release };
+            let release = if objects.release.is_empty() { super::UNTOLD } else { &objects.release };
             let minor = objects.minor().to_string();
             let version = json!({"major": "1", "minor": minor, "gitVersion": release, "platform": "linux/amd64", "goVersion": "", "compiler": "", "gitCommit": "", "gitTreeState": "", "buildDate": ""});
             (200, version)

@@ -41,7 +41,8 @@ pub(super) async fn bootstrap(cluster: &Cluster, name: &str, token: &str) -> Res
 /// Registers the node, and the pods of its control plane if it is one.
 pub(super) async fn register(cluster: &Cluster, layout: &Layout, machine: &GuestMachine) {
     cluster.with(|objects| {
-        objects.register(layout.node(machine));
+        let release = objects.release.clone();
+        objects.register(layout.node(machine, &release));
         if layout.authority_key.is_some() {
             let address = machine.addresses.first().map_or("127.0.0.1", String::as_str);
             objects.members.up(&layout.name, address);
@@ -96,9 +97,10 @@ fn status(phase: &str, ready: &str) -> Value {
 fn mirror_pods(objects: &mut Objects, layout: &Layout) {
     let node = place("v1", "nodes", "", &layout.name);
     let Some(uid) = objects.get(&node).map(|node| node["metadata"]["uid"].clone()) else { return };
+    let release = objects.release.clone();
     let programs = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
     for program in programs {
-        let tag = if program == "etcd" { &layout.etcd_tag } else { &layout.version };
+        let tag = if program == "etcd" { &layout.etcd_tag } else { &release };
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {

@@ -22,8 +22,8 @@ pub(super) struct Layout {
     pub(super) authority_key: Option<String>,
     /// Names and addresses that the API server is called by.
     pub(super) called: Vec<String>,
-    /// The release, as `v1.20.2`.
-    pub(super) version: String,
+    /// The release, as `v1.20.2`, where the files tell it.
+    pub(super) version: Option<String>,
     /// Where images of the control plane are from.
     pub(super) repository: String,
     /// The tag of etcd's image.
@@ -58,6 +58,7 @@ impl Layout {
             .find_map(|kind| of(kind))
             .map(|document| &document["nodeRegistration"]);
         let cluster = of("ClusterConfiguration");
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let named =
             registration.and_then(|registration| registration["name"].as_str()).map(str::to_owned);
         let name = named
@@ -91,8 +92,9 @@ impl Layout {
                     .filter_map(|name| name.as_str().map(str::to_owned)),
             );
         }
-        let version =
-            cluster.and_then(|cluster| cluster["kubernetesVersion"].as_str()).unwrap_or("v1.20.2");
+        let version = text(cluster.map(|it| &it["kubernetesVersion"]))
+            .map(|version| format!("v{}", version.trim_start_matches('v')))
+            .or_else(|| kubelet(config));
         let mut labels = Map::new();
         let mut taints = Vec::new();
         if let Some(registration) = registration {
@@ -107,8 +109,6 @@ impl Layout {
                 ];
             }
         }
-        let version = format!("v{}", version.trim_start_matches('v'));
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let repository = text(cluster.map(|it| &it["imageRepository"]));
         let etcd_tag = text(cluster.map(|it| &it["etcd"]["local"]["imageTag"]));
         let discovery = of("JoinConfiguration").map(|join| &join["discovery"]);
@@ -131,8 +131,9 @@ impl Layout {
         }))
     }
 
-    /// The machine as a node.
-    pub(super) fn node(&self, machine: &GuestMachine) -> Value {
+    /// The machine as a node of a cluster of this release.
+    pub(super) fn node(&self, machine: &GuestMachine, release: &str) -> Value {
+        let version = self.version.as_deref().unwrap_or(release);
         let mut labels = json!({
             "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "topology.kubernetes.io/zone": machine.zone,
         });
@@ -155,13 +156,25 @@ impl Layout {
                 "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
                 "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "container runtime network not ready", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()}],
                 "nodeInfo": {
-                    "kubeletVersion": self.version, "kubeProxyVersion": self.version, "osImage": "Fedora CoreOS (emulated)", "kernelVersion": "6.12.0",
+                    "kubeletVersion": version, "kubeProxyVersion": version, "osImage": "Fedora CoreOS (emulated)", "kernelVersion": "6.12.0",
                     "containerRuntimeVersion": "containerd://1.7.0", "architecture": "amd64", "operatingSystem": "linux", "machineID": machine.id.replace('-', ""),
                     "systemUUID": machine.id, "bootID": machine.id,
                 },
             },
         })
     }
+}
+
+/// The release of the kubelet that a config fetches, where its URL tells it.
+fn kubelet(config: &Value) -> Option<String> {
+    let mut files = config["storage"]["files"].as_array()?.iter();
+    let kubelet =
+        files.find(|file| file["path"].as_str().is_some_and(|it| it.ends_with("/kubelet")));
+    let is_release = |part: &&str| {
+        let numbers: Vec<&str> = part.strip_prefix('v').unwrap_or_default().split('.').collect();
+        numbers.len() == 3 && numbers.iter().all(|it| it.parse::<u32>().is_ok())
+    };
+    kubelet?["contents"]["source"].as_str()?.split('/').find(is_release).map(str::to_owned)
 }
 
 /// Labels among a kubelet's arguments: a map up to kubeadm's v1beta3, a list of pairs from v1beta4.

@@ -41,6 +41,8 @@ use state::Cluster;
 
 /// The port of an API server.
 const PORT: u16 = 6443;
+/// The release of a cluster whose first machine was told none.
+const UNTOLD: &str = "v1.20.2";
 /// How long a new node is NotReady.
 const SETTLES: Duration = Duration::from_millis(20);
 
@@ -91,7 +93,7 @@ impl Guest for Nodes {
                 )));
             }
         };
-        if layout.init.is_null() && layout.token.is_some() {
+        if layout.token.is_some() {
             // One more of a control plane that is there.
             cluster.wait_for_server().await;
             if !self.is_known(&cluster, &layout, &machine).await {
@@ -104,7 +106,8 @@ impl Guest for Nodes {
         let Ok(at) = listener.local_addr() else { return };
         cluster.adopt(&layout.authority, key);
         cluster.with(|objects| {
-            kubeadm::initialise(objects, &layout.version, &layout.init, &layout.cluster);
+            let release = layout.version.as_deref().unwrap_or(UNTOLD);
+            kubeadm::initialise(objects, release, &layout.init, &layout.cluster);
         });
         machine.cloud.offer(&machine.id, PORT, at);
         cluster.server_up(&machine.id);

@@ -67,7 +67,7 @@ nodeRegistration:
 ---
 apiVersion: kubeadm.k8s.io/v1beta2
 kind: ClusterConfiguration
-kubernetesVersion: v1.20.2
+kubernetesVersion: v1.34.1
 apiServer:
   certSANs: [VIP]
 ";
@@ -168,9 +168,13 @@ async fn kubectl_finds_the_nodes_through_the_load_balancers_floating_address() {
         nodes.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
         (rows[0][0], rows[0][1], rows[0][2], rows[0][4]),
-        ("control-plane-0", "Ready", "control-plane", "v1.20.2")
+        ("control-plane-0", "Ready", "control-plane", "v1.34.1")
     );
-    assert_eq!((rows[1][0], rows[1][1], rows[1][2]), ("worker-0", "Ready", "<none>"));
+    // A worker's own files tell none, and it fetches what the cluster is of.
+    assert_eq!(
+        (rows[1][0], rows[1][1], rows[1][2], rows[1][4]),
+        ("worker-0", "Ready", "<none>", "v1.34.1")
+    );
     assert!(
         kubectl(&["get", "nodes", "-l", "rack=7", "-o", "name"])
             .starts_with("node/control-plane-0")
