@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster_core::{
-    Action, Cluster, ClusterSpec, Key, Need, NodeGroup, Seen, Shortage, need, plan, shape,
+    Action, Cluster, ClusterSpec, Key, Need, NodeGroup, Seen, Shortage, lone_endpoint, need, plan,
+    shape,
 };
 use cluster_store::StoreError;
 
@@ -25,6 +26,8 @@ pub struct Preview {
     pub need: Need,
     /// Of what the project may have too little for what is not there yet; or why nobody knows.
     pub shortages: Result<Vec<Shortage>, String>,
+    /// What is to be said against it, though it may be made.
+    pub warnings: Vec<String>,
 }
 
 impl Conductor {
@@ -62,6 +65,7 @@ impl Conductor {
         };
         let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
         let objects = objects.collect();
-        Ok(Preview { first: plan(&spec, &Seen::default()), objects, need, shortages })
+        let warnings = lone_endpoint(&spec).into_iter().map(str::to_owned).collect();
+        Ok(Preview { first: plan(&spec, &Seen::default()), objects, need, shortages, warnings })
     }
 }

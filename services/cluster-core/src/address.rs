@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::{Balancer, ClusterSpec, GroupRole, Key, MachineRef, NodeGroup, Seen};
+use crate::{Balancer, Cluster, ClusterSpec, GroupRole, Key, MachineRef, NodeGroup, Seen};
 
 /// Where users find the API, `https://ADDRESS:PORT`, once that is known: from outside where there is a way.
 ///
@@ -26,6 +26,37 @@ pub fn api_address(spec: &ClusterSpec<'_>, seen: &Seen) -> Option<String> {
     Some(format!("https://{host}:{}", blueprint.api_port()))
 }
 
+/// What a cluster's API is called in its DNS zone, where it has one; without the dot at the end.
+pub fn api_name(cluster: &Cluster) -> Option<String> {
+    let zone = cluster.blueprint.labels.settings().dns_zone.as_deref()?;
+    Some(format!("api.{}.{}", cluster.name.label(63), zone.trim_end_matches('.')))
+}
+
+/// The name by which machines find the API in place of an address: that of a control plane of several machines without a load
+/// balancer, all of whose addresses it leads to.
+pub fn api_name_of_machines(spec: &ClusterSpec<'_>) -> Option<String> {
+    let blueprint = &spec.cluster.blueprint;
+    // The name leads outside, where machines have addresses that no range of clients foresees.
+    let are_shut_out = blueprint.has_floating_machines()
+        && !blueprint.labels.settings().api_allowed_cidrs.is_empty();
+    (stands_alone(spec) && !are_shut_out).then(|| api_name(spec.cluster)).flatten()
+}
+
+/// What a control plane of several machines is not safe from, where all machines find the API at the first one's address.
+pub fn lone_endpoint(spec: &ClusterSpec<'_>) -> Option<&'static str> {
+    (stands_alone(spec) && api_name_of_machines(spec).is_none()).then_some(
+        "machines find the API at the address of the first control-plane machine alone, and not at all once it is gone: \
+         a cluster with master_lb_enabled, or with the label dns_zone and without master_lb_allowed_cidrs, has an endpoint that stays",
+    )
+}
+
+/// Whether several machines are the control plane, and no load balancer stands before them.
+fn stands_alone(spec: &ClusterSpec<'_>) -> bool {
+    let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
+    let count: usize = masters.map(|group| group.machines.len()).sum();
+    count > 1 && !spec.cluster.blueprint.master_lb_enabled
+}
+
 /// Where each machine is, of those that have an address: the floating one where machines have one.
 pub fn machine_addresses(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeMap<MachineRef, IpAddr> {
     let all = spec.groups.iter().flat_map(NodeGroup::refs);
@@ -45,7 +76,7 @@ fn machine_address(spec: &ClusterSpec<'_>, seen: &Seen, machine: MachineRef) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Sample;
+    use crate::sample::{Sample, labels};
 
     #[test]
     fn users_are_sent_to_the_floating_address_and_to_ports_where_there_is_none() {
@@ -65,5 +96,45 @@ mod tests {
         let want = format!("https://{}:6443", seen.objects[&Key::Port(first)].address.unwrap());
         assert_eq!(api_address(&alone.spec(), &seen), Some(want));
         assert_eq!(api_address(&alone.spec(), &Seen::default()), None);
+    }
+
+    #[test]
+    fn several_machines_are_found_by_name_where_no_load_balancer_is_and_else_it_is_said() {
+        let mut sample = Sample::highly_available();
+        let said = |sample: &Sample| {
+            let spec = sample.spec();
+            (api_name_of_machines(&spec), lone_endpoint(&spec).is_some())
+        };
+        let zone = ("dns_zone", "k8s.example");
+        sample.cluster.blueprint.labels = labels(&[zone]);
+        assert_eq!(said(&sample), (None, false));
+        sample.cluster.blueprint.master_lb_enabled = false;
+        let name = "api.blue.k8s.example".to_owned();
+        assert_eq!(said(&sample), (Some(name.clone()), false));
+
+        let few = ("master_lb_allowed_cidrs", "192.0.2.0/24");
+        sample.cluster.blueprint.labels = labels(&[zone, few]);
+        assert_eq!(said(&sample), (Some(name), false));
+        sample.cluster.blueprint.floating_ip_enabled = true;
+        assert_eq!(said(&sample), (None, true));
+        sample.cluster.blueprint.labels = labels(&[]);
+        assert_eq!(said(&sample), (None, true));
+        sample.groups[0].machines = [0].into();
+        assert_eq!(said(&sample), (None, false));
+    }
+
+    #[test]
+    fn a_machine_that_finds_the_api_by_name_is_asked_for_when_the_name_is_there() {
+        let mut sample = Sample::highly_available();
+        let name = Key::Record(crate::Named::Api);
+        let needs = |sample: &Sample| {
+            let shape = crate::shape(&sample.spec());
+            let servers = shape.iter().filter(|(key, _)| matches!(key, Key::Server(_)));
+            servers.map(|(_, server)| server.needs.contains(&name)).collect::<Vec<_>>()
+        };
+        sample.cluster.blueprint.labels = labels(&[("dns_zone", "k8s.example")]);
+        assert_eq!(needs(&sample), [false; 5]);
+        sample.cluster.blueprint.master_lb_enabled = false;
+        assert_eq!(needs(&sample), [true; 5]);
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, Kind, MachineRef, NodeGroup,
-    NodeHealth, Seen, Shape, shape,
+    NodeHealth, Seen, Shape, lone_endpoint, shape,
 };
 
 /// One thing that is true of a cluster, or is not.
@@ -18,7 +18,7 @@ pub struct Condition {
     pub status: Truth,
     /// One word that says why.
     pub reason: String,
-    /// The same for people; empty where it is true.
+    /// The same for people; empty where it is true and nothing is to be said against it.
     pub message: String,
     /// What to do about it; empty where there is nothing to do but wait.
     pub next_action: String,
@@ -274,7 +274,9 @@ fn control_plane(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     let ready = all.iter().filter(|machine| is_ready(machine)).count();
     let needed = all.len() / 2 + 1;
     if all.is_empty() || ready >= needed {
-        return good();
+        let lone = lone_endpoint(spec).filter(|_| !all.is_empty());
+        return lone
+            .map_or_else(good, |why| verdict_of(Truth::True, "LoneEndpoint", why.to_owned()));
     }
     let message = format!(
         "{ready} of {} control-plane machines are ready and {needed} are needed",

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::{
-    Balancer, Cidr, Cluster, ClusterUuid, GroupRole, Key, MachineRef, Named, NodeGroup, Role, Rule,
-    rules,
+    Balancer, Cidr, Cluster, ClusterUuid, Delivery, GroupRole, Key, MachineRef, Named, NodeGroup,
+    Role, Rule, api_name_of_machines, rules,
 };
 
 /// A cluster with its node groups: what is asked for.
@@ -365,6 +365,27 @@ impl Draft<'_> {
         if self.blueprint().has_floating_machines() {
             self.floating(shape, Key::MachineAddress(machine.clone()), Key::Port(machine.clone()));
         }
+    }
+
+    /// Whose addresses a machine's user-data names, or what is kept for its claim: where the API is, who the control plane
+    /// is, and as whom machines are seen outside. They are known before any server is asked for.
+    fn told_to_machines(&self, shape: &Shape, delivery: Delivery) -> BTreeSet<Key> {
+        let control_plane = self.ports(Role::ControlPlane);
+        let router = shape.contains_key(&Key::Router).then_some(Key::Router);
+        let mut told: BTreeSet<Key> = self.api_ports().into_iter().chain(router).collect();
+        // A claim is redeemed later: the names in certificates have time until then.
+        if delivery == Delivery::Inline && self.blueprint().has_floating_machines() {
+            let masters = control_plane.iter().filter_map(Key::machine).cloned();
+            told.extend(masters.map(Key::MachineAddress));
+        }
+        if delivery == Delivery::Inline {
+            let address = Key::BalancerAddress(Balancer::Api);
+            told.extend(shape.contains_key(&address).then_some(address));
+        }
+        told.extend(control_plane);
+        // Nobody is to ask for a name before it leads somewhere: that it does not would be remembered.
+        told.extend(api_name_of_machines(self.spec).map(|_| Key::Record(Named::Api)));
+        told
     }
 
     /// The ports at whose addresses machines find the API.

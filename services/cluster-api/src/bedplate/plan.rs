@@ -46,6 +46,8 @@ struct Body {
     fits: Option<bool>,
     /// Why it does not fit, or why nobody knows.
     fits_reason: Option<String>,
+    /// What is to be said against it, though it may be made.
+    warnings: Vec<String>,
 }
 
 fn answer(preview: Preview) -> Response {
@@ -66,6 +68,7 @@ fn answer(preview: Preview) -> Response {
         fits: shortages.as_ref().map(Vec::is_empty),
         shortages,
         fits_reason,
+        warnings: preview.warnings,
     };
     json(StatusCode::OK, &body)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cluster_bootstrap as bootstrap;
 use cluster_bootstrap::{
     Cluster, Endpoint, InvalidName, Machine, Name, NodeConfig, Overrides, Proxies, Source, Taint,
-    Worker,
+    Volume, Worker, with_volumes,
 };
 use cluster_core::{
     ClusterSpec, MachineRef, NodeGroup, NodeTaint, PodNetwork, Settings, TaintEffect,
@@ -37,7 +37,7 @@ pub(crate) async fn render(
         services: range(asked.service_cidr),
         domain: asked.cluster_domain.clone(),
         endpoint: Endpoint {
-            host: facts.endpoint.to_string(),
+            host: facts.endpoint.clone(),
             port: spec.cluster.blueprint.api_port(),
         },
         also_known_as: outside.to_vec(),
@@ -58,11 +58,13 @@ pub(crate) async fn render(
         extra: proxies(spec, facts)?,
     };
     let own = placed(&facts.own)?;
-    Ok(match facts.part {
+    let node = match facts.part {
         Part::Founds => bootstrap::control_plane(&cluster, &own.name)?,
         Part::JoinsControlPlane => bootstrap::joining_control_plane(&cluster, &own)?,
         Part::Works => bootstrap::worker(&cluster, &worker(own, group))?,
-    })
+    };
+    let volumes: Vec<Volume> = facts.volumes.iter().filter_map(|it| Volume::tagged(it)).collect();
+    Ok(with_volumes(&node, &volumes))
 }
 
 fn placed(of: &Placed) -> Result<Machine, InvalidName> {
@@ -134,8 +136,7 @@ fn proxies(spec: &ClusterSpec<'_>, facts: &Facts) -> Result<Option<Config>, Mach
     let given = given.filter(|it| !it.is_empty()).map(str::to_owned);
     let ranges = [asked.pod_cidr, asked.service_cidr, asked.node_cidr];
     let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), ".svc".to_owned()];
-    let own =
-        own.into_iter().chain([format!(".{}", asked.cluster_domain), facts.endpoint.to_string()]);
+    let own = own.into_iter().chain([format!(".{}", asked.cluster_domain), facts.endpoint.clone()]);
     let machines = facts.control_plane.iter().map(|it| it.address.to_string());
     let except = given.chain(own).chain(ranges.iter().map(ToString::to_string)).chain(machines);
     let proxies = Proxies {

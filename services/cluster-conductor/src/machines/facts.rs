@@ -4,7 +4,8 @@
 use std::net::IpAddr;
 
 use cluster_core::{
-    Balancer, ClusterSpec, GroupRole, Key, MachineRef, NodeGroup, Seen, Shape, shape,
+    Balancer, ClusterSpec, GroupRole, Key, MachineRef, NodeGroup, Seen, Shape, Thing, api_name,
+    api_name_of_machines, shape,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +19,15 @@ pub(crate) struct Facts {
     pub(crate) own: Placed,
     /// What it does.
     pub(crate) part: Part,
-    /// At which address machines find the API.
-    pub(crate) endpoint: IpAddr,
+    /// At which address, or by which name, machines find the API.
+    pub(crate) endpoint: String,
     /// The control plane: its founders, for one of them; else those that are to be there.
     pub(crate) control_plane: Vec<Placed>,
     /// What the world sees of those behind the cluster's router.
     pub(crate) router: Option<IpAddr>,
+    /// What the volumes of its own are for that its server is asked for with.
+    #[serde(default)]
+    pub(crate) volumes: Vec<String>,
 }
 
 /// A machine's name and its port's address.
@@ -73,14 +77,17 @@ impl Facts {
             }
         };
         let endpoint = if spec.cluster.blueprint.master_lb_enabled {
-            address(&Key::VipPort(Balancer::Api), seen)?
+            address(&Key::VipPort(Balancer::Api), seen)?.to_string()
+        } else if let Some(name) = api_name_of_machines(spec) {
+            name
         } else {
-            let first = control_plane.first().map(|it| it.address);
+            let first = control_plane.first().map(|it| it.address.to_string());
             first.ok_or_else(|| MachinesError::NoMachine(machine.clone()))?
         };
         let router = seen.objects.get(&Key::Router).and_then(|found| found.address);
         let own = placed(machine, &shape, seen)?;
-        Ok(Facts { own, part, endpoint, control_plane, router })
+        let volumes = volumes(machine, &shape);
+        Ok(Facts { own, part, endpoint, control_plane, router, volumes })
     }
 }
 
@@ -91,11 +98,7 @@ pub(crate) fn outside(
 ) -> Result<Vec<String>, MachinesError> {
     let (cluster, blueprint) = (spec.cluster, &spec.cluster.blueprint);
     let seen = |key: &Key| seen.and_then(|seen| seen.objects.get(key)?.address);
-    let mut names = Vec::new();
-    if let Some(zone) = &blueprint.labels.settings().dns_zone {
-        let zone = zone.trim_end_matches('.');
-        names.push(format!("api.{}.{zone}", cluster.name.label(63)));
-    }
+    let mut names: Vec<String> = api_name(cluster).into_iter().collect();
     if blueprint.master_lb_enabled && blueprint.has_floating_balancer() {
         let key = Key::BalancerAddress(Balancer::Api);
         let known = seen(&key).or_else(|| host(cluster.api_address.as_deref()?));
@@ -138,6 +141,13 @@ pub(crate) fn placed(
     let server = shape.get(&Key::Server(machine.clone()));
     let name = server.ok_or_else(|| MachinesError::NoMachine(machine.clone()))?.name.clone();
     Ok(Placed { name, address: address(&Key::Port(machine.clone()), seen)? })
+}
+
+/// What the machine's volumes are for.
+fn volumes(machine: &MachineRef, shape: &Shape) -> Vec<String> {
+    let server = shape.get(&Key::Server(machine.clone())).map(|object| &object.thing);
+    let Some(Thing::Server { disks, .. }) = server else { return Vec::new() };
+    disks.iter().map(|disk| disk.purpose.to_owned()).collect()
 }
 
 fn address(key: &Key, seen: &Seen) -> Result<IpAddr, MachinesError> {

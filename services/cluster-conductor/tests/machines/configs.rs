@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::given::{Given, file, machine, pass};
+use crate::given::{Given, address, file, machine, pass};
 
 fn document(config: &Value, path: &str, kind: &str) -> Value {
     let text = file(config, path).unwrap_or_else(|| panic!("there is no {path}"));
@@ -62,11 +62,7 @@ async fn a_machine_that_takes_anothers_place_joins_and_a_founder_that_is_made_ag
     let mut given = Given::labelled(&[]).await;
     given.user_data("default-worker-0").await.unwrap();
     assert!(given.groups[0].replace_machine(1));
-    let change = cluster_store::Change {
-        changed: vec![given.groups[0].clone()],
-        ..cluster_store::Change::of(given.cluster.clone())
-    };
-    given.cluster = given.store.change_cluster(&change).await.unwrap();
+    given.save().await;
     let port = given.seen.objects.remove(&"port/default-master-1".parse().unwrap()).unwrap();
     let port = cluster_core::Found { address: Some([10, 0, 0, 13].into()), ..port };
     given.seen.objects.insert("port/default-master-3".parse().unwrap(), port);
@@ -77,6 +73,59 @@ async fn a_machine_that_takes_anothers_place_joins_and_a_founder_that_is_made_ag
     let founds = given.config("default-master-2", "10.0.0.12").await;
     let etcd = document(&founds, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
     assert!(etcd.to_string().contains("default-master-1=https://10.0.0.11:2380"), "{etcd}");
+}
+
+#[tokio::test]
+async fn without_a_load_balancer_the_api_is_found_by_name_and_each_machine_by_its_own_address() {
+    let mut given = Given::labelled(&[("dns_zone", "k8s.example")]).await;
+    let blueprint = &mut given.cluster.blueprint;
+    (blueprint.master_lb_enabled, blueprint.floating_ip_enabled) = (false, true);
+    let floating = |number: u32| address(&format!("203.0.113.1{number}"));
+    let master = |number: u32| machine(&format!("default-master-{number}"));
+    given.cluster.machine_addresses = (0..3).map(|it| (master(it), floating(it))).collect();
+    given.save().await;
+    let told = |config: &Value, path: &str| {
+        let told = document(config, path, "ClusterConfiguration");
+        assert_eq!(told["controlPlaneEndpoint"], "api.blue.k8s.example:6443");
+        told["apiServer"]["certSANs"].as_array().unwrap().clone()
+    };
+    let founder = given.config("default-master-1", "10.0.0.11").await;
+    assert_eq!(
+        told(&founder, "/etc/bedplate/init.yaml"),
+        ["api.blue.k8s.example", "203.0.113.10", "203.0.113.11", "203.0.113.12"]
+    );
+    let worker = given.config("default-worker-0", "10.0.0.20").await;
+    let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
+    let endpoint = &join["discovery"]["bootstrapToken"]["apiServerEndpoint"];
+    assert_eq!(*endpoint, "api.blue.k8s.example:6443");
+
+    // One that takes the place of another has an address that nobody knew then.
+    assert!(given.groups[0].replace_machine(1));
+    given.cluster.machine_addresses.remove(&master(1));
+    given.cluster.machine_addresses.insert(master(3), floating(3));
+    given.save().await;
+    let port = given.seen.objects.remove(&"port/default-master-1".parse().unwrap()).unwrap();
+    let port = cluster_core::Found { address: Some([10, 0, 0, 13].into()), ..port };
+    given.seen.objects.insert("port/default-master-3".parse().unwrap(), port);
+    let joins = given.config("default-master-3", "10.0.0.13").await;
+    let names = told(&joins, "/etc/bedplate/certificates.yaml");
+    assert!(names.contains(&"203.0.113.13".into()), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_machine_mounts_the_volumes_that_its_server_is_asked_for_with() {
+    let mut given = Given::labelled(&[("etcd_volume_size", "5")]).await;
+    given.groups[1].docker_volume_size = Some(20);
+    given.save().await;
+    let mounts = |config: &Value| -> Vec<String> {
+        let units = config["systemd"]["units"].as_array().unwrap().iter();
+        let names = units.map(|it| it["name"].as_str().unwrap().to_owned());
+        names.filter(|name| name.ends_with(".mount")).collect()
+    };
+    let master = given.config("default-master-0", "10.0.0.10").await;
+    assert_eq!(mounts(&master), ["var-lib-etcd.mount"]);
+    let worker = given.config("default-worker-0", "10.0.0.20").await;
+    assert_eq!(mounts(&worker), ["var-lib-containerd.mount"]);
 }
 
 #[tokio::test]

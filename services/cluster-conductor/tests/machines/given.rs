@@ -101,7 +101,12 @@ impl Given {
         let found = Found { address: Some(address("203.0.113.9")), ..port };
         self.seen.objects.insert(key, found);
         self.cluster.api_address = Some("https://203.0.113.9:6443".to_owned());
-        let change = Change::of(self.cluster.clone());
+        self.save().await;
+    }
+
+    /// Keeps what was changed in the cluster and its groups.
+    pub(crate) async fn save(&mut self) {
+        let change = Change { changed: self.groups.clone(), ..Change::of(self.cluster.clone()) };
         self.cluster = self.store.change_cluster(&change).await.unwrap();
     }
 

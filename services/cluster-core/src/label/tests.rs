@@ -120,7 +120,11 @@ fn labels_are_kept_as_they_were_given() {
 
 proptest! {
     #[test]
-    fn no_value_panics(at in 0..LABELS.len(), value in ".{0,20}|[0-9./,=-]{0,20}") {
-        let _ = labels(&[(LABELS[at].0, &value)]);
+    fn any_value_is_kept_as_it_is_or_refused_by_name(at in 0..LABELS.len(), value in ".{0,20}|[0-9./,=-]{0,20}") {
+        let name = LABELS[at].0;
+        match labels(&[(name, &value)]) {
+            Ok(read) => prop_assert_eq!(&read.raw()[name], &value),
+            Err(why) => prop_assert!(why.to_string().starts_with("labels/"), "{}", why),
+        }
     }
 }
