@@ -63,181 +63,121 @@ fn of_network(status: &str) -> FoundState {
     }
 }
 
-impl Listed for Network {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        Found { state: of_network(&self.status), ..ready(&self.id) }
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        networks::show(session, id).await
-    }
-}
-
-impl Listed for Subnet {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        ready(&self.id)
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        subnets::show(session, id).await
-    }
-}
-
-impl Listed for Router {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        let gateway = self.gateway.as_ref();
-        let address = gateway.and_then(|it| it.addresses.first()).map(|it| it.ip_address);
-        Found { state: of_network(&self.status), address, ..ready(&self.id) }
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        routers::show(session, id).await
-    }
-}
-
-impl Listed for SecurityGroup {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        ready(&self.id)
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        security_groups::show(session, id).await
-    }
-}
-
-impl Listed for ServerGroup {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        ready(&self.id)
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        server_groups::show(session, id).await
-    }
-}
-
-impl Listed for Port {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        let address = self.fixed_ips.first().map(|fixed| fixed.ip_address);
-        Found { state: of_network(&self.status), address, ..ready(&self.id) }
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        ports::show(session, id).await
-    }
-}
-
-impl Listed for FloatingIp {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.description
-    }
-    fn found(&self) -> Found {
-        let state = match self.port_id {
-            // It lost its port, and is of no use: it is given back, and another one taken.
-            None => FoundState::Failed("it leads nowhere".to_owned()),
-            Some(_) => of_network(&self.status),
-        };
-        Found { state, address: Some(self.address), ..ready(&self.id) }
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        floating_ips::show(session, id).await
-    }
-}
-
-impl Listed for Server {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        let is_leaving = self.task_state.as_deref() == Some("deleting");
-        let state = match &self.status {
-            ServerStatus::Deleted | ServerStatus::SoftDeleted => FoundState::Leaving,
-            _ if is_leaving => FoundState::Leaving,
-            ServerStatus::Error => {
-                let told = self.fault.as_ref().map(|fault| fault.message.clone());
-                FoundState::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
+/// `Listed`, of what has its name in this field, is asked for by this module and is as this function says.
+macro_rules! listed {
+    ($($type:ty: $name:ident, $asked:path, $found:path;)*) => {$(
+        impl Listed for $type {
+            fn id(&self) -> &str {
+                &self.id
             }
-            ServerStatus::Build => FoundState::Working,
-            // It is there. Whether it is of use, its node says.
-            ServerStatus::Active
-            | ServerStatus::Shutoff
-            | ServerStatus::Reboot
-            | ServerStatus::HardReboot
-            | ServerStatus::Resize
-            | ServerStatus::VerifyResize
-            | ServerStatus::RevertResize
-            | ServerStatus::Migrating
-            | ServerStatus::Rebuild
-            | ServerStatus::Paused
-            | ServerStatus::Suspended
-            | ServerStatus::ShelvedOffloaded
-            | ServerStatus::Unknown
-            | ServerStatus::Other(_) => FoundState::Ready,
-        };
-        Found { state, ..ready(&self.id) }
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        servers::show(session, id).await
-    }
+            fn name(&self) -> &str {
+                &self.$name
+            }
+            fn found(&self) -> Found {
+                $found(self)
+            }
+            async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
+                $asked(session, id).await
+            }
+        }
+    )*};
 }
 
-impl Listed for LoadBalancer {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn found(&self) -> Found {
-        let state = match &self.provisioning_status {
-            ProvisioningStatus::Active => FoundState::Ready,
-            ProvisioningStatus::PendingDelete | ProvisioningStatus::Deleted => FoundState::Leaving,
-            ProvisioningStatus::Error => FoundState::Failed("Octavia says ERROR".to_owned()),
-            ProvisioningStatus::PendingCreate
-            | ProvisioningStatus::PendingUpdate
-            | ProvisioningStatus::Other(_) => FoundState::Working,
-        };
-        Found { state, address: self.vip_address, ..ready(&self.id) }
-    }
-    async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
-        let found = load_balancers::show(session, id).await?;
-        Ok(found.filter(|it| it.provisioning_status != ProvisioningStatus::Deleted))
-    }
+listed! {
+    Network: name, networks::show, network;
+    Subnet: name, subnets::show, subnet;
+    Router: name, routers::show, router;
+    SecurityGroup: name, security_groups::show, security_group;
+    ServerGroup: name, server_groups::show, server_group;
+    Port: name, ports::show, port;
+    FloatingIp: description, floating_ips::show, floating_ip;
+    Server: name, servers::show, server;
+    LoadBalancer: name, balancer_that_is_there, balancer;
+}
+
+fn network(of: &Network) -> Found {
+    Found { state: of_network(&of.status), ..ready(&of.id) }
+}
+
+fn subnet(of: &Subnet) -> Found {
+    ready(&of.id)
+}
+
+fn router(of: &Router) -> Found {
+    let gateway = of.gateway.as_ref();
+    let address = gateway.and_then(|it| it.addresses.first()).map(|it| it.ip_address);
+    Found { state: of_network(&of.status), address, ..ready(&of.id) }
+}
+
+fn security_group(of: &SecurityGroup) -> Found {
+    ready(&of.id)
+}
+
+fn server_group(of: &ServerGroup) -> Found {
+    ready(&of.id)
+}
+
+fn port(of: &Port) -> Found {
+    let address = of.fixed_ips.first().map(|fixed| fixed.ip_address);
+    Found { state: of_network(&of.status), address, ..ready(&of.id) }
+}
+
+fn floating_ip(of: &FloatingIp) -> Found {
+    let state = match of.port_id {
+        // It lost its port, and is of no use: it is given back, and another one taken.
+        None => FoundState::Failed("it leads nowhere".to_owned()),
+        Some(_) => of_network(&of.status),
+    };
+    Found { state, address: Some(of.address), ..ready(&of.id) }
+}
+
+fn server(of: &Server) -> Found {
+    let is_leaving = of.task_state.as_deref() == Some("deleting");
+    let state = match &of.status {
+        ServerStatus::Deleted | ServerStatus::SoftDeleted => FoundState::Leaving,
+        _ if is_leaving => FoundState::Leaving,
+        ServerStatus::Error => {
+            let told = of.fault.as_ref().map(|fault| fault.message.clone());
+            FoundState::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
+        }
+        ServerStatus::Build => FoundState::Working,
+        // It is there. Whether it is of use, its node says.
+        ServerStatus::Active
+        | ServerStatus::Shutoff
+        | ServerStatus::Reboot
+        | ServerStatus::HardReboot
+        | ServerStatus::Resize
+        | ServerStatus::VerifyResize
+        | ServerStatus::RevertResize
+        | ServerStatus::Migrating
+        | ServerStatus::Rebuild
+        | ServerStatus::Paused
+        | ServerStatus::Suspended
+        | ServerStatus::ShelvedOffloaded
+        | ServerStatus::Unknown
+        | ServerStatus::Other(_) => FoundState::Ready,
+    };
+    Found { state, ..ready(&of.id) }
+}
+
+fn balancer(of: &LoadBalancer) -> Found {
+    let state = match &of.provisioning_status {
+        ProvisioningStatus::Active => FoundState::Ready,
+        ProvisioningStatus::PendingDelete | ProvisioningStatus::Deleted => FoundState::Leaving,
+        ProvisioningStatus::Error => FoundState::Failed("Octavia says ERROR".to_owned()),
+        ProvisioningStatus::PendingCreate
+        | ProvisioningStatus::PendingUpdate
+        | ProvisioningStatus::Other(_) => FoundState::Working,
+    };
+    Found { state, address: of.vip_address, ..ready(&of.id) }
+}
+
+async fn balancer_that_is_there(
+    session: &Session,
+    id: &str,
+) -> Result<Option<LoadBalancer>, CloudError> {
+    let found = load_balancers::show(session, id).await?;
+    Ok(found.filter(|it| it.provisioning_status != ProvisioningStatus::Deleted))
 }
 
 /// A set of records, with the addresses it leads to.
