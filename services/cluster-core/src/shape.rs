@@ -356,12 +356,9 @@ impl Draft<'_> {
             availability_zone: settings.availability_zone.clone(),
             disks: boot.into_iter().chain(etcd).chain(containers).collect(),
         };
-        // A server's user-data names where the API is: all addresses are known before any server is asked for.
-        let api = self.api_ports();
-        let needs = api
-            .into_iter()
-            .chain([Key::Port(machine.clone()), Key::ServerGroup(group.name.clone())]);
-        self.add(shape, Key::Server(machine.clone()), server, needs.collect::<Vec<_>>());
+        let needs = self.told_to_machines(shape, settings.delivery);
+        let own = [Key::Port(machine.clone()), Key::ServerGroup(group.name.clone())];
+        self.add(shape, Key::Server(machine.clone()), server, needs.into_iter().chain(own));
         if self.blueprint().has_floating_machines() {
             self.floating(shape, Key::MachineAddress(machine.clone()), Key::Port(machine.clone()));
         }

@@ -85,6 +85,28 @@ fn what_an_object_rests_on_it_needs() {
 }
 
 #[test]
+fn a_server_waits_for_all_addresses_that_its_user_data_names() {
+    let mut sample = Sample::highly_available();
+    let needs = |sample: &Sample| {
+        let server: Key = "server/default-worker-0".parse().unwrap();
+        let needs: Vec<String> =
+            shape(&sample.spec())[&server].needs.iter().map(ToString::to_string).collect();
+        needs.join(" ")
+    };
+    let claim = expect![
+        "router server-group/default-worker vip-port/api port/default-master-0 port/default-master-1 port/default-master-2 port/default-worker-0"
+    ];
+    claim.assert_eq(&needs(&sample));
+    let inline = [("master_lb_floating_ip_enabled", "true"), ("user_data_delivery", "inline")];
+    sample.cluster.blueprint.labels = labels(&inline);
+    sample.groups[1].labels = labels(&inline);
+    let inline = expect![
+        "router server-group/default-worker vip-port/api balancer-address/api port/default-master-0 port/default-master-1 port/default-master-2 port/default-worker-0"
+    ];
+    inline.assert_eq(&needs(&sample));
+}
+
+#[test]
 fn a_cluster_that_is_to_be_gone_has_no_shape() {
     let mut sample = Sample::highly_available();
     sample.cluster.desire = crate::Desire::Gone;
