@@ -17,6 +17,7 @@ use crate::log::Call;
 use crate::misbehave::{Fate, Lag, Rule};
 use crate::settings::Settings;
 use crate::store::{Kind, Object};
+use crate::trap::Stop;
 use crate::world::World;
 use crate::{seed, serve};
 
@@ -54,6 +55,13 @@ impl Shared {
     /// Waits until a rule is gone.
     pub(crate) async fn until_gone(&self, rule: u64) {
         while self.with(|world| world.misbehaviour.has(rule, Instant::now())) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until the trap is opened.
+    pub(crate) async fn until_opened(&self, opening: u64) {
+        while self.with(|world| world.trap.holds(opening)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -266,6 +274,27 @@ impl Cloud {
     /// Ends all rules, fates and lags.
     pub fn forgive_all(&self) {
         self.shared.with(|world| world.misbehaviour.clear());
+    }
+
+    /// Stops the first call that comes, of the cloud's APIs or of a cluster's own, and has nothing done of what is asked
+    /// after it: as if its client had died at that moment. [`Cloud::caught`] tells of it.
+    pub fn set_trap(&self, stop: Stop) {
+        self.shared.with(|world| world.trap.set(Some(stop)));
+    }
+
+    /// The call that the trap caught: method, path, and a name or what else tells it from others.
+    pub fn caught(&self) -> Option<String> {
+        self.shared.with(|world| world.trap.caught())
+    }
+
+    /// Stops the next call that was not caught before. Connections that hang by the trap are closed.
+    pub fn open_trap(&self) {
+        self.shared.with(|world| world.trap.open());
+    }
+
+    /// Stops no more calls.
+    pub fn remove_trap(&self) {
+        self.shared.with(|world| world.trap.set(None));
     }
 
     /// Decides what becomes of objects that are made from now on.

@@ -16,7 +16,8 @@ pub struct Rule {
     /// Only this method, if given.
     #[serde(default)]
     pub method: Option<String>,
-    /// The path with the service's prefix: `*` is one segment or a part of it, `**` any number of them.
+    /// The path with the service's prefix: `*` is one segment or a part of it, `**` any number of them. That of a call to
+    /// a cluster's own API begins with `kubernetes:` and not with a slash.
     #[serde(default = "anything")]
     pub path: String,
     /// Only calls whose body holds this text, if given.
@@ -67,6 +68,12 @@ pub enum Act {
     Close,
     /// The work is done, and the connection is closed instead of answered.
     LoseAnswer,
+    /// The connection is closed at once, and the work is done `millis` later: a proxy gave up on a request that was still
+    /// under way.
+    Land {
+        /// Milliseconds.
+        millis: u32,
+    },
 }
 
 impl Rule {

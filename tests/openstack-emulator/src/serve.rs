@@ -21,12 +21,11 @@ use tracing::debug;
 use crate::cloud::Shared;
 use crate::control;
 use crate::dispatch::{by_rule, dispatch, refuse};
-use crate::misbehave::Act;
+use crate::meddle::{Met, meddle};
 use crate::problem::{Problem, plain};
 use crate::request::{Answer, Asked, Caller};
 use crate::service::SERVICES;
-use crate::settings::millis;
-use crate::{glob, world};
+use crate::world;
 
 /// How long a client may take to send its headers.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,7 +97,7 @@ async fn respond(
     };
     let query = parts.uri.query().unwrap_or_default();
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let mut asked = Asked {
+    let asked = Asked {
         service,
         method: parts.method,
         segments: words.collect(),
@@ -114,7 +113,7 @@ async fn respond(
     let number = shared.with(|world| {
         world.log.begin(asked.method.as_str(), &asked.path, query, &asked.request_id)
     });
-    let answered = handle(&shared, &mut asked, body, number).await;
+    let answered = handle(&shared, asked, body, query, number).await;
     let status = answered.as_ref().ok().map(|answer| answer.status);
     shared.with(|world| world.log.end(number, status));
     shared.called();
@@ -122,66 +121,35 @@ async fn respond(
 }
 
 async fn handle(
-    shared: &Shared,
-    asked: &mut Asked,
+    shared: &Arc<Shared>,
+    mut asked: Asked,
     body: Incoming,
+    query: &str,
     number: u64,
 ) -> io::Result<Answer> {
-    match read(asked, body).await {
+    match read(&mut asked, body).await {
         Ok(body) => asked.body = body,
-        Err(Some(problem)) => return Ok(refuse(asked, &problem)),
+        Err(Some(problem)) => return Ok(refuse(&asked, &problem)),
         Err(None) => return Err(io::ErrorKind::BrokenPipe.into()),
     }
-    let (method, path) = (asked.method.to_string(), asked.path.clone());
-    let (act, wait) = shared.with(|world| {
-        let now = tokio::time::Instant::now();
-        let act = world.misbehaviour.on_call(now, &method, &path, &asked.body);
-        let latency = world.settings.latencies.iter().find(|latency| {
-            latency.method.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(&method))
-                && glob::matches(&latency.path, &path)
-        });
-        (act, latency.map(|latency| latency.millis))
-    });
-    shared.called();
-    if let Some(wait) = wait {
-        tokio::time::sleep(millis(wait)).await;
-    }
-    let work = |asked: &mut Asked| {
-        let answer = shared.with(|world| {
+    let (method, path, body) = (asked.method.clone(), asked.path.clone(), asked.body.clone());
+    let met = Met { method: method.as_str(), path: &path, query, body: &body };
+    let refused = asked.clone();
+    let world = shared.clone();
+    let work = move || {
+        let answer = world.with(|world| {
             world.settle();
-            let answer = dispatch(world, asked);
+            let answer = dispatch(world, &mut asked);
             world.log.worked(number, &asked.caller.project);
             answer
         });
-        shared.changed();
+        world.changed();
         answer
     };
-    let closed = || io::Error::from(io::ErrorKind::ConnectionAborted);
-    match act {
-        None => Ok(work(asked)),
-        Some((_, Act::Answer { status, retry_after, message })) => {
-            Ok(by_rule(asked, status, retry_after, message))
-        }
-        Some((_, Act::Delay { millis: late })) => {
-            tokio::time::sleep(millis(late)).await;
-            Ok(work(asked))
-        }
-        Some((id, Act::Hang)) => {
-            shared.until_gone(id).await;
-            Err(closed())
-        }
-        Some((id, Act::HangAfterwards)) => {
-            work(asked);
-            shared.called();
-            shared.until_gone(id).await;
-            Err(closed())
-        }
-        Some((_, Act::Close)) => Err(closed()),
-        Some((_, Act::LoseAnswer)) => {
-            work(asked);
-            Err(closed())
-        }
-    }
+    meddle(shared, &met, work, |(status, retry_after, message)| {
+        by_rule(&refused, status, retry_after, message)
+    })
+    .await
 }
 
 /// Reads a body; of an image's data only what there is to know of it, in headers of our own.

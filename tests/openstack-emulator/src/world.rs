@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::request::Asked;
 use crate::settings::{Settings, millis};
 use crate::store::{Kind, Object, Store};
+use crate::trap::Trap;
 use crate::{designate, neutron, nova, octavia, seed};
 
 /// What is to be done outside of the world's lock.
@@ -83,6 +84,7 @@ pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
     pub(crate) misbehaviour: Misbehaviour,
+    pub(crate) trap: Trap,
     pub(crate) log: Log,
     pub(crate) tokens: HashMap<String, Token>,
     /// Limits of projects, by project and name.
@@ -112,6 +114,7 @@ impl World {
             settings,
             store: Store::default(),
             misbehaviour: Misbehaviour::default(),
+            trap: Trap::default(),
             log: Log::new(),
             tokens: HashMap::new(),
             quotas: BTreeMap::new(),

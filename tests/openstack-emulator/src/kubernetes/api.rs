@@ -1,10 +1,11 @@
 //! The API server: connections, who asks, discovery, and where requests lead.
 
-use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -20,6 +21,8 @@ use super::discovery;
 use super::object::{collection, object};
 use super::state::{Cluster, Objects, Place, place};
 use super::who::User;
+use crate::cloud::Cloud;
+use crate::meddle::{Instead, Met, meddle};
 
 const LARGEST_BODY: usize = 3 << 20;
 
@@ -27,18 +30,22 @@ const LARGEST_BODY: usize = 3 << 20;
 pub(super) type Reply = (u16, Value);
 
 /// Answers until dropped.
-pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, cluster: Arc<Cluster>) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    cluster: Arc<Cluster>,
+    cloud: Cloud,
+) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
-        let (tls, cluster) = (tls.clone(), cluster.clone());
+        let (tls, cluster, cloud) = (tls.clone(), cluster.clone(), cloud.clone());
         connections.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
             let shown = stream.get_ref().1.peer_certificates();
             let user = shown.and_then(|all| User::by_certificate(all.first()?));
             let service = service_fn(move |request| {
-                let (cluster, user) = (cluster.clone(), user.clone());
-                async move { Ok::<_, Infallible>(respond(&cluster, user, request).await) }
+                respond(cloud.clone(), cluster.clone(), user.clone(), request)
             });
             // A client that goes away ends its connection; nobody needs to know.
             let _ = http1::Builder::new()
@@ -49,37 +56,56 @@ pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, cluster: Arc<
     }
 }
 
+/// The error closes the connection without an answer.
 async fn respond(
-    cluster: &Cluster,
+    cloud: Cloud,
+    cluster: Arc<Cluster>,
     user: Option<User>,
     request: Request<Incoming>,
-) -> Response<Full<Bytes>> {
+) -> io::Result<Response<Full<Bytes>>> {
     let (parts, body) = request.into_parts();
+    let body = Limited::new(body, LARGEST_BODY).collect().await.map(|body| body.to_bytes());
+    let (method, query) = (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned());
+    let path = format!("kubernetes:{}", parts.uri.path());
+    let known = body.as_ref().cloned().unwrap_or_default();
+    let met = Met { method: method.as_str(), path: &path, query: &query, body: &known };
+    let work = move || write(reply(&cluster, user, &parts, body.ok().as_ref()));
+    let refuse = |(status, _, message): Instead| {
+        write(failure(status, "InternalError", &message.unwrap_or_default()))
+    };
+    meddle(&cloud.shared, &met, work, refuse).await
+}
+
+/// Nothing stands for a body that is too large.
+fn reply(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Bytes>) -> Reply {
     let path = parts.uri.path();
     if ["/healthz", "/livez", "/readyz"].contains(&path) {
-        return Response::new(Full::new(Bytes::from_static(b"ok")));
+        return (200, json!("ok"));
     }
     let header = |name: &str| {
         parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     };
     let bearer = header("authorization").strip_prefix("Bearer ");
     let user = user.or_else(|| cluster.with(|objects| User::by_token(objects, bearer?)));
-    let (status, value) = match (user, Limited::new(body, LARGEST_BODY).collect().await) {
-        (None, _) if path != "/version" => failure(401, "Unauthorized", "Unauthorized"),
-        (_, Err(_)) => failure(413, "RequestEntityTooLarge", "the request is too large"),
-        (user, Ok(body)) => {
-            let asked = Asked {
-                user: user.unwrap_or(User { name: "system:anonymous".into(), groups: vec![] }),
-                method: parts.method.as_str(),
-                path,
-                query: parts.uri.query().unwrap_or_default(),
-                accept: header("accept"),
-                kind: header("content-type"),
-                body: &body.to_bytes(),
-            };
-            cluster.with(|objects| answer(objects, &asked))
-        }
+    if user.is_none() && path != "/version" {
+        return failure(401, "Unauthorized", "Unauthorized");
+    }
+    let Some(body) = body else {
+        return failure(413, "RequestEntityTooLarge", "the request is too large");
     };
+    let asked = Asked {
+        user: user.unwrap_or(User { name: "system:anonymous".into(), groups: vec![] }),
+        method: parts.method.as_str(),
+        path,
+        query: parts.uri.query().unwrap_or_default(),
+        accept: header("accept"),
+        kind: header("content-type"),
+        body,
+    };
+    cluster.with(|objects| answer(objects, &asked))
+}
+
+fn write((status, value): Reply) -> Response<Full<Bytes>> {
     // What containers print is no JSON.
     let (kind, text) = match value.as_str() {
         Some(text) => ("text/plain", text.to_owned()),

@@ -115,7 +115,8 @@ impl Guest for Nodes {
             join(&cluster, &layout, &machine).await;
             kubelet::run_pods(&cluster, &layout.name).await;
         };
-        tokio::join!(node, api::serve(listener, acceptor, cluster.clone()));
+        let cloud = machine.cloud.clone();
+        tokio::join!(node, api::serve(listener, acceptor, cluster.clone(), cloud));
     }
 
     fn halted(&self, server: &str) {

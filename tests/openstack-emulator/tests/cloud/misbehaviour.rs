@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use openstack_emulator::{Act, End, Fate, Kind, Lag, Rule, Settings};
+use openstack_emulator::{Act, Cloud, End, Fate, Kind, Lag, Rule, Settings, Stop};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -51,6 +51,48 @@ async fn an_answer_is_lost_after_the_work_and_a_request_before_it() {
     emulator.cloud.misbehave(Rule::new("POST", NETWORKS, Act::Close).times(1));
     assert!(alice.send(Method::POST, NETWORKS, &network()).await.is_err());
     assert_eq!(alice.get(NETWORKS).await["networks"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_was_given_up_lands_later() {
+    let (emulator, alice) = alice(Settings::default()).await;
+    emulator.cloud.misbehave(Rule::new("POST", NETWORKS, Act::Land { millis: 300 }).times(1));
+    assert!(alice.send(Method::POST, NETWORKS, &network()).await.is_err());
+    assert_eq!(alice.ask(Method::POST, NETWORKS, network()).await.0, 201);
+    let number = |cloud: &Cloud| cloud.objects(Kind::Network).len();
+    assert_eq!(number(&emulator.cloud), 2, "hers and public");
+    emulator.cloud.wait_until(|cloud| (number(cloud) == 3).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_trap_catches_each_call_once_and_has_nothing_done_of_what_is_asked_after_it() {
+    let (emulator, alice) = alice(Settings::default()).await;
+    let cloud = &emulator.cloud;
+    let number = || cloud.objects(Kind::Network).len();
+    alice.get(NETWORKS).await;
+    let dies = async |stop: Stop| {
+        let second = json!({"network": {"name": "second"}});
+        let first = network();
+        let (first, second) = tokio::join!(alice.send(Method::POST, NETWORKS, &first), async {
+            cloud.wait_until(Cloud::caught).await;
+            let asked = alice.send(Method::POST, NETWORKS, &second);
+            let asked = tokio::time::timeout(Duration::from_millis(100), asked).await;
+            assert!(asked.is_err(), "{stop:?}: it was answered");
+            assert_eq!(cloud.caught().as_deref(), Some("POST /network/v2.0/networks n"));
+            cloud.open_trap();
+            asked
+        });
+        assert!(first.is_err() && second.is_err());
+    };
+    cloud.set_trap(Stop::Before);
+    dies(Stop::Before).await;
+    assert_eq!(number(), 1, "public");
+    cloud.set_trap(Stop::After);
+    dies(Stop::After).await;
+    assert_eq!(number(), 2);
+    // It was caught before.
+    assert_eq!(alice.ask(Method::POST, NETWORKS, network()).await.0, 201);
+    cloud.remove_trap();
 }
 
 #[tokio::test]
