@@ -26,6 +26,7 @@ const REPAIR: RepairLimits = RepairLimits {
     not_ready_for: SignedDuration::from_secs(300),
     workers_at_once: 1,
     become_node_within: SignedDuration::from_secs(900),
+    ..RepairLimits::DEFAULT
 };
 
 fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
@@ -78,6 +79,7 @@ async fn with_cluster() -> (Store, Cluster) {
         machine_addresses: Default::default(),
         nodes: Default::default(),
         credential: 1,
+        setbacks: Default::default(),
         conditions: Vec::new(),
     };
     let group = NodeGroup {

@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::setback::setbacks;
 use crate::{
     Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion, Labels,
-    MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Seen, TemplateUuid, Truth, api_address,
-    conditions, machine_addresses,
+    MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Seen, Setback, TemplateUuid, Truth,
+    api_address, conditions, machine_addresses, shape,
 };
 
 /// A cluster as it was asked for, and what was last concluded of it.
@@ -55,6 +56,9 @@ pub struct Cluster {
     /// The generation of its credential in the cloud; a higher one is another credential.
     #[serde(default)]
     pub credential: u32,
+    /// What the cloud failed at.
+    #[serde(default)]
+    pub setbacks: BTreeMap<Key, Setback>,
     /// What was concluded of it last.
     pub conditions: Vec<Condition>,
 }
@@ -75,6 +79,7 @@ impl Cluster {
         concluded.api_address = api_address(&spec, seen).or(concluded.api_address);
         concluded.machine_addresses = machine_addresses(&spec, seen);
         concluded.nodes = nodes(&spec, seen);
+        concluded.setbacks = setbacks(self, &shape(&spec), seen, now);
         if is_complete {
             concluded.completed_at = Some(now);
         }

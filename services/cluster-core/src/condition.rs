@@ -1,6 +1,6 @@
 //! Conditions in Cluster API's sense: what is true of a cluster, and if not, why and what to do.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -227,6 +227,9 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
                 .to_owned();
         return Verdict { next_action, ..verdict };
     }
+    if let Some(verdict) = backing_off(kind, seen) {
+        return verdict;
+    }
     let waits = [
         ("Creating", "the cloud is at work on", working),
         ("NotCreated", "not there yet:", missing),
@@ -236,6 +239,28 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
     first.map_or_else(good, |(reason, words, keys)| {
         verdict_of(Truth::False, reason, format!("{words} {}", list(&keys)))
     })
+}
+
+/// What is not asked for yet, for the cloud failed at it, and when it is.
+fn backing_off(kind: ConditionKind, seen: &Seen) -> Option<Verdict> {
+    let all: Vec<_> = seen.held.iter().filter(|(key, _)| kind.speaks_of(key)).collect();
+    let (key, held) = all.iter().min_by_key(|(_, held)| held.until)?;
+    let times = match held.times {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    let more = match all.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more wait"),
+    };
+    let until = held.until.round(Unit::Second).unwrap_or(held.until);
+    let message = format!(
+        "the cloud failed at {key} ({}), {times} so far; it is asked for again at {until}{more}",
+        held.why
+    );
+    let next_action = "look at the cloud's own logs; what is changed in the cluster meanwhile is asked for at once";
+    let verdict = verdict_of(Truth::False, "BackingOff", message);
+    Some(Verdict { next_action: next_action.to_owned(), ..verdict })
 }
 
 fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {

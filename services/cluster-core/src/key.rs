@@ -82,6 +82,8 @@ pub enum Key {
     ServiceBalancer(String),
     /// A volume that the cluster made itself, by its id in the cloud.
     Volume(String),
+    /// What a request for that object may have made besides, which nobody answered and which was made again.
+    Twin(Box<Key>),
 }
 
 /// What kind of object a key names.
@@ -135,6 +137,30 @@ impl Key {
             Key::Server(_) => Kind::Server,
             Key::Credential(_) => Kind::Credential,
             Key::Volume(_) => Kind::Volume,
+            Key::Twin(of) => of.kind(),
+        }
+    }
+
+    /// What else there may be of it, if it was asked for twice: `None` where the cloud has but one of that name.
+    pub fn twin(&self) -> Option<Key> {
+        match self {
+            Key::Network
+            | Key::Subnet
+            | Key::Router
+            | Key::SecurityGroup(_)
+            | Key::ServerGroup(_)
+            | Key::VipPort(_)
+            | Key::LoadBalancer(_)
+            | Key::BalancerAddress(_)
+            | Key::Port(_)
+            | Key::MachineAddress(_)
+            | Key::Server(_) => Some(Key::Twin(Box::new(self.clone()))),
+            Key::RouterInterface
+            | Key::Record(_)
+            | Key::Credential(_)
+            | Key::ServiceBalancer(_)
+            | Key::Volume(_)
+            | Key::Twin(_) => None,
         }
     }
 
@@ -162,7 +188,8 @@ impl Key {
             | Key::Record(Named::Api | Named::Apps)
             | Key::Credential(_)
             | Key::ServiceBalancer(_)
-            | Key::Volume(_) => None,
+            | Key::Volume(_)
+            | Key::Twin(_) => None,
         }
     }
 
@@ -181,6 +208,8 @@ impl Key {
             (Key::Server(one), Key::Port(of)) => one == of,
             (Key::Server(one), Key::ServerGroup(of)) => one.group == *of,
             (Key::ServiceBalancer(_), Key::Subnet) => true,
+            // On a twin nothing rests: nobody knew of it.
+            (Key::Twin(twin), other) => twin.rests_on(other),
             _ => false,
         }
     }
@@ -240,6 +269,7 @@ impl fmt::Display for Key {
             Key::Credential(generation) => write!(f, "credential/{generation}"),
             Key::ServiceBalancer(id) => write!(f, "service-balancer/{id}"),
             Key::Volume(id) => write!(f, "volume/{id}"),
+            Key::Twin(of) => write!(f, "twin/{of}"),
         }
     }
 }
@@ -301,6 +331,7 @@ impl FromStr for Key {
             ("credential", of) => Key::Credential(of.parse().map_err(|_| wrong())?),
             ("service-balancer", of) if !of.is_empty() => Key::ServiceBalancer(of.to_owned()),
             ("volume", of) if !of.is_empty() => Key::Volume(of.to_owned()),
+            ("twin", of) => of.parse::<Key>()?.twin().ok_or_else(wrong)?,
             _ => return Err(wrong()),
         })
     }

@@ -22,6 +22,7 @@ mod rules;
 #[cfg(test)]
 mod sample;
 mod seen;
+mod setback;
 mod settings;
 mod shape;
 mod status;
@@ -50,6 +51,7 @@ pub use rules::{Peer, Protocol, Rule};
 pub use seen::{
     AddOnsSeen, Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen,
 };
+pub use setback::{Backoff, Failure, Held, Setback, failures, held};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use shape::{
     ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, machine_name, shape, tag,

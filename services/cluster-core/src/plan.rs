@@ -73,7 +73,7 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
 fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
     let Some(found) = seen.objects.get(key) else {
         // A machine that was a node is replaced by repair, which gives its place to another.
-        if was_node(key, seen) {
+        if was_node(key, seen) || seen.held.contains_key(key) {
             return None;
         }
         let ready = object.needs.iter().all(|need| is_there(need, seen));
@@ -202,7 +202,8 @@ fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
             let used = seen.add_ons.as_ref().and_then(|it| it.credential);
             used != Some(spec.cluster.credential)
         }
-        Key::Network
+        Key::Twin(_)
+        | Key::Network
         | Key::Subnet
         | Key::Router
         | Key::RouterInterface

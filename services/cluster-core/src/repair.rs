@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, MachineRef, NodeGroup, NodeHealth,
-    Seen,
+    Backoff, Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, MachineRef, NodeGroup,
+    NodeHealth, Seen,
 };
 
 /// How long a node may be unready before its machine is replaced, and how many are replaced at once.
@@ -16,6 +16,21 @@ pub struct RepairLimits {
     pub workers_at_once: usize,
     /// How long a machine may take to become a node.
     pub become_node_within: SignedDuration,
+    /// How long is waited before that is asked for again at which the cloud failed.
+    pub backoff: Backoff,
+    /// How long a request that nobody answered may still be carried out.
+    pub lands_within: SignedDuration,
+}
+
+impl RepairLimits {
+    /// Five minutes, one at once, a quarter of an hour; requests may land for a minute.
+    pub const DEFAULT: RepairLimits = RepairLimits {
+        not_ready_for: SignedDuration::from_mins(5),
+        workers_at_once: 1,
+        become_node_within: SignedDuration::from_mins(15),
+        backoff: Backoff::DEFAULT,
+        lands_within: SignedDuration::from_mins(1),
+    };
 }
 
 /// The machines whose servers are to be made again, as the same machines: they never became nodes, and had the time.
@@ -118,11 +133,7 @@ mod tests {
         group.refs().collect()
     }
 
-    const LIMITS: RepairLimits = RepairLimits {
-        not_ready_for: SignedDuration::from_secs(300),
-        workers_at_once: 1,
-        become_node_within: SignedDuration::from_secs(900),
-    };
+    const LIMITS: RepairLimits = RepairLimits::DEFAULT;
 
     #[test]
     fn a_server_that_never_became_a_node_is_made_again_in_time() {

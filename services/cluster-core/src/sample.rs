@@ -67,6 +67,7 @@ impl Sample {
             machine_addresses: Default::default(),
             nodes: Default::default(),
             credential: 1,
+            setbacks: Default::default(),
             conditions: Vec::new(),
         };
         let group = |number, name: &str, role, machines: u32| NodeGroup {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use crate::{Key, MachineRef, Rule};
+use crate::{Failure, Held, Key, MachineRef, Rule};
 
 /// What was seen of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub struct Seen {
     pub machines: BTreeMap<MachineRef, MachineSeen>,
     /// What runs in it, where its Kubernetes answers.
     pub add_ons: Option<AddOnsSeen>,
+    /// What the cloud failed at.
+    pub failures: BTreeMap<Key, Failure>,
+    /// What is not asked for yet, for the cloud failed at it before.
+    pub held: BTreeMap<Key, Held>,
     /// Why things do not go on, where somebody knows.
     pub problem: Option<Problem>,
 }

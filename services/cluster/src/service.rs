@@ -66,6 +66,7 @@ impl Service {
                 not_ready_for: config.repair.not_ready_for,
                 workers_at_once: config.repair.workers_at_once.get(),
                 become_node_within: config.repair.become_node_within,
+                ..RepairLimits::DEFAULT
             },
             machines: MachineSettings {
                 kubernetes: config.kubernetes.0.clone(),

@@ -59,6 +59,7 @@ async fn listening() -> Listening {
             not_ready_for: SignedDuration::from_mins(5),
             workers_at_once: 1,
             become_node_within: SignedDuration::from_mins(15),
+            ..RepairLimits::DEFAULT
         },
         machines: MachineSettings {
             kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
@@ -269,6 +270,7 @@ async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
         machine_addresses: Default::default(),
         nodes: Default::default(),
         credential: 1,
+        setbacks: Default::default(),
         conditions: Vec::new(),
     };
     let group = NodeGroup {

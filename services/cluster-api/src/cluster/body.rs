@@ -121,6 +121,7 @@ impl NewCluster {
             machine_addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
             credential: 1,
+            setbacks: Default::default(),
             conditions: Vec::new(),
         };
         let groups = vec![

@@ -79,6 +79,7 @@ impl Api {
                 not_ready_for: SignedDuration::from_mins(5),
                 workers_at_once: 1,
                 become_node_within: SignedDuration::from_mins(15),
+                ..RepairLimits::DEFAULT
             },
             clock: noon,
         };

@@ -239,6 +239,7 @@ const REPAIR: RepairLimits = RepairLimits {
     not_ready_for: SignedDuration::from_secs(1),
     workers_at_once: 1,
     become_node_within: SignedDuration::from_secs(5),
+    ..RepairLimits::DEFAULT
 };
 
 /// Where programs would come from: nobody fetches them here.
@@ -312,6 +313,7 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
         machine_addresses: Default::default(),
         nodes: Default::default(),
         credential: 1,
+        setbacks: Default::default(),
         conditions: Vec::new(),
     };
     let group = |name: &str, role, machines: u32| NodeGroup {

@@ -181,6 +181,7 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
             not_ready_for: SignedDuration::from_mins(5),
             workers_at_once: 1,
             become_node_within: SignedDuration::from_mins(15),
+            ..RepairLimits::DEFAULT
         },
         machines: MachineSettings { kubernetes, nodes },
         clock: now,
@@ -252,6 +253,7 @@ async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGro
         machine_addresses: Default::default(),
         nodes: Default::default(),
         credential: 1,
+        setbacks: Default::default(),
         conditions: Vec::new(),
     };
     let group = |name: &str, role, machines: u32| NodeGroup {

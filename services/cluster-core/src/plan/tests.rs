@@ -238,3 +238,31 @@ proptest::proptest! {
         proptest::prop_assert!(seen.objects.is_empty());
     }
 }
+
+#[test]
+fn what_an_unanswered_request_made_besides_goes_and_nothing_waits_for_it() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    for key in ["network", "port/default-worker-0", "server/default-worker-0", "load-balancer/api"] {
+        let key: Key = key.parse().unwrap();
+        let twin = key.twin().unwrap();
+        assert_eq!(twin.to_string().parse::<Key>().unwrap(), twin);
+        assert_eq!((twin.kind(), twin.machine(), twin.twin()), (key.kind(), None, None));
+        let found = seen.objects[&key].clone();
+        seen.objects.insert(twin, crate::Found { id: "another".to_owned(), ..found });
+    }
+    check(
+        &sample,
+        &mut seen,
+        expect![
+            "1: delete twin/network; delete twin/load-balancer/api; delete twin/port/default-worker-0; delete twin/server/default-worker-0"
+        ],
+    );
+    sample.cluster.desire = Desire::Gone;
+    let twin = Key::Network.twin().unwrap();
+    seen.objects.insert(twin.clone(), seen.objects[&Key::Network].clone());
+    assert!(plan(&sample.spec(), &seen).contains(&Action::Delete(twin)));
+    for wrong in ["twin/", "twin/record/api", "twin/twin/network", "twin/volume/v"] {
+        assert!(wrong.parse::<Key>().is_err(), "{wrong}");
+    }
+}

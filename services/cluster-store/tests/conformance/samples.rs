@@ -56,6 +56,7 @@ pub(crate) fn cluster(of: &Template, name: &str) -> Cluster {
         machine_addresses: [("default-worker-0".parse().unwrap(), [10, 0, 0, 7].into())].into(),
         nodes: Default::default(),
         credential: 1,
+        setbacks: Default::default(),
         conditions: Vec::new(),
     }
 }
