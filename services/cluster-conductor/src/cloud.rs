@@ -1,8 +1,10 @@
 //! What is done in a cloud for a cluster in one turn.
 
+mod act;
 mod create;
 mod found;
 mod inside;
+mod lately;
 mod ledger;
 mod observe;
 mod perform;
@@ -13,6 +15,7 @@ mod site;
 mod trouble;
 mod work;
 
+pub(crate) use lately::Lately;
 pub(crate) use quota::outlook;
 pub(crate) use site::Site;
 pub(crate) use trouble::Trouble;

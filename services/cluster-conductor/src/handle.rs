@@ -14,6 +14,7 @@ use secrecy::SecretString;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
+use crate::cloud::Lately;
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::seal::{self, SealError, SealingKeys};
@@ -53,6 +54,8 @@ pub(crate) struct World {
     pub(crate) hush: Hush,
     /// Clients of clusters' own APIs.
     pub(crate) clients: Clients,
+    /// What turns saw a moment ago.
+    pub(crate) lately: Lately,
 }
 
 /// Why a cluster's keys cannot be used.
@@ -99,6 +102,7 @@ impl Conductor {
             keys,
             clients: Clients::default(),
             hush: Hush::default(),
+            lately: Lately::default(),
         };
         Conductor { world: Arc::new(world), queue: Queue::default() }
     }

@@ -1,6 +1,7 @@
 //! What a cluster would take, before anything of it is made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_core::{
@@ -49,7 +50,7 @@ impl Conductor {
         let outlook = match &self.world.cloud {
             None => Err("this clusterd was given no cloud that it could ask".to_owned()),
             Some(session) => {
-                let site = Site::new(session, &cluster.blueprint);
+                let site = Site::new(session, &cluster.blueprint, Arc::default());
                 let asked = cloud::outlook(&site, &shape, &there);
                 match tokio::time::timeout(PATIENCE, asked).await {
                     Ok(told) => told.map_err(|trouble| trouble.to_string()),

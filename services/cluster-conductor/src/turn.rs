@@ -112,6 +112,7 @@ async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> 
     match world.store.delete_cluster(cluster).await {
         Ok(()) => {
             world.clients.forget(cluster.id);
+            world.lately.forget(cluster.id);
             info!("cluster {} is gone, and nothing of it is left", cluster.id);
             Ok(Requeue::OnChange)
         }

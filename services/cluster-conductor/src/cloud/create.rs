@@ -29,7 +29,7 @@ pub(crate) async fn create(
     means: &Means<'_>,
     (key, name, thing): (&Key, &str, &Thing),
 ) -> Result<Found, Trouble> {
-    let (site, seen) = (means.site, means.seen);
+    let (site, seen) = (means.site, &means.seen);
     let session = site.session;
     let about = tag(means.spec.cluster.id);
     match thing {

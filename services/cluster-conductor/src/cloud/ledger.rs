@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 const MAY_STILL_COME: Duration = Duration::from_secs(10);
 
 /// The lines of a cluster that are about objects of its shape.
+#[derive(Clone)]
 pub(crate) struct Ledger<'a> {
     store: &'a Store,
     cluster: ClusterUuid,

@@ -1,4 +1,5 @@
-//! What the cloud has of a cluster's: a list or two of each kind, whatever the number of machines.
+//! What the cloud has of a cluster's: a list or two of each kind, whatever the number of machines; a few things by their
+//! ids, where a list would hold everybody's.
 //!
 //! What is looked for is what the ledger names, by the name in the ledger. A list may lag behind: an object whose id is
 //! known and that a list does not show is asked for by its id before it counts as gone.
@@ -6,9 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{ClusterSpec, Facts, Found, FoundState, Key, Kind, LedgerState, tag};
-use openstack::compute::{server_groups, servers};
-use openstack::dns::recordsets;
+use cluster_core::{ClusterSpec, Facts, Found, FoundState, Key, Kind, tag};
+use futures::future::try_join_all;
+use openstack::compute::server_groups::{self, ServerGroup};
+use openstack::compute::servers;
+use openstack::dns::recordsets::{self, Recordset};
 use openstack::identity::application_credentials;
 use openstack::load_balancer::load_balancers::{self, LoadBalancer};
 use openstack::load_balancer::{ProvisioningStatus, pools};
@@ -18,33 +21,89 @@ use openstack::network::{floating_ips, networks, ports, routers, security_groups
 use openstack::{CloudError, Session};
 
 use super::found::{self, Listed};
+use super::lately::Looks;
 use super::ledger::Ledger;
 use super::site::Site;
 use super::trouble::Trouble;
 use super::{inside, security};
 
-/// All that the cloud has of what the ledger names.
+/// What is asked of the cloud by kind, side by side.
+const KINDS: [Kind; 11] = [
+    Kind::Network,
+    Kind::Subnet,
+    Kind::Router,
+    Kind::SecurityGroup,
+    Kind::ServerGroup,
+    Kind::Port,
+    Kind::LoadBalancer,
+    Kind::FloatingIp,
+    Kind::Record,
+    Kind::Server,
+    Kind::Credential,
+];
+/// Of kinds that are listed with everybody else's, so many are asked for one by one.
+const FEW: usize = 4;
+
+/// All that the cloud has of what the ledger names. What `looks` knows is not asked.
 pub(crate) async fn observe(
     site: &Site<'_>,
     spec: &ClusterSpec<'_>,
     ledger: &Ledger<'_>,
+    looks: &Looks,
 ) -> Result<BTreeMap<Key, Found>, Trouble> {
-    let (plain, machines, groups, balancers, records) = tokio::try_join!(
-        plain(site.session, ledger),
-        machines(site.session, spec, ledger),
-        groups(site.session, ledger),
-        balancers(site.session, ledger),
-        records(site, ledger),
-    )?;
-    let all = [plain, machines, groups, balancers, records].into_iter().flatten();
+    let each = KINDS.map(|kind| of_kind(site, spec, (ledger, looks), kind));
+    let all = try_join_all(each).await?.into_iter().flatten();
     let mut objects: BTreeMap<Key, Found> = all.collect();
-    let leg = leg(site.session, ledger, &objects).await?;
-    objects.extend(leg.map(|found| (Key::RouterInterface, found)));
+    match looks.all_of(ledger, Kind::RouterInterface) {
+        Some(known) => objects.extend(known),
+        None => {
+            let leg = leg(site.session, ledger, &objects).await?;
+            objects.extend(leg.map(|found| (Key::RouterInterface, found)));
+        }
+    }
     objects.extend(inside::observe(site, spec, ledger, &objects).await?);
     Ok(objects)
 }
 
 type Owned = Vec<(Key, Found)>;
+
+/// All of one kind.
+async fn of_kind(
+    site: &Site<'_>,
+    spec: &ClusterSpec<'_>,
+    (ledger, looks): (&Ledger<'_>, &Looks),
+    kind: Kind,
+) -> Result<Owned, Trouble> {
+    if let Some(known) = looks.all_of(ledger, kind) {
+        return Ok(known);
+    }
+    let (session, names) = (site.session, names(ledger, kind));
+    let Some(name) = names.last() else { return Ok(Vec::new()) };
+    Ok(match kind {
+        Kind::Network => owned(session, ledger, kind, networks::find(session, name).await?).await?,
+        Kind::Subnet => owned(session, ledger, kind, subnets::find(session, name).await?).await?,
+        Kind::Router => owned(session, ledger, kind, routers::find(session, name).await?).await?,
+        Kind::SecurityGroup => groups(session, ledger, &names).await?,
+        Kind::ServerGroup => match one_by_one::<ServerGroup>(session, ledger, kind).await? {
+            Some(owned) => owned,
+            None => owned(session, ledger, kind, server_groups::list(session).await?).await?,
+        },
+        Kind::Port => owned(session, ledger, kind, ports::named(session, &names).await?).await?,
+        Kind::LoadBalancer => balancers(session, ledger, &names).await?,
+        Kind::FloatingIp => {
+            let listed = floating_ips::described(session, &names).await?;
+            owned(session, ledger, kind, listed).await?
+        }
+        Kind::Record => records(site, ledger).await?,
+        Kind::Server => {
+            let listed = servers::tagged(session, &tag(spec.cluster.id)).await?;
+            owned(session, ledger, kind, listed).await?
+        }
+        Kind::Credential => credentials(session, ledger).await?,
+        // They are found by what rests on them, or by what their makers wrote on them.
+        Kind::RouterInterface | Kind::ServiceBalancer | Kind::Volume => Vec::new(),
+    })
+}
 
 /// Of what a list shows, that which the ledger names.
 async fn ours<T: Listed>(
@@ -72,76 +131,54 @@ fn names(ledger: &Ledger<'_>, kind: Kind) -> Vec<String> {
     ledger.of_kind(kind).into_iter().map(|(_, line)| line.name.clone()).collect()
 }
 
-fn owned<T: Listed>(ours: Vec<(Key, T)>) -> Owned {
-    ours.into_iter().map(|(key, it)| (key, it.found())).collect()
-}
-
-/// All kinds of which a list says everything.
-async fn plain(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Trouble> {
-    let networks = async {
-        let Some(name) = names(ledger, Kind::Network).pop() else { return Ok(Vec::new()) };
-        let listed = networks::find(session, &name).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::Network, listed).await?))
-    };
-    let subnets = async {
-        let Some(name) = names(ledger, Kind::Subnet).pop() else { return Ok(Vec::new()) };
-        let listed = subnets::find(session, &name).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::Subnet, listed).await?))
-    };
-    let routers = async {
-        let Some(name) = names(ledger, Kind::Router).pop() else { return Ok(Vec::new()) };
-        let listed = routers::find(session, &name).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::Router, listed).await?))
-    };
-    let ports = async {
-        let listed = ports::named(session, &names(ledger, Kind::Port)).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::Port, listed).await?))
-    };
-    let addresses = async {
-        let names = names(ledger, Kind::FloatingIp);
-        let listed = floating_ips::described(session, &names).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::FloatingIp, listed).await?))
-    };
-    let server_groups = async {
-        if ledger.of_kind(Kind::ServerGroup).is_empty() {
-            return Ok(Vec::new());
-        }
-        let listed = server_groups::list(session).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::ServerGroup, listed).await?))
-    };
-    let (networks, subnets, routers, ports, addresses, server_groups) =
-        tokio::try_join!(networks, subnets, routers, ports, addresses, server_groups)?;
-    Ok([networks, subnets, routers, ports, addresses, server_groups].concat())
-}
-
-/// Servers, and the credential.
-async fn machines(
+async fn owned<T: Listed>(
     session: &Session,
-    spec: &ClusterSpec<'_>,
     ledger: &Ledger<'_>,
-) -> Result<Owned, Trouble> {
-    let servers = async {
-        if ledger.of_kind(Kind::Server).is_empty() {
-            return Ok(Vec::new());
-        }
-        let listed = servers::tagged(session, &tag(spec.cluster.id)).await?;
-        Ok::<_, CloudError>(owned(ours(session, ledger, Kind::Server, listed).await?))
-    };
-    let credentials = async {
-        let mut owned = Vec::new();
-        for (key, line) in ledger.of_kind(Kind::Credential) {
-            let found = application_credentials::find(session, &line.name).await?;
-            owned.extend(found.map(|it| (key.clone(), found::credential(&it))));
-        }
-        Ok::<_, CloudError>(owned)
-    };
-    let (servers, credentials) = tokio::try_join!(servers, credentials)?;
-    Ok([servers, credentials].concat())
+    kind: Kind,
+    listed: Vec<T>,
+) -> Result<Owned, CloudError> {
+    let ours = ours(session, ledger, kind, listed).await?;
+    Ok(ours.into_iter().map(|(key, it)| (key, it.found())).collect())
+}
+
+/// Each by its id, where all ids are known and they are few.
+async fn one_by_one<T: Listed>(
+    session: &Session,
+    ledger: &Ledger<'_>,
+    kind: Kind,
+) -> Result<Option<Owned>, CloudError> {
+    let Some(ids) = ids_of_few(ledger, kind) else { return Ok(None) };
+    let each = ids.into_iter().map(|(key, id)| async move {
+        let found = T::show(session, id).await?;
+        Ok::<_, CloudError>(found.map(|it| (key.clone(), it.found())))
+    });
+    Ok(Some(try_join_all(each).await?.into_iter().flatten().collect()))
+}
+
+fn ids_of_few<'l>(ledger: &'l Ledger<'_>, kind: Kind) -> Option<Vec<(&'l Key, &'l str)>> {
+    let lines = ledger.of_kind(kind);
+    if lines.len() > FEW {
+        return None;
+    }
+    lines.into_iter().map(|(key, line)| Some((key, line.cloud_id.as_deref()?))).collect()
+}
+
+async fn credentials(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, CloudError> {
+    let mut owned = Vec::new();
+    for (key, line) in ledger.of_kind(Kind::Credential) {
+        let found = application_credentials::find(session, &line.name).await?;
+        owned.extend(found.map(|it| (key.clone(), found::credential(&it))));
+    }
+    Ok(owned)
 }
 
 /// Security groups, with what they let in.
-async fn groups(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Trouble> {
-    let listed = security_groups::named(session, &names(ledger, Kind::SecurityGroup)).await?;
+async fn groups(
+    session: &Session,
+    ledger: &Ledger<'_>,
+    names: &[String],
+) -> Result<Owned, Trouble> {
+    let listed = security_groups::named(session, names).await?;
     let groups: Vec<(Key, SecurityGroup)> =
         ours(session, ledger, Kind::SecurityGroup, listed).await?;
     let ids: BTreeMap<&str, Key> =
@@ -153,10 +190,14 @@ async fn groups(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Trouble
 }
 
 /// Load balancers, with the addresses behind them.
-async fn balancers(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Trouble> {
+async fn balancers(
+    session: &Session,
+    ledger: &Ledger<'_>,
+    names: &[String],
+) -> Result<Owned, Trouble> {
     let mut listed = Vec::new();
-    for name in names(ledger, Kind::LoadBalancer) {
-        listed.extend(load_balancers::find(session, &name).await?);
+    for name in names {
+        listed.extend(load_balancers::find(session, name).await?);
     }
     listed.retain(|it| it.provisioning_status != ProvisioningStatus::Deleted);
     let mut owned = Vec::new();
@@ -185,23 +226,29 @@ async fn behind(session: &Session, balancer: &LoadBalancer) -> Result<Facts, Clo
 /// DNS records, which have no name but a description of our own.
 async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble> {
     let lines = ledger.of_kind(Kind::Record);
-    if lines.is_empty() {
-        return Ok(Vec::new());
-    }
     // A zone that is gone took its names with it.
     let Some(zone) = site.zone().await? else { return Ok(Vec::new()) };
+    let found =
+        |key: &Key, set: &Recordset| (key.clone(), found::record(set, ledger.is_leaving(key)));
+    let found = &found;
+    if let Some(ids) = ids_of_few(ledger, Kind::Record) {
+        let each = ids.into_iter().map(|(key, id)| async move {
+            let set = recordsets::show(site.session, zone, id).await?;
+            Ok::<_, CloudError>(set.map(|set| found(key, &set)))
+        });
+        return Ok(try_join_all(each).await?.into_iter().flatten().collect());
+    }
     let listed = recordsets::list(site.session, zone).await?;
     let mut owned = Vec::new();
     for (key, line) in lines {
-        let found = match listed.iter().find(|set| set.description == line.name) {
+        let set = match listed.iter().find(|set| set.description == line.name) {
             Some(set) => Some(set.clone()),
             None => match &line.cloud_id {
                 Some(id) => recordsets::show(site.session, zone, id).await?,
                 None => None,
             },
         };
-        let is_leaving = line.state == LedgerState::Leaving;
-        owned.extend(found.map(|set| (key.clone(), found::record(&set, is_leaving))));
+        owned.extend(set.map(|set| found(key, &set)));
     }
     Ok(owned)
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    Action, ClusterSpec, Facts, Found, FoundState, Key, Kind, MachineRef, MachineSeen, Seen, Shape,
-    Thing,
+    Action, ClusterSpec, Facts, Found, FoundState, Key, Kind, MachineRef, MachineSeen, Rule, Seen,
+    Shape, Thing,
 };
+use futures::future::try_join_all;
 use openstack::block_storage::volumes;
 use openstack::compute::{server_groups, servers};
 use openstack::dns::recordsets;
@@ -34,11 +35,11 @@ pub(crate) struct Means<'a> {
     /// What is to be.
     pub(crate) shape: &'a Shape,
     /// What is written down: the intent of each action is.
-    pub(crate) ledger: &'a Ledger<'a>,
+    pub(crate) ledger: Ledger<'a>,
     /// The cluster's Kubernetes, as far as it can be spoken to.
     pub(crate) nodes: &'a Nodes<'a>,
     /// What is there.
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: Seen,
 }
 
 /// What an action came to.
@@ -72,12 +73,12 @@ impl Means<'_> {
                 self.set_addresses(key, addresses).await.map(object)
             }
             Action::Delete(key) => self.delete(key).await.map(object),
-            Action::Drain(machine) => self.nodes.drain(machine, self.seen).await.map(machine_of),
+            Action::Drain(machine) => self.nodes.drain(machine, &self.seen).await.map(machine_of),
             Action::LeaveEtcd(machine) => {
-                self.nodes.leave_etcd(machine, self.seen).await.map(machine_of)
+                self.nodes.leave_etcd(machine, &self.seen).await.map(machine_of)
             }
             Action::ForgetNode(machine) => {
-                self.nodes.forget(machine, self.seen).await.map(machine_of)
+                self.nodes.forget(machine, &self.seen).await.map(machine_of)
             }
         };
         (action, outcome)
@@ -112,20 +113,21 @@ impl Means<'_> {
             self.seen.objects.iter().map(|(key, found)| (found.id.as_str(), key.clone())).collect();
         let inward = group.rules.iter().filter(|rule| rule.what.direction == Direction::Ingress);
         let has: Vec<_> = inward.map(|rule| (&rule.id, security::read(&rule.what, &ids))).collect();
-        for rule in rules {
-            if has.iter().any(|(_, it)| it.as_ref() == Some(rule)) {
-                continue;
-            }
-            let id = |key: &Key| id_of(key, self.seen).ok().map(str::to_owned);
-            let pass = security::write(rule, id).ok_or_else(|| Trouble::Lacks(key.clone()))?;
-            security_groups::allow(session, &found.id, &pass).await?;
-        }
+        let is_missing = |rule: &&Rule| !has.iter().any(|(_, it)| it.as_ref() == Some(*rule));
+        try_join_all(rules.iter().filter(is_missing).map(|rule| self.allow(key, rule))).await?;
         for (id, rule) in &has {
             if rule.as_ref().is_none_or(|rule| !rules.contains(rule)) {
                 security_groups::remove_rule(session, id).await?;
             }
         }
         Ok((key.clone(), Found { facts: Facts::Rules(rules.clone()), ..found.clone() }))
+    }
+
+    /// Lets through the group of `key` what a rule says.
+    async fn allow(&self, key: &Key, rule: &Rule) -> Result<(), Trouble> {
+        let id = |key: &Key| id_of(key, &self.seen).ok().map(str::to_owned);
+        let pass = security::write(rule, id).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        Ok(security_groups::allow(self.site.session, &self.found(key)?.id, &pass).await?)
     }
 
     async fn set_addresses(&self, key: &Key, addresses: &BTreeSet<IpAddr>) -> Object {

@@ -37,16 +37,16 @@ pub(crate) async fn outlook(
     shape: &Shape,
     there: &BTreeSet<Key>,
 ) -> Result<(Need, Vec<Shortage>), Trouble> {
-    let (sizes, free) = (sizes(site, shape).await?, free(site.session).await?);
+    let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site.session))?;
     let missing = need(shape, &sizes, |key| there.contains(key));
     Ok((need(shape, &sizes, |_| false), shortages(&missing, &free)))
 }
 
 /// Of which resources there is less than `shape` needs beyond what was seen.
 async fn short(site: &Site<'_>, shape: &Shape, seen: &Seen) -> Result<Vec<Shortage>, Trouble> {
-    let sizes = sizes(site, shape).await?;
+    let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site.session))?;
     let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
-    Ok(shortages(&needed, &free(site.session).await?))
+    Ok(shortages(&needed, &free))
 }
 
 /// What the flavors in `shape` give a machine.
@@ -65,7 +65,7 @@ async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, Flavor
 }
 
 /// What the project may have still, in the words of [`cluster_core::Need`]; without what has no limit.
-async fn free(session: &Session) -> Result<BTreeMap<String, u64>, CloudError> {
+async fn allowed(session: &Session) -> Result<BTreeMap<String, u64>, Trouble> {
     let (compute, neutron, balancers, volumes) = tokio::try_join!(
         limits::show(session),
         network::quotas::show(session),

@@ -38,7 +38,7 @@ pub(crate) async fn create(
         }
     };
     let others = disks.iter().filter(|disk| disk.purpose != "boot");
-    let user_data = machines::user_data(means.world, means.spec, machine, means.seen).await?;
+    let user_data = machines::user_data(means.world, means.spec, machine, &means.seen).await?;
     let group = Key::ServerGroup(machine.group.clone());
     let new = NewServer {
         name: name.to_owned(),
@@ -52,12 +52,12 @@ pub(crate) async fn create(
                 tag: Some(disk.purpose.to_owned()),
             })
             .collect(),
-        ports: vec![id_of(&Key::Port(machine.clone()), means.seen)?.to_owned()],
+        ports: vec![id_of(&Key::Port(machine.clone()), &means.seen)?.to_owned()],
         user_data: Some(user_data.text().as_bytes().to_vec()),
         config_drive: ConfigDrive::Always,
         key_name: keypair.clone(),
         availability_zone: availability_zone.clone(),
-        server_group: Some(id_of(&group, means.seen)?.to_owned()),
+        server_group: Some(id_of(&group, &means.seen)?.to_owned()),
         hints: BTreeMap::new(),
         metadata: BTreeMap::new(),
     };

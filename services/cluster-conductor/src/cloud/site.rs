@@ -1,8 +1,9 @@
-//! What a cluster uses and does not own: looked up when it is needed, once a turn.
+//! What a cluster uses and does not own: looked up when it is needed, and not again in the same turn.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use cluster_core::{Blueprint, Key, Reference, Seen};
+use cluster_core::{Blueprint, Key, Reference, Seen, Shape, Thing};
 use openstack::Session;
 use openstack::compute::flavors::{self, Flavor};
 use openstack::dns::zones;
@@ -18,6 +19,12 @@ pub(crate) struct Site<'a> {
     pub(crate) session: &'a Session,
     /// What the cluster is to be.
     pub(crate) blueprint: &'a Blueprint,
+    known: Arc<LookedUp>,
+}
+
+/// What was looked up for a cluster.
+#[derive(Default)]
+pub(crate) struct LookedUp {
     external: OnceCell<String>,
     network: OnceCell<String>,
     subnet: OnceCell<String>,
@@ -27,18 +34,13 @@ pub(crate) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Nothing is looked up yet.
-    pub(crate) fn new(session: &'a Session, blueprint: &'a Blueprint) -> Self {
-        Site {
-            session,
-            blueprint,
-            external: OnceCell::new(),
-            network: OnceCell::new(),
-            subnet: OnceCell::new(),
-            zone: OnceCell::new(),
-            flavors: OnceCell::new(),
-            images: Mutex::default(),
-        }
+    /// What is `known` is not looked up again.
+    pub(crate) fn new(
+        session: &'a Session,
+        blueprint: &'a Blueprint,
+        known: Arc<LookedUp>,
+    ) -> Self {
+        Site { session, blueprint, known }
     }
 
     /// The id of the external network of this id or name.
@@ -48,7 +50,7 @@ impl<'a> Site<'a> {
             let named = all.into_iter().find(|it| it.id == given || it.name == given);
             named.map(|it| it.id).ok_or_else(|| no_such("external_network", given))
         };
-        self.external.get_or_try_init(look).await.map(String::as_str)
+        self.known.external.get_or_try_init(look).await.map(String::as_str)
     }
 
     /// The id of a network.
@@ -68,7 +70,7 @@ impl<'a> Site<'a> {
             let found = networks::find(self.session, given).await?.into_iter().next();
             found.map(|it| it.id).ok_or_else(|| no_such("fixed_network", given))
         };
-        self.network.get_or_try_init(look).await.map(String::as_str)
+        self.known.network.get_or_try_init(look).await.map(String::as_str)
     }
 
     /// The id of a subnet.
@@ -88,13 +90,13 @@ impl<'a> Site<'a> {
             let found = subnets::find(self.session, given).await?.into_iter().next();
             found.map(|it| it.id).ok_or_else(|| no_such("fixed_subnet", given))
         };
-        self.subnet.get_or_try_init(look).await.map(String::as_str)
+        self.known.subnet.get_or_try_init(look).await.map(String::as_str)
     }
 
     /// All flavors.
     pub(crate) async fn flavors(&self) -> Result<&[Flavor], Trouble> {
         let look = || async move { Ok::<_, Trouble>(flavors::list(self.session).await?) };
-        Ok(self.flavors.get_or_try_init(look).await?)
+        Ok(self.known.flavors.get_or_try_init(look).await?)
     }
 
     /// The flavor of this id or name.
@@ -108,7 +110,7 @@ impl<'a> Site<'a> {
 
     /// The id of the image of this id or name: of several with one name, the newest.
     pub(crate) async fn image(&self, given: &str) -> Result<String, Trouble> {
-        let mut known = self.images.lock().await;
+        let mut known = self.known.images.lock().await;
         if let Some(id) = known.get(given) {
             return Ok(id.clone());
         }
@@ -121,6 +123,18 @@ impl<'a> Site<'a> {
         Ok(id)
     }
 
+    /// Looks up the images of servers before their turn comes. Of one that is not found, the server's turn tells.
+    pub(crate) async fn look_ahead(&self, shape: &Shape) {
+        for object in shape.values() {
+            if let Thing::Server { image, .. } = &object.thing
+                && let Err(trouble) = self.image(image).await
+            {
+                tracing::debug!("no server will be asked for: {trouble}");
+                return;
+            }
+        }
+    }
+
     /// The id of the cluster's zone; `None` where there is no such zone of ours.
     pub(crate) async fn zone(&self) -> Result<Option<&str>, Trouble> {
         let Some(name) = &self.blueprint.labels.settings().dns_zone else { return Ok(None) };
@@ -128,7 +142,7 @@ impl<'a> Site<'a> {
             let found = zones::find(self.session, name).await?;
             Ok::<_, Trouble>(found.map(|it| it.id))
         };
-        Ok(self.zone.get_or_try_init(look).await?.as_deref())
+        Ok(self.known.zone.get_or_try_init(look).await?.as_deref())
     }
 
     /// The id of the cluster's zone, which has to be there.

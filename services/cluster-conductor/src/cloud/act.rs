@@ -1,0 +1,210 @@
+//! Doing all that is ready, and what that makes ready, until nothing is.
+//!
+//! What is asked for of the cloud begins as soon as what it needs is there, whatever else is under way. All other actions
+//! find everything at rest: what they are to do depends on more than what they need.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use cluster_core::{
+    Action, ClusterSpec, Event, FoundState, Key, Kind, Problem, Seen, Severity, Shape, late, plan,
+};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+
+use super::ledger::Ledger;
+use super::perform::{Changed, Means, Outcome};
+use super::quota;
+use super::site::Site;
+use super::trouble::Trouble;
+use crate::handle::{KeysError, World};
+use crate::nodes::Nodes;
+
+/// How many actions of a cluster are under way at once.
+const WIDE: usize = 32;
+
+/// What a turn acts on.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    /// The cloud.
+    pub(crate) site: &'a Site<'a>,
+    /// What else a conductor has.
+    pub(crate) world: &'a World,
+    /// Whose turn it is.
+    pub(crate) spec: &'a ClusterSpec<'a>,
+    /// What is to be.
+    pub(crate) shape: &'a Shape,
+    /// The cluster's Kubernetes, as far as it can be spoken to.
+    pub(crate) nodes: &'a Nodes<'a>,
+    /// When the turn began.
+    pub(crate) now: Timestamp,
+}
+
+/// What acting came to.
+#[derive(Default)]
+pub(crate) struct Acted {
+    /// What is in the way, the worst of it.
+    pub(crate) problem: Option<Problem>,
+    /// All that is.
+    pub(crate) troubles: Vec<Trouble>,
+    /// What there is to say of it.
+    pub(crate) events: Vec<Event>,
+    /// Whether something is gone that the cloud was asked to delete just now.
+    pub(crate) is_gone_soon: bool,
+    /// Whether anything was done but asking for what is to be there.
+    pub(crate) has_changed: bool,
+}
+
+/// Acts until nothing is ready any more. `seen` is as the cloud is then.
+///
+/// Every action has its intent in the ledger before it is carried out, and is carried out once a turn at most.
+pub(crate) async fn act(
+    ground: Ground<'_>,
+    ledger: &mut Ledger<'_>,
+    seen: &mut Seen,
+) -> Result<Acted, KeysError> {
+    let mut acted = Acted::default();
+    let mut tried: BTreeSet<Action> = BTreeSet::new();
+    let (mut may_begin, mut may_create) = (true, true);
+    let (mut waiting, mut under_way) = (VecDeque::new(), FuturesUnordered::new());
+    loop {
+        let mut ready = Vec::new();
+        // While others wait for their turn nothing more could begin.
+        if may_begin && waiting.is_empty() {
+            ready = ground.ready(seen, &tried);
+        }
+        if !under_way.is_empty() {
+            ready.retain(needs_no_rest);
+        }
+        if tried.is_empty() && ready.iter().any(|action| is_new(action, ledger)) {
+            may_create = ground.fits(seen, &mut acted).await;
+            may_begin = acted.troubles.is_empty();
+        }
+        ready.retain(|action| may_begin && (may_create || !matches!(action, Action::Create(_))));
+        if !ready.is_empty() {
+            acted.is_gone_soon |= ready.iter().any(|action| is_asked_first(action, ledger));
+            acted.has_changed |= !ready.iter().all(needs_no_rest);
+            ledger.intend(&ready, ground.shape).await?;
+            tried.extend(ready.iter().cloned());
+            let means = Arc::new(ground.means(ledger, seen));
+            waiting.extend(ready.into_iter().map(|action| (means.clone(), action)));
+        }
+        while under_way.len() < WIDE
+            && let Some((means, action)) = waiting.pop_front()
+        {
+            under_way.push(async move { means.perform(action).await });
+        }
+        let Some(first) = under_way.next().await else { break };
+        ground.note(first, seen, &mut acted);
+        // Others that have come at the same time.
+        while let Some(Some(other)) = under_way.next().now_or_never() {
+            ground.note(other, seen, &mut acted);
+        }
+        // Who is told to come back later does not go on.
+        if acted.troubles.iter().any(|trouble| trouble.retry_after().is_some()) {
+            may_begin = false;
+            waiting.clear();
+        }
+    }
+    Ok(acted)
+}
+
+impl<'a> Ground<'a> {
+    /// What may be done now and was not tried yet.
+    fn ready(&self, seen: &Seen, tried: &BTreeSet<Action>) -> Vec<Action> {
+        let again = late(self.spec, seen, &self.world.settings.repair, self.now);
+        let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
+        let all = plan(self.spec, seen).into_iter().chain(again);
+        all.filter(|action| !tried.contains(action)).collect()
+    }
+
+    /// Whether what is still to be made fits into the quotas. What servers need besides is looked up meanwhile.
+    async fn fits(&self, seen: &Seen, acted: &mut Acted) -> bool {
+        let (short, (), pki) = tokio::join!(
+            quota::shortage(self.site, self.shape, seen),
+            self.site.look_ahead(self.shape),
+            self.world.pki(self.spec.cluster),
+        );
+        if let Err(error) = pki {
+            tracing::debug!("no server will be asked for: {error}");
+        }
+        match short {
+            Ok(None) => true,
+            Ok(short) => {
+                acted.problem = short;
+                false
+            }
+            Err(trouble) => {
+                acted.problem = Some(trouble.problem("ask for what the cluster may have"));
+                acted.troubles.push(trouble);
+                false
+            }
+        }
+    }
+
+    fn means(&self, ledger: &Ledger<'a>, seen: &Seen) -> Means<'a> {
+        Means {
+            site: self.site,
+            world: self.world,
+            spec: self.spec,
+            shape: self.shape,
+            ledger: ledger.clone(),
+            nodes: self.nodes,
+            seen: seen.clone(),
+        }
+    }
+
+    fn note(&self, (action, outcome): (Action, Outcome), seen: &mut Seen, acted: &mut Acted) {
+        match outcome {
+            Ok(Changed::Object(key, found)) => {
+                tracing::info!("done: {action}");
+                acted.events.extend(given_up(self.spec, &action, seen, self.now));
+                seen.objects.insert(key, found);
+            }
+            Ok(Changed::Machine(machine, said)) => {
+                tracing::info!("done: {action}");
+                seen.machines.insert(machine, said);
+            }
+            Err(trouble) => {
+                tracing::warn!("cannot {action}: {trouble}");
+                let news = trouble.problem(&action.to_string());
+                if acted.problem.as_ref().is_none_or(|old| news.is_final && !old.is_final) {
+                    acted.problem = Some(news);
+                }
+                acted.troubles.push(trouble);
+            }
+        }
+    }
+}
+
+/// Whether such an action may begin while others are under way.
+fn needs_no_rest(action: &Action) -> bool {
+    matches!(action, Action::Create(_) | Action::SetRules(_))
+}
+
+/// Whether it asks for something that was never asked for.
+fn is_new(action: &Action, ledger: &Ledger<'_>) -> bool {
+    matches!(action, Action::Create(key) if ledger.line(key).is_none())
+}
+
+/// Whether it is the first to ask for a delete that is done at once.
+fn is_asked_first(action: &Action, ledger: &Ledger<'_>) -> bool {
+    let Action::Delete(key) = action else { return false };
+    !ledger.is_leaving(key)
+        && !matches!(key.kind(), Kind::LoadBalancer | Kind::Record | Kind::Server)
+}
+
+/// What is to be said of an object that is deleted because the cloud failed at it.
+fn given_up(spec: &ClusterSpec<'_>, action: &Action, seen: &Seen, at: Timestamp) -> Option<Event> {
+    let Action::Delete(key) = action else { return None };
+    let FoundState::Failed(why) = &seen.objects.get(key)?.state else { return None };
+    Some(Event {
+        id: None,
+        cluster: spec.cluster.id,
+        at,
+        severity: Severity::Warning,
+        reason: "CloudFailed".to_owned(),
+        message: format!("the cloud failed at {key}: {why}"),
+    })
+}
