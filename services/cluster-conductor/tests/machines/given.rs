@@ -108,6 +108,7 @@ impl Given {
     pub(crate) async fn save(&mut self) {
         let change = Change { changed: self.groups.clone(), ..Change::of(self.cluster.clone()) };
         self.cluster = self.store.change_cluster(&change).await.unwrap();
+        self.groups = self.store.groups_of(self.cluster.id).await.unwrap();
     }
 
     pub(crate) async fn user_data(&self, name: &str) -> Result<UserData, String> {
