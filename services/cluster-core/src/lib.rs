@@ -28,9 +28,7 @@ mod shape;
 mod status;
 mod template;
 
-pub use address::{
-    api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses,
-};
+pub use address::{api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses};
 pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};
 pub use cidr::{Cidr, InvalidCidr};
 pub use cluster::{Cluster, Desire, LabelsCompared};
