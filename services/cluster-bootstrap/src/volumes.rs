@@ -144,6 +144,3 @@ for tag in "$@"; do
   ln -sfn "$device" "$links/$tag"
 done
 "#;
-
-#[cfg(test)]
-mod tests;

@@ -2,6 +2,7 @@
 
 mod example;
 mod systemd;
+mod volume_script;
 mod volumes;
 
 use std::collections::BTreeMap;

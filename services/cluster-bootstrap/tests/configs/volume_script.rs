@@ -1,9 +1,15 @@
+//! Whether the script that finds volumes does, with the programs that it starts.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use super::*;
+use cluster_bootstrap::{Volume, with_volumes};
+
+use crate::example::cluster;
+use crate::{file, member};
 
 const ID: &str = "0f3c2f9a-8a5b-4b8e-9d7e-3d2c1b0a9f8e";
 
@@ -24,7 +30,9 @@ fn machine(told: &str, disk: &str) -> tempfile::TempDir {
 /// Runs the script for `etcd` on that machine: whether it ended well, and what it said.
 fn run(root: &Path) -> (bool, String) {
     let at = |path: &str| root.join(path).to_str().unwrap().to_owned();
-    let script = SCRIPT
+    let node = with_volumes(&member(&cluster("v1.30.1"), "cp-1"), &[Volume::Etcd]);
+    let script = file(&node, "/etc/bedplate/volumes").unwrap();
+    let script = script
         .replace("/run/bedplate/volumes", &at("volumes"))
         .replace("/run/bedplate/config-drive", &at("config-drive"))
         .replace("/dev/disk/by-id", &at("by-id"));
