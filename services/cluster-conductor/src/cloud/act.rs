@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use cluster_core::{
-    Action, ClusterSpec, Event, FoundState, Key, Kind, Problem, Seen, Severity, Shape, late, plan,
+    Action, ClusterSpec, Event, Failure, FoundState, Key, Kind, Problem, Seen, Severity, Shape,
+    late, plan,
 };
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -168,6 +169,9 @@ impl<'a> Ground<'a> {
             }
             Err(trouble) => {
                 tracing::warn!("cannot {action}: {trouble}");
+                if let (Action::Create(key), Some(why)) = (&action, trouble.setback()) {
+                    seen.failures.insert(key.clone(), Failure { why, object: None });
+                }
                 let news = trouble.problem(&action.to_string());
                 if acted.problem.as_ref().is_none_or(|old| news.is_final && !old.is_final) {
                     acted.problem = Some(news);

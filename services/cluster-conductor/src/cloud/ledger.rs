@@ -9,8 +9,8 @@ use cluster_core::{
 use cluster_store::{Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
-/// How long an object may still come to be after it was asked for and nobody answered.
-const MAY_STILL_COME: Duration = Duration::from_secs(10);
+/// How long lists may lag behind.
+const LISTS_LAG: Duration = Duration::from_secs(10);
 
 /// The lines of a cluster that are about objects of its shape.
 #[derive(Clone)]
@@ -63,12 +63,18 @@ impl<'a> Ledger<'a> {
     pub(crate) fn is_fresh(&self, key: &Key) -> bool {
         let Some(line) = self.lines.get(key) else { return false };
         let said = line.updated_at.unwrap_or(line.created_at);
-        let late = SignedDuration::try_from(MAY_STILL_COME).unwrap_or(SignedDuration::MAX);
+        let late = SignedDuration::try_from(LISTS_LAG).unwrap_or(SignedDuration::MAX);
         line.state == LedgerState::Present && self.now.duration_since(said) <= late
     }
 
-    /// Notes what was seen, and strikes out what the cloud does not have and nobody wants.
-    pub(crate) async fn agree(&mut self, seen: &Seen, shape: &Shape) -> Result<Agreed, StoreError> {
+    /// Notes what was seen, and strikes out what the cloud does not have and nobody wants, if it cannot come any more: a
+    /// request that nobody answered may be carried out within `lands_within`.
+    pub(crate) async fn agree(
+        &mut self,
+        seen: &Seen,
+        shape: &Shape,
+        lands_within: SignedDuration,
+    ) -> Result<Agreed, StoreError> {
         let (mut news, mut gone, mut agreed) = (Vec::new(), Vec::new(), Agreed::Wholly);
         let unknown = seen
             .objects
@@ -94,9 +100,14 @@ impl<'a> Ledger<'a> {
                 }
             } else if !shape.contains_key(key) {
                 let asked = line.updated_at.unwrap_or(line.created_at);
-                let waited = self.now.duration_since(asked)
-                    > SignedDuration::try_from(MAY_STILL_COME).unwrap_or(SignedDuration::MAX);
-                if line.cloud_id.is_some() || waited {
+                let waited = self.now.duration_since(asked) > lands_within;
+                if line.cloud_id.is_some() && matches!(key, Key::Twin(_)) {
+                    // It went, and there may be yet another.
+                    (line.cloud_id, line.state) = (None, LedgerState::Intended);
+                    line.updated_at = Some(self.now);
+                    news.push(line.clone());
+                    agreed = Agreed::MayStillCome;
+                } else if line.cloud_id.is_some() || waited {
                     gone.push((key.clone(), line.id));
                 } else {
                     agreed = Agreed::MayStillCome;
@@ -140,6 +151,7 @@ impl<'a> Ledger<'a> {
                 Action::Create(key) => {
                     let Some(object) = shape.get(key) else { continue };
                     let known = self.lines.get(key);
+                    news.extend(known.and_then(|line| self.twin(key, line)));
                     let line = LedgerEntry {
                         id: known.map_or_else(LedgerUuid::new_v4, |line| line.id),
                         cluster: self.cluster,
@@ -173,6 +185,25 @@ impl<'a> Ledger<'a> {
         self.store.save_ledger(&entries).await?;
         self.lines.extend(news);
         Ok(())
+    }
+
+    /// A line about what an earlier request for an object may have made or still make: nobody knows what became of it.
+    fn twin(&self, key: &Key, asked: &LedgerEntry) -> Option<(Key, LedgerEntry)> {
+        let twin = key.twin().filter(|_| asked.cloud_id.is_none())?;
+        let known = self.lines.get(&twin);
+        if known.is_some_and(|line| line.cloud_id.is_some()) {
+            return None;
+        }
+        let line = LedgerEntry {
+            id: known.map_or_else(LedgerUuid::new_v4, |line| line.id),
+            kind: twin.to_string(),
+            cloud_id: None,
+            state: LedgerState::Intended,
+            created_at: known.map_or(self.now, |line| line.created_at),
+            updated_at: Some(self.now),
+            ..asked.clone()
+        };
+        Some((twin, line))
     }
 
     /// Writes down the id of what was made.

@@ -114,21 +114,30 @@ async fn ours<T: Listed>(
 ) -> Result<Vec<(Key, T)>, CloudError> {
     let mut ours = Vec::new();
     for (key, line) in ledger.of_kind(kind) {
-        let known = line.cloud_id.as_deref();
-        let by_id = listed.iter().position(|it| known == Some(it.id()));
-        let at = by_id.or_else(|| listed.iter().position(|it| it.name() == line.name));
-        let found = match (at, known) {
-            (Some(at), _) => Some(listed.swap_remove(at)),
-            (None, Some(id)) => T::show(session, id).await?,
-            (None, None) => None,
+        let known = match line.cloud_id.as_deref() {
+            Some(id) => match listed.iter().position(|it| it.id() == id) {
+                Some(at) => Some(listed.swap_remove(at)),
+                None => T::show(session, id).await?,
+            },
+            None => None,
         };
+        let found = known.or_else(|| take(&mut listed, &line.name));
         ours.extend(found.map(|found| (key.clone(), found)));
     }
     Ok(ours)
 }
 
+/// Takes the one of that name. Of several, whoever looks takes the same: a twin's line comes after its own, and gets what is
+/// left.
+fn take<T: Listed>(listed: &mut Vec<T>, name: &str) -> Option<T> {
+    let named = listed.iter().enumerate().filter(|(_, it)| it.name() == name);
+    let (at, _) = named.min_by_key(|(_, it)| it.id().to_owned())?;
+    Some(listed.swap_remove(at))
+}
+
 fn names(ledger: &Ledger<'_>, kind: Kind) -> Vec<String> {
-    ledger.of_kind(kind).into_iter().map(|(_, line)| line.name.clone()).collect()
+    let names = ledger.of_kind(kind).into_iter().map(|(_, line)| line.name.clone());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 async fn owned<T: Listed>(

@@ -86,6 +86,19 @@ impl Trouble {
         }
     }
 
+    /// What the cloud said where it failed at what it was asked to make, so that asking again at once is no use.
+    pub(crate) fn setback(&self) -> Option<String> {
+        let Trouble::Cloud(error) = self else { return None };
+        if let CloudError::Failed(_) = error {
+            return Some(error.to_string());
+        }
+        // Nova says it of a server in ERROR, or at once.
+        let (CloudError::Refused(answer) | CloudError::Conflict(answer)) = error else {
+            return None;
+        };
+        answer.message.contains("No valid host").then(|| answer.message.clone())
+    }
+
     /// The same for people; `doing` completes the sentence "cannot …".
     pub(crate) fn problem(&self, doing: &str) -> Problem {
         let (reason, next_action) = match self {

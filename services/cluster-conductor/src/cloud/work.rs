@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster_core::{
-    AddOnsSeen, ClusterSpec, Desire, FoundState, Key, LedgerEntry, MachineRef, Seen, shape,
+    AddOnsSeen, ClusterSpec, Desire, FoundState, Held, Key, LedgerEntry, MachineRef, Seen,
+    failures, held, shape,
 };
+use jiff::Timestamp;
 use openstack::Session;
 use reconcile::Requeue;
 
@@ -55,7 +57,10 @@ pub(crate) async fn work(
             return Ok(Worked { seen: Seen { problem, ..Seen::default() }, next });
         }
     };
-    let agreed = ledger.agree(&seen, &shape).await?;
+    let limits = &world.settings.repair;
+    seen.failures = failures(&shape, &seen);
+    seen.held = held(spec.cluster, &limits.backoff, now);
+    let agreed = ledger.agree(&seen, &shape, limits.lands_within).await?;
     let asked_at = |machine: &MachineRef| {
         let line = ledger.line(&Key::Server(machine.clone()))?;
         Some(line.updated_at.unwrap_or(line.created_at))
@@ -99,11 +104,21 @@ pub(crate) async fn work(
     } else {
         Requeue::After(world.settings.look_every)
     };
+    let next = no_later(next, &seen.held, now);
     if !acted.events.is_empty() {
         world.store.append_events(spec.cluster.id, &acted.events).await?;
     }
     seen.problem = acted.problem;
     Ok(Worked { seen, next })
+}
+
+/// Not later than what is held is due.
+fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeue {
+    let due = held.values().map(|held| held.until.duration_since(now).unsigned_abs()).min();
+    match (next, due) {
+        (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
+        (next, _) => next,
+    }
 }
 
 /// How long to wait after these.

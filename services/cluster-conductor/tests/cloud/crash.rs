@@ -4,8 +4,9 @@
 //! The next conductor has the same store and the same keys, and nothing else.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use cluster_core::{Key, LedgerState};
+use cluster_core::{Key, LedgerEntry, LedgerState};
 use openstack_emulator::{Act, Kind, Rule};
 use tokio::task::JoinHandle;
 
@@ -100,8 +101,20 @@ impl Given {
         usize::from(dies)
     }
 
-    /// Asserts that each object has its line in the ledger, and each line its object.
-    async fn assert_ledger_agrees(&self) {
+    /// Waits until nothing is written down that was asked for twice and may still come.
+    pub(crate) async fn until_single(&self) {
+        let is_twin = |it: &LedgerEntry| it.kind.starts_with("twin/");
+        let single = async {
+            while self.store.ledger_of(self.id).await.unwrap().iter().any(is_twin) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), single).await.unwrap();
+    }
+
+    /// Asserts that each object has its line in the ledger, and each line its object, once nothing may come twice.
+    pub(crate) async fn assert_ledger_agrees(&self) {
+        self.until_single().await;
         let mut written = BTreeSet::new();
         for line in self.store.ledger_of(self.id).await.unwrap() {
             assert_eq!(line.state, LedgerState::Present, "{line:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
 use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, GroupRole, Ident,
+    Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, GroupRole, Ident,
     KubernetesVersion, Labels, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits,
     Template, TemplateUuid, Truth,
 };
@@ -27,8 +27,10 @@ pub(crate) struct Given {
     pub(crate) store: Store,
     /// The cluster.
     pub(crate) id: ClusterUuid,
-    project: String,
+    /// How conductors behave.
+    pub(crate) settings: Settings,
     keys: String,
+    project: String,
     before: Vec<(Kind, String, String)>,
 }
 
@@ -49,7 +51,8 @@ impl Given {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let id = insert(&store, masters, workers).await;
         let keys = SealingKeys::generate().unwrap();
-        Given { _emulator: emulator, cloud, store, id, project, keys, before }
+        let settings = settings();
+        Given { _emulator: emulator, cloud, store, id, settings, keys, project, before }
     }
 
     /// A conductor that works until it is aborted.
@@ -60,16 +63,9 @@ impl Given {
 
     /// A conductor that is only asked things.
     pub(crate) fn idle_conductor(&self) -> Conductor {
-        let settings = Settings {
-            hostname: "h".to_owned(),
-            workers: 2,
-            look_every: Duration::from_millis(20),
-            machines: machines(),
-            repair: REPAIR,
-            clock: Timestamp::now,
-        };
         let keys = SealingKeys::parse(&self.keys).unwrap();
-        Conductor::new(settings, self.store.clone(), keys, Some(session(&self.cloud)))
+        let cloud = Some(session(&self.cloud));
+        Conductor::new(self.settings.clone(), self.store.clone(), keys, cloud)
     }
 
     /// The cluster, while there is one.
@@ -239,8 +235,24 @@ const REPAIR: RepairLimits = RepairLimits {
     not_ready_for: SignedDuration::from_secs(1),
     workers_at_once: 1,
     become_node_within: SignedDuration::from_secs(5),
-    ..RepairLimits::DEFAULT
+    backoff: Backoff {
+        first: SignedDuration::from_millis(100),
+        most: SignedDuration::from_millis(800),
+    },
+    lands_within: SignedDuration::from_millis(100),
 };
+
+/// How conductors behave here, where nothing else is said.
+fn settings() -> Settings {
+    Settings {
+        hostname: "h".to_owned(),
+        workers: 2,
+        look_every: Duration::from_millis(20),
+        machines: machines(),
+        repair: REPAIR,
+        clock: Timestamp::now,
+    }
+}
 
 /// Where programs would come from: nobody fetches them here.
 fn machines() -> MachineSettings {

@@ -1,11 +1,13 @@
 //! Clusters in a cloud that is somebody else's reading of OpenStack: what is made, what is not made twice, what is left.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod backoff;
 mod crash;
 mod faults;
 mod given;
 mod gpu;
 mod interrupted;
+mod late;
 mod life;
 mod refused;
 mod whole;

@@ -1,0 +1,96 @@
+//! Clouds that fail again and again at the same: they are asked more and more seldom, and at once when something changes.
+
+use std::time::Duration;
+
+use cluster_core::{ConditionKind, Truth};
+use openstack_emulator::{Act, Call, Cloud, End, Fate, Kind, Rule};
+
+use crate::given::Given;
+use crate::life::workers;
+
+const NO_HOST: &str = "No valid host was found. There are not enough hosts available.";
+
+fn is_asked(call: &Call) -> bool {
+    call.method == "POST" && call.path == "/compute/v2.1/servers"
+}
+
+impl Given {
+    /// When servers were asked for, in milliseconds, once they were so often.
+    async fn asked(&self, times: usize) -> Vec<u64> {
+        let enough = |cloud: &Cloud| (cloud.count(is_asked) >= times).then_some(());
+        let enough = self.cloud.wait_until(enough);
+        tokio::time::timeout(Duration::from_secs(20), enough).await.unwrap();
+        let calls = self.cloud.calls();
+        calls.iter().filter(|call| is_asked(call)).map(|call| call.at_millis).collect()
+    }
+}
+
+/// Asserts that it was waited at least 100, 200, 400 and 800 milliseconds, and then never longer than that.
+#[track_caller]
+fn assert_backs_off(asked: &[u64]) {
+    let waited: Vec<u64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (waited, least) in waited.iter().zip([100, 200, 400, 800, 800, 800]) {
+        assert!(
+            *waited >= least && *waited < least + 2000,
+            "{waited} ms and not {least}: {asked:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_fails_again_and_again_is_asked_for_more_and_more_seldom() {
+    let given = Given::cluster(1, 1).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    given.cloud.forget_calls();
+    let (name, end) = ("*-default-worker-1".to_owned(), End::Error(NO_HOST.to_owned()));
+    given.cloud.decide(Fate { kind: Kind::Server, name, after: 0, times: None, end });
+    let more = |group: &mut cluster_core::NodeGroup| {
+        group.add_machine();
+    };
+    given.ask(|_, group| more(group), workers()).await;
+    assert_backs_off(&given.asked(6).await);
+    let told =
+        given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
+    assert_eq!((told.status, told.is_final), (Truth::False, false));
+    let said = format!("the cloud failed at server/default-worker-1 ({NO_HOST}), ");
+    assert!(told.message.starts_with(&said), "{told:?}");
+    assert!(told.message.contains("it is asked for again at 20"), "{told:?}");
+    assert!(told.next_action.contains("asked for at once"), "{told:?}");
+
+    // Who asks for something else has it tried from the beginning.
+    given.cloud.forget_calls();
+    given.ask(|_, group| group.min_node_count = 0, workers()).await;
+    let asked = given.asked(4).await;
+    assert!(asked[2] - asked[0] < 1500, "{asked:?}");
+
+    given.cloud.forgive_all();
+    given.until_complete().await;
+    given.assert_once(1, 2);
+    assert_eq!(given.find().await.unwrap().setbacks, Default::default());
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_nova_that_answers_no_valid_host_is_asked_more_and_more_seldom() {
+    let given = Given::cluster(1, 1).await;
+    let act = Act::Answer { status: 500, retry_after: None, message: Some(NO_HOST.to_owned()) };
+    let name = "-default-worker-0\"";
+    let rule =
+        Rule { body_contains: Some(name.to_owned()), ..Rule::new("POST", "/compute/**", act) };
+    let rule = given.cloud.misbehave(rule);
+    let working = given.conductor();
+    // The machine of the control plane is asked for once, beside the first.
+    let asked = given.asked(7).await;
+    assert_backs_off(&asked[1..]);
+    let told =
+        given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
+    assert!(told.message.contains(NO_HOST), "{told:?}");
+    given.cloud.forgive(rule);
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    assert_eq!(given.find().await.unwrap().setbacks, Default::default());
+    working.abort();
+}
