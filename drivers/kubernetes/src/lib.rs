@@ -13,11 +13,13 @@ pub mod apply;
 pub mod belongings;
 pub mod bootstrap;
 pub mod certificates;
+pub mod cluster_info;
 pub mod config_maps;
 pub mod drain;
 pub mod etcd;
 pub mod health;
 pub mod nodes;
+pub mod workloads;
 
 pub use access::{Access, AccessError, Endpoint, Timeouts};
 pub use client::Client;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, check_stays};
+use cluster_core::{Cluster, check_stays, rotate as rotated};
 use cluster_store::Change;
 use http::StatusCode;
 use openstack_api::{
@@ -110,18 +110,29 @@ async fn sign(
     Ok(json(StatusCode::CREATED, &shown(&cluster, Some(&body.csr), pem, &origin)))
 }
 
-/// `PATCH /v1/certificates/{cluster}`.
+/// `PATCH /v1/certificates/{cluster}`: the cluster gets other authorities, at once while it has no machine, else step by step.
 async fn rotate(
     caller: Caller,
     State(app): State<App>,
     Segment(ident): Segment<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
-    check_stays(&cluster)?;
-    app.conductor.rotate(&cluster).await?;
-    let said =
-        app.asked(&cluster, "AuthorityRotated", "the cluster's authority was made anew".to_owned());
-    app.store.append_events(cluster.id, &[said]).await?;
+    let machines = app.store.machines_of(cluster.id).await?;
+    let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?))).collect();
+    let has_machines = !app.store.ledger_of(cluster.id).await?.is_empty();
+    let cluster = app
+        .change(&caller, &cluster.id.to_string(), |cluster, groups| {
+            let authorities = rotated(&cluster, &groups, &held, has_machines)?;
+            let said = match authorities.is_settled() {
+                true => "the cluster's authorities were made anew",
+                false => "the cluster's authorities are to be exchanged",
+            };
+            let events = vec![app.asked(&cluster, "AuthorityRotated", said.to_owned())];
+            let asked_at = (app.clock)();
+            let cluster = Cluster { authorities, asked_at, ..cluster };
+            Ok(Change { events, ..Change::of(cluster) })
+        })
+        .await?;
     Ok(asked(&cluster))
 }
 

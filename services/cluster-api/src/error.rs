@@ -38,7 +38,7 @@ impl From<Error> for ApiError {
             Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
             | Error::Labels(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
-            Error::Refused(Refusal::Going { .. }) => StatusCode::CONFLICT,
+            Error::Refused(Refusal::Going { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
         };
         ApiError::new(status, error.to_string())
     }
@@ -47,7 +47,7 @@ impl From<Error> for ApiError {
 fn keys(why: &KeysError) -> ApiError {
     match why {
         KeysError::Store(why) => store(why),
-        KeysError::Sign(_) | KeysError::InUse => ApiError::bad_request(why.to_string()),
+        KeysError::Sign(_) => ApiError::bad_request(why.to_string()),
         KeysError::Seal(_) | KeysError::Malformed(_) | KeysError::Make(_) => {
             error!("the keys of a cluster failed: {}", chain(why));
             ApiError::broken("the cluster's keys cannot be used; the service's log says why")

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::authorities::SIGNING;
 use crate::settings::{CgroupDriver, ClusterDns};
 use crate::version::KubeadmApi;
 use crate::{Cluster, Machine, Worker};
@@ -92,7 +93,9 @@ fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
 
 fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
     let overrides = &cluster.overrides;
-    let mut manager: Vec<(&str, String)> = pairs(&overrides.controller_manager).collect();
+    let mut manager = vec![("cluster-signing-cert-file", SIGNING.to_owned())];
+    manager.retain(|(name, _)| !overrides.controller_manager.contains_key(*name));
+    manager.extend(pairs(&overrides.controller_manager));
     if cluster.external_cloud_provider {
         manager.push(("cloud-provider", "external".to_owned()));
     }

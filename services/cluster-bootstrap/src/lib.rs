@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod authorities;
 mod claim;
 mod containerd;
 mod kubeadm;
@@ -17,6 +18,7 @@ mod units;
 mod version;
 mod volumes;
 
+pub use authorities::{Holder, Step, handout};
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
 pub use network::{Cidr, InvalidCidr};

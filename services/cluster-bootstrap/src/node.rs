@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 
 use crate::settings::{PodNetwork, SettingsError};
 use crate::{Artifact, Cluster, Machine, Name, Worker};
-use crate::{containerd, kubeadm, pod_routes, units};
+use crate::{authorities, containerd, kubeadm, pod_routes, units};
 
 /// The whole config of a machine. It holds keys, so it prints only whose it is.
 #[derive(Clone, PartialEq)]
@@ -187,6 +187,7 @@ fn pki_files(cluster: &Cluster) -> Vec<File> {
             ]
         })
         .collect();
+    files.push(file(authorities::SIGNING, 0o644, inline(pki.cluster.certificate.as_bytes())));
     files.push(public("sa.pub", &pki.service_account.public));
     files.push(private("sa.key", pki.service_account.private.expose_secret()));
     files

@@ -2,18 +2,22 @@
 
 use std::fmt;
 
-use ignition::build::{config, file, inline, with_dropin};
+use ignition::build::{config, file, inline, unit, with_dropin};
 use ignition::{Unit, merge};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::NodeConfig;
+use crate::{NodeConfig, authorities};
 
 /// Where a machine says how far it has come, and what it shows there.
 #[derive(Clone)]
 pub struct Reports {
     /// HTTPS.
     pub url: Url,
+    /// Where it asks which authorities it should hold; HTTPS.
+    pub authorities: Url,
+    /// The revision of the authorities that are in its config.
+    pub holds: u32,
     /// Goes into the header `Authorization`, as `Bearer TOKEN`.
     pub token: SecretString,
     /// Whose reports these are: goes into each as `claim`.
@@ -26,7 +30,7 @@ const CURL: &str = "/etc/bedplate/report.curl";
 const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 
 /// The config of a machine that says of each of its steps that it was done, or failed, as a form with `claim`, `step`, `result` and
-/// `status`. Nothing waits long for that, and nothing fails where it does.
+/// `status`. Nothing waits long for that, and nothing fails where it does. It also takes other authorities, once it is told to.
 pub fn reporting(node: &NodeConfig, reports: &Reports) -> NodeConfig {
     let curl = format!(
         "# Read by curl --config, so that no list of processes shows what is secret.
@@ -45,8 +49,27 @@ max-time = 5
         reports.token.expose_secret(),
         reports.claim
     );
+    let asking = format!(
+        "# Read by curl --config, so that no list of processes shows what is secret.
+url = \"{}\"
+get
+header = \"Authorization: Bearer {}\"
+cacert = \"{AUTHORITY}\"
+noproxy = \"*\"
+silent
+show-error
+connect-timeout = 5
+max-time = 30
+",
+        reports.authorities,
+        reports.token.expose_secret(),
+    );
+    let holds = format!("{}\n", reports.holds);
     let files = vec![
         file(CURL, 0o600, inline(curl.as_bytes())),
+        file(authorities::CURL, 0o600, inline(asking.as_bytes())),
+        file(authorities::SCRIPT, 0o644, inline(authorities::SCRIPT_TEXT.as_bytes())),
+        file(authorities::REVISION, 0o600, inline(holds.as_bytes())),
         file(AUTHORITY, 0o644, inline(reports.authority.as_bytes())),
     ];
     let units = node.config.systemd.iter().flat_map(|it| it.units.iter().flatten());
@@ -54,7 +77,8 @@ max-time = 5
     let said = steps.map(|(unit, step)| {
         with_dropin(Unit::new(unit.name.clone()), "50-report.conf", &dropin(step))
     });
-    let added = config(Vec::new(), files, said.collect());
+    let asks = unit("bedplate-authorities.service", authorities::UNIT);
+    let added = config(Vec::new(), files, said.chain([asks]).collect());
     NodeConfig { machine: node.machine.clone(), config: merge(&node.config, &added) }
 }
 

@@ -76,11 +76,6 @@ pub enum KeysError {
     /// A request is not signed.
     #[error("csr: {0}")]
     Sign(SignError),
-    /// Machines have them already.
-    #[error(
-        "machines of this cluster have its certificates already, and exchanging those is not implemented yet"
-    )]
-    InUse,
 }
 
 /// How long an authority lasts, and a certificate it signed for a user.
@@ -137,7 +132,8 @@ impl Conductor {
         self.queue.wake(cluster);
     }
 
-    /// The certificate of the cluster's authority, in PEM; the authority is made if there is none yet.
+    /// The certificate of the cluster's authority, in PEM; while authorities are exchanged those of both, the one that signs first. The
+    /// authority is made if there is none yet.
     pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
         Ok(self.world.pki(cluster).await?.cluster.certificate)
     }
@@ -193,28 +189,49 @@ impl Conductor {
         };
         self.world.store.insert_certificate(&line).await
     }
-
-    /// Makes the cluster's authorities anew; refused once machines may have the old ones.
-    pub async fn rotate(&self, cluster: &Cluster) -> Result<(), KeysError> {
-        if !self.world.store.ledger_of(cluster.id).await?.is_empty() {
-            return Err(KeysError::InUse);
-        }
-        let sealed = self.world.new_pki(cluster)?;
-        self.world.store.save_secret(cluster.id, keys::PKI, &sealed).await?;
-        self.world.clients.forget(cluster.id);
-        Ok(())
-    }
 }
 
 impl World {
-    /// The cluster's authorities, made on first use.
+    /// The cluster's authorities as they are trusted now: with their own keys, and behind their own certificates those of others that
+    /// are trusted besides.
     pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki, KeysError> {
-        let sealed = match self.store.find_secret(cluster.id, keys::PKI).await? {
+        let (signs, also) = self.authorities(cluster).await?;
+        Ok(also.map_or_else(|| signs.clone(), |also| signs.trusting(&also)))
+    }
+
+    /// The authorities that sign now, and those that are trusted besides.
+    pub(crate) async fn authorities(
+        &self,
+        cluster: &Cluster,
+    ) -> Result<(Pki, Option<Pki>), KeysError> {
+        let (signs, also) = cluster.authorities.generations();
+        let signs = self.generation(cluster, signs).await?;
+        match also {
+            Some(also) => Ok((signs, Some(self.generation(cluster, also).await?))),
+            None => Ok((signs, None)),
+        }
+    }
+
+    /// The authorities of this number, made on first use.
+    async fn generation(&self, cluster: &Cluster, generation: u32) -> Result<Pki, KeysError> {
+        let name = keys::name(generation);
+        let place = format!("{}/{name}", cluster.id);
+        let sealed = match self.store.find_secret(cluster.id, &name).await? {
             Some(sealed) => sealed,
-            // Two that make them at once both get those that were written first.
-            None => self.store.keep_secret(cluster.id, keys::PKI, &self.new_pki(cluster)?).await?,
+            None => {
+                let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
+                let pki = cluster_pki::seed(&label(cluster), generation, validity)?;
+                let sealed = self.keys.seal(&place, &keys::write(&pki)?)?;
+                // Two that make them at once both get those that were written first.
+                self.store.keep_secret(cluster.id, &name, &sealed).await?
+            }
         };
-        Ok(keys::read(&self.keys.open(&place(cluster), &sealed)?)?)
+        let mut pki = keys::read(&self.keys.open(&place, &sealed)?)?;
+        if generation > 0 {
+            // Tokens of service accounts go on being good: their key is not an authority's.
+            pki.service_account = Box::pin(self.generation(cluster, 0)).await?.service_account;
+        }
+        Ok(pki)
     }
 
     /// The secret of the cluster's own credential in the cloud, made and kept on first use.
@@ -235,12 +252,6 @@ impl World {
         let opened = String::from_utf8(self.keys.open(&place, &sealed)?);
         Ok(opened.map_err(|_| SealError::Broken)?.into())
     }
-
-    fn new_pki(&self, cluster: &Cluster) -> Result<String, KeysError> {
-        let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
-        let pki = cluster_pki::seed(&label(cluster), validity)?;
-        Ok(self.keys.seal(&place(cluster), &keys::write(&pki)?)?)
-    }
 }
 
 /// The cluster's name as the bootstrap knows it.
@@ -253,9 +264,4 @@ pub(crate) fn endpoint(address: &str) -> Option<Endpoint> {
     let (host, port) = address.strip_prefix("https://")?.rsplit_once(':')?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     Some(Endpoint { host, port: port.parse().ok()? })
-}
-
-/// What a cluster's authorities are sealed for.
-fn place(cluster: &Cluster) -> String {
-    format!("{}/{}", cluster.id, keys::PKI)
 }

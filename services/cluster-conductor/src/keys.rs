@@ -4,8 +4,13 @@ use cluster_bootstrap::{Authority, KeyPair, Pki};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 
-/// The name of the secret that holds them.
-pub(crate) const PKI: &str = "pki";
+/// The name of the secret that holds the authorities of this number: those that the cluster began with have 0.
+pub(crate) fn name(generation: u32) -> String {
+    match generation {
+        0 => "pki".to_owned(),
+        later => format!("pki/{later}"),
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Kept {

@@ -11,8 +11,8 @@ mod turn;
 
 pub use handle::{Conductor, KeysError, Settings};
 pub use machines::{
-    Answer, KubernetesSettings, MachineReported, MachineSettings, MachinesError, NodesListener,
-    OwnConfigError, SourceAddress,
+    Answer, Handout, KubernetesSettings, MachineReported, MachineSettings, MachinesError,
+    NodesListener, OwnConfigError, SourceAddress,
 };
 pub use preview::Preview;
 pub use seal::{SealError, SealingKeys};

@@ -3,6 +3,7 @@
 //! [`user_data`] makes what Nova is given: the whole config, or a claim to it. A claim's row holds the facts of which the
 //! config is made when it is redeemed; keys and tokens come from their sealed places then.
 
+mod authorities;
 mod claims;
 mod config;
 mod error;
@@ -19,6 +20,7 @@ use cluster_bootstrap::inline;
 use cluster_core::{Cluster, ClusterSpec, Delivery, MachineRef, NodeGroup, Seen};
 use ignition::UserData;
 
+pub use authorities::Handout;
 pub use error::MachinesError;
 pub(crate) use founding::join_token;
 pub(crate) use hush::Hush;
@@ -93,6 +95,23 @@ impl Conductor {
             Err(error) => {
                 tracing::error!(claim.id = %id, "cannot hand out a config: {error}");
                 Answer::Later
+            }
+        }
+    }
+
+    /// What a machine is to do that holds this revision of the authorities, and shows what its config gave it for its reports.
+    pub async fn authorities_for(&self, claim: &str, token: &str, holds: u32) -> Handout {
+        let Ok(id) = claim.parse() else { return Handout::Nothing };
+        match authorities::ask(&self.world, id, token, holds).await {
+            Ok((told, news)) => {
+                if let Some(cluster) = news {
+                    self.wake(cluster);
+                }
+                told
+            }
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot tell a machine its authorities: {error}");
+                Handout::Soon
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod act;
 mod add_ons;
+mod authorities;
 mod observe;
 
 use std::collections::HashMap;
@@ -31,6 +32,8 @@ pub(crate) struct Clients {
 
 struct Kept {
     address: String,
+    /// The revision of the authorities that it was made for.
+    revision: u32,
     until: Timestamp,
     client: Client,
 }
@@ -72,13 +75,13 @@ impl<'a> Nodes<'a> {
         Ok(nodes)
     }
 
-    /// Whether machines are on their way, which is seen by looking again soon.
+    /// Whether machines are on their way, or their authorities change, which is seen by looking again soon.
     pub(crate) fn is_under_way(&self, seen: &Seen) -> bool {
         let waits = |machine: &MachineRef| {
             seen.objects.contains_key(&cluster_core::Key::Server(machine.clone()))
                 && !self.spec.cluster.nodes.contains(machine)
         };
-        seen.machines.keys().any(waits)
+        seen.machines.keys().any(waits) || !self.spec.cluster.authorities.is_settled()
     }
 }
 
@@ -98,8 +101,8 @@ async fn client(
 ) -> Result<Option<Client>, KeysError> {
     let Some(address) = address else { return Ok(None) };
     let Some(endpoint) = endpoint(address) else { return Ok(None) };
-    let now = (world.settings.clock)();
-    if let Some(client) = world.clients.find(cluster.id, address, now) {
+    let (now, revision) = ((world.settings.clock)(), cluster.authorities.revision);
+    if let Some(client) = world.clients.find(cluster.id, address, revision, now) {
         return Ok(Some(client));
     }
     let pki = world.pki(cluster).await?;
@@ -112,7 +115,8 @@ async fn client(
     match made {
         Ok(client) => {
             let until = now.saturating_add(CLIENT_LASTS).unwrap_or(now);
-            let kept = Kept { address: address.to_owned(), until, client: client.clone() };
+            let kept =
+                Kept { address: address.to_owned(), revision, until, client: client.clone() };
             world.clients.keep(cluster.id, kept);
             Ok(Some(client))
         }
@@ -124,10 +128,17 @@ async fn client(
 }
 
 impl Clients {
-    fn find(&self, cluster: ClusterUuid, address: &str, now: Timestamp) -> Option<Client> {
+    fn find(
+        &self,
+        cluster: ClusterUuid,
+        address: &str,
+        revision: u32,
+        now: Timestamp,
+    ) -> Option<Client> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.get(&cluster)?;
-        (found.address == address && found.until > now).then(|| found.client.clone())
+        (found.address == address && found.revision == revision && found.until > now)
+            .then(|| found.client.clone())
     }
 
     fn keep(&self, cluster: ClusterUuid, new: Kept) {

@@ -74,6 +74,7 @@ async fn with_cluster() -> (Store, Cluster) {
         create_timeout: None,
         desire: Desire::Exist,
         completed_at: None,
+        authorities: cluster_core::Authorities::default(),
         asked_at: now(),
         api_address: None,
         machine_addresses: Default::default(),
@@ -191,25 +192,4 @@ async fn an_authority_is_made_once_and_survives_a_restart() {
     let refused = stranger.authority(&cluster).await.unwrap_err();
     assert!(!format!("{refused:?}").contains("PRIVATE"));
     assert_eq!(second.authority(&cluster).await.unwrap(), pem);
-}
-
-#[tokio::test]
-async fn an_authority_that_machines_may_have_is_not_made_anew() {
-    let (store, cluster) = with_cluster().await;
-    let conductor = conductor(&store, keys());
-    conductor.rotate(&cluster).await.unwrap();
-    let pem = conductor.authority(&cluster).await.unwrap();
-    let line = LedgerEntry {
-        id: LedgerUuid::new_v4(),
-        cluster: cluster.id,
-        kind: "server/default-master-0".to_owned(),
-        name: "c-0".to_owned(),
-        cloud_id: None,
-        state: LedgerState::Intended,
-        created_at: now(),
-        updated_at: None,
-    };
-    store.save_ledger(&[line]).await.unwrap();
-    assert!(conductor.rotate(&cluster).await.is_err());
-    assert_eq!(conductor.authority(&cluster).await.unwrap(), pem);
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::setback::setbacks;
 use crate::{
-    Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion, Labels,
-    MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Seen, Setback, TemplateUuid, Truth,
-    api_address, conditions, machine_addresses, shape,
+    Authorities, Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion,
+    Labels, MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Seen, Setback, TemplateUuid,
+    Truth, api_address, conditions, machine_addresses, shape,
 };
 
 /// A cluster as it was asked for, and what was last concluded of it.
@@ -56,6 +56,9 @@ pub struct Cluster {
     /// The generation of its credential in the cloud; a higher one is another credential.
     #[serde(default)]
     pub credential: u32,
+    /// Which authorities its machines hold.
+    #[serde(default)]
+    pub authorities: Authorities,
     /// What the cloud failed at.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, Setback>,
@@ -80,6 +83,7 @@ impl Cluster {
         concluded.machine_addresses = machine_addresses(&spec, seen);
         concluded.nodes = nodes(&spec, seen);
         concluded.setbacks = setbacks(self, &shape(&spec), seen, now);
+        concluded.authorities = self.authorities.next(&spec, seen);
         if is_complete {
             concluded.completed_at = Some(now);
         }

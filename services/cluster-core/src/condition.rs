@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, Kind, MachineRef, NodeGroup,
-    NodeHealth, Seen, Shape, lone_endpoint, shape,
+    NodeHealth, Seen, Shape, lone_endpoint, shape, waiting,
 };
 
 /// One thing that is true of a cluster, or is not.
@@ -56,13 +56,15 @@ pub enum ConditionKind {
     NodesHealthy,
     /// What is to run in it was applied.
     AddOnsApplied,
+    /// All machines hold the same authorities, and none that are to go.
+    AuthoritiesSettled,
     /// The names lead where they should.
     DnsReady,
 }
 
 impl ConditionKind {
     /// All, in the order in which they come true.
-    pub const ALL: [ConditionKind; 8] = [
+    pub const ALL: [ConditionKind; 9] = [
         ConditionKind::NetworkReady,
         ConditionKind::LoadBalancerReady,
         ConditionKind::InfrastructureReady,
@@ -70,6 +72,7 @@ impl ConditionKind {
         ConditionKind::ControlPlaneAvailable,
         ConditionKind::NodesHealthy,
         ConditionKind::AddOnsApplied,
+        ConditionKind::AuthoritiesSettled,
         ConditionKind::DnsReady,
     ];
 
@@ -83,6 +86,7 @@ impl ConditionKind {
             ConditionKind::ControlPlaneAvailable => "ControlPlaneAvailable",
             ConditionKind::NodesHealthy => "NodesHealthy",
             ConditionKind::AddOnsApplied => "AddOnsApplied",
+            ConditionKind::AuthoritiesSettled => "AuthoritiesSettled",
             ConditionKind::DnsReady => "DnsReady",
         }
     }
@@ -156,6 +160,7 @@ fn verdict(kind: ConditionKind, spec: &ClusterSpec<'_>, shape: &Shape, seen: &Se
         ConditionKind::ControlPlaneAvailable => control_plane(spec, seen),
         ConditionKind::NodesHealthy => nodes(spec, seen),
         ConditionKind::AddOnsApplied => add_ons(spec, seen),
+        ConditionKind::AuthoritiesSettled => authorities(spec, seen),
     };
     match verdict.status {
         Truth::False if !verdict.is_final => stuck(seen).unwrap_or(verdict),
@@ -343,6 +348,25 @@ fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
             verdict_of(Truth::False, "NotApplied", format!("still to apply: {}", list(&missing)))
         }
     }
+}
+
+/// Where the rotation of the authorities is, and what it waits for.
+fn authorities(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+    let now = spec.cluster.authorities;
+    if now.is_settled() || spec.cluster.desire == Desire::Gone {
+        return good();
+    }
+    let waits: Vec<String> = waiting(spec, seen).iter().map(ToString::to_string).collect();
+    let waits = if !waits.is_empty() {
+        format!("waits for {}", list(&waits))
+    } else if now.is_renewed(seen) {
+        "all machines have".to_owned()
+    } else {
+        let why = seen.authorities.trouble.as_deref();
+        format!("waits for kube-system: {}", why.unwrap_or("its pods are started again"))
+    };
+    let message = format!("{} ({waits})", now.step().describe());
+    verdict_of(Truth::False, now.step().as_str(), message)
 }
 
 /// The groups that are to have machines.

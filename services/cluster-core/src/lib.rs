@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod authorities;
 mod blueprint;
 mod cidr;
 mod cluster;
@@ -29,6 +30,7 @@ mod status;
 mod template;
 
 pub use address::{api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses};
+pub use authorities::{Authorities, AuthoritiesSeen, RotationStep, may_take, rotate, waiting};
 pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};
 pub use cidr::{Cidr, InvalidCidr};
 pub use cluster::{Cluster, Desire, LabelsCompared};

@@ -56,6 +56,10 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
     for (key, object) in &shape {
         actions.extend(toward(key, object, &shape, seen));
     }
+    // No machine begins with authorities that are on their way out.
+    if !spec.cluster.authorities.is_settled() {
+        actions.retain(|action| !matches!(action, Action::Create(Key::Server(_))));
+    }
     for key in seen.objects.keys().filter(|key| !shape.contains_key(*key)) {
         actions.extend(away(key, spec, seen));
     }

@@ -21,6 +21,12 @@ pub enum Refusal {
         /// Its name.
         name: String,
     },
+    /// It may be asked for later.
+    #[error("{why}")]
+    Busy {
+        /// What keeps it, and until when.
+        why: String,
+    },
     /// A default group stays as long as its cluster.
     #[error("node group {name} came with its cluster and goes with it")]
     DefaultGroup {

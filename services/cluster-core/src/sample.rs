@@ -62,6 +62,7 @@ impl Sample {
             create_timeout: Some(60),
             desire: Desire::Exist,
             completed_at: None,
+            authorities: Authorities::default(),
             asked_at: at(0),
             api_address: None,
             machine_addresses: Default::default(),

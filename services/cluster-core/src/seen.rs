@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use crate::{Failure, Held, Key, MachineRef, Rule};
+use crate::{AuthoritiesSeen, Failure, Held, Key, MachineRef, Rule};
 
 /// What was seen of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Seen {
     pub machines: BTreeMap<MachineRef, MachineSeen>,
     /// What runs in it, where its Kubernetes answers.
     pub add_ons: Option<AddOnsSeen>,
+    /// Which authorities machines hold.
+    pub authorities: AuthoritiesSeen,
     /// What the cloud failed at.
     pub failures: BTreeMap<Key, Failure>,
     /// What is not asked for yet, for the cloud failed at it before.

@@ -32,14 +32,19 @@ pub struct PkiError {
     pub source: rcgen::Error,
 }
 
-/// Everything that the machines of a cluster have to agree on.
-pub fn seed(cluster: &Name, validity: Validity) -> Result<Pki, PkiError> {
-    // The names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go); the cluster's tells authorities apart in a user's
-    // trust store.
+/// Everything that the machines of a cluster have to agree on. `generation` counts the authorities that the cluster has had.
+pub fn seed(cluster: &Name, generation: u32, validity: Validity) -> Result<Pki, PkiError> {
+    // The names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go); the cluster's and the generation tell authorities
+    // apart in a user's trust store, and where two of one cluster are trusted.
+    let unit = match generation {
+        0 => cluster.to_string(),
+        later => format!("{cluster} {later}"),
+    };
+    let authority = |what, name| authority(what, name, &unit, validity);
     Ok(Pki {
-        cluster: authority("the cluster's authority", "kubernetes", cluster, validity)?,
-        etcd: authority("etcd's authority", "etcd-ca", cluster, validity)?,
-        front_proxy: authority("the front proxy's authority", "front-proxy-ca", cluster, validity)?,
+        cluster: authority("the cluster's authority", "kubernetes")?,
+        etcd: authority("etcd's authority", "etcd-ca")?,
+        front_proxy: authority("the front proxy's authority", "front-proxy-ca")?,
         service_account: service_account()?,
     })
 }
@@ -47,14 +52,14 @@ pub fn seed(cluster: &Name, validity: Validity) -> Result<Pki, PkiError> {
 fn authority(
     what: &'static str,
     name: &str,
-    cluster: &Name,
+    unit: &str,
     validity: Validity,
 ) -> Result<Authority, PkiError> {
     let error = |source| PkiError { what, source };
     let key = rcgen::KeyPair::generate().map_err(error)?;
     let mut parameters = parameters(validity);
     parameters.distinguished_name.push(DnType::CommonName, name);
-    parameters.distinguished_name.push(DnType::OrganizationalUnitName, cluster.as_str());
+    parameters.distinguished_name.push(DnType::OrganizationalUnitName, unit);
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     parameters.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
@@ -94,7 +99,7 @@ mod tests {
     fn each_cluster_has_keys_of_its_own_and_none_is_printed() {
         let validity = Validity { now: Timestamp::UNIX_EPOCH, lifetime: Duration::from_secs(60) };
         let name = Name::try_from("one").unwrap();
-        let (one, other) = (seed(&name, validity).unwrap(), seed(&name, validity).unwrap());
+        let (one, other) = (seed(&name, 0, validity).unwrap(), seed(&name, 0, validity).unwrap());
         assert_ne!(one.cluster.public_key_sha256, other.cluster.public_key_sha256);
         assert_ne!(one.cluster.certificate, one.etcd.certificate);
         assert_eq!(one.cluster.public_key_sha256.len(), 64);

@@ -19,7 +19,7 @@ fn validity() -> Validity {
 }
 
 fn pki() -> Pki {
-    seed(&Name::try_from("blue").expect("the example is valid"), validity())
+    seed(&Name::try_from("blue").expect("the example is valid"), 0, validity())
         .expect("the example is valid")
 }
 

@@ -109,6 +109,8 @@ pub struct MachineReport {
     pub redeemed_by: Option<IpAddr>,
     /// What it said last; nothing, if it has not been heard of.
     pub said: Option<Said>,
+    /// The revision of the authorities that it holds; nothing, if it has never asked for another.
+    pub authorities: Option<u32>,
 }
 
 /// One report of a machine.

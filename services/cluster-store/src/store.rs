@@ -14,7 +14,7 @@ use crate::written::Bell;
 use crate::{Change, Scope};
 
 /// The versions of the tables.
-const TABLES: Schema = &[include_str!("schema.sql")];
+const TABLES: Schema = &[include_str!("schema.sql"), include_str!("schema-2.sql")];
 
 /// All of clusterd's that must not be lost. Clones share one database.
 ///

@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, State};
+use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use cluster_conductor::{Answer, Conductor, MachineReported};
+use cluster_conductor::{Answer, Conductor, Handout, MachineReported};
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -33,6 +33,7 @@ pub fn router(conductor: Conductor) -> Router {
     Router::new()
         .route("/v1/claims/{claim}", get(redeem))
         .route("/v1/reports", post(report))
+        .route("/v1/authorities/{claim}", get(authorities))
         .layer(DefaultBodyLimit::max(LONGEST_REPORT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, PATIENCE))
         .with_state(conductor)
@@ -80,6 +81,33 @@ async fn report(
     match conductor.note_report(&claim, token, &said).await {
         true => StatusCode::NO_CONTENT.into_response(),
         false => nothing(),
+    }
+}
+
+/// What a machine holds.
+#[derive(Deserialize)]
+struct Holds {
+    holds: u32,
+}
+
+/// `GET /v1/authorities/{claim}?holds=REVISION`: 204, where the machine holds what it should; 202, where its turn is near; else what it
+/// is to take, as a tar archive.
+async fn authorities(
+    State(conductor): State<Conductor>,
+    Path(claim): Path<String>,
+    headers: HeaderMap,
+    query: Result<Query<Holds>, QueryRejection>,
+) -> Response {
+    let Some(token) = bearer(&headers) else { return nothing() };
+    let Ok(Query(Holds { holds })) = query else { return nothing() };
+    match conductor.authorities_for(&claim, token, holds).await {
+        Handout::Nothing => nothing(),
+        Handout::Held => StatusCode::NO_CONTENT.into_response(),
+        Handout::Soon => StatusCode::ACCEPTED.into_response(),
+        Handout::Take(archive) => {
+            let headers = [(CONTENT_TYPE, "application/x-tar"), (CACHE_CONTROL, "no-store")];
+            (headers, archive).into_response()
+        }
     }
 }
 

@@ -265,6 +265,7 @@ async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
         create_timeout: None,
         desire: Desire::Exist,
         completed_at: None,
+        authorities: cluster_core::Authorities::default(),
         asked_at: now,
         api_address: None,
         machine_addresses: Default::default(),

@@ -4,14 +4,16 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use cluster_bootstrap::{Claim, NodeConfig, stub};
+use cluster_bootstrap::{Claim, Name, NodeConfig, Reports, stub};
 use ignition::UserData;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 
 use crate::Network;
 use crate::network::HOST;
 
 const PORT: u16 = 9513;
+/// What machines show when they ask.
+const CHANNEL: &str = "channel";
 
 /// A server of claims on the network's host.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ impl Claims {
         let authority =
             CertifiedIssuer::self_signed(parameters, key).expect("an authority can be made");
         let mut parameters = CertificateParams::default();
+        // Of one name with its authority, curl would take it for its own authority.
+        parameters.distinguished_name.push(DnType::CommonName, "claims");
         parameters.subject_alt_names = vec![SanType::IpAddress(HOST.parse().expect("an address"))];
         let key = KeyPair::generate().expect("a key can be made");
         let certificate =
@@ -69,6 +73,40 @@ impl Claims {
             authority: self.authority.clone(),
         };
         stub(&claim).expect("a claim is small")
+    }
+
+    /// Where a machine reports and asks for its authorities.
+    pub fn reports(&self, machine: &Name) -> Reports {
+        let folder = self.folder.join(format!("{machine}.authorities"));
+        fs::create_dir_all(folder).expect("a folder can be made");
+        let url = |path: &str| format!("https://{HOST}:{PORT}/{path}").parse().expect("a URL");
+        Reports {
+            url: url("reports"),
+            authorities: url(&format!("authorities/{machine}")),
+            holds: 0,
+            token: CHANNEL.to_owned().into(),
+            claim: machine.to_string(),
+            authority: self.authority.clone(),
+        }
+    }
+
+    /// From now on machines that ask are to ask again soon.
+    pub fn rotate(&self) {
+        fs::write(self.folder.join("rotating"), "").expect("a file can be written");
+    }
+
+    /// A machine takes this when it holds the revision before.
+    pub fn give(&self, machine: &str, revision: u32, archive: &[u8]) {
+        let path = self.folder.join(format!("{machine}.authorities/{}.tar", revision - 1));
+        let new = path.with_extension("new");
+        fs::write(&new, archive).expect("a file can be written");
+        fs::rename(new, path).expect("a file can be moved");
+    }
+
+    /// Which revision a machine said it holds.
+    pub fn held(&self, machine: &str) -> Option<u32> {
+        let path = self.folder.join(format!("{machine}.authorities/held"));
+        fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
     /// The machines whose claims were redeemed.

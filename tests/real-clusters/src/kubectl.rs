@@ -22,8 +22,13 @@ pub struct Kubectl {
 impl Kubectl {
     /// The administrator's, on the network's host.
     pub fn new(network: &Network, kubeconfig: &Kubeconfig) -> Self {
-        let path = network.state().join("admin.conf");
-        fs::write(&path, kubeconfig.expose()).expect("a file can be written");
+        Kubectl::named(network, "admin.conf", kubeconfig.expose())
+    }
+
+    /// Of whoever has the kubeconfig of this text, which is kept in a file of this name, on the network's host.
+    pub fn named(network: &Network, name: &str, kubeconfig: &str) -> Self {
+        let path = network.state().join(name);
+        fs::write(&path, kubeconfig).expect("a file can be written");
         Kubectl { namespace: Some(network.namespace()), kubeconfig: path }
     }
 
@@ -36,6 +41,14 @@ impl Kubectl {
     pub fn ask(&self, words: &[&str]) -> Option<String> {
         let run = self.command(words).stderr(Stdio::null()).output().ok()?;
         run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
+    }
+
+    /// What a command says that fails.
+    #[track_caller]
+    pub fn objection(&self, words: &[&str]) -> String {
+        let run = self.command(words).output().expect("kubectl can be started");
+        assert!(!run.status.success(), "{words:?} is done");
+        String::from_utf8_lossy(&run.stderr).into_owned()
     }
 
     /// Some objects, as JSON; none if they cannot be read.

@@ -11,6 +11,7 @@ pub use crate::fcos::{Disk, FcosMachine};
 pub use crate::kubectl::Kubectl;
 pub use crate::lan::Lan;
 pub use crate::network::{HOST, Network, objections};
+pub use crate::rotation::rotate;
 pub use crate::tenant::Tenant;
 
 mod claims;
@@ -22,4 +23,5 @@ mod fcos;
 mod kubectl;
 mod lan;
 mod network;
+mod rotation;
 mod tenant;

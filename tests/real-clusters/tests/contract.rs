@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 fn what_the_driver_expects_of_a_cluster_holds() {
     let Some(mut network) = Network::begin("contract") else { return };
     let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
-    let pki = seed(&"contract".try_into().unwrap(), validity).unwrap();
+    let pki = seed(&"contract".try_into().unwrap(), 0, validity).unwrap();
     let cluster = settings("contract", 1, pki, token());
     let kubeconfig =
         admin(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();

@@ -2,6 +2,9 @@
 """claims.py ADDRESS PORT CERTIFICATE KEY FOLDER
 
 Hands out Ignition configs over HTTPS, each once: GET /NAME with `Authorization: Bearer TOKEN` answers FOLDER/NAME.TOKEN, and removes it.
+GET /authorities/NAME?holds=N with the token "channel" notes N in FOLDER/NAME.authorities/held; it answers N.tar of that folder, where
+there is one, else 202 once there is FOLDER/rotating, else 204. POST /reports is heard and not noted.
+
 It stands for the listener of clusterd that machines ask."""
 
 import http.server
@@ -14,7 +17,38 @@ import sys
 class Claims(http.server.BaseHTTPRequestHandler):
     folder = ""
 
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.answer(204)
+
+    def answer(self, status, kind="", body=b""):
+        self.send_response(status)
+        if body:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def authorities(self, name, holds):
+        folder = os.path.join(self.folder, f"{name}.authorities")
+        if self.headers.get("Authorization") != "Bearer channel" or not os.path.isdir(folder):
+            self.answer(404)
+            return
+        with open(os.path.join(folder, "held.new"), "w") as file:
+            file.write(holds)
+        os.rename(os.path.join(folder, "held.new"), os.path.join(folder, "held"))
+        archive = os.path.join(folder, f"{holds}.tar")
+        if os.path.exists(archive):
+            with open(archive, "rb") as file:
+                self.answer(200, "application/x-tar", file.read())
+        else:
+            self.answer(202 if os.path.exists(os.path.join(self.folder, "rotating")) else 204)
+
     def do_GET(self):
+        asks = re.fullmatch(r"/authorities/([a-z0-9-]+)\?holds=([0-9]+)", self.path)
+        if asks:
+            self.authorities(*asks.groups())
+            return
         name = self.path.strip("/")
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if not re.fullmatch(r"[a-z0-9-]+", name) or not re.fullmatch(r"[a-z0-9]+", token):
@@ -29,11 +63,7 @@ class Claims(http.server.BaseHTTPRequestHandler):
             return
         with open(given, "rb") as file:
             body = file.read()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/vnd.coreos.ignition+json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(200, "application/vnd.coreos.ignition+json", body)
 
 
 def main():

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Desire, GroupRole, KubernetesVersion, Labels, LabelsCompared,
-    NodeGroup, NodeGroupUuid, check_cluster, check_group,
+    Authorities, Blueprint, Cluster, ClusterUuid, Desire, GroupRole, KubernetesVersion, Labels,
+    LabelsCompared, NodeGroup, NodeGroupUuid, check_cluster, check_group,
 };
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Microversion};
@@ -116,6 +116,7 @@ impl NewCluster {
             create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),
             desire: Desire::Exist,
             completed_at: None,
+            authorities: Authorities::default(),
             asked_at: now,
             api_address: None,
             machine_addresses: BTreeMap::new(),

@@ -1,7 +1,12 @@
 //! A cluster's authority, and what it signs.
 
-use cluster_core::{LedgerEntry, LedgerState, LedgerUuid};
+use cluster_core::{
+    ClaimUuid, Cluster, ClusterUuid, Ident, LedgerEntry, LedgerState, LedgerUuid, MachineRef,
+    NodeGroup,
+};
+use cluster_store::{Change, Claim, Scope};
 use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::json;
 
@@ -82,13 +87,14 @@ async fn a_cluster_gets_its_next_credential() {
 }
 
 #[tokio::test]
-async fn an_authority_that_machines_may_have_stays() {
+async fn authorities_in_use_are_exchanged_step_by_step_and_once_at_a_time() {
     let api = Api::start().await;
     let id = api.small().await;
+    let cluster: ClusterUuid = id.parse().unwrap();
     let before = api.get("/v1/certificates/c").await.json()["pem"].clone();
     let line = LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster: id.parse().unwrap(),
+        cluster,
         kind: "server/default-master-0".to_owned(),
         name: "c-default-master-0".to_owned(),
         cloud_id: None,
@@ -97,14 +103,44 @@ async fn an_authority_that_machines_may_have_stays() {
         updated_at: None,
     };
     api.store.save_ledger(&[line]).await.unwrap();
-    // As Magnum refuses what it does not support, which its clients print.
-    api.patch("/v1/certificates/c", "").await.refuses(
-        400,
-        "machines of this cluster have its certificates already, and exchanging those is not implemented yet",
-    );
+    api.patch("/v1/certificates/c", "")
+        .await
+        .refuses(409, "machine default-master-0 is still to become a node; try again then");
+    let ident = Ident::Id(cluster.into_untyped_uuid());
+    let found =
+        || async { api.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap() };
+    let groups = api.store.groups_of(cluster).await.unwrap();
+    let machines: Vec<MachineRef> = groups.iter().flat_map(NodeGroup::refs).collect();
+    let nodes = machines.iter().cloned().collect();
+    api.store.change_cluster(&Change::of(Cluster { nodes, ..found().await })).await.unwrap();
+    let refusal = api.patch("/v1/certificates/c", "").await.has(409).text;
+    assert!(refusal.contains("default-master-0 has not asked which authorities"), "{refusal}");
     assert_eq!(api.get("/v1/certificates/c").await.json()["pem"], before);
+
+    for machine in machines {
+        let claim = Claim {
+            id: ClaimUuid::new_v4(),
+            cluster,
+            digest: machine.to_string(),
+            machine,
+            facts: String::new(),
+            expires_at: Timestamp::UNIX_EPOCH,
+            redeemed_at: None,
+            redeemed_by: None,
+        };
+        api.store.insert_claim(&claim).await.unwrap();
+        api.store.note_authorities(claim.id, 0).await.unwrap();
+    }
+    api.patch("/v1/certificates/c", "").await.has(202).is(&format!(r#"{{"uuid": "{id}"}}"#));
+    let during = api.get("/v1/certificates/c").await.json()["pem"].clone();
+    let (before, during) = (before.as_str().unwrap(), during.as_str().unwrap());
+    assert!(during.starts_with(before) && during.len() > before.len(), "both are trusted");
+    api.patch("/v1/certificates/c", "").await.refuses(
+        409,
+        "the authorities of cluster c are being rotated already: the new authorities are made known beside the old",
+    );
     let events = api.get("/bedplate/v1/clusters/c/events").await.text;
-    assert!(!events.contains("AuthorityRotated"), "{events}");
+    assert_eq!(events.matches("AuthorityRotated").count(), 1, "{events}");
 }
 
 #[tokio::test]

@@ -99,6 +99,10 @@ pub(crate) fn some_worker() -> Worker {
 pub(crate) fn reports() -> Reports {
     Reports {
         url: "https://clusterd.example:9512/v1/reports".parse().expect("the example is valid"),
+        authorities: "https://clusterd.example:9512/v1/authorities/claim-1"
+            .parse()
+            .expect("the example is valid"),
+        holds: 4,
         token: SECRET.to_owned().into(),
         claim: "claim-1".to_owned(),
         authority: "CERTIFICATE\n".to_owned(),

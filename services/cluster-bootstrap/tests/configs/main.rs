@@ -1,5 +1,6 @@
 //! What machines are told, from settings.
 
+mod authorities;
 mod example;
 mod systemd;
 mod volume_script;
@@ -420,6 +421,20 @@ fn each_step_is_reported_and_no_report_fails_a_step() {
         max-time = 5
     "#]]
     .assert_eq(&file(&node, "/etc/bedplate/report.curl").unwrap());
+    expect![[r#"
+        # Read by curl --config, so that no list of processes shows what is secret.
+        url = "https://clusterd.example:9512/v1/authorities/claim-1"
+        get
+        header = "Authorization: Bearer c2VjcmV0"
+        cacert = "/etc/bedplate/report-authority.pem"
+        noproxy = "*"
+        silent
+        show-error
+        connect-timeout = 5
+        max-time = 30
+    "#]]
+    .assert_eq(&file(&node, "/etc/bedplate/authorities.curl").unwrap());
+    assert_eq!(file(&node, "/var/lib/bedplate/authorities/revision").unwrap(), "4\n");
     assert_eq!(ignition::check(&node.config), []);
     assert!(!format!("{:?}", example::reports()).contains(SECRET));
 }

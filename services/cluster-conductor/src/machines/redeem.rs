@@ -73,6 +73,10 @@ pub(super) async fn redeem(
         tell(world, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
         return Ok(Answer::Nothing);
     }
+    // What it began with would be on its way out.
+    if !cluster.authorities.is_settled() {
+        return Ok(Answer::Later);
+    }
     // A config that cannot be made costs no claim.
     let Some(config) = config(world, nodes, &spec, &claim, &facts).await? else {
         return Ok(Answer::Later);
@@ -135,7 +139,7 @@ pub(super) async fn note(
 }
 
 /// The cluster that a claim's machine is of, if that is still to be.
-async fn of(
+pub(super) async fn of(
     world: &World,
     claim: &Claim,
 ) -> Result<Option<(Cluster, Vec<NodeGroup>)>, MachinesError> {
@@ -177,6 +181,8 @@ async fn config(
     let id = claim.id.to_string();
     let reports = Reports {
         url: nodes.url.join("v1/reports").expect("it is a path"),
+        authorities: nodes.url.join(&format!("v1/authorities/{id}")).expect("an id is a path"),
+        holds: spec.cluster.authorities.revision,
         token: world.keys.derive(Purpose::Report, &id)?.into(),
         claim: id,
         authority: nodes.authority.clone(),

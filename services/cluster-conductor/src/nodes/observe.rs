@@ -33,6 +33,9 @@ impl Nodes<'_> {
             let said = MachineSeen { asked_at: asked_at(&machine), ..said };
             seen.machines.insert(machine, said);
         }
+        let held = reports.into_values().filter_map(|it| Some((it.machine, it.authorities?)));
+        seen.authorities.held = held.collect();
+        self.renew_trust(seen).await;
         Ok(())
     }
 

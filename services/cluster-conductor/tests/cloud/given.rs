@@ -320,6 +320,7 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
         create_timeout: None,
         desire: Desire::Exist,
         completed_at: None,
+        authorities: cluster_core::Authorities::default(),
         asked_at: Timestamp::now(),
         api_address: None,
         machine_addresses: Default::default(),

@@ -249,6 +249,7 @@ async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGro
         create_timeout: None,
         desire: Desire::Exist,
         completed_at: None,
+        authorities: cluster_core::Authorities::default(),
         asked_at: now(),
         api_address: None,
         machine_addresses: Default::default(),

@@ -1,6 +1,7 @@
 //! What machines are given, what they are handed out, and what is heard of them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod authorities;
 mod claims;
 mod configs;
 mod given;

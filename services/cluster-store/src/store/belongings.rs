@@ -212,6 +212,18 @@ impl Store {
             .await
     }
 
+    /// Notes which revision of the authorities is held by the machine that got its configuration for `claim`. The answer is
+    /// its cluster, where that is news.
+    pub async fn note_authorities(
+        &self,
+        claim: ClaimUuid,
+        revision: u32,
+    ) -> Result<Option<ClusterUuid>, StoreError> {
+        self.database
+            .write(OneStatement, move |c| Box::pin(machine::hold(c, claim, revision)))
+            .await
+    }
+
     /// The machines of a cluster that were given claims, and what they said last.
     pub async fn machines_of(&self, of: ClusterUuid) -> Result<Vec<MachineReport>, StoreError> {
         self.database.read(move |c| Box::pin(machine::of(c, of))).await

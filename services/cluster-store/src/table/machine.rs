@@ -12,7 +12,7 @@ const TABLE: &str = "machines";
 /// A machine was given this claim and has said nothing since.
 pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<(), StoreError> {
     const EXPECT: &str = "INSERT INTO machines (cluster, machine, claim, failed, message) VALUES ($1, $2, $3, 0, '') \
-         ON CONFLICT (cluster, machine) DO UPDATE SET claim = $3, step = NULL, failed = 0, message = '', at = NULL";
+         ON CONFLICT (cluster, machine) DO UPDATE SET claim = $3, step = NULL, failed = 0, message = '', at = NULL, authorities = NULL";
     let values = values![of.cluster, of.machine.to_string(), of.id];
     connection.execute(EXPECT, values).await?;
     Ok(())
@@ -34,12 +34,25 @@ pub(crate) async fn note(
     row.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
+/// Notes which revision of the authorities is held by the machine that got its configuration for `claim`. The answer is its cluster,
+/// where that is news.
+pub(crate) async fn hold(
+    connection: &mut Connection,
+    claim: ClaimUuid,
+    revision: u32,
+) -> Result<Option<ClusterUuid>, StoreError> {
+    const HOLD: &str = "UPDATE machines SET authorities = $2 WHERE claim = $1 \
+         AND (authorities IS NULL OR authorities <> $2) RETURNING cluster";
+    let row = connection.row(HOLD, values![claim, i64::from(revision)]).await?;
+    row.map(|row| row.parse(TABLE, 0)).transpose()
+}
+
 /// The machines of a cluster that were given claims, by name.
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
 ) -> Result<Vec<MachineReport>, StoreError> {
-    const OF: &str = "SELECT m.machine, m.claim, c.redeemed_at, c.redeemed_by, m.step, m.failed, m.message, m.at \
+    const OF: &str = "SELECT m.machine, m.claim, c.redeemed_at, c.redeemed_by, m.step, m.failed, m.message, m.at, m.authorities \
          FROM machines m JOIN claims c ON c.id = m.claim WHERE m.cluster = $1 ORDER BY m.machine";
     connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
 }
@@ -72,5 +85,6 @@ fn read(row: &Row) -> Result<MachineReport, StoreError> {
         redeemed_at: row.optional_time(TABLE, 2)?,
         redeemed_by: address(row, 3)?,
         said,
+        authorities: row.optional_int(8)?.and_then(|revision| u32::try_from(revision).ok()),
     })
 }

@@ -204,7 +204,10 @@ async fn a_machine_is_who_holds_its_last_claim(store: Store) {
     assert_eq!(note(&old, &said("join", 34)).await, None);
     assert_eq!(note(&old, &said("mark", 34)).await, Some(cluster.id));
     assert_eq!(note(&old, &said("mark", 64)).await, Some(cluster.id));
+    assert_eq!(store.note_authorities(old.id, 3).await.unwrap(), Some(cluster.id));
+    assert_eq!(store.note_authorities(old.id, 3).await.unwrap(), None);
     store.insert_claim(&new).await.unwrap();
+    assert_eq!(store.note_authorities(old.id, 4).await.unwrap(), None);
     assert_eq!(store.claim_of(cluster.id, &new.machine).await.unwrap(), Some(new.clone()));
     assert_eq!(note(&old, &said("join", 65)).await, None);
     let silent = MachineReport {
@@ -213,14 +216,17 @@ async fn a_machine_is_who_holds_its_last_claim(store: Store) {
         redeemed_at: None,
         redeemed_by: None,
         said: None,
+        authorities: None,
     };
     assert_eq!(store.machines_of(cluster.id).await.unwrap(), std::slice::from_ref(&silent));
     store.redeem_claim(new.id, HERE, at(7), at(0)).await.unwrap();
     assert_eq!(note(&new, &said("join", 8)).await, Some(cluster.id));
+    assert_eq!(store.note_authorities(new.id, 4).await.unwrap(), Some(cluster.id));
     let heard = MachineReport {
         redeemed_at: Some(at(7)),
         redeemed_by: Some(HERE),
         said: Some(said("join", 8)),
+        authorities: Some(4),
         ..silent
     };
     assert_eq!(store.machines_of(cluster.id).await.unwrap(), [heard]);

@@ -51,6 +51,7 @@ pub(crate) fn cluster(of: &Template, name: &str) -> Cluster {
         create_timeout: Some(60),
         desire: Desire::Exist,
         completed_at: None,
+        authorities: cluster_core::Authorities::default(),
         asked_at: at(0),
         api_address: None,
         machine_addresses: [("default-worker-0".parse().unwrap(), [10, 0, 0, 7].into())].into(),

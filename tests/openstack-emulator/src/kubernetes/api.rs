@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -32,14 +33,14 @@ pub(super) type Reply = (u16, Value);
 /// Answers until dropped.
 pub(super) async fn serve(
     listener: TcpListener,
-    tls: TlsAcceptor,
+    tls: watch::Receiver<TlsAcceptor>,
     cluster: Arc<Cluster>,
     cloud: Cloud,
 ) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
-        let (tls, cluster, cloud) = (tls.clone(), cluster.clone(), cloud.clone());
+        let (tls, cluster, cloud) = (tls.borrow().clone(), cluster.clone(), cloud.clone());
         connections.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
             let shown = stream.get_ref().1.peer_certificates();

@@ -7,10 +7,12 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use x509_parser::pem::parse_x509_pem;
 
+use super::authorities::Asks;
 use crate::guest::{GuestMachine, files};
 use crate::world::stamp;
 
 /// A machine's place in a cluster.
+#[derive(Clone)]
 pub(super) struct Layout {
     /// The name of the node.
     pub(super) name: String,
@@ -30,6 +32,8 @@ pub(super) struct Layout {
     pub(super) etcd_tag: String,
     /// The token a machine joins with that has no identity yet.
     pub(super) token: Option<String>,
+    /// Whom the machine asks which authorities it should hold.
+    pub(super) asks: Option<Asks>,
     /// kubeadm's configurations, null where there is none: of `init`, and of the cluster.
     pub(super) init: Value,
     pub(super) cluster: Value,
@@ -124,6 +128,7 @@ impl Layout {
             repository: repository.unwrap_or_else(|| "registry.k8s.io".to_owned()),
             etcd_tag: etcd_tag.unwrap_or_else(|| "3.5.0-0".to_owned()),
             token,
+            asks: Asks::read(&files),
             init: of("InitConfiguration").cloned().unwrap_or_default(),
             cluster: cluster.cloned().unwrap_or_default(),
             labels,
@@ -208,7 +213,7 @@ fn pinned(documents: &[Value]) -> Option<String> {
 }
 
 /// The SHA-256 of a certificate's public key.
-fn pin(pem: &str) -> Option<String> {
+pub(super) fn pin(pem: &str) -> Option<String> {
     let (_, pem) = parse_x509_pem(pem.as_bytes()).ok()?;
     let certificate = pem.parse_x509().ok()?;
     let digest = Sha256::digest(certificate.tbs_certificate.subject_pki.raw);

@@ -8,6 +8,7 @@
 
 mod api;
 mod apply;
+mod authorities;
 mod controllers;
 mod discovery;
 mod kubeadm;
@@ -34,8 +35,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use crate::guest::{Guest, GuestMachine, Progress};
+use authorities::{Disks, Held};
 use layout::Layout;
 use state::Cluster;
 
@@ -55,6 +59,8 @@ pub struct Nodes {
     homes: Mutex<HashMap<String, (Arc<Cluster>, String)>>,
     /// Servers whose disk has a kubelet's identity.
     known: Mutex<HashSet<String>>,
+    /// What machines hold on their disks of other authorities than those they began with.
+    disks: Disks,
 }
 
 impl Nodes {
@@ -67,7 +73,7 @@ impl Nodes {
 #[async_trait]
 impl Guest for Nodes {
     async fn run(&self, machine: GuestMachine, config: Value) {
-        let layout = match Layout::read(&machine, &config) {
+        let mut layout = match Layout::read(&machine, &config) {
             Ok(Some(layout)) => layout,
             Ok(None) => return machine.report(Progress::Joined),
             Err(why) => return machine.report(Progress::Failed(why)),
@@ -77,13 +83,20 @@ impl Guest for Nodes {
             let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
             homes.insert(machine.id.clone(), (cluster.clone(), layout.name.clone()));
         }
+        if let Some(held) = self.disks.held(&machine.id) {
+            (layout.authority, layout.authority_key) = (held.authority, held.key);
+        }
         let Some(key) = &layout.authority_key else {
             cluster.wait_for_server().await;
             if !self.is_known(&cluster, &layout, &machine).await {
                 return;
             }
-            join(&cluster, &layout, &machine).await;
-            return kubelet::run_pods(&cluster, &layout.name).await;
+            let works = async {
+                join(&cluster, &layout, &machine).await;
+                kubelet::run_pods(&cluster, &layout.name).await;
+            };
+            tokio::join!(works, self.keep_authorities(&cluster, &layout, &machine, None));
+            return;
         };
         let acceptor = match tls::acceptor(&layout, key) {
             Ok(acceptor) => acceptor,
@@ -115,8 +128,12 @@ impl Guest for Nodes {
             join(&cluster, &layout, &machine).await;
             kubelet::run_pods(&cluster, &layout.name).await;
         };
-        let cloud = machine.cloud.clone();
-        tokio::join!(node, api::serve(listener, acceptor, cluster.clone(), cloud));
+        let (serves, served) = watch::channel(acceptor);
+        tokio::join!(
+            node,
+            api::serve(listener, served, cluster.clone(), machine.cloud.clone()),
+            self.keep_authorities(&cluster, &layout, &machine, Some(serves)),
+        );
     }
 
     fn halted(&self, server: &str) {
@@ -132,6 +149,32 @@ impl Guest for Nodes {
 }
 
 impl Nodes {
+    /// Takes other authorities whenever it is told to; what `serves` does so with them from then on.
+    async fn keep_authorities(
+        &self,
+        cluster: &Arc<Cluster>,
+        layout: &Layout,
+        machine: &GuestMachine,
+        serves: Option<watch::Sender<TlsAcceptor>>,
+    ) {
+        let Some(asks) = &layout.asks else { return };
+        let taken = |held: &Held| {
+            let (Some(serves), Some(key)) = (&serves, &held.key) else { return };
+            let mut with = layout.clone();
+            with.authority.clone_from(&held.authority);
+            if let Ok(acceptor) = tls::acceptor(&with, key) {
+                cluster.adopt(&held.authority, key);
+                // Who joins later knows the cluster by the one that signs.
+                if let Some(pin) = layout::pin(&held.authority) {
+                    let mut all = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+                    all.insert(pin, cluster.clone());
+                }
+                serves.send_replace(acceptor);
+            }
+        };
+        asks.keep(&machine.id, &self.disks, taken).await;
+    }
+
     /// Whether the kubelet has an identity, if need be after a token got it one.
     async fn is_known(&self, cluster: &Cluster, layout: &Layout, machine: &GuestMachine) -> bool {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);

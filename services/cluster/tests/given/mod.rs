@@ -1,0 +1,230 @@
+//! A clusterd that comes and goes, its listener for machines, and a cluster of machines in an emulated cloud that ask there.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use cluster::nodes::{certificate, router, serve};
+use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_conductor::{
+    Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
+    SourceAddress,
+};
+use cluster_core::{
+    Blueprint, Cluster, ClusterUuid, Desire, GroupRole, Ident, KubernetesVersion, Labels,
+    LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits, Template, TemplateUuid,
+    machine_name,
+};
+use cluster_store::{Change, Scope, Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use newtype_uuid::GenericUuid;
+use openstack::{CloudConfig, Session, compute::servers};
+use openstack_emulator::{Cloud, Emulator, Kind};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lets others work.
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+/// A clusterd, killed when dropped.
+pub(crate) struct Clusterd {
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+/// A cluster, in a cloud of its own.
+pub(crate) struct Given {
+    _emulator: Emulator,
+    cloud: Cloud,
+    pub(crate) store: Store,
+    pub(crate) id: ClusterUuid,
+    at: SocketAddr,
+    keys: String,
+    state: tempfile::TempDir,
+}
+
+impl Given {
+    /// A cluster of so many machines that nobody works on yet.
+    pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
+        let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let id = insert(&store, masters, workers).await;
+        // Each clusterd listens where its predecessor did.
+        let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let keys = SealingKeys::generate().unwrap();
+        let state = tempfile::tempdir().unwrap();
+        Given { _emulator: emulator, cloud, store, id, at, keys, state }
+    }
+
+    fn session(&self) -> Session {
+        let clouds = self.cloud.clouds_yaml();
+        Session::new(CloudConfig::from_clouds_yaml(&clouds, Some("alice")).unwrap()).unwrap()
+    }
+
+    /// A conductor that is only asked things.
+    pub(crate) fn idle_conductor(&self) -> Conductor {
+        let url: url::Url = format!("https://{}/", self.at).parse().unwrap();
+        let nodes = NodesListener {
+            authority: certificate(None, &url, self.state.path()).unwrap().authority,
+            url,
+            source: SourceAddress::Any,
+            claim_lasts: Duration::from_secs(600),
+        };
+        let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, source())]);
+        let settings = Settings {
+            hostname: "h".to_owned(),
+            workers: 1,
+            look_every: Duration::from_millis(20),
+            repair: RepairLimits {
+                not_ready_for: SignedDuration::from_secs(1),
+                ..RepairLimits::DEFAULT
+            },
+            machines: MachineSettings {
+                kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
+                nodes: Some(nodes),
+            },
+            clock: Timestamp::now,
+        };
+        let keys = SealingKeys::parse(&self.keys).unwrap();
+        Conductor::new(settings, self.store.clone(), keys, Some(self.session()))
+    }
+
+    /// A clusterd that works, and listens, until it is dropped.
+    pub(crate) async fn clusterd(&self) -> Clusterd {
+        let conductor = self.idle_conductor();
+        let url: url::Url = format!("https://{}/", self.at).parse().unwrap();
+        let tls = certificate(None, &url, self.state.path()).unwrap().tls;
+        let listener = loop {
+            // The one before takes a moment to let go.
+            match TcpListener::bind(self.at).await {
+                Ok(listener) => break listener,
+                Err(_) => pause().await,
+            }
+        };
+        let routes = router(conductor.clone());
+        let listens = async move {
+            serve(listener, tls, routes, CancellationToken::new()).await.unwrap();
+        };
+        let works = async move { conductor.run(CancellationToken::new()).await.unwrap() };
+        let tasks = [tokio::spawn(listens), tokio::spawn(works)];
+        Clusterd { _tasks: tasks.map(AbortOnDropHandle::new) }
+    }
+
+    pub(crate) async fn find(&self) -> Cluster {
+        let ident = Ident::Id(self.id.into_untyped_uuid());
+        self.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap()
+    }
+
+    pub(crate) async fn groups(&self) -> Vec<NodeGroup> {
+        self.store.groups_of(self.id).await.unwrap()
+    }
+
+    /// Asks for these groups, as the API does.
+    pub(crate) async fn change(&self, changed: Vec<NodeGroup>) {
+        loop {
+            let cluster = Cluster { asked_at: Timestamp::now(), ..self.find().await };
+            let change = Change { changed: changed.clone(), ..Change::of(cluster) };
+            match self.store.change_cluster(&change).await {
+                Ok(_) => return,
+                Err(StoreError::Stale) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Deletes a machine's server behind clusterd's back.
+    pub(crate) async fn lose(&self, machine: &str) -> MachineRef {
+        let machine: MachineRef = machine.parse().unwrap();
+        let name = machine_name(&self.find().await, &machine);
+        let all = self.cloud.objects(Kind::Server);
+        let server = all.iter().find(|it| it.text("name") == name).unwrap();
+        servers::delete(&self.session(), &server.id).await.unwrap();
+        machine
+    }
+}
+
+/// Where programs would come from: nobody fetches them here.
+fn source() -> Source {
+    let artifact = |name: &str| Artifact {
+        url: format!("https://mirror.example/{name}").parse().unwrap(),
+        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
+    };
+    let programs = Programs {
+        kubeadm: artifact("kubeadm"),
+        kubelet: artifact("kubelet"),
+        kubectl: artifact("kubectl"),
+        cni_plugins: None,
+    };
+    let repository = "registry.example".to_owned();
+    let images = Images { repository, etcd_tag: None, archives: Archives::default() };
+    Source { programs, images }
+}
+
+/// A cluster with a load balancer before its control plane, and a floating address.
+async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
+    let label = ("master_lb_floating_ip_enabled".to_owned(), "true".to_owned());
+    let now = Timestamp::now();
+    let blueprint = Blueprint {
+        external_network: Some("public".to_owned()),
+        master_lb_enabled: true,
+        floating_ip_enabled: false,
+        labels: Labels::try_from(BTreeMap::from([label])).unwrap(),
+        ..Blueprint::new("fedora-coreos".to_owned())
+    };
+    let template = Template {
+        id: TemplateUuid::new_v4(),
+        version: 1,
+        project: "p".to_owned(),
+        user: "u".to_owned(),
+        name: "t".parse().unwrap(),
+        created_at: now,
+        updated_at: None,
+        public: false,
+        hidden: false,
+        tags: None,
+        blueprint,
+    };
+    store.insert_template(&template).await.unwrap();
+    // What is not said is as of a cluster that was just asked for.
+    let cluster: Cluster = serde_json::from_value(json!({
+        "id": ClusterUuid::new_v4(), "version": 1, "project": "p", "user": "u", "name": "blue",
+        "template": template.id, "created_at": now, "updated_at": null, "blueprint": template.blueprint,
+        "kubernetes": KubernetesVersion::DEFAULT, "labels_compared": LabelsCompared::default(),
+        "create_timeout": null, "desire": Desire::Exist, "completed_at": null, "asked_at": now,
+        "api_address": null, "machine_addresses": {}, "credential": 1, "conditions": [],
+    }))
+    .unwrap();
+    let group = |name: &str, role, machines: u32| NodeGroup {
+        id: NodeGroupUuid::new_v4(),
+        version: 1,
+        cluster: cluster.id,
+        name: name.parse().unwrap(),
+        role,
+        is_default: true,
+        created_at: now,
+        updated_at: None,
+        flavor: Some("m1.small".to_owned()),
+        image: "fedora-coreos".to_owned(),
+        docker_volume_size: None,
+        min_node_count: 1,
+        max_node_count: None,
+        machines: (0..machines).collect(),
+        next_machine: machines,
+        labels: cluster.blueprint.labels.clone(),
+        labels_compared: LabelsCompared::default(),
+        node_labels: Default::default(),
+        node_taints: Vec::new(),
+    };
+    let groups = [
+        group("default-master", GroupRole::Master, masters),
+        group("default-worker", GroupRole::Worker("worker".to_owned()), workers),
+    ];
+    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    cluster.id
+}

@@ -1,0 +1,134 @@
+//! A cluster's authorities are exchanged while it is in use, by machines that ask over real TLS, whenever clusterd is killed.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod given;
+
+use cluster_core::{
+    Authorities, Cluster, NodeGroup, RotationStep, Status, Truth, rotate, status, waiting,
+};
+use cluster_core::{ClusterSpec, Seen};
+use cluster_store::{Change, StoreError};
+use jiff::Timestamp;
+use kubernetes::{Access, Client, nodes};
+
+use given::Given;
+
+/// The nodes that who has this kubeconfig is shown, or why not.
+async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
+    let access = Access::from_kubeconfig(kubeconfig, None).map_err(|error| error.to_string())?;
+    let client = Client::new(&access).map_err(|error| error.to_string())?;
+    nodes::list(&client).await.map(|all| all.len()).map_err(|error| error.to_string())
+}
+
+impl Given {
+    /// What a user is given who asks for a kubeconfig now.
+    async fn kubeconfig(&self) -> String {
+        let cluster = self.find().await;
+        self.idle_conductor().kubeconfig(&cluster, "alice").await.unwrap().unwrap()
+    }
+
+    /// Asks for other authorities as soon as that can be, as the API does.
+    async fn ask_for_rotation(&self) {
+        loop {
+            let (cluster, groups) = (self.find().await, self.groups().await);
+            let machines = self.store.machines_of(self.id).await.unwrap();
+            let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?)));
+            if let Ok(authorities) = rotate(&cluster, &groups, &held.collect(), true) {
+                let asked = Cluster { authorities, asked_at: Timestamp::now(), ..cluster };
+                match self.store.change_cluster(&Change::of(asked)).await {
+                    Ok(_) => return,
+                    Err(StoreError::Stale) => continue,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            given::pause().await;
+        }
+    }
+
+    async fn until(&self, what: &str, is: impl Fn(&Cluster) -> bool) -> Cluster {
+        let looking = async {
+            loop {
+                let cluster = self.find().await;
+                if is(&cluster) {
+                    return cluster;
+                }
+                given::pause().await;
+            }
+        };
+        match tokio::time::timeout(given::PATIENCE, looking).await {
+            Ok(found) => found,
+            Err(_) => panic!("never {what}: {:?}", self.find().await),
+        }
+    }
+
+    async fn until_complete(&self) -> Cluster {
+        let is_complete = |it: &Cluster| {
+            it.completed_at.is_some_and(|done| done >= it.asked_at)
+                && it.conditions.iter().all(|it| it.status == Truth::True)
+        };
+        self.until("complete", is_complete).await
+    }
+}
+
+#[tokio::test]
+async fn authorities_are_exchanged_whenever_clusterd_is_killed() {
+    let given = Given::cluster(3, 1).await;
+    let mut working = given.clusterd().await;
+    given.until_complete().await;
+    let old = given.kubeconfig().await;
+    assert_eq!(nodes_of(&old).await, Ok(4));
+
+    given.ask_for_rotation().await;
+    let mut steps = Vec::new();
+    let mut now = Authorities::default();
+    while now != Authorities::default().replaced() {
+        let cluster = given.until("further", |it| it.authorities != now).await;
+        now = cluster.authorities;
+        if now.is_settled() {
+            break;
+        }
+        assert_eq!(status(&cluster, Timestamp::now()), Status::UpdateInProgress);
+        steps.push(now.step());
+        // Wherever it was: the next one goes on.
+        drop(working);
+        working = given.clusterd().await;
+    }
+    use RotationStep::{KubeletsAsk, NewSigns, TrustBoth, TrustNew};
+    assert_eq!(steps, [TrustBoth, NewSigns, KubeletsAsk, TrustNew]);
+    let cluster = given.until_complete().await;
+    assert_eq!(status(&cluster, Timestamp::now()), Status::UpdateComplete);
+    assert_eq!(nodes_of(&given.kubeconfig().await).await, Ok(4));
+    let refused = nodes_of(&old).await.unwrap_err();
+    assert!(refused.contains("certificate"), "{refused}");
+
+    // A machine that comes later begins with the new ones.
+    let mut group = given.groups().await.pop().unwrap();
+    group.add_machine();
+    given.change(vec![group]).await;
+    given.until_complete().await;
+    assert_eq!(nodes_of(&given.kubeconfig().await).await, Ok(5));
+    drop(working);
+}
+
+#[tokio::test]
+async fn no_machine_is_made_meanwhile_and_one_that_is_lost_is_not_waited_for() {
+    let given = Given::cluster(1, 2).await;
+    let working = given.clusterd().await;
+    given.until_complete().await;
+    given.ask_for_rotation().await;
+    let lost = given.lose("default-worker-0").await;
+    let done = given.until("settled", |it| it.authorities == Authorities::default().replaced());
+    let cluster = done.await;
+    let groups = given.groups().await;
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+    let machines = given.store.machines_of(given.id).await.unwrap();
+    let mut seen = Seen::default();
+    let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?)));
+    seen.authorities.held = held.collect();
+    assert_eq!(waiting(&spec, &seen), [], "all that stay hold the last revision");
+    assert!(!groups.iter().flat_map(NodeGroup::refs).any(|machine| machine == lost));
+    given.until("whole again", |it| it.nodes.len() == 3).await;
+    given.until_complete().await;
+    assert_eq!(nodes_of(&given.kubeconfig().await).await, Ok(3));
+    drop(working);
+}
