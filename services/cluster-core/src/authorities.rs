@@ -280,7 +280,7 @@ mod tests {
         hold(&mut seen, 1);
         let lost: MachineRef = sample.groups[1].refs().next().unwrap();
         seen.authorities.held.insert(lost.clone(), 0);
-        assert_eq!(waiting(&sample.spec(), &seen), [lost.clone()]);
+        assert_eq!(waiting(&sample.spec(), &seen), std::slice::from_ref(&lost));
         sample.groups[1].replace_machine(lost.number);
         assert_eq!(waiting(&sample.spec(), &seen), []);
     }
