@@ -243,7 +243,8 @@ proptest::proptest! {
 fn what_an_unanswered_request_made_besides_goes_and_nothing_waits_for_it() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
-    for key in ["network", "port/default-worker-0", "server/default-worker-0", "load-balancer/api"] {
+    for key in ["network", "port/default-worker-0", "server/default-worker-0", "load-balancer/api"]
+    {
         let key: Key = key.parse().unwrap();
         let twin = key.twin().unwrap();
         assert_eq!(twin.to_string().parse::<Key>().unwrap(), twin);
