@@ -1,180 +1,156 @@
-//! Conductors that are killed at every call of theirs that changes the cloud, before its work is done and after.
+//! Conductors that are killed at every effect: before and after each call, to the cloud and to the cluster's own API, reads
+//! as well; after writes to their store, and before those that follow.
 //!
-//! The call of that number hangs, so that the kill hits it and no other; what else is under way then goes as it goes.
-//! The next conductor has the same store and the same keys, and nothing else.
+//! Each kill is followed by a conductor that knows only the store, and is killed at the next effect that comes. So a cluster
+//! is made, grown, shrunk and deleted by hundreds of them, and has to become the one that a conductor makes whom nobody kills.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cluster_core::{Key, LedgerEntry, LedgerState};
-use openstack_emulator::{Act, Kind, Rule};
-use tokio::task::JoinHandle;
+use jiff::SignedDuration;
+use openstack_emulator::{Cloud, Stop};
 
+use crate::gate::Gate;
 use crate::given::Given;
-use crate::life::workers;
+use crate::parts::Part;
 
-/// The calls that change something.
-const CHANGING: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+/// How conductors die.
+#[derive(Clone, Copy, Debug)]
+enum Death {
+    /// They do not.
+    Never,
+    /// At each call.
+    AtCalls(Stop),
+    /// As soon as something new was written, with all that is under way.
+    AfterWrites,
+    /// When they come to write what follows: all that was under way has been done.
+    BeforeNextWrites,
+}
 
-/// Kills conductors at every `step`th changing call of a create, a grow, a shrink and a delete, beginning with `first`.
-async fn kill_at_every(act: Act, first: u32, step: usize) -> usize {
-    let mut points = 0;
-    for method in CHANGING {
-        for number in (first..).step_by(step) {
-            let hit = life(&Rule::new(method, "/**", act.clone()).nth(number)).await;
-            if hit == 0 {
-                break;
-            }
-            points += hit;
+/// How often a looked-at cluster is looked at: a conductor that lives for a moment looks once.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// At which points of each part conductors died.
+type Points = BTreeMap<Part, BTreeSet<String>>;
+
+/// A cluster's life: the points at which conductors died, and what the cluster was after each part.
+async fn life(death: Death) -> (Points, Vec<Vec<String>>) {
+    let mut given = Given::cluster_in_file(Part::MASTERS, 1).await;
+    given.settings.look_every = LOOK_EVERY;
+    // Machines wait for conductors that have the time to look after them.
+    given.settings.repair.become_node_within = SignedDuration::from_mins(10);
+    given.settings.repair.not_ready_for = SignedDuration::from_mins(10);
+    let (mut points, mut portraits) = (Points::new(), Vec::new());
+    let mut gate = Gate::of(&given.scratch.as_ref().unwrap().url).await;
+    for part in Part::ALL {
+        part.ask(&given).await;
+        let died = match death {
+            Death::Never => BTreeSet::new(),
+            Death::AtCalls(stop) => at_calls(&given, part, stop).await,
+            Death::AfterWrites => at_writes(&given, part, &mut gate, Duration::ZERO).await,
+            Death::BeforeNextWrites => at_writes(&given, part, &mut gate, SETTLES).await,
+        };
+        points.insert(part, died);
+        if given.find().await.is_none() {
+            continue;
         }
+        let last = given.process();
+        part.ends(&given).await;
+        part.assert_whole(&given).await;
+        last.kill().await;
+        if part != Part::Delete {
+            portraits.push(given.portrait().await);
+        }
+    }
+    (points, portraits)
+}
+
+/// How long what is under way takes to end, but for what it has to write.
+const SETTLES: Duration = Duration::from_millis(15);
+
+/// Kills conductors at each call of a part of their cluster's life, once each, until it has come to its end.
+async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    given.cloud.set_trap(stop);
+    loop {
+        let process = given.process();
+        let caught = tokio::select! {
+            biased;
+            call = given.cloud.wait_until(Cloud::caught) => Some(call),
+            () = part.ends(given) => None,
+        };
+        process.kill().await;
+        let Some(call) = caught else { break };
+        given.assert_all_is_named().await;
+        assert!(points.insert(call), "it was caught before: {points:?}");
+        given.cloud.open_trap();
+    }
+    given.cloud.remove_trap();
+    points
+}
+
+/// Kills conductors at each write of a part of their cluster's life, once for each that differs from those before; `late`
+/// is how long they live on without being able to write.
+async fn at_writes(given: &Given, part: Part, gate: &mut Gate, late: Duration) -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    gate.forget().await;
+    loop {
+        let process = given.process();
+        let shut = tokio::select! {
+            biased;
+            shut = gate.shut() => Some(shut),
+            () = part.ends(given) => None,
+        };
+        if shut.is_some() {
+            tokio::time::sleep(late).await;
+        }
+        process.kill().await;
+        let Some(shut) = shut else { break };
+        given.assert_all_is_named().await;
+        points.insert(format!("{}: {}", points.len(), shut.last));
     }
     points
 }
 
-/// One cluster's life; in each part of it a conductor dies by `rule`, if the part has such a call. How many did.
-async fn life(rule: &Rule) -> usize {
-    let given = Given::cluster(1, 1).await;
-    let mut dead = 0;
-    let mut working = given.conductor();
-
-    dead += given.dies(&mut working, rule, given.until_complete()).await;
-    given.until_complete().await;
-    given.assert_once(1, 1);
-    given.assert_ledger_agrees().await;
-
-    given
-        .ask(
-            |_, group| {
-                group.add_machine();
-            },
-            workers(),
-        )
-        .await;
-    dead += given.dies(&mut working, rule, given.until_complete()).await;
-    given.until_complete().await;
-    given.assert_once(1, 2);
-    given.assert_ledger_agrees().await;
-
-    given
-        .ask(
-            |_, group| {
-                group.machines.remove(&0);
-            },
-            workers(),
-        )
-        .await;
-    dead += given.dies(&mut working, rule, given.until_complete()).await;
-    given.until_complete().await;
-    given.assert_once(1, 1);
-    given.assert_ledger_agrees().await;
-
-    given.delete().await;
-    dead += given.dies(&mut working, rule, given.until_gone()).await;
-    given.until_gone().await;
-    working.abort();
-    dead
-}
-
-impl Given {
-    /// Kills the conductor as soon as `rule` has hit a call, and puts another one in its place; 0 where `end` came first.
-    async fn dies(
-        &self,
-        working: &mut JoinHandle<()>,
-        rule: &Rule,
-        end: impl Future<Output = ()>,
-    ) -> usize {
-        let id = self.cloud.misbehave(rule.clone());
-        let hit = self.cloud.wait_until(|cloud| (cloud.hits(id) > 0).then_some(()));
-        let dies = tokio::select! {
-            biased;
-            () = hit => true,
-            () = end => false,
-        };
-        if dies {
-            working.abort();
-            assert!((&mut *working).await.unwrap_err().is_cancelled());
-        }
-        self.cloud.forgive(id);
-        if dies {
-            *working = self.conductor();
-        }
-        usize::from(dies)
+/// Has conductors die at so many points at least in each part, and asserts that it becomes the same cluster.
+async fn check(death: Death, at_least: [usize; 4]) {
+    let ((points, portraits), (_, undisturbed)) = tokio::join!(life(death), life(Death::Never));
+    for (portrait, undisturbed) in portraits.iter().zip(&undisturbed) {
+        let (only, not): (Vec<_>, Vec<_>) = (
+            portrait.iter().filter(|line| !undisturbed.contains(line)).collect(),
+            undisturbed.iter().filter(|line| !portrait.contains(line)).collect(),
+        );
+        assert!(only.is_empty() && not.is_empty(), "only here: {only:?}, not here: {not:?}");
+        assert_eq!(portrait.len(), undisturbed.len());
     }
+    assert_eq!(portraits.len(), undisturbed.len());
+    let counts: Vec<usize> = points.values().map(BTreeSet::len).collect();
+    let are_enough = counts.iter().zip(at_least).all(|(count, at_least)| *count >= at_least);
+    assert!(are_enough, "{death:?}: {counts:?} of {at_least:?}: {points:?}");
+}
 
-    /// Waits until nothing is written down that was asked for twice and may still come.
-    pub(crate) async fn until_single(&self) {
-        let is_twin = |it: &LedgerEntry| it.kind.starts_with("twin/");
-        let single = async {
-            while self.store.ledger_of(self.id).await.unwrap().iter().any(is_twin) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), single).await.unwrap();
-    }
+/// How many calls each part has at least, which nobody comes too late for.
+const CALLS: [usize; 4] = [70, 30, 55, 50];
 
-    /// Asserts that each object has its line in the ledger, and each line its object, once nothing may come twice.
-    pub(crate) async fn assert_ledger_agrees(&self) {
-        self.until_single().await;
-        let mut written = BTreeSet::new();
-        for line in self.store.ledger_of(self.id).await.unwrap() {
-            assert_eq!(line.state, LedgerState::Present, "{line:?}");
-            if line.kind.parse::<Key>().unwrap() != Key::RouterInterface {
-                written.insert(line.cloud_id.clone().unwrap());
-            }
-        }
-        let kinds = [
-            Kind::ApplicationCredential,
-            Kind::FloatingIp,
-            Kind::LoadBalancer,
-            Kind::Network,
-            Kind::Port,
-            Kind::Recordset,
-            Kind::Router,
-            Kind::SecurityGroup,
-            Kind::Server,
-            Kind::ServerGroup,
-            Kind::Subnet,
-        ];
-        let all = kinds.into_iter().flat_map(|kind| self.of_kind(kind));
-        // Ports of Neutron's own come and go with router and network, and a zone's own records with the zone.
-        let ours = all.filter(|it| {
-            !it.text("device_owner").starts_with("network:")
-                && !["SOA", "NS"].contains(&it.text("type"))
-        });
-        let mut ours: Vec<_> = ours.collect();
-        let missing: Vec<_> =
-            written.iter().filter(|id| !ours.iter().any(|it| it.id == **id)).collect();
-        ours.retain(|it| !written.contains(&it.id));
-        assert!(ours.is_empty() && missing.is_empty(), "unwritten: {ours:?}; gone: {missing:?}");
-    }
+/// How many writes of each part are caught at least: on a busy machine several are written before anybody sees the first.
+const WRITES: [usize; 4] = [5, 1, 5, 3];
+
+#[tokio::test]
+async fn killed_before_each_call() {
+    check(Death::AtCalls(Stop::Before), CALLS).await;
 }
 
 #[tokio::test]
-async fn killed_before_every_third_call_from_the_first() {
-    assert!(kill_at_every(Act::Hang, 1, 3).await >= 18);
+async fn killed_after_each_call() {
+    check(Death::AtCalls(Stop::After), CALLS).await;
 }
 
 #[tokio::test]
-async fn killed_before_every_third_call_from_the_second() {
-    assert!(kill_at_every(Act::Hang, 2, 3).await >= 14);
+async fn killed_after_each_write() {
+    check(Death::AfterWrites, WRITES).await;
 }
 
 #[tokio::test]
-async fn killed_before_every_third_call_from_the_third() {
-    assert!(kill_at_every(Act::Hang, 3, 3).await >= 10);
-}
-
-#[tokio::test]
-async fn killed_after_every_third_call_from_the_first() {
-    assert!(kill_at_every(Act::HangAfterwards, 1, 3).await >= 18);
-}
-
-#[tokio::test]
-async fn killed_after_every_third_call_from_the_second() {
-    assert!(kill_at_every(Act::HangAfterwards, 2, 3).await >= 14);
-}
-
-#[tokio::test]
-async fn killed_after_every_third_call_from_the_third() {
-    assert!(kill_at_every(Act::HangAfterwards, 3, 3).await >= 10);
+async fn killed_before_each_next_write() {
+    check(Death::BeforeNextWrites, WRITES).await;
 }

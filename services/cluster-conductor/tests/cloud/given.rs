@@ -11,6 +11,7 @@ use cluster_core::{
     Template, TemplateUuid, Truth,
 };
 use cluster_store::{Change, Scope, Store};
+use database::scratch::Scratch;
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers, dns::zones};
@@ -29,30 +30,44 @@ pub(crate) struct Given {
     pub(crate) id: ClusterUuid,
     /// How conductors behave.
     pub(crate) settings: Settings,
-    keys: String,
+    /// Seals its keys.
+    pub(crate) keys: String,
+    /// The file of the store, where it has one.
+    pub(crate) scratch: Option<Scratch>,
     project: String,
     before: Vec<(Kind, String, String)>,
 }
 
-fn session(cloud: &Cloud) -> Session {
+/// As whom clusters are made.
+pub(crate) fn session(cloud: &Cloud) -> Session {
     let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
     Session::new(config).unwrap()
 }
 
 impl Given {
-    /// A cluster of so many machines that nobody works on yet.
+    /// A cluster of so many machines that nobody works on yet, in a store in memory.
     pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
+        Given::kept(masters, workers, None).await
+    }
+
+    /// The same in a file, which conductors may open that share nothing else.
+    pub(crate) async fn cluster_in_file(masters: u32, workers: u32) -> Given {
+        Given::kept(masters, workers, Some(Scratch::sqlite())).await
+    }
+
+    async fn kept(masters: u32, workers: u32, scratch: Option<Scratch>) -> Given {
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         zones::create(&session(&cloud), "example.org.", "a@example.org", "").await.unwrap();
         let projects = cloud.objects(Kind::Project);
         let project = projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id.clone();
         let before = cloud.belongings(&project);
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        let url = scratch.as_ref().map_or("sqlite::memory:", |scratch| &scratch.url);
+        let store = Store::open(url).await.unwrap();
         let id = insert(&store, masters, workers).await;
         let keys = SealingKeys::generate().unwrap();
         let settings = settings();
-        Given { _emulator: emulator, cloud, store, id, settings, keys, project, before }
+        Given { _emulator: emulator, cloud, store, id, settings, keys, scratch, project, before }
     }
 
     /// A conductor that works until it is aborted.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster_core::LedgerEntry;
 use jiff::SignedDuration;
 use openstack_emulator::{Act, Call, Kind, Rule};
 
@@ -45,6 +46,17 @@ impl Given {
     async fn until_landed(&self, path: &str) {
         let landed = self.cloud.wait_until(|_| (self.landed(path) == 1).then_some(()));
         tokio::time::timeout(Duration::from_secs(20), landed).await.unwrap();
+    }
+
+    /// Waits until nothing is there twice and nothing is written down that may still come.
+    async fn until_single(&self) {
+        let is_open = |it: &LedgerEntry| it.cloud_id.is_none() || it.kind.starts_with("twin/");
+        let single = async {
+            while self.store.ledger_of(self.id).await.unwrap().iter().any(is_open) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), single).await.unwrap();
     }
 }
 

@@ -4,10 +4,15 @@
 mod backoff;
 mod crash;
 mod faults;
+mod gate;
 mod given;
 mod gpu;
 mod interrupted;
 mod late;
 mod life;
+mod outage;
+mod parts;
+mod portrait;
+mod process;
 mod refused;
 mod whole;

@@ -1,0 +1,90 @@
+//! Services that are down for a whole minute, while clusters are made, at rest and going: all stories side by side, for a
+//! minute is long.
+
+use std::time::Duration;
+
+use cluster_core::Truth;
+use futures::future::join_all;
+use openstack_emulator::{Act, Call, Rule};
+use tokio::time::Instant;
+
+use crate::given::Given;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What a cluster goes through when a service goes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum During {
+    Creation,
+    Rest,
+    Deletion,
+}
+
+/// One cluster, and a service that is down for a minute.
+async fn story(service: &'static str, during: During) {
+    // Clusters at rest are looked at as seldom as that a minute of it is no burden.
+    let mut given = Given::cluster(1, 1).await;
+    given.settings.look_every = Duration::from_secs(1);
+    let path = format!("/{service}/**");
+    let (act, reason) = match during {
+        During::Creation | During::Rest => (Act::Close, "CloudUnreachable"),
+        During::Deletion => {
+            (Act::Answer { status: 503, retry_after: None, message: None }, "CloudBusy")
+        }
+    };
+    let mut working = None;
+    if during != During::Creation {
+        working = Some(given.conductor());
+        given.until_complete().await;
+    }
+    let before = given.ids();
+    given.cloud.forget_calls();
+    let (began, story) = (Instant::now(), format!("{service} down during {during:?}"));
+    given.cloud.misbehave(Rule::new("", &path, act).lasting(MINUTE));
+    if during == During::Deletion {
+        given.delete().await;
+    }
+    let working = working.unwrap_or_else(|| given.conductor());
+
+    let told = given.until_told(reason).await;
+    assert_eq!((told.status, told.is_final), (Truth::False, false), "{story}");
+    tokio::time::sleep_until(began + MINUTE - Duration::from_secs(2)).await;
+    given.until_told(reason).await;
+    assert!(began.elapsed() < MINUTE, "{story}: it was told too late");
+    if during == During::Rest {
+        assert_eq!(given.ids(), before, "{story}");
+    }
+    tokio::time::sleep_until(began + MINUTE).await;
+    let is_down = |call: &&Call| {
+        call.path.starts_with(&format!("/{service}/")) && matches!(call.status, None | Some(503))
+    };
+    let all = given.cloud.calls();
+    let failed: Vec<u64> = all.iter().filter(is_down).map(|call| call.at_millis).collect();
+    let lasted = failed.last().unwrap() - failed.first().unwrap();
+    assert!(lasted > 55_000, "{story}: it was seen to be down for {lasted} ms");
+
+    match during {
+        During::Creation | During::Rest => {
+            given.until_complete().await;
+            given.until_complete_again().await;
+            given.assert_once(1, 1);
+        }
+        During::Deletion => given.until_gone().await,
+    }
+    if during == During::Rest {
+        assert_eq!(given.ids(), before, "{story}");
+    }
+    working.abort();
+}
+
+#[tokio::test]
+async fn each_service_may_be_down_for_a_minute_whatever_a_cluster_goes_through() {
+    let made = ["identity", "network", "compute", "load-balancer", "dns", "image", "volume"];
+    // Images and volumes are of no use to a cluster that is there.
+    let used = &made[..5];
+    let stories = made.iter().map(|service| story(service, During::Creation));
+    let stories = join_all(stories);
+    let rest = join_all(used.iter().map(|service| story(service, During::Rest)));
+    let deletion = join_all(used.iter().map(|service| story(service, During::Deletion)));
+    tokio::join!(stories, rest, deletion);
+}

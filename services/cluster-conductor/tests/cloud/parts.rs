@@ -1,0 +1,144 @@
+//! The parts of a cluster's life, and when each of them has come to its end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster_core::{GroupRole, Key, LedgerState};
+use openstack_emulator::{Kind, Object};
+
+use crate::given::Given;
+use crate::life::workers;
+
+/// A part of a cluster's life, of three machines of the control plane and a worker or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// It is made.
+    Create,
+    /// It gets another worker.
+    Grow,
+    /// It loses a worker, and a machine of its control plane is replaced.
+    Shrink,
+    /// It goes.
+    Delete,
+}
+
+/// What is to be in the ledger as soon as the cloud has it.
+const OURS: [Kind; 11] = [
+    Kind::ApplicationCredential,
+    Kind::FloatingIp,
+    Kind::LoadBalancer,
+    Kind::Network,
+    Kind::Port,
+    Kind::Recordset,
+    Kind::Router,
+    Kind::SecurityGroup,
+    Kind::Server,
+    Kind::ServerGroup,
+    Kind::Subnet,
+];
+
+impl Part {
+    /// All, in their order.
+    pub(crate) const ALL: [Part; 4] = [Part::Create, Part::Grow, Part::Shrink, Part::Delete];
+    /// How many machines of the control plane there are.
+    pub(crate) const MASTERS: u32 = 3;
+
+    /// Asks for it.
+    pub(crate) async fn ask(self, given: &Given) {
+        match self {
+            Part::Create => {}
+            Part::Grow => {
+                let more = |group: &mut cluster_core::NodeGroup| {
+                    group.add_machine();
+                };
+                given.ask(|_, group| more(group), workers()).await;
+            }
+            Part::Shrink => {
+                given
+                    .ask(
+                        |_, group| {
+                            group.machines.remove(&0);
+                        },
+                        workers(),
+                    )
+                    .await;
+                given.ask(|_, group| assert!(group.replace_machine(1)), GroupRole::Master).await;
+            }
+            Part::Delete => given.delete().await,
+        }
+    }
+
+    /// Waits until it has come to its end.
+    pub(crate) async fn ends(self, given: &Given) {
+        match self {
+            Part::Create | Part::Grow | Part::Shrink => {
+                given.until_complete().await;
+                given.until_complete_again().await;
+            }
+            Part::Delete => given.until_gone().await,
+        }
+    }
+
+    /// Asserts that all is there once, and is written down, and nothing else is written down; once what was asked for
+    /// twice cannot come any more.
+    pub(crate) async fn assert_whole(self, given: &Given) {
+        let workers = match self {
+            Part::Create | Part::Shrink => 1,
+            Part::Grow => 2,
+            Part::Delete => return,
+        };
+        let is_twin = |kind: &str| matches!(kind.parse(), Ok(Key::Twin(_)));
+        let settles = async {
+            while given.store.ledger_of(given.id).await.unwrap().iter().any(|it| is_twin(&it.kind))
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), settles).await.unwrap();
+        given.assert_once(Part::MASTERS as usize, workers);
+        given.assert_ledger_agrees().await;
+    }
+}
+
+impl Given {
+    /// What the cloud has that the ledger has to name. Ports of Neutron's own come and go with router and network, and a
+    /// zone's own records with the zone.
+    fn ours(&self) -> Vec<Object> {
+        let all = OURS.into_iter().flat_map(|kind| self.of_kind(kind));
+        let ours = all.filter(|it| {
+            !it.text("device_owner").starts_with("network:")
+                && !["SOA", "NS"].contains(&it.text("type"))
+        });
+        ours.collect()
+    }
+
+    /// Asserts that of all that is there a name was written down before it was asked for.
+    pub(crate) async fn assert_all_is_named(&self) {
+        // Who is looked for first cannot have come meanwhile.
+        let ours = self.ours();
+        let lines = self.store.ledger_of(self.id).await.unwrap();
+        let is_named = |it: &Object| {
+            lines
+                .iter()
+                .any(|line| [it.text("name"), it.text("description")].contains(&line.name.as_str()))
+        };
+        let unnamed: Vec<_> = ours.iter().filter(|it| !is_named(it)).collect();
+        assert!(unnamed.is_empty(), "{unnamed:?} {lines:?}");
+    }
+
+    /// Asserts that each object has its line in the ledger, and each line its object.
+    pub(crate) async fn assert_ledger_agrees(&self) {
+        let mut written = BTreeSet::new();
+        for line in self.store.ledger_of(self.id).await.unwrap() {
+            assert_eq!(line.state, LedgerState::Present, "{line:?}");
+            if line.kind.parse::<Key>().unwrap() != Key::RouterInterface {
+                written.insert(line.cloud_id.clone().unwrap());
+            }
+        }
+        let mut ours = self.ours();
+        let missing: Vec<_> =
+            written.iter().filter(|id| !ours.iter().any(|it| it.id == **id)).collect();
+        ours.retain(|it| !written.contains(&it.id));
+        assert!(ours.is_empty() && missing.is_empty(), "unwritten: {ours:?}; gone: {missing:?}");
+    }
+}

@@ -1,0 +1,130 @@
+//! What a cluster is, in words that are the same for each cluster that is the same: names in place of ids and addresses.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{ClusterSpec, machine_name};
+use kubernetes::nodes::Readiness;
+use kubernetes::{Access, Client};
+use openstack_emulator::{Kind, Object};
+use serde_json::{Map, Value};
+
+use crate::given::Given;
+
+/// What is looked at of each kind.
+const KINDS: [(Kind, &[&str]); 16] = [
+    (Kind::ApplicationCredential, &["name", "description"]),
+    (Kind::Network, &["name", "description"]),
+    (Kind::Subnet, &["name", "network_id", "cidr", "dns_nameservers"]),
+    (Kind::Router, &["name", "status"]),
+    (Kind::SecurityGroup, &["name", "description"]),
+    (
+        Kind::SecurityGroupRule,
+        &[
+            "security_group_id",
+            "direction",
+            "ethertype",
+            "protocol",
+            "port_range_min",
+            "port_range_max",
+            "remote_group_id",
+            "remote_ip_prefix",
+        ],
+    ),
+    (Kind::ServerGroup, &["name", "policy"]),
+    (
+        Kind::Port,
+        &[
+            "name",
+            "network_id",
+            "security_groups",
+            "allowed_address_pairs",
+            "device_owner",
+            "device_id",
+        ],
+    ),
+    (Kind::LoadBalancer, &["name", "vip_port_id", "provider", "tags"]),
+    (Kind::Listener, &["name", "protocol_port", "default_pool_id"]),
+    (Kind::Pool, &["name", "lb_algorithm", "protocol"]),
+    (Kind::Member, &["address", "protocol_port"]),
+    (Kind::HealthMonitor, &["name", "type", "delay"]),
+    (Kind::FloatingIp, &["description", "port_id"]),
+    (Kind::Recordset, &["name", "type", "records"]),
+    (Kind::Server, &["name", "status", "tags"]),
+];
+
+fn called(object: &Object) -> &str {
+    match object.text("name") {
+        "" => object.text("description"),
+        name => name,
+    }
+}
+
+/// Whether it holds the id of something.
+fn is_id(text: &str) -> bool {
+    text.len() >= 36 && text.matches('-').count() >= 4
+}
+
+impl Given {
+    /// All that the cluster is, in the cloud and by the word of its own Kubernetes.
+    pub(crate) async fn portrait(&self) -> Vec<String> {
+        let cluster = self.find().await.unwrap();
+        let groups = self.store.groups_of(self.id).await.unwrap();
+        let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+        let machine = groups[0].refs().next().unwrap();
+        let first = machine_name(spec.cluster, &machine);
+        let stem = first.strip_suffix(&format!("-{machine}")).unwrap();
+
+        let mut words: BTreeMap<String, String> = BTreeMap::new();
+        words.insert(self.id.to_string(), "CLUSTER".to_owned());
+        for (kind, _) in KINDS {
+            for object in self.of_kind(kind) {
+                let name = format!("{kind:?} {}", called(&object));
+                for ip in object.list("fixed_ips") {
+                    let address = ip["ip_address"].as_str().unwrap_or_default().to_owned();
+                    words.insert(address, format!("address of {name}"));
+                }
+                let floating = object.text("floating_ip_address").to_owned();
+                words.insert(floating, format!("address of {name}"));
+                words.insert(object.id.clone(), name);
+            }
+        }
+        words.remove("");
+        let word = |part: &str| match words.get(part) {
+            Some(name) => name.clone(),
+            // Which zone a server is in, the cloud decides, and who else has a port it calls as it likes.
+            None if part.starts_with("compute:") => "compute".to_owned(),
+            None if is_id(part) && !part.contains(stem) && !part.contains(&self.id.to_string()) => {
+                "SOMETHING".to_owned()
+            }
+            None => part.to_owned(),
+        };
+        let plain = |text: String| {
+            // Whole words only: an address may begin like another one.
+            let text = text.split('"').map(word).collect::<Vec<_>>().join("\"");
+            text.replace(&self.id.to_string(), "CLUSTER").replace(stem, "STEM")
+        };
+
+        let mut all = Vec::new();
+        for (kind, fields) in KINDS {
+            for object in self.of_kind(kind) {
+                // A zone's own records change whenever a name does.
+                if ["SOA", "NS"].contains(&object.text("type")) {
+                    continue;
+                }
+                let of =
+                    |field: &&str| Some(((*field).to_owned(), object.body.get(*field)?.clone()));
+                let shown: Map<String, Value> = fields.iter().filter_map(of).collect();
+                all.push(plain(format!("{kind:?} {}", Value::Object(shown))));
+            }
+        }
+        let config = self.idle_conductor().kubeconfig(&cluster, "u").await.unwrap().unwrap();
+        let client = Client::new(&Access::from_kubeconfig(&config, None).unwrap()).unwrap();
+        for node in kubernetes::nodes::list(&client).await.unwrap() {
+            let is_ready = matches!(node.readiness, Readiness::Ready { .. });
+            let what = if is_ready { "ready" } else { "not ready" };
+            all.push(plain(format!("node {} {what} {}", node.name, node.unschedulable)));
+        }
+        all.sort();
+        all
+    }
+}

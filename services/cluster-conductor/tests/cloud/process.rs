@@ -1,0 +1,50 @@
+//! A conductor as in a process of its own, as far as that goes within one: its own thread, runtime, connections and memory.
+//! It has nothing in common with others but the cloud, the file of the store and the key that seals secrets.
+
+use std::thread::JoinHandle;
+
+use cluster_conductor::{Conductor, SealingKeys};
+use cluster_store::Store;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::given::{Given, session};
+
+/// A conductor at work. Dropped, it dies too, a moment later.
+pub(crate) struct Process {
+    kill: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Given {
+    /// A conductor that works until it is killed.
+    pub(crate) fn process(&self) -> Process {
+        let url = self.scratch.as_ref().unwrap().url.clone();
+        let (keys, cloud) = (SealingKeys::parse(&self.keys).unwrap(), self.cloud.clone());
+        let settings = self.settings.clone();
+        let (kill, killed) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let store = Store::open(&url).await.unwrap();
+                let conductor = Conductor::new(settings, store, keys, Some(session(&cloud)));
+                tokio::select! {
+                    ended = conductor.run(CancellationToken::new()) => panic!("it ended: {ended:?}"),
+                    _ = killed => {}
+                }
+            });
+            // Whatever it has under way ends where it is.
+            runtime.shutdown_background();
+        });
+        Process { kill, thread }
+    }
+}
+
+impl Process {
+    /// Kills it, and waits until nothing of it runs any more.
+    pub(crate) async fn kill(self) {
+        let _ = self.kill.send(());
+        tokio::task::spawn_blocking(|| self.thread.join()).await.unwrap().unwrap();
+    }
+}
