@@ -56,6 +56,7 @@ fn five_machines_booted_at_once_become_a_cluster() {
     etcd_has(&network, &["cp-1", "cp-2", "cp-3"]);
     control_plane_and_workers_are_told_apart(&kubectl);
     a_deployment_answers_through_a_service(&network, &kubectl);
+    the_api_has_each_api_server(&kubectl);
     kubeadm_knows_the_cluster(&network);
 
     network.reboot("cp-1");
@@ -260,6 +261,15 @@ fn every_pod_answers(pods: &[&str], mut ask: impl FnMut() -> Option<String>) {
         let answer = ask()?;
         missing.retain(|pod| !answer.trim().ends_with(pod));
         missing.is_empty().then_some(())
+    });
+}
+
+/// kubeadm finds each machine's API server by its pod. A kubelet that could not tell of its static pods at once, for its node was not
+/// known yet, does so a minute later.
+fn the_api_has_each_api_server(kubectl: &Kubectl) {
+    patiently("a pod of each API server", || {
+        let pods = kubectl.get(&["pods", "-n", "kube-system", "-l", "component=kube-apiserver"])?;
+        (pods["items"].as_array()?.len() == 3).then_some(())
     });
 }
 
