@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use cluster_conductor::{Conductor, SealingKeys, Settings};
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, ConditionKind, Desire, GroupRole, Ident, KubernetesVersion,
-    Labels, LabelsCompared, LedgerEntry, LedgerState, LedgerUuid, NodeGroup, NodeGroupUuid,
-    RepairLimits, Template, TemplateUuid, Truth,
+    Asked, Blueprint, Cluster, ClusterUuid, ConditionKind, Desire, Ident, LedgerEntry, LedgerState,
+    LedgerUuid, RepairLimits, Truth,
 };
 use cluster_store::{Change, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -45,66 +44,10 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
 /// A store with one cluster of one machine in it.
 async fn with_cluster() -> (Store, Cluster) {
     let store = Store::open("sqlite::memory:").await.unwrap();
-    let template = Template {
-        id: TemplateUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "t".parse().unwrap(),
-        created_at: now(),
-        updated_at: None,
-        public: false,
-        hidden: false,
-        tags: None,
-        blueprint: Blueprint::new("fcos".to_owned()),
-    };
+    let blueprint = Blueprint::new("fcos".to_owned());
+    let Asked { template, cluster, groups } = Asked::new(blueprint, 1, 0, now());
     store.insert_template(&template).await.unwrap();
-    let cluster = Cluster {
-        id: ClusterUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "c".parse().unwrap(),
-        template: template.id,
-        created_at: now(),
-        updated_at: None,
-        blueprint: template.blueprint,
-        kubernetes: KubernetesVersion::DEFAULT,
-        labels_compared: LabelsCompared::default(),
-        create_timeout: None,
-        desire: Desire::Exist,
-        completed_at: None,
-        authorities: cluster_core::Authorities::default(),
-        asked_at: now(),
-        api_address: None,
-        machine_addresses: Default::default(),
-        nodes: Default::default(),
-        credential: 1,
-        setbacks: Default::default(),
-        conditions: Vec::new(),
-    };
-    let group = NodeGroup {
-        id: NodeGroupUuid::new_v4(),
-        version: 1,
-        cluster: cluster.id,
-        name: "default-master".parse().unwrap(),
-        role: GroupRole::Master,
-        is_default: true,
-        created_at: now(),
-        updated_at: None,
-        flavor: None,
-        image: "fcos".to_owned(),
-        docker_volume_size: None,
-        min_node_count: 1,
-        max_node_count: None,
-        machines: [0].into(),
-        next_machine: 1,
-        labels: Labels::default(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: Default::default(),
-        node_taints: Vec::new(),
-    };
-    assert!(store.insert_cluster(&cluster, &[group], &[], None).await.unwrap());
+    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
     (store, cluster)
 }
 

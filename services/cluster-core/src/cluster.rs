@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::setback::setbacks;
 use crate::{
     Authorities, Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion,
-    Labels, MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Seen, Setback, TemplateUuid,
-    Truth, api_address, conditions, machine_addresses, shape,
+    Labels, MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Owner, Seen, Setback,
+    TemplateUuid, Truth, api_address, conditions, machine_addresses, shape,
 };
 
 /// A cluster as it was asked for, and what was last concluded of it.
@@ -67,6 +67,41 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// A cluster that was just asked for, with the labels of its template. However long its creation takes, it has not failed.
+    pub fn new(
+        id: ClusterUuid,
+        owner: Owner,
+        name: Name,
+        (template, blueprint): (TemplateUuid, Blueprint),
+        now: Timestamp,
+    ) -> Self {
+        let kubernetes = blueprint.labels.settings().kubernetes;
+        Cluster {
+            id,
+            version: 1,
+            project: owner.project,
+            user: owner.user,
+            name,
+            template,
+            created_at: now,
+            updated_at: None,
+            blueprint,
+            kubernetes: kubernetes.unwrap_or(KubernetesVersion::DEFAULT),
+            labels_compared: LabelsCompared::default(),
+            create_timeout: None,
+            desire: Desire::Exist,
+            completed_at: None,
+            asked_at: now,
+            api_address: None,
+            machine_addresses: BTreeMap::new(),
+            nodes: BTreeSet::new(),
+            credential: 1,
+            authorities: Authorities::default(),
+            setbacks: BTreeMap::new(),
+            conditions: Vec::new(),
+        }
+    }
+
     /// The cluster with what was concluded of what was seen of it; complete, if all is true and nothing was asked for since.
     pub fn concluded(&self, groups: &[NodeGroup], seen: &Seen, now: Timestamp) -> Cluster {
         let spec = ClusterSpec { cluster: self, groups };

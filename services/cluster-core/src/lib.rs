@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+#[cfg(feature = "asked")]
+mod asked;
 mod authorities;
 mod blueprint;
 mod cidr;
@@ -30,6 +32,8 @@ mod status;
 mod template;
 
 pub use address::{api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses};
+#[cfg(feature = "asked")]
+pub use asked::Asked;
 pub use authorities::{Authorities, AuthoritiesSeen, RotationStep, may_take, rotate, waiting};
 pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};
 pub use cidr::{Cidr, InvalidCidr};
@@ -57,4 +61,4 @@ pub use shape::{
     ClusterSpec, Disk, Listener, Object, Reference, Shape, Thing, machine_name, shape, tag,
 };
 pub use status::{Health, Status, health, status, status_reason};
-pub use template::Template;
+pub use template::{Owner, Template};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterUuid, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid};
+use crate::{Cluster, ClusterUuid, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid};
 
 /// Machines of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +93,43 @@ pub enum TaintEffect {
 }
 
 impl NodeGroup {
+    /// A group that was just asked for, with so many machines of what its cluster has for their role, and as many as anybody likes from
+    /// then on.
+    pub fn new(
+        id: NodeGroupUuid,
+        cluster: &Cluster,
+        (name, role): (Name, GroupRole),
+        machines: u32,
+        now: Timestamp,
+    ) -> Self {
+        let blueprint = &cluster.blueprint;
+        let flavor = match role {
+            GroupRole::Master => &blueprint.master_flavor,
+            GroupRole::Worker(_) => &blueprint.flavor,
+        };
+        NodeGroup {
+            id,
+            version: 1,
+            cluster: cluster.id,
+            name,
+            role,
+            is_default: false,
+            created_at: now,
+            updated_at: None,
+            flavor: flavor.clone(),
+            image: blueprint.image.clone(),
+            docker_volume_size: blueprint.docker_volume_size,
+            min_node_count: 0,
+            max_node_count: None,
+            machines: (0..machines).collect(),
+            next_machine: machines,
+            labels: blueprint.labels.clone(),
+            labels_compared: LabelsCompared::default(),
+            node_labels: BTreeMap::new(),
+            node_taints: Vec::new(),
+        }
+    }
+
     /// How many machines it is to have.
     pub fn node_count(&self) -> u32 {
         self.machines.len() as u32

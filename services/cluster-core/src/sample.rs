@@ -47,50 +47,13 @@ impl Sample {
             labels: labels(&[("master_lb_floating_ip_enabled", "true")]),
             ..Blueprint::new("fcos".to_owned())
         };
-        let cluster = Cluster {
-            id: id(0),
-            version: 1,
-            project: "p".to_owned(),
-            user: "u".to_owned(),
-            name: "blue".parse().unwrap(),
-            template: id(1),
-            created_at: at(0),
-            updated_at: None,
-            blueprint,
-            kubernetes: KubernetesVersion::DEFAULT,
-            labels_compared: LabelsCompared::default(),
-            create_timeout: Some(60),
-            desire: Desire::Exist,
-            completed_at: None,
-            authorities: Authorities::default(),
-            asked_at: at(0),
-            api_address: None,
-            machine_addresses: Default::default(),
-            nodes: Default::default(),
-            credential: 1,
-            setbacks: Default::default(),
-            conditions: Vec::new(),
-        };
+        let (owner, name) = (Owner::new("p", "u"), "blue".parse().unwrap());
+        let asked = Cluster::new(id(0), owner, name, (id(1), blueprint), at(0));
+        let cluster = Cluster { create_timeout: Some(60), ..asked };
         let group = |number, name: &str, role, machines: u32| NodeGroup {
-            id: id(number),
-            version: 1,
-            cluster: cluster.id,
-            name: name.parse().unwrap(),
-            role,
             is_default: true,
-            created_at: at(0),
-            updated_at: None,
-            flavor: Some("m1.large".to_owned()),
-            image: "fcos".to_owned(),
-            docker_volume_size: None,
-            min_node_count: 0,
-            max_node_count: None,
-            machines: (0..machines).collect(),
-            next_machine: machines,
             labels: Labels::default(),
-            labels_compared: LabelsCompared::default(),
-            node_labels: Default::default(),
-            node_taints: Vec::new(),
+            ..NodeGroup::new(id(number), &cluster, (name.parse().unwrap(), role), machines, at(0))
         };
         let groups = vec![
             group(2, "default-master", GroupRole::Master, 3),

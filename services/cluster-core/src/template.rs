@@ -5,6 +5,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Blueprint, Name, TemplateUuid};
 
+/// Whose something is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The project.
+    pub project: String,
+    /// Who of it asked for it.
+    pub user: String,
+}
+
+impl Owner {
+    /// This user, in this project.
+    pub fn new(project: impl Into<String>, user: impl Into<String>) -> Self {
+        Owner { project: project.into(), user: user.into() }
+    }
+}
+
 /// A cluster template.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
@@ -30,4 +46,29 @@ pub struct Template {
     pub tags: Option<String>,
     /// What it says.
     pub blueprint: Blueprint,
+}
+
+impl Template {
+    /// A template that was just made: for its project alone, and in lists.
+    pub fn new(
+        id: TemplateUuid,
+        owner: Owner,
+        name: Name,
+        blueprint: Blueprint,
+        now: Timestamp,
+    ) -> Self {
+        Template {
+            id,
+            version: 1,
+            project: owner.project,
+            user: owner.user,
+            name,
+            created_at: now,
+            updated_at: None,
+            public: false,
+            hidden: false,
+            tags: None,
+            blueprint,
+        }
+    }
 }

@@ -12,9 +12,8 @@ use cluster_conductor::{
     SourceAddress,
 };
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Desire, Facts, Found, FoundState, GroupRole, Key,
-    KubernetesVersion, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits, Seen,
-    Template, TemplateUuid,
+    Asked, Blueprint, Cluster, ClusterUuid, Facts, Found, FoundState, Key, KubernetesVersion,
+    MachineRef, NodeGroup, RepairLimits, Seen,
 };
 use cluster_store::Store;
 use jiff::{SignedDuration, Timestamp};
@@ -229,73 +228,14 @@ fn source() -> Source {
 
 /// A cluster of one machine, on a network that was there.
 async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
-    let now = Timestamp::now();
     let blueprint = Blueprint {
         fixed_network: Some("net".to_owned()),
         fixed_subnet: Some("subnet".to_owned()),
         floating_ip_enabled: false,
         ..Blueprint::new("fcos".to_owned())
     };
-    let template = Template {
-        id: TemplateUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "t".parse().unwrap(),
-        created_at: now,
-        updated_at: None,
-        public: false,
-        hidden: false,
-        tags: None,
-        blueprint,
-    };
+    let Asked { template, cluster, groups } = Asked::new(blueprint, 1, 0, Timestamp::now());
     store.insert_template(&template).await.unwrap();
-    let cluster = Cluster {
-        id: ClusterUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "blue".parse().unwrap(),
-        template: template.id,
-        created_at: now,
-        updated_at: None,
-        blueprint: template.blueprint,
-        kubernetes: KubernetesVersion::DEFAULT,
-        labels_compared: LabelsCompared::default(),
-        create_timeout: None,
-        desire: Desire::Exist,
-        completed_at: None,
-        authorities: cluster_core::Authorities::default(),
-        asked_at: now,
-        api_address: None,
-        machine_addresses: Default::default(),
-        nodes: Default::default(),
-        credential: 1,
-        setbacks: Default::default(),
-        conditions: Vec::new(),
-    };
-    let group = NodeGroup {
-        id: NodeGroupUuid::new_v4(),
-        version: 1,
-        cluster: cluster.id,
-        name: "default-master".parse().unwrap(),
-        role: GroupRole::Master,
-        is_default: true,
-        created_at: now,
-        updated_at: None,
-        flavor: None,
-        image: "fcos".to_owned(),
-        docker_volume_size: None,
-        min_node_count: 1,
-        max_node_count: None,
-        machines: [0].into(),
-        next_machine: 1,
-        labels: Default::default(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: Default::default(),
-        node_taints: Vec::new(),
-    };
-    let groups = vec![group];
     assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
     (cluster, groups)
 }

@@ -1,10 +1,10 @@
 //! What clients write to ask for a cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cluster_core::{
-    Authorities, Blueprint, Cluster, ClusterUuid, Desire, GroupRole, KubernetesVersion, Labels,
-    LabelsCompared, NodeGroup, NodeGroupUuid, check_cluster, check_group,
+    Blueprint, Cluster, ClusterUuid, GroupRole, Labels, LabelsCompared, NodeGroup, NodeGroupUuid,
+    Owner, check_cluster, check_group,
 };
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Microversion};
@@ -100,30 +100,11 @@ impl NewCluster {
         let blueprint = self.blueprint(template.blueprint)?;
         check_cluster(&blueprint, masters)?;
         let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
-        let version = blueprint.labels.settings().kubernetes;
+        let owner = Owner::new(&app.settings.project, app.user(caller));
         let cluster = Cluster {
-            id,
-            version: 1,
-            project: app.settings.project.clone(),
-            user: app.user(caller),
-            name,
-            template: template.id,
-            created_at: now,
-            updated_at: None,
-            kubernetes: version.unwrap_or(KubernetesVersion::DEFAULT),
-            blueprint,
             labels_compared,
             create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),
-            desire: Desire::Exist,
-            completed_at: None,
-            authorities: Authorities::default(),
-            asked_at: now,
-            api_address: None,
-            machine_addresses: BTreeMap::new(),
-            nodes: BTreeSet::new(),
-            credential: 1,
-            setbacks: Default::default(),
-            conditions: Vec::new(),
+            ..Cluster::new(id, owner, name, (template.id, blueprint), now)
         };
         let groups = vec![
             group(app, &cluster, GroupRole::Master, masters)?,
@@ -169,28 +150,15 @@ fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result
         true => (None, None),
         false => blueprint.labels.settings().node_count_bounds,
     };
-    let flavor = if is_master { &blueprint.master_flavor } else { &blueprint.flavor };
+    let name = format!("default-{}", role.as_str()).parse()?;
+    // More than a group may have is refused by `check_group`; nobody counts them before.
+    let machines = machines.min(MOST_COUNTED);
+    let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
     Ok(NodeGroup {
-        id: NodeGroupUuid::from_untyped_uuid((app.ids)()),
-        version: 1,
-        cluster: cluster.id,
-        name: format!("default-{}", role.as_str()).parse()?,
-        role,
         is_default: true,
-        created_at: cluster.created_at,
-        updated_at: None,
-        flavor: flavor.clone(),
-        image: blueprint.image.clone(),
-        docker_volume_size: blueprint.docker_volume_size,
         min_node_count: least.unwrap_or(u32::from(is_master)),
         max_node_count: most,
-        // More than a group may have is refused by `check_group`; nobody counts them before.
-        machines: (0..machines.min(MOST_COUNTED)).collect(),
-        next_machine: machines,
-        labels: blueprint.labels.clone(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: BTreeMap::new(),
-        node_taints: Vec::new(),
+        ..NodeGroup::new(id, cluster, (name, role), machines, cluster.created_at)
     })
 }
 

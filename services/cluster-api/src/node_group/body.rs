@@ -83,27 +83,22 @@ impl NewGroup {
             (Some(own), Some(false) | None) => Labels::try_from(own.clone())?,
         };
         let taints = self.node_taints.clone().unwrap_or_default();
+        let named = (self.name.parse()?, role(self.role.as_deref())?);
+        // More than a group may have is refused below; nobody counts them before.
+        let machines = machines.min(100_000);
+        let asked =
+            NodeGroup::new(NodeGroupUuid::from_untyped_uuid(id), cluster, named, machines, now);
         let group = NodeGroup {
-            id: NodeGroupUuid::from_untyped_uuid(id),
-            version: 1,
-            cluster: cluster.id,
-            name: self.name.parse()?,
-            role: role(self.role.as_deref())?,
-            is_default: false,
-            created_at: now,
-            updated_at: None,
-            flavor: self.flavor_id.clone().or_else(|| cluster.blueprint.flavor.clone()),
-            image: self.image_id.clone().unwrap_or_else(|| cluster.blueprint.image.clone()),
-            docker_volume_size: self.docker_volume_size.or(cluster.blueprint.docker_volume_size),
+            flavor: self.flavor_id.clone().or(asked.flavor),
+            image: self.image_id.clone().unwrap_or(asked.image),
+            docker_volume_size: self.docker_volume_size.or(asked.docker_volume_size),
             min_node_count: self.min_node_count.unwrap_or(0),
             max_node_count: self.max_node_count,
-            // More than a group may have is refused below; nobody counts them before.
-            machines: (0..machines.min(100_000)).collect(),
-            next_machine: machines,
             labels_compared: LabelsCompared::new(base, &labels),
             labels,
             node_labels: node_labels(self.node_labels.clone().unwrap_or_default())?,
             node_taints: taints.into_iter().map(taint).collect::<Result<_, _>>()?,
+            ..asked
         };
         check_group(&group)?;
         Ok(group)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use cluster_core::{
-    Blueprint, Labels, Name, NetworkDriver, Template as Record, TemplateUuid, VolumeDriver,
+    Blueprint, Labels, Name, NetworkDriver, Owner, Template as Record, TemplateUuid, VolumeDriver,
     check_template,
 };
 use newtype_uuid::GenericUuid;
@@ -97,19 +97,9 @@ impl Template {
     /// A new template.
     pub(crate) fn into_new(self, app: &App, caller: &Caller) -> Result<Record, Error> {
         let id = TemplateUuid::from_untyped_uuid((app.ids)());
-        let record = Record {
-            id,
-            version: 1,
-            project: app.settings.project.clone(),
-            user: app.user(caller),
-            name: named("template", self.name.as_deref(), &id.to_string())?,
-            created_at: (app.clock)(),
-            updated_at: None,
-            public: false,
-            hidden: false,
-            tags: None,
-            blueprint: Blueprint::new(String::new()),
-        };
+        let owner = Owner::new(&app.settings.project, app.user(caller));
+        let name = named("template", self.name.as_deref(), &id.to_string())?;
+        let record = Record::new(id, owner, name, Blueprint::new(String::new()), (app.clock)());
         self.written_to(record)
     }
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
 use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
 use cluster_core::{
-    Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, GroupRole, Ident,
-    KubernetesVersion, Labels, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits,
-    Template, TemplateUuid, Truth,
+    Asked, Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, Ident,
+    KubernetesVersion, Labels, MachineRef, NodeGroup, RepairLimits, Truth,
 };
 use cluster_store::{Change, Scope, Store};
 use database::scratch::Scratch;
@@ -301,74 +300,16 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let blueprint = Blueprint {
         external_network: Some("public".to_owned()),
+        flavor: Some("m1.small".to_owned()),
+        master_flavor: Some("m1.small".to_owned()),
         master_lb_enabled: true,
         floating_ip_enabled: false,
         labels: Labels::try_from(BTreeMap::from(labels)).unwrap(),
         ..Blueprint::new("fedora-coreos".to_owned())
     };
-    let template = Template {
-        id: TemplateUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "t".parse().unwrap(),
-        created_at: Timestamp::now(),
-        updated_at: None,
-        public: false,
-        hidden: false,
-        tags: None,
-        blueprint,
-    };
+    let Asked { template, cluster, groups } =
+        Asked::new(blueprint, masters, workers, Timestamp::now());
     store.insert_template(&template).await.unwrap();
-    let cluster = Cluster {
-        id: ClusterUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "blue".parse().unwrap(),
-        template: template.id,
-        created_at: Timestamp::now(),
-        updated_at: None,
-        blueprint: template.blueprint,
-        kubernetes: KubernetesVersion::DEFAULT,
-        labels_compared: LabelsCompared::default(),
-        create_timeout: None,
-        desire: Desire::Exist,
-        completed_at: None,
-        authorities: cluster_core::Authorities::default(),
-        asked_at: Timestamp::now(),
-        api_address: None,
-        machine_addresses: Default::default(),
-        nodes: Default::default(),
-        credential: 1,
-        setbacks: Default::default(),
-        conditions: Vec::new(),
-    };
-    let group = |name: &str, role, machines: u32| NodeGroup {
-        id: NodeGroupUuid::new_v4(),
-        version: 1,
-        cluster: cluster.id,
-        name: name.parse().unwrap(),
-        role,
-        is_default: true,
-        created_at: Timestamp::now(),
-        updated_at: None,
-        flavor: Some("m1.small".to_owned()),
-        image: "fedora-coreos".to_owned(),
-        docker_volume_size: None,
-        min_node_count: 1,
-        max_node_count: None,
-        machines: (0..machines).collect(),
-        next_machine: machines,
-        labels: cluster.blueprint.labels.clone(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: Default::default(),
-        node_taints: Vec::new(),
-    };
-    let groups = [
-        group("default-master", GroupRole::Master, masters),
-        group("default-worker", GroupRole::Worker("worker".to_owned()), workers),
-    ];
     assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
     cluster.id
 }

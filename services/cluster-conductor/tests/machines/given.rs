@@ -11,9 +11,8 @@ use cluster_conductor::{
     SourceAddress,
 };
 use cluster_core::{
-    Balancer, Blueprint, Cluster, ClusterUuid, Desire, Facts, Found, FoundState, GroupRole, Key,
-    KubernetesVersion, Labels, LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits,
-    Seen, Template, TemplateUuid,
+    Asked, Balancer, Blueprint, Cluster, Facts, Found, FoundState, Key, KubernetesVersion, Labels,
+    MachineRef, NodeGroup, RepairLimits, Seen,
 };
 use cluster_store::{Change, Store};
 use ignition::UserData;
@@ -220,69 +219,11 @@ async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGro
         labels: Labels::try_from(labels).unwrap(),
         ..Blueprint::new("fcos".to_owned())
     };
-    let template = Template {
-        id: TemplateUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "t".parse().unwrap(),
-        created_at: now(),
-        updated_at: None,
-        public: false,
-        hidden: false,
-        tags: None,
-        blueprint,
-    };
+    let Asked { template, cluster, mut groups } = Asked::new(blueprint, 3, 2, now());
+    for group in &mut groups {
+        group.node_labels.insert("example.org/rack".to_owned(), "r1".to_owned());
+    }
     store.insert_template(&template).await.unwrap();
-    let cluster = Cluster {
-        id: ClusterUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "blue".parse().unwrap(),
-        template: template.id,
-        created_at: now(),
-        updated_at: None,
-        blueprint: template.blueprint,
-        kubernetes: KubernetesVersion::DEFAULT,
-        labels_compared: LabelsCompared::default(),
-        create_timeout: None,
-        desire: Desire::Exist,
-        completed_at: None,
-        authorities: cluster_core::Authorities::default(),
-        asked_at: now(),
-        api_address: None,
-        machine_addresses: Default::default(),
-        nodes: Default::default(),
-        credential: 1,
-        setbacks: Default::default(),
-        conditions: Vec::new(),
-    };
-    let group = |name: &str, role, machines: u32| NodeGroup {
-        id: NodeGroupUuid::new_v4(),
-        version: 1,
-        cluster: cluster.id,
-        name: name.parse().unwrap(),
-        role,
-        is_default: true,
-        created_at: now(),
-        updated_at: None,
-        flavor: None,
-        image: "fcos".to_owned(),
-        docker_volume_size: None,
-        min_node_count: 1,
-        max_node_count: None,
-        machines: (0..machines).collect(),
-        next_machine: machines,
-        labels: cluster.blueprint.labels.clone(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: BTreeMap::from([("example.org/rack".to_owned(), "r1".to_owned())]),
-        node_taints: Vec::new(),
-    };
-    let groups = vec![
-        group("default-master", GroupRole::Master, 3),
-        group("default-worker", GroupRole::Worker("worker".to_owned()), 2),
-    ];
     assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
     (cluster, groups)
 }

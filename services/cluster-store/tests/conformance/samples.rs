@@ -1,8 +1,8 @@
 //! Templates and clusters to store.
 
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Desire, Event, GroupRole, Ident, KubernetesVersion, Labels,
-    LabelsCompared, NodeGroup, NodeGroupUuid, Severity, Template, TemplateUuid,
+    Blueprint, Cluster, ClusterUuid, Event, GroupRole, Ident, NodeGroup, NodeGroupUuid, Owner,
+    Severity, Template, TemplateUuid,
 };
 use cluster_store::{Scope, Store};
 use jiff::Timestamp;
@@ -20,70 +20,27 @@ pub(crate) fn project(name: &str) -> Scope {
 }
 
 pub(crate) fn template(project: &str, name: &str) -> Template {
-    Template {
-        id: TemplateUuid::new_v4(),
-        version: 1,
-        project: project.to_owned(),
-        user: "u".to_owned(),
-        name: name.parse().unwrap(),
-        created_at: at(0),
-        updated_at: None,
-        public: false,
-        hidden: false,
-        tags: Some("a \u{0} b".to_owned()),
-        blueprint: Blueprint::new("fcos".to_owned()),
-    }
+    let owner = Owner::new(project, "u");
+    let (name, blueprint) = (name.parse().unwrap(), Blueprint::new("fcos".to_owned()));
+    let template = Template::new(TemplateUuid::new_v4(), owner, name, blueprint, at(0));
+    Template { tags: Some("a \u{0} b".to_owned()), ..template }
 }
 
 pub(crate) fn cluster(of: &Template, name: &str) -> Cluster {
+    let (owner, name) = (Owner::new(&of.project, "u"), name.parse().unwrap());
+    let blueprint = of.blueprint.clone();
+    let cluster = Cluster::new(ClusterUuid::new_v4(), owner, name, (of.id, blueprint), at(0));
     Cluster {
-        id: ClusterUuid::new_v4(),
-        version: 1,
-        project: of.project.clone(),
-        user: "u".to_owned(),
-        name: name.parse().unwrap(),
-        template: of.id,
-        created_at: at(0),
-        updated_at: None,
-        blueprint: of.blueprint.clone(),
-        kubernetes: KubernetesVersion::DEFAULT,
-        labels_compared: LabelsCompared::default(),
         create_timeout: Some(60),
-        desire: Desire::Exist,
-        completed_at: None,
-        authorities: cluster_core::Authorities::default(),
-        asked_at: at(0),
-        api_address: None,
         machine_addresses: [("default-worker-0".parse().unwrap(), [10, 0, 0, 7].into())].into(),
-        nodes: Default::default(),
-        credential: 1,
-        setbacks: Default::default(),
-        conditions: Vec::new(),
+        ..cluster
     }
 }
 
 pub(crate) fn group(of: &Cluster, name: &str, machines: u32) -> NodeGroup {
-    NodeGroup {
-        id: NodeGroupUuid::new_v4(),
-        version: 1,
-        cluster: of.id,
-        name: name.parse().unwrap(),
-        role: GroupRole::Worker("worker".to_owned()),
-        is_default: true,
-        created_at: at(0),
-        updated_at: None,
-        flavor: None,
-        image: "fcos".to_owned(),
-        docker_volume_size: None,
-        min_node_count: 0,
-        max_node_count: None,
-        machines: (0..machines).collect(),
-        next_machine: machines,
-        labels: Labels::default(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: Default::default(),
-        node_taints: Vec::new(),
-    }
+    let named = (name.parse().unwrap(), GroupRole::Worker("worker".to_owned()));
+    let group = NodeGroup::new(NodeGroupUuid::new_v4(), of, named, machines, at(0));
+    NodeGroup { is_default: true, ..group }
 }
 
 pub(crate) fn event(of: &Cluster, reason: &str) -> Event {

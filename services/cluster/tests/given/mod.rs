@@ -11,16 +11,14 @@ use cluster_conductor::{
     SourceAddress,
 };
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Desire, GroupRole, Ident, KubernetesVersion, Labels,
-    LabelsCompared, MachineRef, NodeGroup, NodeGroupUuid, RepairLimits, Template, TemplateUuid,
-    machine_name,
+    Asked, Blueprint, Cluster, ClusterUuid, Ident, KubernetesVersion, Labels, MachineRef,
+    NodeGroup, RepairLimits, machine_name,
 };
 use cluster_store::{Change, Scope, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers};
 use openstack_emulator::{Cloud, Emulator, Kind};
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -169,62 +167,18 @@ fn source() -> Source {
 /// A cluster with a load balancer before its control plane, and a floating address.
 async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
     let label = ("master_lb_floating_ip_enabled".to_owned(), "true".to_owned());
-    let now = Timestamp::now();
     let blueprint = Blueprint {
         external_network: Some("public".to_owned()),
+        flavor: Some("m1.small".to_owned()),
+        master_flavor: Some("m1.small".to_owned()),
         master_lb_enabled: true,
         floating_ip_enabled: false,
         labels: Labels::try_from(BTreeMap::from([label])).unwrap(),
         ..Blueprint::new("fedora-coreos".to_owned())
     };
-    let template = Template {
-        id: TemplateUuid::new_v4(),
-        version: 1,
-        project: "p".to_owned(),
-        user: "u".to_owned(),
-        name: "t".parse().unwrap(),
-        created_at: now,
-        updated_at: None,
-        public: false,
-        hidden: false,
-        tags: None,
-        blueprint,
-    };
+    let Asked { template, cluster, groups } =
+        Asked::new(blueprint, masters, workers, Timestamp::now());
     store.insert_template(&template).await.unwrap();
-    // What is not said is as of a cluster that was just asked for.
-    let cluster: Cluster = serde_json::from_value(json!({
-        "id": ClusterUuid::new_v4(), "version": 1, "project": "p", "user": "u", "name": "blue",
-        "template": template.id, "created_at": now, "updated_at": null, "blueprint": template.blueprint,
-        "kubernetes": KubernetesVersion::DEFAULT, "labels_compared": LabelsCompared::default(),
-        "create_timeout": null, "desire": Desire::Exist, "completed_at": null, "asked_at": now,
-        "api_address": null, "machine_addresses": {}, "credential": 1, "conditions": [],
-    }))
-    .unwrap();
-    let group = |name: &str, role, machines: u32| NodeGroup {
-        id: NodeGroupUuid::new_v4(),
-        version: 1,
-        cluster: cluster.id,
-        name: name.parse().unwrap(),
-        role,
-        is_default: true,
-        created_at: now,
-        updated_at: None,
-        flavor: Some("m1.small".to_owned()),
-        image: "fedora-coreos".to_owned(),
-        docker_volume_size: None,
-        min_node_count: 1,
-        max_node_count: None,
-        machines: (0..machines).collect(),
-        next_machine: machines,
-        labels: cluster.blueprint.labels.clone(),
-        labels_compared: LabelsCompared::default(),
-        node_labels: Default::default(),
-        node_taints: Vec::new(),
-    };
-    let groups = [
-        group("default-master", GroupRole::Master, masters),
-        group("default-worker", GroupRole::Worker("worker".to_owned()), workers),
-    ];
     assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
     cluster.id
 }
