@@ -79,9 +79,13 @@ pub(super) async fn run(
         let reason = format!("it did not end within {} s: {}", limit.as_secs(), pod.trouble());
         return Err(KubernetesError::Etcd { node: node.to_owned(), reason });
     }
-    let output = output(client, name).await?;
-    remove().await?;
     let well = pod.status.phase == "Succeeded";
+    let output = match output(client, name).await {
+        // Its container never began, so there is nothing to read: what the kubelet says of the pod tells why.
+        Err(KubernetesError::Refused(_) | KubernetesError::NotFound(_)) if !well => String::new(),
+        output => output?,
+    };
+    remove().await?;
     Ok(Progress::Done(Ended { well, output, trouble: pod.trouble() }))
 }
 

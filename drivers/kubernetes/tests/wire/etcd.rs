@@ -92,6 +92,25 @@ async fn an_outcome_of_long_ago_is_not_told() {
 }
 
 #[tokio::test]
+async fn a_pod_whose_container_never_began_is_removed_and_says_why() {
+    let server = Server::start(|asked: &Asked| match asked.line.split_once(' ').unwrap() {
+        // As 1.20 says it.
+        ("GET", path) if path.contains("/log?") => Reply::Json(400, json!({"reason": "BadRequest", "message": "container \"etcdctl\" in pod \"p\" is waiting to start: ContainerCreating"})),
+        ("GET", _) => {
+            let mut late = pod("2026-01-01T00:00:00Z", "Failed");
+            late["status"]["reason"] = json!("DeadlineExceeded");
+            Reply::Json(200, late)
+        }
+        _ => Reply::Json(200, json!({})),
+    })
+    .await;
+    let error = etcd::members(&server.client(), "cp-1").await.unwrap_err();
+    assert_eq!(error.to_string(), "etcdctl on cp-1: DeadlineExceeded");
+    assert!(error.is_transient());
+    assert_eq!(methods(&server), ["GET", "GET", "DELETE"]);
+}
+
+#[tokio::test]
 async fn a_pod_beside_another_member_is_of_another_call() {
     let mut elsewhere = pod("2026-01-01T00:00:00Z", "Running");
     elsewhere["spec"]["nodeName"] = json!("cp-2");
