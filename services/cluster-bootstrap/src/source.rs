@@ -67,6 +67,26 @@ pub struct Source {
     pub images: Images,
 }
 
+#[cfg(feature = "samples")]
+impl Source {
+    /// Upstream's images, and programs of a mirror that there is not: for tests that fetch nothing.
+    pub fn sample() -> Self {
+        let artifact = |name: &str| Artifact {
+            url: format!("https://mirror.example/{name}").parse().expect("it is a URL"),
+            sha256: Sha256("0a".repeat(32)),
+        };
+        let programs = Programs {
+            kubeadm: artifact("kubeadm"),
+            kubelet: artifact("kubelet"),
+            kubectl: artifact("kubectl"),
+            cni_plugins: None,
+        };
+        let repository = "registry.k8s.io".to_owned();
+        let images = Images { repository, etcd_tag: None, archives: Archives::default() };
+        Source { programs, images }
+    }
+}
+
 impl Sha256 {
     /// The digits.
     pub fn as_str(&self) -> &str {

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
-#[cfg(feature = "asked")]
+#[cfg(feature = "samples")]
 mod asked;
 mod authorities;
 mod blueprint;
@@ -32,7 +32,7 @@ mod status;
 mod template;
 
 pub use address::{api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses};
-#[cfg(feature = "asked")]
+#[cfg(feature = "samples")]
 pub use asked::Asked;
 pub use authorities::{Authorities, AuthoritiesSeen, RotationStep, may_take, rotate, waiting};
 pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};

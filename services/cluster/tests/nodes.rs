@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use cluster::nodes::{certificate, router, serve};
-use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_bootstrap::Source;
 use cluster_conductor::{
     Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
     SourceAddress,
@@ -43,7 +43,7 @@ async fn listening() -> Listening {
 
     let store = Store::open("sqlite::memory:").await.unwrap();
     let (cluster, groups) = insert(&store).await;
-    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, source())]);
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
     let nodes = NodesListener {
         url,
         authority: shown.authority.clone(),
@@ -203,26 +203,6 @@ fn unpacked(source: &str) -> String {
             .decode_utf8()
             .unwrap()
             .into_owned(),
-    }
-}
-
-fn source() -> Source {
-    let artifact = |name: &str| Artifact {
-        url: format!("https://mirror.example/{name}").parse().unwrap(),
-        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
-    };
-    Source {
-        programs: Programs {
-            kubeadm: artifact("kubeadm"),
-            kubelet: artifact("kubelet"),
-            kubectl: artifact("kubectl"),
-            cni_plugins: None,
-        },
-        images: Images {
-            repository: "registry.k8s.io".to_owned(),
-            etcd_tag: None,
-            archives: Archives::default(),
-        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_bootstrap::Source;
 use cluster_conductor::{
     Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
     SourceAddress,
@@ -171,7 +171,7 @@ fn listener(source: SourceAddress) -> NodesListener {
 }
 
 fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conductor {
-    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, source())]);
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
     let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
     let settings = Settings {
         hostname: "h".to_owned(),
@@ -187,26 +187,6 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
         clock: now,
     };
     Conductor::new(settings, store.clone(), SealingKeys::parse(keys).unwrap(), None)
-}
-
-fn source() -> Source {
-    let artifact = |name: &str| Artifact {
-        url: format!("https://mirror.example/{name}").parse().unwrap(),
-        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
-    };
-    Source {
-        programs: Programs {
-            kubeadm: artifact("kubeadm"),
-            kubelet: artifact("kubelet"),
-            kubectl: artifact("kubectl"),
-            cni_plugins: None,
-        },
-        images: Images {
-            repository: "registry.k8s.io".to_owned(),
-            etcd_tag: None,
-            archives: Archives::default(),
-        },
-    }
 }
 
 async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGroup>) {

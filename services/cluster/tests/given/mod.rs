@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use cluster::nodes::{certificate, router, serve};
-use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_bootstrap::Source;
 use cluster_conductor::{
     Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
     SourceAddress,
@@ -74,7 +74,7 @@ impl Given {
             source: SourceAddress::Any,
             claim_lasts: Duration::from_secs(600),
         };
-        let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, source())]);
+        let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
         let settings = Settings {
             hostname: "h".to_owned(),
             workers: 1,
@@ -145,23 +145,6 @@ impl Given {
         servers::delete(&self.session(), &server.id).await.unwrap();
         machine
     }
-}
-
-/// Where programs would come from: nobody fetches them here.
-fn source() -> Source {
-    let artifact = |name: &str| Artifact {
-        url: format!("https://mirror.example/{name}").parse().unwrap(),
-        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
-    };
-    let programs = Programs {
-        kubeadm: artifact("kubeadm"),
-        kubelet: artifact("kubelet"),
-        kubectl: artifact("kubectl"),
-        cni_plugins: None,
-    };
-    let repository = "registry.example".to_owned();
-    let images = Images { repository, etcd_tag: None, archives: Archives::default() };
-    Source { programs, images }
 }
 
 /// A cluster with a load balancer before its control plane, and a floating address.
