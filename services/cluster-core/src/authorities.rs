@@ -197,6 +197,7 @@ fn members<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Key;
     use crate::sample::Sample;
 
     fn begun() -> (Sample, Seen) {
@@ -247,6 +248,17 @@ mod tests {
             ]
         );
         assert_eq!(sample.cluster.authorities, Authorities::default().replaced());
+    }
+
+    #[test]
+    fn no_server_is_asked_for_meanwhile() {
+        let (mut sample, mut seen) = begun();
+        let added = Key::Server(sample.groups[1].add_machine());
+        sample.settle(&mut seen);
+        assert!(!seen.objects.contains_key(&added));
+        sample.cluster.authorities = Authorities::default().replaced();
+        sample.settle(&mut seen);
+        assert!(seen.objects.contains_key(&added));
     }
 
     #[test]
