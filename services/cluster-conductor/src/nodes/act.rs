@@ -1,6 +1,7 @@
 //! What is asked of a cluster's Kubernetes for machines that go.
 
 use cluster_core::{MachineRef, MachineSeen, NodeGroup, NodeHealth, Seen, machine_name};
+use kubernetes::KubernetesError;
 use kubernetes::drain::drain;
 use kubernetes::etcd::{self, Progress};
 
@@ -34,30 +35,47 @@ impl Nodes<'_> {
         Ok((machine.clone(), MachineSeen { is_drained, ..said }))
     }
 
-    /// Has a machine leave etcd, by the word of another one. It takes some turns.
+    /// Has a machine leave etcd, by the word of another one: of the next where one cannot. It takes some turns.
     pub(crate) async fn leave_etcd(&self, machine: &MachineRef, seen: &Seen) -> Said {
-        let client = &self.answers()?.client;
         let name = machine_name(self.spec.cluster, machine);
         let said = seen.machines.get(machine).cloned().unwrap_or_default();
-        let other = self.other_master(machine, seen).ok_or(Trouble::Silent)?;
-        let waits = Ok((machine.clone(), said.clone()));
-        let Progress::Done(members) = etcd::members(client, &other).await? else { return waits };
-        if let Some(member) = members.iter().find(|member| member.name == name)
-            && etcd::remove(client, &other, member.id).await? == Progress::Pending
-        {
-            return waits;
+        let mut failed = Trouble::Silent;
+        for other in self.other_masters(machine, seen) {
+            match self.leave_by(&name, &other).await {
+                Ok(Progress::Pending) => return Ok((machine.clone(), said)),
+                Ok(Progress::Done(())) => {
+                    return Ok((machine.clone(), MachineSeen { is_etcd_member: false, ..said }));
+                }
+                Err(Trouble::Kubernetes(error @ KubernetesError::Etcd { .. })) => {
+                    failed = error.into();
+                }
+                Err(trouble) => return Err(trouble),
+            }
         }
-        Ok((machine.clone(), MachineSeen { is_etcd_member: false, ..said }))
+        Err(failed)
     }
 
-    /// The node of a machine of the control plane that is ready, stays, and is not this one.
-    fn other_master(&self, machine: &MachineRef, seen: &Seen) -> Option<String> {
+    /// Has the member of that name leave, asked for on the node `other`.
+    async fn leave_by(&self, name: &str, other: &str) -> Result<Progress<()>, Trouble> {
+        let client = &self.answers()?.client;
+        let Progress::Done(members) = etcd::members(client, other).await? else {
+            return Ok(Progress::Pending);
+        };
+        match members.iter().find(|member| member.name == name) {
+            Some(member) => Ok(etcd::remove(client, other, member.id).await?),
+            None => Ok(Progress::Done(())),
+        }
+    }
+
+    /// The nodes of the control plane's machines that are ready, stay, and are not this one.
+    fn other_masters(&self, machine: &MachineRef, seen: &Seen) -> Vec<String> {
         let masters = self.spec.groups.iter().filter(|group| self.is_control_plane(group));
-        let mut others = masters.flat_map(NodeGroup::refs).filter(|other| other != machine);
         let is_ready = |other: &MachineRef| {
             seen.machines.get(other).is_some_and(|said| said.node == NodeHealth::Ready)
         };
-        others.find(is_ready).map(|other| machine_name(self.spec.cluster, &other))
+        let others = masters.flat_map(NodeGroup::refs);
+        let others = others.filter(|other| other != machine && is_ready(other));
+        others.map(|other| machine_name(self.spec.cluster, &other)).collect()
     }
 
     /// Has Kubernetes forget a machine's node.

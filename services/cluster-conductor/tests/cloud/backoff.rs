@@ -5,7 +5,7 @@ use std::time::Duration;
 use cluster_core::{ConditionKind, Truth};
 use openstack_emulator::{Act, Call, Cloud, End, Fate, Kind, Rule};
 
-use crate::given::Given;
+use crate::given::{Given, PATIENCE};
 use crate::life::workers;
 
 const NO_HOST: &str = "No valid host was found. There are not enough hosts available.";
@@ -19,21 +19,34 @@ impl Given {
     async fn asked(&self, times: usize) -> Vec<u64> {
         let enough = |cloud: &Cloud| (cloud.count(is_asked) >= times).then_some(());
         let enough = self.cloud.wait_until(enough);
-        tokio::time::timeout(Duration::from_secs(20), enough).await.unwrap();
+        tokio::time::timeout(PATIENCE, enough).await.unwrap();
         let calls = self.cloud.calls();
         calls.iter().filter(|call| is_asked(call)).map(|call| call.at_millis).collect()
     }
+
+    /// Waits until the cloud has failed in a row only so often.
+    async fn until_failed_at_most(&self, times: u32) {
+        let waiting = async {
+            loop {
+                let setbacks = self.find().await.unwrap().setbacks;
+                if setbacks.values().any(|setback| setback.times <= times) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    }
 }
 
-/// Asserts that it was waited at least 100, 200, 400 and 800 milliseconds, and then never longer than that.
+/// Asserts that it was waited at least 100, 200, 400 and 800 milliseconds, and then that again. That it is not more, cluster-core shows by
+/// its own clock: here a busy machine may take any time.
 #[track_caller]
 fn assert_backs_off(asked: &[u64]) {
     let waited: Vec<u64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(waited.len() >= 6, "{asked:?}");
     for (waited, least) in waited.iter().zip([100, 200, 400, 800, 800, 800]) {
-        assert!(
-            *waited >= least && *waited < least + 2000,
-            "{waited} ms and not {least}: {asked:?}"
-        );
+        assert!(*waited >= least, "{waited} ms and not {least}: {asked:?}");
     }
 }
 
@@ -49,7 +62,7 @@ async fn a_server_that_fails_again_and_again_is_asked_for_more_and_more_seldom()
         group.add_machine();
     };
     given.ask(|_, group| more(group), workers()).await;
-    assert_backs_off(&given.asked(6).await);
+    assert_backs_off(&given.asked(7).await);
     let told =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
     assert_eq!((told.status, told.is_final), (Truth::False, false));
@@ -59,10 +72,8 @@ async fn a_server_that_fails_again_and_again_is_asked_for_more_and_more_seldom()
     assert!(told.next_action.contains("asked for at once"), "{told:?}");
 
     // Who asks for something else has it tried from the beginning.
-    given.cloud.forget_calls();
     given.ask(|_, group| group.min_node_count = 0, workers()).await;
-    let asked = given.asked(4).await;
-    assert!(asked[2] - asked[0] < 1500, "{asked:?}");
+    given.until_failed_at_most(3).await;
 
     given.cloud.forgive_all();
     given.until_complete().await;
@@ -83,7 +94,7 @@ async fn a_nova_that_answers_no_valid_host_is_asked_more_and_more_seldom() {
     let rule = given.cloud.misbehave(rule);
     let working = given.conductor();
     // The machine of the control plane is asked for once, beside the first.
-    let asked = given.asked(7).await;
+    let asked = given.asked(8).await;
     assert_backs_off(&asked[1..]);
     let told =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;

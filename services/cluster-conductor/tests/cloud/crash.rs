@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use openstack_emulator::{Cloud, Stop};
 
 use crate::gate::Gate;
@@ -37,9 +36,6 @@ type Points = BTreeMap<Part, BTreeSet<String>>;
 async fn life(death: Death) -> (Points, Vec<Vec<String>>) {
     let mut given = Given::cluster_in_file(Part::MASTERS, 1).await;
     given.settings.look_every = LOOK_EVERY;
-    // Machines wait for conductors that have the time to look after them.
-    given.settings.repair.become_node_within = SignedDuration::from_mins(10);
-    given.settings.repair.not_ready_for = SignedDuration::from_mins(10);
     let (mut points, mut portraits) = (Points::new(), Vec::new());
     let mut gate = Gate::of(&given.scratch.as_ref().unwrap().url).await;
     for part in Part::ALL {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cluster_core::{Condition, ConditionKind, Truth};
 use futures::future::join_all;
+use jiff::SignedDuration;
 use openstack_emulator::{Act, Call, Cloud, End, Fate, Kind, Lag, Rule};
 
 use crate::given::Given;
@@ -198,7 +199,8 @@ async fn lists_that_lag_behind_make_no_duplicates() {
 #[tokio::test]
 async fn a_machine_that_never_boots_is_made_again_as_the_same_machine() {
     for machine in ["-default-worker-0", "-default-master-0"] {
-        let given = Given::cluster(1, 1).await;
+        let mut given = Given::cluster(1, 1).await;
+        given.settings.repair.become_node_within = SignedDuration::from_secs(5);
         given.cloud.decide(fate(Kind::Server, &format!("*{machine}"), 1, End::NeverBoots));
         let working = given.conductor();
         let server = |given: &Given| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cluster_bootstrap::{Archives, Artifact, Images, Programs, Sha256, Source};
+use cluster_bootstrap::Source;
 use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
 use cluster_core::{
     Asked, Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, Ident,
@@ -12,6 +12,7 @@ use cluster_core::{
 use cluster_store::{Change, Scope, Store};
 use database::scratch::Scratch;
 use jiff::{SignedDuration, Timestamp};
+use kubernetes::{Access, Client};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers, dns::zones};
 use openstack_emulator::{Cloud, Emulator, Kind, Object};
@@ -80,6 +81,13 @@ impl Given {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         let cloud = Some(session(&self.cloud));
         Conductor::new(self.settings.clone(), self.store.clone(), keys, cloud)
+    }
+
+    /// The cluster's Kubernetes, as who asked clusterd for a kubeconfig.
+    pub(crate) async fn kubernetes(&self) -> Client {
+        let cluster = self.find().await.unwrap();
+        let config = self.idle_conductor().kubeconfig(&cluster, "somebody").await.unwrap().unwrap();
+        Client::new(&Access::from_kubeconfig(&config, None).unwrap()).unwrap()
     }
 
     /// The cluster, while there is one.
@@ -243,12 +251,14 @@ impl Given {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long is waited for what has to come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// No machine is late here, however busy the tests' own is.
 const REPAIR: RepairLimits = RepairLimits {
-    not_ready_for: SignedDuration::from_secs(1),
+    not_ready_for: SignedDuration::from_mins(10),
     workers_at_once: 1,
-    become_node_within: SignedDuration::from_secs(5),
+    become_node_within: SignedDuration::from_mins(10),
     backoff: Backoff {
         first: SignedDuration::from_millis(100),
         most: SignedDuration::from_millis(800),
@@ -270,22 +280,7 @@ fn settings() -> Settings {
 
 /// Where programs would come from: nobody fetches them here.
 fn machines() -> MachineSettings {
-    let artifact = |name: &str| Artifact {
-        url: format!("https://mirror.example/{name}").parse().unwrap(),
-        sha256: Sha256::try_from("0a".repeat(32).as_str()).unwrap(),
-    };
-    let programs = Programs {
-        kubeadm: artifact("kubeadm"),
-        kubelet: artifact("kubelet"),
-        kubectl: artifact("kubectl"),
-        cni_plugins: None,
-    };
-    let images = Images {
-        repository: "registry.example".to_owned(),
-        etcd_tag: None,
-        archives: Archives::default(),
-    };
-    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source { programs, images })]);
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
     let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
     MachineSettings { kubernetes, nodes: None }
 }

@@ -1,19 +1,9 @@
 //! Machines whose flavor has GPUs.
 
-use cluster_conductor::Conductor;
 use cluster_core::GroupRole;
 use cluster_store::Change;
-use kubernetes::nodes::Node;
-use kubernetes::{Access, Client};
 
 use crate::given::Given;
-
-async fn nodes(given: &Given, conductor: &Conductor) -> Vec<Node> {
-    let cluster = given.find().await.unwrap();
-    let config = conductor.kubeconfig(&cluster, "somebody").await.unwrap().unwrap();
-    let access = Access::from_kubeconfig(&config, None).unwrap();
-    kubernetes::nodes::list(&Client::new(&access).unwrap()).await.unwrap()
-}
 
 #[tokio::test]
 async fn nodes_with_gpus_are_labelled_and_kept_for_who_asks_for_them() {
@@ -26,9 +16,9 @@ async fn nodes_with_gpus_are_labelled_and_kept_for_who_asks_for_them() {
 
     let working = given.conductor();
     given.until_complete().await;
-    let conductor = given.idle_conductor();
+    let client = given.kubernetes().await;
     let marked = loop {
-        let mut nodes = nodes(&given, &conductor).await;
+        let mut nodes = kubernetes::nodes::list(&client).await.unwrap();
         nodes.retain(|node| node.labels.contains_key("nvidia.com/gpu.present"));
         if let [node] = &nodes[..] {
             break node.clone();

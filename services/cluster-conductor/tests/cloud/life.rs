@@ -3,7 +3,8 @@
 use cluster_core::{Cluster, GroupRole, MachineRef, NodeGroup};
 use cluster_store::{Change, StoreError};
 use jiff::Timestamp;
-use openstack_emulator::Kind;
+use kubernetes::apply::documents;
+use openstack_emulator::{Kind, Object};
 
 use crate::given::Given;
 
@@ -101,20 +102,33 @@ async fn a_control_plane_that_loses_a_machine_gets_another_and_etcd_forgets_the_
     let given = Given::cluster(3, 1).await;
     let working = given.conductor();
     given.until_complete().await;
-    let lost = given.of_kind(Kind::Server);
-    let lost = lost.iter().find(|it| it.text("name").ends_with("-default-master-1")).unwrap();
-    given.delete_server(&lost.id).await;
-    given
-        .until_groups(|group| {
-            group.role != GroupRole::Master || group.machines == [0, 2, 3].into_iter().collect()
-        })
-        .await;
+    given.lose_the_second_master().await;
     given.until_complete_again().await;
     given.assert_once(3, 1);
     let nodes = given.find().await.unwrap().nodes;
     assert!(!nodes.contains(&machine("default-master-1")), "{nodes:?}");
     given.delete().await;
     given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_speak_for_etcd_is_not_the_only_one_asked() {
+    let given = Given::cluster(3, 1).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    let client = given.kubernetes().await;
+    let nodes = kubernetes::nodes::list(&client).await.unwrap();
+    let first = nodes.iter().find(|node| node.name.ends_with("-default-master-0")).unwrap();
+    // It is the first to be asked, and which program it is to run nobody knows now.
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: etcd-{}, namespace: kube-system}}",
+        first.name
+    );
+    kubernetes::apply::delete(&client, &documents(&pod).unwrap()).await.unwrap();
+    given.lose_the_second_master().await;
+    given.until_complete_again().await;
+    given.assert_once(3, 1);
     working.abort();
 }
 
@@ -136,6 +150,18 @@ async fn a_credential_is_exchanged_and_the_old_one_goes() {
     given.delete().await;
     given.until_gone().await;
     working.abort();
+}
+
+impl Given {
+    /// Somebody deletes a machine of the control plane; returns once another is to take its place.
+    async fn lose_the_second_master(&self) {
+        let servers = self.of_kind(Kind::Server);
+        let is_second = |it: &&Object| it.text("name").ends_with("-default-master-1");
+        self.delete_server(&servers.iter().find(is_second).unwrap().id).await;
+        let others = [0, 2, 3].into_iter().collect();
+        self.until_groups(|group| group.role != GroupRole::Master || group.machines == others)
+            .await;
+    }
 }
 
 fn machine(raw: &str) -> MachineRef {

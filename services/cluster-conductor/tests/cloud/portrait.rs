@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use cluster_core::{ClusterSpec, machine_name};
 use kubernetes::nodes::Readiness;
-use kubernetes::{Access, Client};
 use openstack_emulator::{Kind, Object};
 use serde_json::{Map, Value};
 
@@ -117,9 +116,7 @@ impl Given {
                 all.push(plain(format!("{kind:?} {}", Value::Object(shown))));
             }
         }
-        let config = self.idle_conductor().kubeconfig(&cluster, "u").await.unwrap().unwrap();
-        let client = Client::new(&Access::from_kubeconfig(&config, None).unwrap()).unwrap();
-        for node in kubernetes::nodes::list(&client).await.unwrap() {
+        for node in kubernetes::nodes::list(&self.kubernetes().await).await.unwrap() {
             let is_ready = matches!(node.readiness, Readiness::Ready { .. });
             let what = if is_ready { "ready" } else { "not ready" };
             all.push(plain(format!("node {} {what} {}", node.name, node.unschedulable)));
