@@ -77,7 +77,7 @@ fn five_machines_booted_at_once_become_a_cluster() {
         echo_answers(&network, &kubectl, 2, &["cp-1", "cp-3", "worker-1", "worker-2"]);
     } else {
         eprintln!(
-            "SKIPPED: its authorities are not exchanged, which takes five minutes; BEDPLATE_ROTATE=1 does"
+            "SKIPPED: its authorities are not exchanged, which takes six minutes; BEDPLATE_ROTATE=1 does"
         );
     }
 

@@ -2,7 +2,7 @@
 # build.sh [PROGRAM...] - builds Kubernetes v1.20.2 from Debian's source package; prints the folder that holds the programs.
 #
 # By default all of: kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause. What is built
-# already is left as it is. Ten minutes and 2.5 GB of cache the first time, on two processors; no root is needed.
+# already is left as it is. Under three minutes the first time, on two processors; no root is needed.
 #
 # bookworm's source (1.20.5+really1.20.2) is the last in Debian that holds every program and what they are built with; later suites
 # have kubectl alone. Upstream built v1.20.2 with Go 1.15, which is bullseye's.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # nodes.sh - machines made of namespaces that boot with Ignition configs, on a network of their own without an uplink.
 #
-#   nodes.sh deps                        install Debian's packages, and make what machines are made of (15 minutes, once)
+#   nodes.sh deps                        install Debian's packages, and make what machines are made of (three minutes, once)
 #   nodes.sh up                          the network: 10.99.0.1 is its host, where port 8000 serves the mirror
 #   nodes.sh boot NAME ADDRESS CONFIG    a machine's first boot: Ignition from this file, then its units; returns at once
 #   nodes.sh crash NAME                  the machine loses its power
