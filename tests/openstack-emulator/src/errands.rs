@@ -201,9 +201,10 @@ fn wanted(world: &mut World) -> Vec<(IpAddr, u16)> {
 async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, port: u16) {
     let mut connections = JoinSet::new();
     let mut turn = 0_usize;
+    let mut ports = Ports::default();
     while let Ok((mut client, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
-        let targets = targets(&shared, address, port);
+        let targets = targets(&shared, (address, port), &mut ports);
         turn = turn.wrapping_add(1);
         if targets.is_empty() {
             debug!("nobody stands behind {address}:{port}");
@@ -222,14 +223,17 @@ async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, po
     }
 }
 
-/// The guests behind an address: a load balancer's members, or one server.
-fn targets(shared: &Shared, address: IpAddr, port: u16) -> Vec<SocketAddr> {
-    let servers = shared.with(|world| behind(world, &address.to_string(), port));
+/// The ports of Neutron's that members were found to have, by the members' ids: thousands are not looked through for each connection.
+type Ports = HashMap<String, String>;
+
+/// The guests behind an address and port: a load balancer's members, or one server.
+fn targets(shared: &Shared, at: (IpAddr, u16), ports: &mut Ports) -> Vec<SocketAddr> {
+    let servers = shared.with(|world| behind(world, &at.0.to_string(), at.1, ports));
     let offers = shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
     servers.into_iter().filter_map(|key| offers.get(&key).copied()).collect()
 }
 
-fn behind(world: &World, address: &str, port: u16) -> Vec<(String, u16)> {
+fn behind(world: &World, address: &str, port: u16, ports: &mut Ports) -> Vec<(String, u16)> {
     let floating =
         world.store.find(Kind::FloatingIp, |one| one.text("floating_ip_address") == address);
     if let Some(owner) = floating.and_then(|one| world.store.get(Kind::Port, one.text("port_id")))
@@ -256,7 +260,7 @@ fn behind(world: &World, address: &str, port: u16) -> Vec<(String, u16)> {
     members
         .filter_map(|member| {
             Some((
-                server_at(world, member, balancer)?,
+                server_at(world, member, balancer, ports)?,
                 u16::try_from(member.number("protocol_port")).ok()?,
             ))
         })
@@ -265,7 +269,12 @@ fn behind(world: &World, address: &str, port: u16) -> Vec<(String, u16)> {
 
 /// The server that has a member's address: in the member's subnet, or in the load balancer's where none is said. Other networks of a
 /// project may have the same addresses.
-fn server_at(world: &World, member: &Object, balancer: &Object) -> Option<String> {
+fn server_at(
+    world: &World,
+    member: &Object,
+    balancer: &Object,
+    ports: &mut Ports,
+) -> Option<String> {
     let address = member.text("address");
     let subnet = match member.text("subnet_id") {
         "" => balancer.text("vip_subnet_id"),
@@ -278,9 +287,13 @@ fn server_at(world: &World, member: &Object, balancer: &Object) -> Option<String
                 ip["ip_address"] == address && subnet.is_none_or(|it| ip["subnet_id"] == it)
             })
     };
-    let near = world.store.find(Kind::Port, |port| has(port, Some(subnet)));
+    let is_near = |port: &&Object| has(port, Some(subnet));
+    let known = ports.get(&member.id).and_then(|id| world.store.get(Kind::Port, id));
+    let near =
+        known.filter(is_near).or_else(|| world.store.find(Kind::Port, |port| is_near(&port)));
     // What is elsewhere is reached by way of a router.
     let far = || world.store.find(Kind::Port, |port| has(port, None));
-    let found = near.or_else(|| member.text("subnet_id").is_empty().then(far).flatten());
-    Some(found?.text("device_id").to_owned())
+    let found = near.or_else(|| member.text("subnet_id").is_empty().then(far).flatten())?;
+    ports.insert(member.id.clone(), found.id.clone());
+    Some(found.text("device_id").to_owned())
 }

@@ -41,6 +41,8 @@ pub struct Times {
     pub server_delete: u32,
     /// From ACTIVE until the guest reads its user-data.
     pub guest_boot: u32,
+    /// From one question of a node's, whether it holds the right authorities, to the next; a fifteenth where it is told to ask soon.
+    pub guest_asks: u32,
     pub load_balancer: u32,
     /// A listener, pool, member or monitor.
     pub load_balancer_child: u32,
@@ -135,6 +137,7 @@ impl Default for Times {
             server_action: 20,
             server_delete: 20,
             guest_boot: 10,
+            guest_asks: 300,
             load_balancer: 30,
             load_balancer_child: 10,
             zone: 10,
@@ -149,13 +152,15 @@ impl Default for Times {
 }
 
 impl Times {
-    /// What a real OpenStack was seen to take: a server 3 to 5 s, a load balancer 3 s and 1 s a child, names 1.3 s.
+    /// What a real OpenStack was seen to take: a server 3 to 5 s, a load balancer 3 s and 1 s a child, names 1.3 s. Nodes ask as
+    /// their own script does.
     pub fn realistic() -> Self {
         Times {
             server_build: 4000,
             server_action: 2000,
             server_delete: 2500,
             guest_boot: 8000,
+            guest_asks: 30_000,
             load_balancer: 3000,
             load_balancer_child: 1000,
             zone: 1300,

@@ -28,7 +28,7 @@ const OUTSIDE: &str = "127.16.0.0/16";
 pub(crate) enum CloudPace {
     /// As a small real one was seen to be.
     Realistic,
-    /// As quick as this machine.
+    /// As quick as this machine; only nodes, once they are there, ask no oftener than real ones.
     Quick,
 }
 
@@ -63,6 +63,7 @@ fn settings(pace: CloudPace) -> Settings {
         CloudPace::Realistic => Settings::realistic(),
         CloudPace::Quick => Settings::default(),
     };
+    let times = Times { guest_asks: Times::realistic().guest_asks, ..settings.times };
     let host = |number: usize| Hypervisor {
         name: format!("compute-{number}"),
         zone: "nova".to_owned(),
@@ -89,6 +90,7 @@ fn settings(pace: CloudPace) -> Settings {
         hypervisors: (1..=64).map(host).collect(),
         quotas: unlimited.map(|name| (name.to_owned(), -1)).into(),
         external_cidr: Some(OUTSIDE.to_owned()),
+        times,
         ..settings
     }
 }

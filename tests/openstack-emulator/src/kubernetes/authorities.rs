@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Client, StatusCode};
 
-/// How long a machine waits that is to ask again soon, and any other.
-const SOON: Duration = Duration::from_millis(20);
-const LATER: Duration = Duration::from_millis(200);
+/// How long a machine waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a machine holds: on its disk, so it stays when the machine restarts.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +63,13 @@ impl Asks {
         })
     }
 
-    /// Asks for ever; `taken` is told of what was taken before the next question is.
-    pub(super) async fn keep(&self, server: &str, disks: &Disks, taken: impl Fn(&Held)) {
+    /// Asks for ever, so long after each answer; `taken` is told of what was taken before the next question is.
+    pub(super) async fn keep(
+        &self,
+        (server, every): (&str, Duration),
+        disks: &Disks,
+        taken: impl Fn(&Held),
+    ) {
         let first = Held { revision: self.revision.clone(), ..Held::default() };
         let mut held = disks.held(server).unwrap_or(first);
         let Ok(client) = self.client() else { return };
@@ -83,15 +87,17 @@ impl Asks {
                     taken(&held);
                     disks.write(server, &held);
                 }
-                Ok((StatusCode::ACCEPTED, _)) => tokio::time::sleep(SOON).await,
-                Ok(_) | Err(_) => tokio::time::sleep(LATER).await,
+                Ok((StatusCode::ACCEPTED, _)) => tokio::time::sleep(every / 15).await,
+                Ok(_) | Err(_) => tokio::time::sleep(every).await,
             }
         }
     }
 
     fn client(&self) -> reqwest::Result<Client> {
         let authority = Certificate::from_pem(self.authority.as_bytes())?;
-        Client::builder().no_proxy().tls_certs_only([authority]).timeout(LATER * 50).build()
+        // A connection for each question, as curl does.
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        client.tls_certs_only([authority]).timeout(PATIENCE).build()
     }
 }
 

@@ -85,6 +85,9 @@ fn namespaces(objects: &mut Objects) {
 
 /// What is owned goes with its last owner; pods go with their node; custom objects with their definition.
 fn garbage(objects: &mut Objects) {
+    if !std::mem::take(&mut objects.may_have_garbage) {
+        return;
+    }
     let uids: std::collections::BTreeSet<&str> =
         objects.every().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
     let orphan = |at: &Place, object: &Value| {
@@ -109,13 +112,21 @@ fn garbage(objects: &mut Objects) {
             delete(objects, &at, homeless.then_some(0));
         }
     }
-    let defined: Vec<Place> = objects
-        .every()
-        .map(|(at, _)| at)
-        .filter(|at| super::discovery::find(objects, &at.0, &at.1).is_none())
-        .cloned()
-        .collect();
-    for at in defined {
+    let mut undefined: Vec<Place> = Vec::new();
+    // They lie in order, so each resource is looked up once.
+    let mut last = None;
+    for (at, _) in objects.every() {
+        let resource = (&at.0, &at.1);
+        let is_defined = match last {
+            Some((before, is_defined)) if before == resource => is_defined,
+            _ => super::discovery::find(objects, &at.0, &at.1).is_some(),
+        };
+        last = Some((resource, is_defined));
+        if !is_defined {
+            undefined.push(at.clone());
+        }
+    }
+    for at in undefined {
         objects.remove(&at);
     }
 }

@@ -39,6 +39,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::guest::{Guest, GuestMachine, Progress};
+use crate::settings::millis;
 use authorities::{Disks, Held};
 use layout::Layout;
 use state::Cluster;
@@ -172,7 +173,8 @@ impl Nodes {
                 serves.send_replace(acceptor);
             }
         };
-        asks.keep(&machine.id, &self.disks, taken).await;
+        let every = machine.cloud.shared.with(|world| world.settings.times.guest_asks);
+        asks.keep((&machine.id, millis(every)), &self.disks, taken).await;
     }
 
     /// Whether the kubelet has an identity, if need be after a token got it one.

@@ -87,6 +87,8 @@ pub(super) struct Objects {
     /// What the containers of pods printed, by the pods' uids.
     pub(super) logs: BTreeMap<String, String>,
     pub(super) members: Members,
+    /// Whether something came or went since it was looked for what nobody owns.
+    pub(super) may_have_garbage: bool,
     /// As `v1.20.2`; empty until the first machine of the control plane runs.
     pub(super) release: String,
 }
@@ -158,6 +160,7 @@ impl Objects {
         if before == Some(&object) {
             return object;
         }
+        self.may_have_garbage |= before.is_none();
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.all.insert(place, object.clone());
@@ -179,6 +182,7 @@ impl Objects {
         if let Some(uid) = gone["metadata"]["uid"].as_str() {
             self.logs.remove(uid);
         }
+        self.may_have_garbage = true;
         self.version += 1;
         Some(gone)
     }
