@@ -1,6 +1,7 @@
 //! Clusters by clusterd: from the request to all machines asked for and to ready, beside the critical path; and what they weigh.
 
 pub(crate) mod cloud;
+mod configs;
 mod listen;
 mod path;
 pub(crate) mod real;
@@ -36,6 +37,9 @@ const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
 /// How long clusters are left alone before it is measured what they weigh: each has been looked at since.
 const REST: Duration = Duration::from_secs(70);
 
+/// How often it is looked whether many are ready.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
 #[derive(Clone, Copy)]
 struct Shape {
     masters: usize,
@@ -60,13 +64,13 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     if sizes.real.measure(report).await? {
         return Ok(());
     }
-    let path = one(report).await?;
-    many(sizes, path, report).await?;
+    one(report).await?;
+    many(sizes, report).await?;
     at_rest(sizes, report).await
 }
 
 /// One cluster in an idle cloud. Its calls are what the critical path is made of.
-async fn one(report: &mut Report) -> anyhow::Result<CriticalPath> {
+async fn one(report: &mut Report) -> anyhow::Result<()> {
     let site = Site::start(CloudPace::Realistic).await?;
     let made = site.make(1, 1, EIGHT).await?;
     let calls = site.cloud.calls().await?;
@@ -84,16 +88,15 @@ async fn one(report: &mut Report) -> anyhow::Result<CriticalPath> {
     let refused: Vec<_> =
         calls.iter().filter(|call| call.status.is_none_or(|it| it >= 400)).collect();
     report.note(&format!("{} calls were answered by an error", refused.len()))?;
-    site.end().await?;
-    Ok(path)
+    site.end().await
 }
 
 /// Many clusters at once, and what clusterd holds in memory meanwhile and afterwards. Their critical path is what the same calls take by
-/// somebody who does nothing else, for that many at once keep this machine busy.
-async fn many(sizes: &Sizes, path: CriticalPath, report: &mut Report) -> anyhow::Result<()> {
+/// somebody who does nothing else, and their machines by themselves, for that many at once keep this machine busy.
+async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let count = sizes.clusters;
     let name = format!("{count} clusters");
-    let path = replayed(&name, count, path, report).await?;
+    let path = replayed(&name, count, report).await?;
     let site = Site::start(CloudPace::Realistic).await?;
     let cpu = process::cpu(site.cloud.pid())?;
     let made = site.make(count, sizes.clients, EIGHT).await?;
@@ -122,19 +125,20 @@ async fn many(sizes: &Sizes, path: CriticalPath, report: &mut Report) -> anyhow:
     site.end().await
 }
 
-/// The critical path of so many clusters at once, whose machines take as long to come up as those of one.
-async fn replayed(
-    name: &str,
-    count: usize,
-    one: CriticalPath,
-    report: &mut Report,
-) -> anyhow::Result<CriticalPath> {
+/// The critical path of so many clusters at once.
+async fn replayed(name: &str, count: usize, report: &mut Report) -> anyhow::Result<CriticalPath> {
     let home = Home::of("clusterd")?;
     let clouds_yaml = home.path("clouds.yaml");
     let cloud = EmulatedCloud::start(CloudPace::Realistic, &clouds_yaml).await?;
     let cpu = process::cpu(cloud.pid())?;
     let shape = (EIGHT.masters, EIGHT.workers);
     let replayed = replay::replay(&clouds_yaml, count, shape).await?;
+    let answered = Instant::now();
+    while cloud.joined().await? < count * EIGHT.machines() {
+        anyhow::ensure!(answered.elapsed() < PATIENCE, "not all machines of the replay joined");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let ready = replayed.all + answered.elapsed().as_secs_f64();
     let spent = (process::cpu(cloud.pid())? - cpu).as_secs_f64();
     let row = Row {
         phase: &format!("{name}: their calls alone"),
@@ -146,12 +150,11 @@ async fn replayed(
     };
     report.row(&row)?;
     report.note(&format!(
-        "{} calls a cluster, all answered after {:.2} s; the emulated cloud spent {spent:.1} s of CPU",
+        "{} calls a cluster, all answered after {:.2} s; all machines had joined after {ready:.2} s; the emulated cloud spent {spent:.1} s of CPU",
         cloud.calls().await?.len() / count,
         replayed.all,
     ))?;
-    let later = one.ready - one.asked;
-    Ok(CriticalPath { asked: replayed.asked, ready: replayed.asked + later })
+    Ok(CriticalPath { asked: replayed.asked, ready })
 }
 
 /// What clusters weigh of which nothing is asked.
@@ -281,7 +284,7 @@ impl Site {
         let mut made =
             Made { begun, asked, took: BTreeMap::new(), count, trouble: None, cpu: Duration::ZERO };
         // Looking costs the service time as well: seldom where there are many.
-        let pause = Duration::from_millis(if count > 1 { 250 } else { 10 });
+        let pause = if count > 1 { LOOK_EVERY } else { Duration::from_millis(10) };
         while made.took.len() < count && begun.elapsed() < PATIENCE {
             let all = list(&mut client).await?;
             let now = begun.elapsed();

@@ -2,7 +2,8 @@
 //! for everything the moment that what it needs has been answered.
 //!
 //! What it takes is what the cloud and the client library take on this machine with so many clusters at once: the critical path of many.
-//! It runs in a process of its own, as clusterd does.
+//! Its machines have configs of their own in their user data, made beforehand, and become clusters by themselves: what 800 guests take who
+//! share this machine is part of that path as well. It runs in a process of its own, as clusterd does.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -33,11 +34,9 @@ use openstack::{CloudConfig, CloudError, Session, block_storage, load_balancer};
 use serde::{Deserialize, Serialize};
 
 use super::cloud::{USER, ZONE};
+use super::configs::user_data;
 use crate::emulation::{Emulation, say};
 use crate::process;
-
-/// As many bytes as a machine's claim takes.
-const USER_DATA: usize = 2000;
 
 /// What it came to.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -75,12 +74,17 @@ pub(crate) fn run(
     workers: usize,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let stem = |number: usize| format!("replay-{number}");
+    let data = (0..count).map(|number| user_data(&stem(number), (masters, workers)));
+    let data = data.collect::<anyhow::Result<Vec<_>>>()?;
+    let before = process::cpu(std::process::id())?;
     let replayed = runtime.block_on(async {
         let session = Session::new(CloudConfig::read(clouds_yaml, Some(USER))?)?;
         let begun = Instant::now();
-        let clusters = (0..count).map(|number| {
+        let clusters = data.into_iter().enumerate().map(|(number, data)| {
             let session = session.clone();
-            tokio::spawn(async move { cluster(&session, number, masters, workers, begun).await })
+            let stem = stem(number);
+            tokio::spawn(async move { cluster(&session, &stem, (masters, data), begun).await })
         });
         let mut asked: f64 = 0.0;
         for ended in join_all(clusters).await {
@@ -88,7 +92,7 @@ pub(crate) fn run(
         }
         anyhow::Ok(Replayed { asked, all: begun.elapsed().as_secs_f64(), cpu: 0.0 })
     })?;
-    let cpu = process::cpu(std::process::id())?.as_secs_f64();
+    let cpu = (process::cpu(std::process::id())? - before).as_secs_f64();
     say(&serde_json::to_string(&Replayed { cpu, ..replayed })?)?;
     Ok(())
 }
@@ -102,15 +106,14 @@ fn step<'a, T: Clone>(
     call.boxed().shared()
 }
 
-/// Asks for one cluster; the answer is when its last server was agreed to, in seconds from `begun`.
+/// Asks for one cluster, whose first machines are the control plane's; the answer is when its last server was agreed to, in seconds from
+/// `begun`.
 async fn cluster(
     session: &Session,
-    number: usize,
-    masters: usize,
-    workers: usize,
+    stem: &str,
+    (masters, user_data): (usize, Vec<Vec<u8>>),
     begun: Instant,
 ) -> Result<f64, String> {
-    let stem = format!("replay-{number}");
     let name = |what: &str| format!("{stem}-{what}");
     let fits = step(async {
         let looks = tokio::try_join!(
@@ -130,7 +133,7 @@ async fn cluster(
     });
     let network = step(async {
         fits.clone().await?;
-        let new = NewNetwork { name: name("network"), description: stem.clone(), mtu: None };
+        let new = NewNetwork { name: name("network"), description: stem.to_owned(), mtu: None };
         Ok(networks::create(session, &new).await?.id)
     });
     let subnet = step(async {
@@ -198,7 +201,7 @@ async fn cluster(
     let balancer_port = step(port(name("vip-port"), None));
     let machine_ports = step(async {
         let groups = groups.clone().await?;
-        let each = (0..masters + workers).map(|at| {
+        let each = (0..user_data.len()).map(|at| {
             let own = if at < masters { groups.clone() } else { groups[..1].to_vec() };
             port(name(&format!("machine-{at}")), Some(own))
         });
@@ -218,15 +221,15 @@ async fn cluster(
         let (ports, _, groups) =
             tokio::try_join!(machine_ports.clone(), balancer_port.clone(), server_groups.clone())?;
         let (flavor_id, image) = tokio::try_join!(fits.clone(), image.clone())?;
-        let each = ports.iter().enumerate().map(|(at, port)| {
+        let each = ports.iter().zip(user_data.clone()).enumerate().map(|(at, (port, data))| {
             let new = NewServer {
                 name: port.name.clone(),
-                tags: vec![stem.clone()],
+                tags: vec![stem.to_owned()],
                 flavor_id: flavor_id.clone(),
                 boot: Boot::Image { id: image.clone() },
                 disks: Vec::new(),
                 ports: vec![port.id.clone()],
-                user_data: Some(vec![b'x'; USER_DATA]),
+                user_data: Some(data),
                 config_drive: ConfigDrive::Always,
                 key_name: None,
                 availability_zone: None,
@@ -270,7 +273,7 @@ async fn cluster(
                 name: format!("{host}.{stem}.{ZONE}."),
                 kind: "A".to_owned(),
                 records: vec![floating.address.to_string()],
-                description: stem.clone(),
+                description: stem.to_owned(),
                 ttl: None,
             };
             let zone = &zone;
