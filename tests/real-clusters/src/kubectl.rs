@@ -90,6 +90,19 @@ impl Kubectl {
         nodes["items"].as_array().map_or(0, Vec::len)
     }
 
+    /// Prints which pods there are and what happened last: for who has to find out why a story failed.
+    pub fn tell(&self) {
+        for words in [
+            &["get", "pods", "--all-namespaces", "--output=wide"][..],
+            &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"],
+        ] {
+            let told = self.ask(words).unwrap_or_default();
+            let lines: Vec<&str> = told.lines().collect();
+            let last = &lines[lines.len().saturating_sub(25)..];
+            eprintln!("kubectl {}:\n{}", words.join(" "), last.join("\n"));
+        }
+    }
+
     fn command(&self, words: &[&str]) -> Command {
         let program = cache().join("kubernetes/mirror/kubectl");
         let mut command = match &self.namespace {

@@ -13,6 +13,10 @@ const ZONE: &str = "whole.example.";
 
 #[test]
 fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole");
+    fs::create_dir_all(&folder).unwrap();
+    // Speaks last if the story fails.
+    let _witness = Witness(Kubectl::outside(folder.join("config")));
     let Some(mut cloud) = Cloud::with_machines("alice") else { return };
     cloud.done(&format!("zone create --email hostmaster@whole.example {ZONE}"));
     let _mirror = Mirror::serve();
@@ -27,8 +31,6 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     let address = api.trim_start_matches("https://").trim_end_matches(":6443");
     assert_eq!(tenant.cloud.dig(&format!("api.whole.{ZONE}")), [address]);
 
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole");
-    fs::create_dir_all(&folder).unwrap();
     tenant.done(&format!("cluster config whole --force --dir {}", folder.display()));
     let config = folder.join("config");
     assert!(fs::read_to_string(&config).unwrap().contains(api));
@@ -55,6 +57,17 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     assert_eq!(tenant.cloud.machines(), Vec::<String>::new());
     tenant.done("cluster template delete small");
     tenant.cloud.done(&format!("zone delete {ZONE}"));
+}
+
+/// Tells what Kubernetes says if the story fails.
+struct Witness(Kubectl);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.tell();
+        }
+    }
 }
 
 /// Waits until Nova has so many servers, and Kubernetes a node for each of them and no other, all ready; tells their names.
