@@ -14,7 +14,9 @@ const MOST_ROUNDS: usize = 64;
 /// Lets everything follow from everything until nothing changes any more.
 pub(super) fn settle(objects: &mut Objects) {
     for _ in 0..MOST_ROUNDS {
-        let before = objects.version();
+        if !std::mem::take(&mut objects.is_unsettled) {
+            return;
+        }
         namespaces(objects);
         garbage(objects);
         volumes(objects);
@@ -24,9 +26,6 @@ pub(super) fn settle(objects: &mut Objects) {
         schedule::schedule(objects);
         budgets(objects);
         requests::decide(objects);
-        if objects.version() == before {
-            return;
-        }
     }
 }
 

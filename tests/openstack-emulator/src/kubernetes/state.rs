@@ -87,11 +87,25 @@ pub(super) struct Objects {
     /// What the containers of pods printed, by the pods' uids.
     pub(super) logs: BTreeMap<String, String>,
     pub(super) members: Members,
+    /// Whether something changed from which something else may follow, since the controllers looked.
+    pub(super) is_unsettled: bool,
     /// Whether something came or went since it was looked for what nobody owns.
     pub(super) may_have_garbage: bool,
     /// As `v1.20.2`; empty until the first machine of the control plane runs.
     pub(super) release: String,
 }
+
+/// Resources that nothing follows from, as long as they stay and belong to nobody.
+const INERT: [&str; 8] = [
+    "configmaps",
+    "secrets",
+    "serviceaccounts",
+    "roles",
+    "clusterroles",
+    "rolebindings",
+    "storageclasses",
+    "csidrivers",
+];
 
 fn node(name: &str) -> Place {
     place("v1", "nodes", "", name)
@@ -160,6 +174,8 @@ impl Objects {
         if before == Some(&object) {
             return object;
         }
+        let is_owned = object["metadata"]["ownerReferences"].is_array();
+        self.is_unsettled |= is_owned || !INERT.contains(&place.1.as_str());
         self.may_have_garbage |= before.is_none();
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -182,7 +198,7 @@ impl Objects {
         if let Some(uid) = gone["metadata"]["uid"].as_str() {
             self.logs.remove(uid);
         }
-        self.may_have_garbage = true;
+        (self.is_unsettled, self.may_have_garbage) = (true, true);
         self.version += 1;
         Some(gone)
     }
