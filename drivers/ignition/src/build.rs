@@ -15,21 +15,23 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const LITERAL: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b':');
 
+/// No data URL of gzip'd bytes is shorter: 18 bytes are around them (RFC 1952), and a byte takes two at least.
+const SHORTEST_COMPRESSED: usize = 41;
+
 /// These bytes, within the config itself: as text, as base64 or as gzip'd base64, whichever is shortest.
 pub fn inline(contents: &[u8]) -> Resource {
     let plain = match std::str::from_utf8(contents) {
         Ok(text) => format!("data:,{}", utf8_percent_encode(text, LITERAL)),
         Err(_) => format!("data:;base64,{}", STANDARD.encode(contents)),
     };
-    let compressed = format!("data:;base64,{}", STANDARD.encode(gzip(contents)));
+    let compressed = || format!("data:;base64,{}", STANDARD.encode(gzip(contents)));
+    let compressed = (plain.len() > SHORTEST_COMPRESSED).then(compressed);
     // Said always: in a merge, what is left out would be the parent's.
-    if compressed.len() < plain.len() {
-        let compression = Some("gzip".to_owned());
-        Resource { source: Some(compressed), compression, ..Resource::default() }
-    } else {
-        let compression = Some(String::new());
-        Resource { source: Some(plain), compression, ..Resource::default() }
-    }
+    let (source, compression) = match compressed {
+        Some(compressed) if compressed.len() < plain.len() => (compressed, "gzip".to_owned()),
+        _ => (plain, String::new()),
+    };
+    Resource { source: Some(source), compression: Some(compression), ..Resource::default() }
 }
 
 /// What is fetched from `url`, and has to have this SHA-256, in hexadecimal.
