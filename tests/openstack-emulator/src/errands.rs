@@ -1,6 +1,6 @@
 //! What is done outside of the world's lock: guests, downloads, open addresses.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 
@@ -165,8 +165,12 @@ async fn reopen(shared: &Arc<Shared>) {
 }
 
 /// Each address and port at which somebody listens, as the records of Octavia and Neutron say.
-fn wanted(world: &mut World) -> Vec<(IpAddr, u16)> {
-    let mut all = Vec::new();
+fn wanted(world: &mut World) -> BTreeSet<(IpAddr, u16)> {
+    let mut all = BTreeSet::new();
+    let mut floating: HashMap<&str, Vec<&Object>> = HashMap::new();
+    for one in world.store.all(Kind::FloatingIp) {
+        floating.entry(one.text("port_id")).or_default().push(one);
+    }
     for listener in
         world.store.all(Kind::Listener).filter(|one| one.text("provisioning_status") == "ACTIVE")
     {
@@ -174,10 +178,7 @@ fn wanted(world: &mut World) -> Vec<(IpAddr, u16)> {
             continue;
         };
         let Ok(port) = u16::try_from(listener.number("protocol_port")) else { continue };
-        let floating = world
-            .store
-            .all(Kind::FloatingIp)
-            .filter(|one| one.text("port_id") == balancer.text("vip_port_id"));
+        let floating = floating.get(balancer.text("vip_port_id")).into_iter().flatten();
         let addresses = floating
             .map(|one| one.text("floating_ip_address"))
             .chain([balancer.text("vip_address")]);
@@ -189,11 +190,9 @@ fn wanted(world: &mut World) -> Vec<(IpAddr, u16)> {
         if port.is_some_and(|port| port.text("device_owner").starts_with("compute:"))
             && let Ok(address) = floating.text("floating_ip_address").parse()
         {
-            all.push((address, 6443));
+            all.insert((address, 6443));
         }
     }
-    all.sort_unstable();
-    all.dedup();
     all
 }
 

@@ -1,5 +1,7 @@
 //! What follows from a change: the controllers and the scheduler, done at once.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -87,7 +89,7 @@ fn garbage(objects: &mut Objects) {
     if !std::mem::take(&mut objects.may_have_garbage) {
         return;
     }
-    let uids: std::collections::BTreeSet<&str> =
+    let uids: BTreeSet<&str> =
         objects.every().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
     let orphan = |at: &Place, object: &Value| {
         let owners = object["metadata"]["ownerReferences"].as_array();
@@ -243,11 +245,11 @@ fn daemon_sets(objects: &mut Objects) {
             .filter(|node| schedule::tolerates(&template, node) && schedule::wants(&template, node))
             .filter_map(|node| node["metadata"]["name"].as_str().map(str::to_owned))
             .collect();
+        let pods = pods_of(objects, &at.2, &set);
+        let there = pods.iter().filter_map(|pod| objects.get(pod)?["spec"]["nodeName"].as_str());
+        let there: BTreeSet<String> = there.map(str::to_owned).collect();
         for node in &nodes {
-            let there = pods_of(objects, &at.2, &set)
-                .iter()
-                .any(|pod| objects.get(pod).is_some_and(|pod| pod["spec"]["nodeName"] == *node));
-            if !there {
+            if !there.contains(node) {
                 let mut pod = template.clone();
                 pod["spec"]["nodeName"] = json!(node);
                 let name = format!("{}-{}", at.3, &short_id()[..5]);

@@ -48,8 +48,11 @@ pub(super) fn outcome(objects: &Objects, name: &str) -> Option<Result<String, ()
 
 /// kube-controller-manager: approves what bindings let be approved, signs what is approved.
 pub(super) fn decide(objects: &mut Objects) {
-    let all: Vec<Place> = objects.places(GROUP, RESOURCE, "").cloned().collect();
-    for at in all {
+    let is_signed = |it: &Value| it["status"]["certificate"].is_string();
+    let all = objects.places(GROUP, RESOURCE, "");
+    let open = all.filter(|at| objects.get(at).is_some_and(|it| !is_signed(it)));
+    let open: Vec<Place> = open.cloned().collect();
+    for at in open {
         let Some(request) = objects.get(&at).cloned() else { continue };
         let undecided = !has(&request, "Approved") && !has(&request, "Denied");
         if undecided && is_approved_by_binding(objects, &request) {
@@ -58,7 +61,7 @@ pub(super) fn decide(objects: &mut Objects) {
         }
         let Some(request) = objects.get(&at).cloned() else { continue };
         let ours = SIGNERS.iter().any(|it| request["spec"]["signerName"] == *it);
-        if !ours || !has(&request, "Approved") || request["status"]["certificate"].is_string() {
+        if !ours || !has(&request, "Approved") {
             continue;
         }
         let pem = decoded(&request["spec"]["request"]);
