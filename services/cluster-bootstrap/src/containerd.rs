@@ -3,6 +3,11 @@
 use crate::Cluster;
 use crate::settings::CgroupDriver;
 
+/// The image of the container that holds a pod's namespaces.
+pub(crate) fn pause_image(cluster: &Cluster) -> String {
+    format!("{}/pause:{}", cluster.source.images.repository, cluster.version.traits().pause)
+}
+
 /// `/etc/containerd/config.toml`, in the version that containerd 1.7 and 2 read. It repeats what `containerd config default` says where
 /// that names a registry or a control group's owner, and leaves the rest.
 pub(crate) fn config(cluster: &Cluster) -> String {
@@ -10,13 +15,12 @@ pub(crate) fn config(cluster: &Cluster) -> String {
         CgroupDriver::Systemd => true,
         CgroupDriver::Cgroupfs => false,
     };
-    let repository = &cluster.source.images.repository;
-    let pause = cluster.version.traits().pause;
+    let pause = pause_image(cluster);
     format!(
         r#"version = 2
 
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{repository}/pause:{pause}"
+  sandbox_image = "{pause}"
   # No lower than containerd's own: the same where that is -999, and the way to run where it may not be lowered.
   restrict_oom_score_adj = true
 

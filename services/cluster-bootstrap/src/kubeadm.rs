@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::authorities::SIGNING;
+use crate::containerd::pause_image;
 use crate::settings::{CgroupDriver, ClusterDns};
 use crate::version::KubeadmApi;
 use crate::{Cluster, Machine, Worker};
@@ -158,6 +159,9 @@ fn registration(cluster: &Cluster, machine: &Machine, labels: &str) -> Value {
     }
     if !labels.is_empty() {
         extra.push(("node-labels", labels.to_owned()));
+    }
+    if !cluster.version.traits().knows_pinned_images() {
+        extra.push(("pod-infra-container-image", pause_image(cluster)));
     }
     let asked = &cluster.overrides.kubelet_arguments;
     extra.retain(|(name, _)| !asked.contains_key(*name));

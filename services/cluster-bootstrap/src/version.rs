@@ -63,6 +63,14 @@ const MINORS: &[Minor] = &[
 const FIRST: u8 = MINORS[0].minor;
 const LAST: u8 = MINORS[MINORS.len() - 1].minor;
 
+impl Minor {
+    /// Whether the kubelet leaves alone what the container runtime calls pinned, when it removes images to free a disk that is nearly
+    /// full. Older ones are told by an argument which image no pod can be without (kubernetes, pull request 118544).
+    pub(crate) fn knows_pinned_images(&self) -> bool {
+        self.minor >= 29
+    }
+}
+
 impl KubernetesVersion {
     pub(crate) fn traits(self) -> &'static Minor {
         &MINORS[usize::from(self.minor - FIRST)]

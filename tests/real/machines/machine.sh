@@ -100,7 +100,8 @@ initramfs() {
       "$FOLDER/config.ign" || die "Ignition failed"
     touch "$FOLDER/ignited"
   fi
-  # what is the image's: it lacks a service that would name the machine, and the kubelet's control groups are below the machine's
+  # what is the image's: it lacks a service that would name the machine; the kubelet's control groups are below the machine's, and the
+  # disk is the host's: how full that is, is no reason to remove images, which nothing here could bring again, nor pods
   [ -s "$FOLDER/disk/etc/hostname" ] || cp "$FOLDER/hostname" "$root/etc/hostname"
   hostname "$(cat "$root/etc/hostname")"
   printf '%s' "$MACHINE" | md5sum | cut -c1-32 >"$root/etc/machine-id"
@@ -108,7 +109,8 @@ initramfs() {
   rm -f "$root/etc/resolv.conf"
   cp "$FOLDER/resolv.conf" "$root/etc/resolv.conf"
   mkdir -p "$root/etc/sysconfig"
-  echo "KUBELET_EXTRA_ARGS=--cgroup-root=/$MACHINE" >"$root/etc/sysconfig/kubelet"
+  echo "KUBELET_EXTRA_ARGS=--cgroup-root=/$MACHINE --image-gc-high-threshold=100 --eviction-hard=memory.available<100Mi" \
+    >"$root/etc/sysconfig/kubelet"
   install -m 755 "$UNIT_RUNNER" "$root/usr/sbin/unit-runner"
 
   mount -t proc proc "$root/proc"

@@ -233,6 +233,18 @@ fn arguments_are_a_list_from_v1beta4() {
 }
 
 #[test]
+fn old_kubelets_are_told_which_image_is_never_removed() {
+    let told = |version: &str| {
+        let node = worker(&cluster(version), &some_worker()).unwrap();
+        let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
+        join["nodeRegistration"]["kubeletExtraArgs"]["pod-infra-container-image"].clone()
+    };
+    assert_eq!(told("v1.20.2"), "registry.k8s.io/pause:3.2");
+    assert_eq!(told("v1.28.0"), "registry.k8s.io/pause:3.9");
+    assert_eq!(told("v1.29.0"), serde_json::Value::Null);
+}
+
+#[test]
 fn nothing_secret_is_printed() {
     let cluster = cluster("v1.30.1");
     let node = member(&cluster, "cp-1");
