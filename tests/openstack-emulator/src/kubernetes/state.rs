@@ -174,9 +174,10 @@ impl Objects {
         if before == Some(&object) {
             return object;
         }
-        let is_owned = object["metadata"]["ownerReferences"].is_array();
-        self.is_unsettled |= is_owned || !INERT.contains(&place.1.as_str());
-        self.may_have_garbage |= before.is_none();
+        let owners = &object["metadata"]["ownerReferences"];
+        let has_other_owners = metadata["ownerReferences"] != *owners;
+        self.is_unsettled |= owners.is_array() || !INERT.contains(&place.1.as_str());
+        self.may_have_garbage |= before.is_none() || has_other_owners || respecified;
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.all.insert(place, object.clone());
