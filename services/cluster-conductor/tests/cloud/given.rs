@@ -254,7 +254,7 @@ impl Given {
 /// How long is waited for what has to come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No machine is late here, however busy the tests' own is.
+/// No machine is late here, however busy the one is that tests run on.
 const REPAIR: RepairLimits = RepairLimits {
     not_ready_for: SignedDuration::from_mins(10),
     workers_at_once: 1,
