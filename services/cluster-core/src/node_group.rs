@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::request::MOST_MACHINES;
 use crate::{Cluster, ClusterUuid, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid};
 
 /// Machines of one kind.
@@ -102,6 +103,8 @@ impl NodeGroup {
         machines: u32,
         now: Timestamp,
     ) -> Self {
+        // More than a group may have is refused by `check_group`, and not counted before.
+        let machines = machines.min(MOST_MACHINES + 1);
         let blueprint = &cluster.blueprint;
         let flavor = match role {
             GroupRole::Master => &blueprint.master_flavor,

@@ -40,7 +40,7 @@ fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
 }
 
 /// So many machines a group may have: more do not fit into one subnet's pods either.
-const MOST_MACHINES: u32 = 1000;
+pub(crate) const MOST_MACHINES: u32 = 1000;
 
 /// Whether clusters can be made of `blueprint`, whatever else they ask for.
 pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {

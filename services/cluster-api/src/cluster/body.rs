@@ -139,9 +139,6 @@ impl NewCluster {
     }
 }
 
-/// Above what any group may have.
-const MOST_COUNTED: u32 = 100_000;
-
 /// A default node group.
 fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result<NodeGroup, Error> {
     let blueprint = &cluster.blueprint;
@@ -151,8 +148,6 @@ fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result
         false => blueprint.labels.settings().node_count_bounds,
     };
     let name = format!("default-{}", role.as_str()).parse()?;
-    // More than a group may have is refused by `check_group`; nobody counts them before.
-    let machines = machines.min(MOST_COUNTED);
     let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
     Ok(NodeGroup {
         is_default: true,

@@ -84,8 +84,6 @@ impl NewGroup {
         };
         let taints = self.node_taints.clone().unwrap_or_default();
         let named = (self.name.parse()?, role(self.role.as_deref())?);
-        // More than a group may have is refused below; nobody counts them before.
-        let machines = machines.min(100_000);
         let asked =
             NodeGroup::new(NodeGroupUuid::from_untyped_uuid(id), cluster, named, machines, now);
         let group = NodeGroup {
