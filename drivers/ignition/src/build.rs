@@ -124,3 +124,21 @@ pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
     writer.write_all(contents).expect("a vector takes what it is given");
     writer.finish().expect("a vector takes what it is given")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_short_texts_too_the_shortest_form_is_taken() {
+        for length in 0..200 {
+            let contents = " ".repeat(length);
+            let compressed = format!("data:;base64,{}", STANDARD.encode(gzip(contents.as_bytes())));
+            let plain = format!("data:,{}", "%20".repeat(length));
+            let taken = inline(contents.as_bytes());
+            let is_compressed = taken.compression.unwrap() == "gzip";
+            assert_eq!(is_compressed, compressed.len() < plain.len(), "{length}");
+            assert_eq!(taken.source.unwrap().len(), compressed.len().min(plain.len()), "{length}");
+        }
+    }
+}
