@@ -5,7 +5,9 @@ mod view;
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
-use cluster_core::{Cluster, ClusterSort, Desire, NodeGroup, Page, check_stays, resize};
+use cluster_core::{
+    Cluster, ClusterSort, ClusterUuid, Desire, NodeGroup, Page, check_stays, resize,
+};
 use cluster_store::{Change, Scope, StoreError};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
@@ -182,12 +184,13 @@ async fn page(
     let last = found.last().filter(|_| found.len() == page.limit as usize);
     let next =
         last.map(|last| next_link(origin, path, &query, page.limit, last.id.into_untyped_uuid()));
-    let mut whole = Vec::with_capacity(found.len());
-    for cluster in found {
-        let groups = app.store.groups_of(cluster.id).await?;
-        whole.push((cluster, groups));
-    }
-    Ok((whole, next))
+    let ids: Vec<ClusterUuid> = found.iter().map(|cluster| cluster.id).collect();
+    let mut groups = app.store.groups_of_each(&ids).await?;
+    let whole = |cluster: Cluster| {
+        let groups = groups.remove(&cluster.id).unwrap_or_default();
+        (cluster, groups)
+    };
+    Ok((found.into_iter().map(whole).collect(), next))
 }
 
 /// `GET /v1/clusters/{cluster}`.

@@ -3,6 +3,8 @@
 mod belongings;
 mod record;
 
+use std::collections::BTreeMap;
+
 use cluster_core::{
     Cluster, ClusterSort, ClusterUuid, Event, Ident, NodeGroup, Page, Template, TemplateSort,
 };
@@ -147,6 +149,15 @@ impl Store {
     /// The node groups of a cluster, in the order they were made.
     pub async fn groups_of(&self, of: ClusterUuid) -> Result<Vec<NodeGroup>, StoreError> {
         self.database.read(move |c| Box::pin(node_group::of(c, of))).await
+    }
+
+    /// The node groups of each of these clusters, in the order they were made.
+    pub async fn groups_of_each(
+        &self,
+        of: &[ClusterUuid],
+    ) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>, StoreError> {
+        let of = of.to_vec();
+        self.database.read(|c| Box::pin(async move { node_group::of_each(c, &of).await })).await
     }
 
     /// Writes a change, if all versions in it are still those that were read, or nothing. The answer is the cluster with

@@ -1,8 +1,10 @@
 //! The table `node_groups`.
 
+use std::collections::BTreeMap;
+
 use cluster_core::{ClusterUuid, NodeGroup};
 use database::table::changed_one;
-use database::{Connection, Row, SqlError, StoreError, Value, values};
+use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
 
 use super::{of_cluster, refused};
 
@@ -43,6 +45,29 @@ pub(crate) async fn of(
 ) -> Result<Vec<NodeGroup>, StoreError> {
     const OF: &str = "SELECT id, version, document FROM node_groups WHERE cluster = $1 ORDER BY created_at, name";
     connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
+}
+
+/// All of each of `clusters`, in the order they were made.
+pub(crate) async fn of_each(
+    connection: &mut Connection,
+    clusters: &[ClusterUuid],
+) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>, StoreError> {
+    let mut of_each: BTreeMap<ClusterUuid, Vec<NodeGroup>> = BTreeMap::new();
+    if clusters.is_empty() {
+        return Ok(of_each);
+    }
+    let mut query = Query::new("SELECT id, version, document FROM node_groups");
+    query.and_any("cluster", clusters.iter().map(|&cluster| cluster.into()));
+    let (sql, values) = query.into_parts();
+    for row in connection.rows(sql, values).await? {
+        let group = read(&row)?;
+        of_each.entry(group.cluster).or_default().push(group);
+    }
+    for groups in of_each.values_mut() {
+        groups
+            .sort_by(|a, b| (a.created_at, a.name.as_str()).cmp(&(b.created_at, b.name.as_str())));
+    }
+    Ok(of_each)
 }
 
 fn read(row: &Row) -> Result<NodeGroup, StoreError> {

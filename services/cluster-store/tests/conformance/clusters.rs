@@ -47,6 +47,11 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
     assert_eq!((written.version, written.desire), (2, Desire::Gone));
     let groups = store.groups_of(cluster.id).await.unwrap();
     assert_eq!(groups.iter().map(NodeGroup::node_count).collect::<Vec<_>>(), [3, 1]);
+    let (_, other) = stored(&store, "p", "two").await;
+    let each = store.groups_of_each(&[other.id, cluster.id]).await.unwrap();
+    assert_eq!((each.len(), &each[&cluster.id]), (2, &groups));
+    assert_eq!(each[&other.id], store.groups_of(other.id).await.unwrap());
+    assert!(store.groups_of_each(&[]).await.unwrap().is_empty());
 
     // The group is stale: neither it nor anything else is written.
     let late = Change { cluster: written.clone(), changed: vec![grown], added: vec![], ..change };
