@@ -11,27 +11,28 @@ use ignition_config::v3_3::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands for itself in a data URL, so that short texts stay readable. RFC 3986 §2.3, and what RFC 2397 lets pass.
-const LITERAL: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b':');
+/// What stands for itself in a data URL, so that texts stay readable. RFC 3986 §2.3, and what RFC 2397 lets pass.
+const LITERAL: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'+')
+    .remove(b'=')
+    .remove(b',')
+    .remove(b'@');
 
-/// No data URL of gzip'd bytes is shorter: 18 bytes are around them (RFC 1952), and a byte takes two at least.
-const SHORTEST_COMPRESSED: usize = 41;
-
-/// These bytes, within the config itself: as text, as base64 or as gzip'd base64, whichever is shortest.
+/// These bytes, within the config itself: as text, or as base64 where they are none. They are not compressed: a config that is handed out
+/// may be long, and one that may not is compressed as a whole, which takes less time and makes less of it.
 pub fn inline(contents: &[u8]) -> Resource {
-    let plain = match std::str::from_utf8(contents) {
+    let source = match std::str::from_utf8(contents) {
         Ok(text) => format!("data:,{}", utf8_percent_encode(text, LITERAL)),
         Err(_) => format!("data:;base64,{}", STANDARD.encode(contents)),
     };
-    let compressed = || format!("data:;base64,{}", STANDARD.encode(gzip(contents)));
-    let compressed = (plain.len() > SHORTEST_COMPRESSED).then(compressed);
     // Said always: in a merge, what is left out would be the parent's.
-    let (source, compression) = match compressed {
-        Some(compressed) if compressed.len() < plain.len() => (compressed, "gzip".to_owned()),
-        _ => (plain, String::new()),
-    };
-    Resource { source: Some(source), compression: Some(compression), ..Resource::default() }
+    Resource { source: Some(source), compression: Some(String::new()), ..Resource::default() }
 }
 
 /// What is fetched from `url`, and has to have this SHA-256, in hexadecimal.
@@ -123,22 +124,4 @@ pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     writer.write_all(contents).expect("a vector takes what it is given");
     writer.finish().expect("a vector takes what it is given")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_short_texts_too_the_shortest_form_is_taken() {
-        for length in 0..200 {
-            let contents = " ".repeat(length);
-            let compressed = format!("data:;base64,{}", STANDARD.encode(gzip(contents.as_bytes())));
-            let plain = format!("data:,{}", "%20".repeat(length));
-            let taken = inline(contents.as_bytes());
-            let is_compressed = taken.compression.unwrap() == "gzip";
-            assert_eq!(is_compressed, compressed.len() < plain.len(), "{length}");
-            assert_eq!(taken.source.unwrap().len(), compressed.len().min(plain.len()), "{length}");
-        }
-    }
 }

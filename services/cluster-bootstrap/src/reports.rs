@@ -1,10 +1,9 @@
 //! How a machine says how far it has come.
 
 use std::fmt;
-use std::sync::LazyLock;
 
 use ignition::build::{config, file, inline, unit, with_dropin};
-use ignition::{Resource, Unit, merge};
+use ignition::{Unit, merge};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -28,9 +27,6 @@ pub struct Reports {
 }
 
 const CURL: &str = "/etc/bedplate/report.curl";
-/// Every machine has it, and it is what takes longest to be compressed.
-static PACKED_SCRIPT: LazyLock<Resource> =
-    LazyLock::new(|| inline(authorities::SCRIPT_TEXT.as_bytes()));
 const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 
 /// The config of a machine that says of each of its steps that it was done, or failed, as a form with `claim`, `step`, `result` and
@@ -72,7 +68,7 @@ max-time = 30
     let files = vec![
         file(CURL, 0o600, inline(curl.as_bytes())),
         file(authorities::CURL, 0o600, inline(asking.as_bytes())),
-        file(authorities::SCRIPT, 0o644, PACKED_SCRIPT.clone()),
+        file(authorities::SCRIPT, 0o644, inline(authorities::SCRIPT_TEXT.as_bytes())),
         file(authorities::REVISION, 0o600, inline(holds.as_bytes())),
         file(AUTHORITY, 0o644, inline(reports.authority.as_bytes())),
     ];

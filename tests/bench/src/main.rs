@@ -25,6 +25,10 @@ use crate::clusters::real::RealCloud;
 use crate::clusters::replay;
 use crate::report::Report;
 
+/// What is emulated shares the processors with what is measured, so it is not to waste them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures baremetald and clusterd against their budgets.
 #[derive(Parser)]
 struct Arguments {
@@ -65,7 +69,7 @@ struct Sizes {
     #[arg(long, default_value_t = 100)]
     clusters: usize,
     /// Clusters of two machines that are left at rest.
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 200)]
     resting: usize,
     #[command(flatten)]
     real: RealCloud,
