@@ -115,6 +115,7 @@ pub(crate) fn equals(value: Option<&Value>, wanted: &str) -> bool {
             yes == *value
         }
         Some(Value::Array(values)) => values.iter().any(|value| equals(Some(value), wanted)),
+        Some(Value::String(text)) => text == wanted,
         value => words(value) == wanted,
     }
 }

@@ -32,8 +32,8 @@ pub(super) fn settle(objects: &mut Objects) {
 }
 
 /// Asks for an object's deletion; what has to happen before happens then.
-pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) -> Option<Value> {
-    let object = objects.get(at)?.clone();
+pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) {
+    let Some(object) = objects.shared(at) else { return };
     let waits = match at.1.as_str() {
         "namespaces" => true,
         // A kubelet ends what runs.
@@ -46,7 +46,8 @@ pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) -> O
         _ => false,
     };
     if !waits {
-        return objects.remove(at);
+        objects.remove(at);
+        return;
     }
     objects.change(at, |object| {
         if object["metadata"]["deletionTimestamp"].is_null() {
@@ -56,7 +57,6 @@ pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) -> O
             object["status"]["phase"] = json!("Terminating");
         }
     });
-    objects.get(at).cloned()
 }
 
 fn is_deleted(object: &Value) -> bool {
@@ -65,11 +65,7 @@ fn is_deleted(object: &Value) -> bool {
 
 /// A namespace goes with all that is in it.
 fn namespaces(objects: &mut Objects) {
-    let going: Vec<Place> = objects
-        .places("v1", "namespaces", "")
-        .filter(|at| objects.get(at).is_some_and(is_deleted))
-        .cloned()
-        .collect();
+    let going = objects.places(("v1", "namespaces", ""), is_deleted);
     for namespace in going {
         let inside: Vec<Place> =
             objects.every().map(|(at, _)| at).filter(|at| at.2 == namespace.3).cloned().collect();
@@ -134,9 +130,9 @@ fn garbage(objects: &mut Objects) {
 
 /// Volumes and claims are bound to each other, and go once nobody holds them.
 fn volumes(objects: &mut Objects) {
-    let claims: Vec<Place> = objects.places("v1", "persistentvolumeclaims", "").cloned().collect();
+    let claims = objects.places(("v1", "persistentvolumeclaims", ""), |_| true);
     for at in claims {
-        let Some(claim) = objects.get(&at).cloned() else { continue };
+        let Some(claim) = objects.shared(&at) else { continue };
         let held = objects.list("v1", "pods", &at.2).iter().any(|pod| {
             let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
             let mut names = volumes.map(|it| &it["persistentVolumeClaim"]["claimName"]);
@@ -156,7 +152,7 @@ fn volumes(objects: &mut Objects) {
             });
         }
     }
-    let volumes: Vec<Place> = objects.places("v1", "persistentvolumes", "").cloned().collect();
+    let volumes = objects.places(("v1", "persistentvolumes", ""), |_| true);
     for at in volumes {
         let Some(volume) = objects.get(&at) else { continue };
         let claim = &volume["spec"]["claimRef"];
@@ -169,9 +165,9 @@ fn volumes(objects: &mut Objects) {
 }
 
 fn deployments(objects: &mut Objects) {
-    let all: Vec<Place> = objects.places("apps/v1", "deployments", "").cloned().collect();
+    let all = objects.places(("apps/v1", "deployments", ""), |_| true);
     for at in all {
-        let Some(deployment) = objects.get(&at).cloned() else { continue };
+        let Some(deployment) = objects.shared(&at) else { continue };
         let template = &deployment["spec"]["template"];
         let digest = Sha256::digest(template.to_string());
         let hash: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
@@ -189,11 +185,8 @@ fn deployments(objects: &mut Objects) {
                 "spec": {"replicas": replicas, "selector": selector, "template": template},
             }));
         }
-        let sets: Vec<Place> = objects
-            .places("apps/v1", "replicasets", &at.2)
-            .filter(|set| objects.get(set).is_some_and(|set| is_owned(set, &deployment)))
-            .cloned()
-            .collect();
+        let sets =
+            objects.places(("apps/v1", "replicasets", &at.2), |set| is_owned(set, &deployment));
         for set in &sets {
             let count = if *set == own { replicas } else { 0 };
             objects.change(set, |set| set["spec"]["replicas"] = json!(count));
@@ -213,9 +206,9 @@ fn deployments(objects: &mut Objects) {
 }
 
 fn replica_sets(objects: &mut Objects) {
-    let all: Vec<Place> = objects.places("apps/v1", "replicasets", "").cloned().collect();
+    let all = objects.places(("apps/v1", "replicasets", ""), |_| true);
     for at in all {
-        let Some(set) = objects.get(&at).cloned() else { continue };
+        let Some(set) = objects.shared(&at) else { continue };
         let want = usize::try_from(set["spec"]["replicas"].as_u64().unwrap_or(1)).unwrap_or(1);
         let pods = pods_of(objects, &at.2, &set);
         for pod in pods.iter().skip(want) {
@@ -235,9 +228,9 @@ fn replica_sets(objects: &mut Objects) {
 }
 
 fn daemon_sets(objects: &mut Objects) {
-    let all: Vec<Place> = objects.places("apps/v1", "daemonsets", "").cloned().collect();
+    let all = objects.places(("apps/v1", "daemonsets", ""), |_| true);
     for at in all {
-        let Some(set) = objects.get(&at).cloned() else { continue };
+        let Some(set) = objects.shared(&at) else { continue };
         let template = pod(&set, "DaemonSet");
         let nodes: Vec<String> = objects
             .list("v1", "nodes", "")
@@ -269,10 +262,9 @@ fn daemon_sets(objects: &mut Objects) {
 
 /// How many disruptions each budget allows.
 fn budgets(objects: &mut Objects) {
-    let all: Vec<Place> =
-        objects.places("policy/v1", "poddisruptionbudgets", "").cloned().collect();
+    let all = objects.places(("policy/v1", "poddisruptionbudgets", ""), |_| true);
     for at in all {
-        let Some(budget) = objects.get(&at).cloned() else { continue };
+        let Some(budget) = objects.shared(&at) else { continue };
         let pods = objects.list("v1", "pods", &at.2);
         let meant: Vec<&&Value> =
             pods.iter().filter(|pod| fits_template(&budget["spec"]["selector"], pod)).collect();
@@ -297,7 +289,7 @@ fn budgets(objects: &mut Objects) {
 
 /// A pod's eviction, if every budget that means it allows one more.
 pub(super) fn evict(objects: &mut Objects, at: &Place, grace: Option<u64>) -> Result<(), String> {
-    let Some(pod) = objects.get(at).cloned() else { return Ok(()) };
+    let Some(pod) = objects.shared(at) else { return Ok(()) };
     let counts = !is_deleted(&pod) && is_ready(&pod);
     for budget in objects.list("policy/v1", "poddisruptionbudgets", &at.2) {
         let allowed = budget["status"]["disruptionsAllowed"].as_u64().unwrap_or(0);
@@ -341,10 +333,6 @@ fn pods_of(objects: &Objects, namespace: &str, set: &Value) -> Vec<Place> {
         let ended = ["Succeeded", "Failed"].iter().any(|it| pod["status"]["phase"] == *it);
         is_owned(pod, set) && !is_deleted(pod) && !ended
     };
-    let places = objects.places("v1", "pods", namespace);
-    let own = places.filter(|at| objects.get(at).is_some_and(counts));
     let selector = &set["spec"]["selector"]["matchLabels"];
-    own.filter(|at| objects.get(at).is_some_and(|pod| labels_match(selector, pod)))
-        .cloned()
-        .collect()
+    objects.places(("v1", "pods", namespace), |pod| counts(pod) && labels_match(selector, pod))
 }

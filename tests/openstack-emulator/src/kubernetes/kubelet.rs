@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::layout::Layout;
 use super::programs::{Run, run};
-use super::state::{Cluster, Objects, Place, place};
+use super::state::{Cluster, Objects, place};
 use super::who::User;
 use super::{SETTLES, requests};
 use crate::guest::GuestMachine;
@@ -66,16 +66,18 @@ pub(super) async fn run_pods(cluster: &Cluster, node: &str) {
 }
 
 fn tend(objects: &mut Objects, node: &str) {
-    let own: Vec<Place> = objects
-        .places("v1", "pods", "")
-        .filter(|at| objects.get(at).is_some_and(|pod| pod["spec"]["nodeName"] == node))
-        .cloned()
-        .collect();
-    for at in own {
-        let Some(pod) = objects.get(&at).cloned() else { continue };
-        if pod["metadata"]["deletionTimestamp"].is_string() {
+    let is_going = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
+    let waits = |pod: &Value| {
+        ["Pending", ""].contains(&pod["status"]["phase"].as_str().unwrap_or_default())
+    };
+    let asking = objects.places(("v1", "pods", ""), |pod| {
+        pod["spec"]["nodeName"] == node && (is_going(pod) || waits(pod))
+    });
+    for at in asking {
+        let Some(pod) = objects.shared(&at) else { continue };
+        if is_going(&pod) {
             objects.remove(&at);
-        } else if ["Pending", ""].contains(&pod["status"]["phase"].as_str().unwrap_or_default()) {
+        } else {
             let status = match run(&mut objects.members, node, &pod) {
                 Run::On => status("Running", "True"),
                 Run::Ends(well, said) => {

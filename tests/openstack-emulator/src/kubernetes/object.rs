@@ -46,8 +46,7 @@ fn selected(
 ) -> Result<Vec<Place>, Reply> {
     let (labels, fields) = (asked.parameter("labelSelector"), asked.parameter("fieldSelector"));
     let mut all = Vec::new();
-    for at in objects.places(&resource.group, &resource.name, namespace) {
-        let Some(object) = objects.get(at) else { continue };
+    for (at, object) in objects.each(&resource.group, &resource.name, namespace) {
         let by_fields = selector::by_fields(&resource.name, object, &fields);
         if by_fields.map_err(|why| failure(400, "BadRequest", &why))?
             && selector::by_labels(object, &labels)
@@ -102,7 +101,7 @@ fn create(objects: &mut Objects, asked: &Asked<'_>, resource: &Resource, namespa
         return failure(409, "AlreadyExists", &message);
     }
     match admitted(objects, asked, &at, given) {
-        Ok(object) => (201, objects.put(at, object)),
+        Ok(object) => (201, Value::clone(&objects.put(at, object))),
         Err(reply) => reply,
     }
 }
@@ -245,7 +244,7 @@ fn write(objects: &mut Objects, at: &Place, before: &Value, given: Value, below:
         }
         _ => given,
     };
-    (200, objects.put(at.clone(), kept(at, after)))
+    (200, Value::clone(&objects.put(at.clone(), kept(at, after))))
 }
 
 /// An object as it is kept.
@@ -301,7 +300,7 @@ fn apply_patch(
             let code = if before.is_some() { 200 } else { 201 };
             let written = objects.put(at.clone(), kept(at, after));
             objects.applied.entry(at.clone()).or_default().insert(manager, config);
-            (code, written)
+            (code, Value::clone(&written))
         }
         Err(reply) => reply,
     }

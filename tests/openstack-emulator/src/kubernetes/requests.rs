@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::state::{Objects, Place, decoded, place};
+use super::state::{Objects, decoded, place};
 use super::who::User;
 use crate::world::stamp;
 
@@ -49,17 +49,15 @@ pub(super) fn outcome(objects: &Objects, name: &str) -> Option<Result<String, ()
 /// kube-controller-manager: approves what bindings let be approved, signs what is approved.
 pub(super) fn decide(objects: &mut Objects) {
     let is_signed = |it: &Value| it["status"]["certificate"].is_string();
-    let all = objects.places(GROUP, RESOURCE, "");
-    let open = all.filter(|at| objects.get(at).is_some_and(|it| !is_signed(it)));
-    let open: Vec<Place> = open.cloned().collect();
+    let open = objects.places((GROUP, RESOURCE, ""), |it| !is_signed(it));
     for at in open {
-        let Some(request) = objects.get(&at).cloned() else { continue };
+        let Some(request) = objects.shared(&at) else { continue };
         let undecided = !has(&request, "Approved") && !has(&request, "Denied");
         if undecided && is_approved_by_binding(objects, &request) {
             let condition = json!({"type": "Approved", "status": "True", "reason": "AutoApproved", "message": "Auto approving kubelet client certificate after SubjectAccessReview.", "lastUpdateTime": stamp()});
             objects.change(&at, |request| request["status"]["conditions"] = json!([condition]));
         }
-        let Some(request) = objects.get(&at).cloned() else { continue };
+        let Some(request) = objects.shared(&at) else { continue };
         let ours = SIGNERS.iter().any(|it| request["spec"]["signerName"] == *it);
         if !ours || !has(&request, "Approved") {
             continue;

@@ -3,15 +3,11 @@
 use serde_json::{Value, json};
 
 use super::selector::{expression, labels_match};
-use super::state::{Objects, Place};
+use super::state::Objects;
 
 /// Binds the pods that have no node to one that takes them, if one does: the one that has the fewest.
 pub(super) fn schedule(objects: &mut Objects) {
-    let unbound: Vec<Place> = objects
-        .places("v1", "pods", "")
-        .filter(|at| objects.get(at).is_some_and(|pod| pod["spec"]["nodeName"].is_null()))
-        .cloned()
-        .collect();
+    let unbound = objects.places(("v1", "pods", ""), |pod| pod["spec"]["nodeName"].is_null());
     for at in unbound {
         let Some(pod) = objects.get(&at) else { continue };
         let nodes = objects.list("v1", "nodes", "");

@@ -1,7 +1,7 @@
 //! The objects of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
 use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair};
@@ -79,7 +79,7 @@ pub(super) type Place = (String, String, String, String);
 /// All objects by their places, and what the programs of the control plane know besides.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    all: BTreeMap<Place, Value>,
+    all: BTreeMap<Place, Arc<Value>>,
     version: u64,
     authority: Option<(String, String)>,
     /// What each manager applied last, by place.
@@ -127,37 +127,52 @@ impl Objects {
     }
 
     pub(super) fn get(&self, place: &Place) -> Option<&Value> {
-        self.all.get(place)
+        self.all.get(place).map(Arc::as_ref)
+    }
+
+    /// An object as it is now, whatever becomes of it.
+    pub(super) fn shared(&self, place: &Place) -> Option<Arc<Value>> {
+        self.all.get(place).cloned()
     }
 
     /// All of a resource, in one namespace or all.
     pub(super) fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<&Value> {
-        self.places(group, resource, namespace).filter_map(|place| self.all.get(place)).collect()
+        self.each(group, resource, namespace).map(|(_, object)| object).collect()
     }
 
-    /// Their places.
-    pub(super) fn places(
+    /// They and their places.
+    pub(super) fn each(
         &self,
         group: &str,
         resource: &str,
         namespace: &str,
-    ) -> impl Iterator<Item = &Place> {
+    ) -> impl Iterator<Item = (&Place, &Value)> {
         let from = place(group, resource, namespace, "");
         self.all
             .range(from..)
-            .map(|(place, _)| place)
-            .take_while(move |place| place.0 == *group && place.1 == *resource)
-            .filter(move |place| namespace.is_empty() || place.2 == *namespace)
+            .take_while(move |(place, _)| place.1 == *resource && place.0 == *group)
+            .filter(move |(place, _)| namespace.is_empty() || place.2 == *namespace)
+            .map(|(place, object)| (place, object.as_ref()))
+    }
+
+    /// The places of those that are meant.
+    pub(super) fn places(
+        &self,
+        (group, resource, namespace): (&str, &str, &str),
+        mut is_meant: impl FnMut(&Value) -> bool,
+    ) -> Vec<Place> {
+        let all = self.each(group, resource, namespace);
+        all.filter(|(_, object)| is_meant(object)).map(|(place, _)| place.clone()).collect()
     }
 
     /// Every object.
     pub(super) fn every(&self) -> impl Iterator<Item = (&Place, &Value)> {
-        self.all.iter()
+        self.all.iter().map(|(place, object)| (place, object.as_ref()))
     }
 
     /// Writes an object: it gets an id when it is new, and the next version if it is another than before.
-    pub(super) fn put(&mut self, place: Place, mut object: Value) -> Value {
-        let before = self.all.get(&place);
+    pub(super) fn put(&mut self, place: Place, mut object: Value) -> Arc<Value> {
+        let before = self.all.get(&place).map(Arc::as_ref);
         let metadata = before.map(|before| before["metadata"].clone()).unwrap_or_default();
         let keep = |key: &str, new: Value| metadata.get(key).cloned().unwrap_or(new);
         let generation = metadata["generation"].as_u64().unwrap_or(0);
@@ -172,7 +187,7 @@ impl Objects {
         own["generation"] = json!(generation + u64::from(respecified));
         own["resourceVersion"] = keep("resourceVersion", json!(""));
         if before == Some(&object) {
-            return object;
+            return Arc::new(object);
         }
         let owners = &object["metadata"]["ownerReferences"];
         let has_other_owners = metadata["ownerReferences"] != *owners;
@@ -180,28 +195,28 @@ impl Objects {
         self.may_have_garbage |= before.is_none() || has_other_owners || respecified;
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.all.insert(place, object.clone());
+        let object = Arc::new(object);
+        self.all.insert(place, Arc::clone(&object));
         object
     }
 
     /// Changes an object that is there.
     pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
-        if let Some(mut object) = self.all.get(place).cloned() {
+        if let Some(mut object) = self.get(place).cloned() {
             change(&mut object);
             self.put(place.clone(), object);
         }
     }
 
     /// The object is gone at once.
-    pub(super) fn remove(&mut self, place: &Place) -> Option<Value> {
-        let gone = self.all.remove(place)?;
+    pub(super) fn remove(&mut self, place: &Place) {
+        let Some(gone) = self.all.remove(place) else { return };
         self.applied.remove(place);
         if let Some(uid) = gone["metadata"]["uid"].as_str() {
             self.logs.remove(uid);
         }
         (self.is_unsettled, self.may_have_garbage) = (true, true);
         self.version += 1;
-        Some(gone)
     }
 
     /// A kubelet makes itself known. A node that is there stays what others made of it.
