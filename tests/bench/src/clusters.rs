@@ -37,7 +37,7 @@ const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
 /// How long clusters are left alone before it is measured what they weigh: each has been looked at since.
 const REST: Duration = Duration::from_secs(70);
 
-/// How often it is looked whether many are ready.
+/// How long nobody looks whether a hundred are ready; for a thousand, it is ten times that.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Copy)]
@@ -284,7 +284,7 @@ impl Site {
         let mut made =
             Made { begun, asked, took: BTreeMap::new(), count, trouble: None, cpu: Duration::ZERO };
         // Looking costs the service time as well: seldom where there are many.
-        let pause = if count > 1 { LOOK_EVERY } else { Duration::from_millis(10) };
+        let pause = Duration::from_millis(10).max(LOOK_EVERY.mul_f64(count as f64 / 100.0));
         while made.took.len() < count && begun.elapsed() < PATIENCE {
             let all = list(&mut client).await?;
             let now = begun.elapsed();
