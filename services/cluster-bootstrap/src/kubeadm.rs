@@ -15,6 +15,10 @@ use crate::{Cluster, Machine, Worker};
 /// Where containerd listens.
 const RUNTIME: &str = "unix:///run/containerd/containerd.sock";
 
+/// A patch of etcd's static pod, by which it asks for no place on the disk.
+pub(crate) const ETCD_WITHOUT_DISK: &str = r#"{"spec":{"containers":[{"name":"etcd","resources":{"requests":{"ephemeral-storage":null}}}]}}
+"#;
+
 /// What `kubeadm init phase` reads on a control-plane machine, and `upload-config` leaves for upgrades and workers.
 pub(crate) fn init(cluster: &Cluster, machine: &Machine) -> String {
     let documents = [

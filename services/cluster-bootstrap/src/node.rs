@@ -82,6 +82,9 @@ pub fn joining_control_plane(
     files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
     let certificates = kubeadm::certificates(cluster, machine);
     files.push(file(units::CERTIFICATES, 0o600, inline(certificates.as_bytes())));
+    if cluster.version.traits().etcd_asks_for_disk() {
+        files.push(file(units::ETCD_PATCH, 0o600, inline(kubeadm::ETCD_WITHOUT_DISK.as_bytes())));
+    }
     finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
 }
 

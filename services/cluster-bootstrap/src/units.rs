@@ -15,6 +15,9 @@ pub(crate) const INIT_ETCD: &str = "/etc/bedplate/init-etcd.yaml";
 pub(crate) const JOIN: &str = "/etc/bedplate/join.yaml";
 /// The same where it joins the control plane, as far as its API server's certificate is concerned.
 pub(crate) const CERTIFICATES: &str = "/etc/bedplate/certificates.yaml";
+/// What kubeadm is to change of etcd's static pod, in `PATCHES`.
+pub(crate) const ETCD_PATCH: &str = "/etc/bedplate/patches/etcd.json";
+const PATCHES: &str = "/etc/bedplate/patches";
 /// Where what is fetched waits to be unpacked.
 pub(crate) const FETCHED: &str = "/var/lib/bedplate/fetched";
 /// What kubelets may see for pod routes.
@@ -195,7 +198,15 @@ pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
 
     let description = format!("Join the control plane of {}", cluster.name);
     let unless = format!("{DONE}/control-plane");
-    let mut commands = vec![ready(), phase("control-plane-join all")];
+    let mut commands = vec![ready()];
+    if cluster.version.traits().etcd_asks_for_disk() {
+        let etcd = phase("control-plane-join etcd");
+        commands.push(format!("{etcd} --experimental-patches={PATCHES}"));
+        commands.push(phase("control-plane-join update-status"));
+        commands.push(phase("control-plane-join mark-control-plane"));
+    } else {
+        commands.push(phase("control-plane-join all"));
+    }
     commands.extend(finish(&unless));
     let member =
         Once { name: CONTROL_PLANE, description: &description, after: &[NODE], unless, commands };

@@ -69,6 +69,12 @@ impl Minor {
     pub(crate) fn knows_pinned_images(&self) -> bool {
         self.minor >= 29
     }
+
+    /// Whether kubeadm has etcd ask for a place on the disk. A kubelet that has just joined knows of no disk yet, for a moment, and refuses
+    /// a static pod that asks for one for good (kubernetes, issue 99305; mended in 1.20.5, for all of 1.20 to be sure).
+    pub(crate) fn etcd_asks_for_disk(&self) -> bool {
+        self.minor == 20
+    }
 }
 
 impl KubernetesVersion {

@@ -218,6 +218,29 @@ fn a_later_member_of_the_control_plane_joins_what_is_there() {
 }
 
 #[test]
+fn where_kubeadm_has_etcd_ask_for_disk_it_is_told_not_to() {
+    let joins = |version: &str| {
+        let node = joining_control_plane(&cluster(version), &machine("cp-4", "10.0.0.14")).unwrap();
+        let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+        let joins =
+            all.into_iter().flatten().find(|it| it.name == "bedplate-control-plane.service");
+        let text = joins.and_then(|it| it.contents.clone()).unwrap();
+        (
+            text.contains("control-plane-join all"),
+            file(&node, "/etc/bedplate/patches/etcd.json"),
+            text,
+        )
+    };
+    let (joins_at_once, patch, text) = joins("v1.20.2");
+    let patch: Value = serde_json::from_str(&patch.unwrap()).unwrap();
+    let requests = &patch["spec"]["containers"][0]["resources"]["requests"];
+    assert_eq!(requests.to_string(), r#"{"ephemeral-storage":null}"#);
+    assert!(!joins_at_once && text.contains("etcd --config=/etc/bedplate/join.yaml --experimental-patches=/etc/bedplate/patches\n"));
+    let (joins_at_once, patch, _) = joins("v1.21.0");
+    assert_eq!((joins_at_once, patch), (true, None));
+}
+
+#[test]
 fn arguments_are_a_list_from_v1beta4() {
     let node = worker(&cluster("v1.31.0"), &some_worker()).unwrap();
     let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
