@@ -1,6 +1,6 @@
 //! Every object of every service, in the order they were made.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -108,8 +108,16 @@ impl Object {
 struct Table {
     rows: BTreeMap<u64, Object>,
     by_id: HashMap<String, u64>,
+    by_parent: HashMap<String, BTreeSet<u64>>,
     counts: HashMap<String, usize>,
     next: u64,
+}
+
+/// The id of what an object is part of for good, where that is asked for often.
+fn parent(kind: Kind, object: &Object) -> Option<&str> {
+    let fields = [(Kind::SecurityGroupRule, "security_group_id"), (Kind::Recordset, "zone_id")];
+    let (_, field) = fields.into_iter().find(|(part, _)| *part == kind)?;
+    Some(object.text(field))
 }
 
 /// All objects.
@@ -125,6 +133,9 @@ impl Store {
         table.next += 1;
         table.by_id.insert(object.id.clone(), table.next);
         *table.counts.entry(object.project.clone()).or_default() += 1;
+        if let Some(parent) = parent(kind, &object) {
+            table.by_parent.entry(parent.to_owned()).or_default().insert(table.next);
+        }
         table.rows.insert(table.next, object);
     }
 
@@ -143,7 +154,11 @@ impl Store {
     /// Takes an object out.
     pub(crate) fn remove(&mut self, kind: Kind, id: &str) -> Option<Object> {
         let table = self.tables.get_mut(&kind)?;
-        let object = table.rows.remove(&table.by_id.remove(id)?)?;
+        let row = table.by_id.remove(id)?;
+        let object = table.rows.remove(&row)?;
+        if let Some(siblings) = parent(kind, &object).and_then(|it| table.by_parent.get_mut(it)) {
+            siblings.remove(&row);
+        }
         if let Some(count) = table.counts.get_mut(&object.project) {
             *count = count.saturating_sub(1);
         }
@@ -153,6 +168,17 @@ impl Store {
     /// All of a kind, the oldest first.
     pub(crate) fn all(&self, kind: Kind) -> impl DoubleEndedIterator<Item = &Object> {
         self.tables.get(&kind).into_iter().flat_map(|table| table.rows.values())
+    }
+
+    /// The parts of a security group or a zone, the oldest first.
+    pub(crate) fn parts(
+        &self,
+        kind: Kind,
+        parent: &str,
+    ) -> impl Iterator<Item = &Object> + use<'_> {
+        let table = self.tables.get(&kind);
+        let rows = table.and_then(|table| Some((table, table.by_parent.get(parent)?)));
+        rows.into_iter().flat_map(|(table, rows)| rows.iter().filter_map(|row| table.rows.get(row)))
     }
 
     /// All of a kind, the oldest first, to be changed.

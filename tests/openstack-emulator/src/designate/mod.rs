@@ -111,6 +111,9 @@ fn list(world: &World, asked: &Asked, plural: &str, mut objects: Vec<&Object>) -
 
 /// Designate's filters: `*` is anything.
 fn like(pattern: &str, text: &str) -> bool {
+    if !pattern.contains('*') {
+        return pattern.eq_ignore_ascii_case(text);
+    }
     crate::glob::matches(
         &pattern.replace('*', "**").to_ascii_lowercase(),
         &text.to_ascii_lowercase(),

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::Kind;
 use crate::world::World;
 
 const LIMITS: [(&str, i64); 5] = [
@@ -21,10 +20,10 @@ fn limit(world: &World, project: &str, name: &str) -> i64 {
     world.quota(project, name, default)
 }
 
-/// Refuses one more beyond the limit.
-pub(super) fn check(world: &World, project: &str, name: &str, kind: Kind) -> Result<(), Problem> {
+/// Refuses one more than `count` beyond the limit.
+pub(super) fn check(world: &World, project: &str, name: &str, count: usize) -> Result<(), Problem> {
     let limit = limit(world, project, name);
-    if usize::try_from(limit).is_ok_and(|limit| world.store.count(kind, project) >= limit) {
+    if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
         return Err(Problem::new(413, "over_quota", format!("Quota exceeded for {name}.")));
     }
     Ok(())

@@ -27,11 +27,9 @@ pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&s
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let all = world
-                .store
-                .all(Kind::Recordset)
-                .filter(|one| one.text("zone_id") == zone_id && world.listed(Kind::Recordset, one));
-            list(world, asked, "recordsets", all.collect())
+            let all = world.store.parts(Kind::Recordset, zone_id);
+            let listed = all.filter(|one| world.listed(Kind::Recordset, one));
+            list(world, asked, "recordsets", listed.collect())
         }
         ("POST", []) => create(world, asked, &zone),
         ("GET", [id]) => Ok(Answer::ok(shown(asked, &find(world, id)?))),
@@ -103,11 +101,8 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
     let records = given["records"].as_array().filter(|records| !records.is_empty());
     let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
     check_records(world, &zone.project, text("type"), records)?;
-    for other in world
-        .store
-        .all(Kind::Recordset)
-        .filter(|one| one.text("zone_id") == zone.id && one.text("name") == name)
-    {
+    let all = world.store.parts(Kind::Recordset, &zone.id);
+    for other in all.filter(|one| one.text("name") == name) {
         if other.text("type") == text("type") {
             return Err(Problem::new(409, "duplicate_recordset", "Duplicate RecordSet"));
         }
@@ -119,7 +114,8 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
             ));
         }
     }
-    quota::check(world, &zone.project, "zone_recordsets", Kind::Recordset)?;
+    let count = world.store.parts(Kind::Recordset, &zone.id).count();
+    quota::check(world, &zone.project, "zone_recordsets", count)?;
     let body = json!({
         "name": name, "type": text("type"), "records": records, "ttl": given["ttl"], "description": given["description"], "status": "PENDING",
         "action": "CREATE", "zone_id": zone.id, "zone_name": zone_name, "project_id": zone.project, "version": 1, "created_at": fine_stamp(), "updated_at": null,

@@ -73,7 +73,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
             ));
         }
     }
-    quota::check(world, &project, "zones", Kind::Zone)?;
+    quota::check(world, &project, "zones", world.store.count(Kind::Zone, &project))?;
     let serial = Timestamp::now().as_second();
     let ttl = given["ttl"].as_i64().unwrap_or(3600);
     let email = text("email");

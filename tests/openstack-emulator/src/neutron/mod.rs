@@ -160,10 +160,7 @@ fn ensure_default_group(world: &mut World, asked: &Asked, resource: &Resource) {
 fn shown(world: &World, object: &Object, resource: &Resource) -> Map<String, Value> {
     let mut body = object.body.clone();
     if resource.kind == Kind::SecurityGroup {
-        let rules = world
-            .store
-            .all(Kind::SecurityGroupRule)
-            .filter(|rule| rule.text("security_group_id") == object.id);
+        let rules = world.store.parts(Kind::SecurityGroupRule, &object.id);
         let rules: Vec<Value> = rules.map(Object::shown).collect();
         body.insert("security_group_rules".into(), json!(rules));
     }
@@ -210,10 +207,10 @@ fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
     };
     let mut objects: Vec<&Object> = candidates
         .into_iter()
+        .filter(|object| filters.iter().all(|(key, values)| passes(object, key, values)))
         .filter(|object| {
             sees(world, asked, resource.kind, object) && world.listed(resource.kind, object)
         })
-        .filter(|object| filters.iter().all(|(key, values)| passes(object, key, values)))
         .filter(|object| page::tagged(asked, object.list("tags")))
         .collect();
     objects.sort_by(|left, right| left.id.cmp(&right.id));

@@ -187,7 +187,9 @@ pub(super) fn make_rule(
         .iter()
         .all(|field| rule.body.get(*field) == object.body.get(*field))
     };
-    if let Some(rule) = world.store.find(Kind::SecurityGroupRule, same) {
+    let group = object.text("security_group_id");
+    let twin = world.store.parts(Kind::SecurityGroupRule, group).find(|it| same(it));
+    if let Some(rule) = twin {
         return Err(Problem::new(
             409,
             "SecurityGroupRuleExists",
