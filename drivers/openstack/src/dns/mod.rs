@@ -1,5 +1,6 @@
 //! Designate: zones, and the names in them.
 
+pub mod limits;
 pub mod ptr;
 pub mod recordsets;
 pub mod zones;

@@ -2,7 +2,7 @@
 
 use openstack::Service;
 use openstack::dns::recordsets::{self, NewRecordset};
-use openstack::dns::{DnsStatus, ptr, zones};
+use openstack::dns::{DnsStatus, limits, ptr, zones};
 use openstack::network::{floating_ips, networks};
 
 use crate::{given, resolve};
@@ -24,6 +24,7 @@ async fn a_zone_has_names_that_lead_somewhere() {
     })
     .await;
 
+    let before = limits::recordsets(&alice, &zone.id).await.unwrap();
     let api = NewRecordset {
         name: format!("api.{name}"),
         kind: "A".to_owned(),
@@ -44,6 +45,8 @@ async fn a_zone_has_names_that_lead_somewhere() {
         assert_eq!((found.id, found.records, found.ttl), (made.id, new.records.clone(), Some(60)));
         assert_eq!(found.description, "cluster 1");
     }
+    let after = limits::recordsets(&alice, &zone.id).await.unwrap();
+    assert_eq!((after.limit, after.used), (before.limit, before.used + 2));
     if let Some(server) = resolve::server() {
         let anything = format!("shop.apps.{name}");
         for asked in [&api.name, &anything] {

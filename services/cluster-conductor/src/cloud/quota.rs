@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{FlavorSize, Key, Need, Problem, Seen, Shape, Shortage, Thing, need, shortages};
 use openstack::compute::limits;
-use openstack::{Allowance, CloudError, Session, block_storage, load_balancer, network};
+use openstack::{Allowance, CloudError, block_storage, dns, load_balancer, network};
 
 use super::site::Site;
 use super::trouble::Trouble;
@@ -37,14 +37,14 @@ pub(crate) async fn outlook(
     shape: &Shape,
     there: &BTreeSet<Key>,
 ) -> Result<(Need, Vec<Shortage>), Trouble> {
-    let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site.session))?;
+    let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
     let missing = need(shape, &sizes, |key| there.contains(key));
     Ok((need(shape, &sizes, |_| false), shortages(&missing, &free)))
 }
 
 /// Of which resources there is less than `shape` needs beyond what was seen.
 async fn short(site: &Site<'_>, shape: &Shape, seen: &Seen) -> Result<Vec<Shortage>, Trouble> {
-    let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site.session))?;
+    let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
     let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
     Ok(shortages(&needed, &free))
 }
@@ -65,13 +65,18 @@ async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, Flavor
 }
 
 /// What the project may have still, in the words of [`cluster_core::Need`]; without what has no limit.
-async fn allowed(session: &Session) -> Result<BTreeMap<String, u64>, Trouble> {
-    let (compute, neutron, balancers, volumes) = tokio::try_join!(
-        limits::show(session),
-        network::quotas::show(session),
-        present(load_balancer::quotas::load_balancers(session)),
-        present(block_storage::limits::show(session)),
-    )?;
+async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
+    let session = site.session;
+    let services = async {
+        Ok(tokio::try_join!(
+            limits::show(session),
+            network::quotas::show(session),
+            present(load_balancer::quotas::load_balancers(session)),
+            present(block_storage::limits::show(session)),
+        )?)
+    };
+    let ((compute, neutron, balancers, volumes), recordsets) =
+        tokio::try_join!(services, recordsets(site))?;
     let mut free = BTreeMap::new();
     let mut note = |resource: &str, allowance: Option<&Allowance>| {
         if let Some(left) = allowance.and_then(Allowance::left) {
@@ -96,7 +101,16 @@ async fn allowed(session: &Session) -> Result<BTreeMap<String, u64>, Trouble> {
     note("load_balancers", balancers.as_ref());
     note("volumes", volumes.as_ref().map(|it| &it.volumes));
     note("gigabytes", volumes.as_ref().map(|it| &it.gigabytes));
+    note("recordsets", recordsets.as_ref());
     Ok(free)
+}
+
+/// What the cluster's zone may hold; `None` where there is no such zone, of which whoever needs it is told when it is looked for.
+async fn recordsets(site: &Site<'_>) -> Result<Option<Allowance>, Trouble> {
+    match site.zone().await? {
+        Some(zone) => Ok(present(dns::limits::recordsets(site.session, zone)).await?),
+        None => Ok(None),
+    }
 }
 
 /// A cloud without the service sets it no limit; who needs it is told when it is asked for.

@@ -21,6 +21,21 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
 }
 
 #[tokio::test]
+async fn a_zone_that_is_full_is_told_before_anything_is_made() {
+    let given = Given::cluster(1, 1).await;
+    // Its SOA, its NS, and one more.
+    given.cloud.set_quota("tenant-a", "zone_recordsets", 3);
+    let working = given.conductor();
+    let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
+    assert!(told.message.ends_with("needed are 2 recordsets (1 free)"), "{told:?}");
+    assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
+    given.cloud.set_quota("tenant-a", "zone_recordsets", 4);
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    working.abort();
+}
+
+#[tokio::test]
 async fn a_load_balancer_that_fails_is_made_anew_and_goes_with_all_its_parts() {
     let given = Given::cluster(1, 1).await;
     let end = End::Error("no amphora".to_owned());

@@ -30,7 +30,7 @@ use openstack::network::ports::{self, NewPort, Port};
 use openstack::network::security_groups::{self, Pass, Remote};
 use openstack::network::subnets::{self, NewSubnet};
 use openstack::network::{floating_ips, quotas, routers};
-use openstack::{CloudConfig, CloudError, Session, block_storage, load_balancer};
+use openstack::{CloudConfig, CloudError, Session, block_storage, dns, load_balancer};
 use serde::{Deserialize, Serialize};
 
 use super::cloud::{USER, ZONE};
@@ -115,15 +115,25 @@ async fn cluster(
     begun: Instant,
 ) -> Result<f64, String> {
     let name = |what: &str| format!("{stem}-{what}");
+    let zone = step(async {
+        let found = zones::find(session, &format!("{ZONE}.")).await?;
+        Ok(found.map(|it| it.id).unwrap_or_default())
+    });
+    let names_fit = async {
+        let zone = zone.clone().await?;
+        Ok::<_, Arc<CloudError>>(dns::limits::recordsets(session, &zone).await?)
+    };
     let fits = step(async {
-        let looks = tokio::try_join!(
-            flavors::list(session),
-            limits::show(session),
-            quotas::show(session),
-            load_balancer::quotas::load_balancers(session),
-            block_storage::limits::show(session),
-        );
-        let (flavors, ..) = looks?;
+        let looks = async {
+            Ok(tokio::try_join!(
+                flavors::list(session),
+                limits::show(session),
+                quotas::show(session),
+                load_balancer::quotas::load_balancers(session),
+                block_storage::limits::show(session),
+            )?)
+        };
+        let ((flavors, ..), _) = tokio::try_join!(looks, names_fit)?;
         let small = flavors.into_iter().find(|it| it.name == "m1.small");
         Ok(small.map(|it| it.id).unwrap_or_default())
     });
@@ -260,14 +270,11 @@ async fn cluster(
         Ok::<(), Arc<CloudError>>(())
     };
     let names = async {
-        let (own, external, ()) =
-            tokio::try_join!(balancer_port.clone(), external.clone(), leg.clone())?;
-        let (description, zone) = (name("address"), format!("{ZONE}."));
-        let (floating, zone) = tokio::try_join!(
-            floating_ips::create(session, &external, &description, Some(&own.id)),
-            zones::find(session, &zone),
-        )?;
-        let zone = zone.map(|it| it.id).unwrap_or_default();
+        let (own, external, (), zone) =
+            tokio::try_join!(balancer_port.clone(), external.clone(), leg.clone(), zone.clone())?;
+        let description = name("address");
+        let floating =
+            floating_ips::create(session, &external, &description, Some(&own.id)).await?;
         let each = ["api", "*.apps"].map(|host| {
             let new = NewRecordset {
                 name: format!("{host}.{stem}.{ZONE}."),

@@ -1,0 +1,31 @@
+//! How much of Designate's a project may have.
+
+use serde::Deserialize;
+
+use super::SERVICE;
+use crate::error::CloudError;
+use crate::quota::Allowance;
+use crate::session::Session;
+
+/// How many recordsets a zone may have, and has: what the zone itself needs (SOA, NS) among them.
+///
+/// Designate tells limits alone, so what there is is counted; of a list it says how long all of it is.
+pub async fn recordsets(session: &Session, zone_id: &str) -> Result<Allowance, CloudError> {
+    #[derive(Deserialize)]
+    struct Limits {
+        #[serde(default = "unlimited")]
+        max_zone_recordsets: i64,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        total_count: i64,
+    }
+    let limits = async { session.get(SERVICE, &["limits"]).send().await?.whole::<Limits>() };
+    let list = session.get(SERVICE, &["zones", zone_id, "recordsets"]).query("limit", "1");
+    let (limits, list): (Limits, Metadata) = tokio::try_join!(limits, list.under("metadata"))?;
+    Ok(Allowance::new(limits.max_zone_recordsets, list.total_count))
+}
+
+fn unlimited() -> i64 {
+    -1
+}
