@@ -49,6 +49,12 @@ pub struct Identity {
     pub project_id: Option<String>,
     /// The project's name.
     pub project_name: Option<String>,
+    /// The project's domain's id.
+    pub project_domain_id: Option<String>,
+    /// The domain's id, if the token is valid in one, and in no project.
+    pub domain_id: Option<String>,
+    /// Whether the token is valid in the whole cloud.
+    pub system: bool,
     /// The names of the roles held there.
     pub roles: Vec<String>,
     /// When the token ends.
@@ -60,6 +66,10 @@ struct TokenBody {
     user: Named,
     #[serde(default)]
     project: Option<Named>,
+    #[serde(default)]
+    domain: Option<DomainId>,
+    #[serde(default)]
+    system: Option<System>,
     #[serde(default)]
     roles: Vec<Named>,
     #[serde(default)]
@@ -85,9 +95,20 @@ struct DomainId {
     id: Option<String>,
 }
 
+/// `{"all": true}`: there are no parts of a cloud yet.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct System {
+    all: bool,
+}
+
 impl From<TokenBody> for Identity {
     fn from(body: TokenBody) -> Identity {
+        let project_domain = body.project.as_ref().and_then(|project| project.domain.as_ref());
         Identity {
+            project_domain_id: project_domain.and_then(|domain| domain.id.clone()),
+            domain_id: body.domain.and_then(|domain| domain.id),
+            system: body.system.is_some_and(|system| system.all),
             user_id: body.user.id,
             user_name: body.user.name,
             user_domain_id: body.user.domain.and_then(|domain| domain.id),
