@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::store::{Kind, Object};
 use crate::trap::Stop;
 use crate::world::World;
-use crate::{seed, serve};
+use crate::{keystone, seed, serve};
 
 /// What all parts of a running cloud share.
 pub(crate) struct Shared {
@@ -230,9 +230,19 @@ impl Cloud {
 
     /// A user with the roles of an ordinary member in a project; both are made if they are not there.
     pub fn add_user(&self, user: &str, password: &str, project: &str) -> Account {
-        let roles = ["member", "reader", "load-balancer_member"];
+        self.add_user_with(user, password, project, &["member", "reader", "load-balancer_member"])
+    }
+
+    /// A user with these roles in a project; both are made if they are not there.
+    pub fn add_user_with(
+        &self,
+        user: &str,
+        password: &str,
+        project: &str,
+        roles: &[&str],
+    ) -> Account {
         let (user_id, project_id) =
-            self.shared.with(|world| seed::user(world, user, password, project, &roles));
+            self.shared.with(|world| seed::user(world, user, password, project, roles));
         Account {
             user: user.into(),
             password: password.into(),
@@ -240,6 +250,18 @@ impl Cloud {
             user_id,
             project_id,
         }
+    }
+
+    /// Gives a user roles in the whole cloud.
+    pub fn grant_system(&self, user_id: &str, roles: &[&str]) {
+        self.shared.with(|world| {
+            for name in roles {
+                let role = world.store.find(Kind::Role, |role| role.text("name") == *name);
+                if let Some(role) = role.map(|role| role.id.clone()) {
+                    keystone::grant(world, user_id, keystone::SYSTEM, &role);
+                }
+            }
+        });
     }
 
     /// Puts a service into the catalogue; `%(project_id)s` in the URL is replaced.

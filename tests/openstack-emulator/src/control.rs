@@ -11,6 +11,16 @@ use crate::problem::plain;
 use crate::seed;
 use crate::store::Kind;
 
+/// A user to be made: a password, for an ordinary member, or with roles.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum NewUser {
+    Member(String),
+    With { password: String, roles: Vec<String> },
+}
+
+const MEMBER: [&str; 3] = ["member", "reader", "load-balancer_member"];
+
 type Reply = (u16, Value);
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
@@ -80,14 +90,16 @@ fn change(
             shared.with(|world| world.settings.endpoints.insert((*kind).to_owned(), url));
             done(json!({}))
         }),
-        ("PUT", ["projects", project, "users", user]) => {
-            parse(body).and_then(|password: String| {
-                let roles = ["member", "reader", "load-balancer_member"];
-                let (user_id, project_id) =
-                    shared.with(|world| seed::user(world, user, &password, project, &roles));
-                done(json!({"user_id": user_id, "project_id": project_id}))
-            })
-        }
+        ("PUT", ["projects", project, "users", user]) => parse(body).and_then(|new: NewUser| {
+            let (password, roles) = match &new {
+                NewUser::Member(password) => (password, MEMBER.map(str::to_owned).to_vec()),
+                NewUser::With { password, roles } => (password, roles.clone()),
+            };
+            let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
+            let (user_id, project_id) =
+                shared.with(|world| seed::user(world, user, password, project, &roles));
+            done(json!({"user_id": user_id, "project_id": project_id}))
+        }),
         ("DELETE", ["tokens"]) => {
             shared.with(|world| world.tokens.clear());
             done(json!({}))

@@ -38,6 +38,9 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
+/// In place of a project: the whole cloud.
+pub(crate) const SYSTEM: &str = "system";
+
 /// Keystone's way to say that there is nothing of that id.
 fn missing(what: &str, id: &str) -> Problem {
     Problem::missing(format!("Could not find {what}: {id}."))

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{missing, role_document, roles_of};
+use super::{SYSTEM, missing, role_document, roles_of};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Caller, Verdict};
 use crate::service::SERVICES;
@@ -153,7 +153,13 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
         return Ok(token);
     }
     let Some(given) = scope.get("project") else {
-        // A domain or the system: administrators only.
+        if scope.get("system").is_some() {
+            token.roles = role_names(world, &roles_of(world, &token.user, SYSTEM));
+            if !token.roles.is_empty() {
+                return Ok(token);
+            }
+        }
+        // A domain, or the system without a role there: administrators only.
         let admin = world.store.all(Kind::Project).any(|project| {
             roles_of(world, &token.user, &project.id).iter().any(|role| is_admin(world, role))
         });
@@ -171,16 +177,17 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
     });
     let project = project.ok_or_else(no)?;
     let roles = roles_of(world, &token.user, &project.id);
-    let names = roles
-        .iter()
-        .filter_map(|id| world.store.get(Kind::Role, id))
-        .map(|role| role.text("name").to_owned());
-    token.roles = names.collect();
+    token.roles = role_names(world, &roles);
     token.project = project.id.clone();
     if token.roles.is_empty() {
         return Err(no());
     }
     Ok(token)
+}
+
+fn role_names(world: &World, ids: &[String]) -> Vec<String> {
+    let roles = ids.iter().filter_map(|id| world.store.get(Kind::Role, id));
+    roles.map(|role| role.text("name").to_owned()).collect()
 }
 
 fn is_admin(world: &World, role: &str) -> bool {
