@@ -8,7 +8,7 @@ use baremetal_conductor::Conductor;
 use baremetal_core::{HistoryEntry, Node, NodeIdent};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
-use openstack_api::{ApiError, Auth, Forwarded, Microversion, Scheme};
+use openstack_api::{ApiError, Auth, Forwarded, Microversion, Policy, Scheme};
 
 use crate::error::Error;
 use crate::microversion;
@@ -89,5 +89,11 @@ where
 impl FromRef<App> for Auth {
     fn from_ref(app: &App) -> Auth {
         app.auth.clone()
+    }
+}
+
+impl FromRef<App> for Policy {
+    fn from_ref(_: &App) -> Policy {
+        Policy::Operators
     }
 }

@@ -63,7 +63,7 @@ pub fn router(app: App) -> Router {
     let manners = Manners {
         dialect: microversion::dialect(),
         envelope: error::envelope,
-        realm: "Baremetal API",
+        challenge: app.auth.challenge("Baremetal API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
     };

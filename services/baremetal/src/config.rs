@@ -8,6 +8,7 @@ use std::time::Duration;
 use baremetal_conductor::UnknownMachines;
 use daemon::LogFormat;
 use jiff::SignedDuration;
+use openstack_api::{Access, AuthKind, KeystoneAccess, PlainHttp};
 use serde::Deserialize;
 use url::Url;
 
@@ -42,34 +43,52 @@ pub struct Config {
 
 /// The operators' listener.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, try_from = "RawApi")]
 pub struct ApiConfig {
     /// Address and port.
     pub listen: SocketAddr,
     /// How callers prove who they are.
-    pub auth: AuthKind,
-    /// The password file for `http_basic`: `USER:BCRYPT` lines.
-    pub htpasswd: Option<PathBuf>,
+    pub access: Access,
+    /// Where it may be reached without TLS.
+    pub plain_http: PlainHttp,
 }
 
-/// How callers prove who they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AuthKind {
-    /// Not at all; refused unless the listener is on loopback.
-    None,
-    /// HTTP basic authentication.
-    HttpBasic,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawApi {
+    listen: SocketAddr,
+    auth: AuthKind,
+    htpasswd: Option<PathBuf>,
+    keystone: Option<KeystoneAccess>,
+    plain_http: PlainHttp,
+}
+
+impl Default for RawApi {
+    fn default() -> Self {
+        // 6385 is the Bare Metal API's customary port.
+        RawApi {
+            listen: SocketAddr::from(([127, 0, 0, 1], 6385)),
+            auth: AuthKind::None,
+            htpasswd: None,
+            keystone: None,
+            plain_http: PlainHttp::default(),
+        }
+    }
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        // 6385 is the Bare Metal API's customary port.
-        ApiConfig {
-            listen: SocketAddr::from(([127, 0, 0, 1], 6385)),
-            auth: AuthKind::None,
-            htpasswd: None,
-        }
+        let RawApi { listen, plain_http, .. } = RawApi::default();
+        ApiConfig { listen, access: Access::None, plain_http }
+    }
+}
+
+impl TryFrom<RawApi> for ApiConfig {
+    type Error = &'static str;
+
+    fn try_from(raw: RawApi) -> Result<Self, Self::Error> {
+        let access = Access::new(raw.auth, raw.htpasswd, raw.keystone)?;
+        Ok(ApiConfig { listen: raw.listen, access, plain_http: raw.plain_http })
     }
 }
 

@@ -12,7 +12,7 @@ use baremetal_conductor::{BmcSettings, Conductor, Leases, ServiceKey, Settings, 
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
 use jiff::Timestamp;
-use openstack_api::{Auth, Forwarded, Htpasswd, Scheme};
+use openstack_api::{Auth, Forwarded, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
 };
@@ -24,7 +24,7 @@ use tracing::info;
 use url::Url;
 
 use crate::Config;
-use crate::config::{ApiConfig, AuthKind, DhcpListen, DhcpMode, ProvisioningConfig};
+use crate::config::{ApiConfig, DhcpListen, DhcpMode, ProvisioningConfig};
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 
 /// A service that listens and does not work yet.
@@ -57,7 +57,6 @@ impl Service {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = auth(&config.api)?;
-        auth.check_listener(config.api.listen)?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let store = Store::open(&url).await.context("cannot open the database")?;
         let key =
@@ -154,18 +153,11 @@ impl Service {
     }
 }
 
-fn auth(config: &ApiConfig) -> anyhow::Result<Auth> {
-    match (config.auth, &config.htpasswd) {
-        (AuthKind::None, _) => Ok(Auth::None),
-        (AuthKind::HttpBasic, Some(file)) => {
-            let users = Htpasswd::read(file)
-                .with_context(|| format!("cannot use the password file {}", file.display()))?;
-            Ok(Auth::HttpBasic(Arc::new(users)))
-        }
-        (AuthKind::HttpBasic, None) => {
-            anyhow::bail!("api.htpasswd: is needed for auth = \"http_basic\"")
-        }
-    }
+/// How callers prove who they are, fit for where the API listens.
+fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
+    let auth = api.access.open()?;
+    auth.check_listener(api.listen, Scheme::Http, api.plain_http).context("api.listen")?;
+    Ok(auth)
 }
 
 /// The service's key; made on the first start.

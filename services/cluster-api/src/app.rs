@@ -6,8 +6,9 @@ use axum::extract::FromRef;
 use cluster_conductor::Conductor;
 use cluster_core::{Cluster, Event, Ident, NodeGroup, Severity, Template};
 use cluster_store::{Change, Scope, Store, StoreError};
+use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{ApiError, Auth, Caller, Forwarded, Scheme};
+use openstack_api::{ApiError, Auth, Caller, Forwarded, Policy, Reach, Scheme};
 use uuid::Uuid;
 
 use crate::bedplate::Streams;
@@ -39,7 +40,7 @@ pub struct Settings {
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
-    /// The project that all callers are of.
+    /// The project that all callers are of where there is no Keystone.
     pub project: String,
     /// How many clusters a project may have that has no quota of its own.
     pub clusters_per_project: u32,
@@ -50,29 +51,70 @@ const ATTEMPTS: usize = 8;
 
 impl App {
     /// What the caller may see.
-    pub(crate) fn scope(&self, _caller: &Caller) -> Scope {
-        Scope::Project(self.settings.project.clone())
+    pub(crate) fn scope(&self, caller: &Caller) -> Scope {
+        match (caller.identity(), caller.reach()) {
+            (None, _) => Scope::Project(self.settings.project.clone()),
+            (Some(_), Reach::Everything) => Scope::All,
+            (Some(_), Reach::Project(own)) => Scope::Project(own.to_owned()),
+            // Nobody is let in with that; no project has this id.
+            (Some(_), Reach::Nothing) => Scope::Project(String::new()),
+        }
     }
 
-    /// Who the caller is.
+    /// The project that what the caller makes is of.
+    pub(crate) fn project<'a>(&'a self, caller: &'a Caller) -> Result<&'a str, ApiError> {
+        if caller.identity().is_none() {
+            return Ok(&self.settings.project);
+        }
+        caller.project().ok_or_else(|| {
+            ApiError::bad_request(
+                "your token is valid in no project, and what is made has to be of one: name one when you authenticate",
+            )
+        })
+    }
+
+    /// Where names are looked up, one after the other: what is the caller's own comes first.
+    fn scopes(&self, caller: &Caller) -> Vec<Scope> {
+        let own = self.project(caller).ok().map(|own| Scope::Project(own.to_owned()));
+        let all = Some(self.scope(caller)).filter(|all| own.as_ref() != Some(all));
+        own.into_iter().chain(all).collect()
+    }
+
+    /// Who the caller is: what things of theirs are marked by.
     pub(crate) fn user(&self, caller: &Caller) -> String {
-        caller.name().unwrap_or("anonymous").to_owned()
+        caller.user().unwrap_or("anonymous").to_owned()
     }
 
     /// The template that `ident` points at.
     pub(crate) async fn template(&self, caller: &Caller, ident: &str) -> Result<Template, Error> {
         let missing = || missing("ClusterTemplate", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
-        let found = self.store.find_templates(&parsed, &self.scope(caller)).await?;
-        Ok(found.into_iter().next().ok_or_else(missing)?)
+        for scope in self.scopes(caller) {
+            if let Some(found) =
+                self.store.find_templates(&parsed, &scope).await?.into_iter().next()
+            {
+                return Ok(found);
+            }
+        }
+        Err(missing().into())
     }
 
     /// The cluster that `ident` points at.
     pub(crate) async fn cluster(&self, caller: &Caller, ident: &str) -> Result<Cluster, Error> {
         let missing = || missing("Cluster", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
-        let found = self.store.find_clusters(&parsed, &self.scope(caller)).await?;
-        Ok(found.into_iter().next().ok_or_else(missing)?)
+        for scope in self.scopes(caller) {
+            let mut found = self.store.find_clusters(&parsed, &scope).await?.into_iter();
+            match (found.next(), found.next(), &scope) {
+                (Some(_), Some(_), Scope::All) => {
+                    let why = format!("several projects have a Cluster {ident}: name it by its id");
+                    return Err(ApiError::conflict(why).into());
+                }
+                (Some(found), ..) => return Ok(found),
+                (None, ..) => {}
+            }
+        }
+        Err(missing().into())
     }
 
     /// The node group of `cluster` that `ident` points at.
@@ -123,6 +165,21 @@ pub(crate) fn missing(what: &str, ident: &str) -> ApiError {
     ApiError::not_found(format!("{what} {ident} could not be found."))
 }
 
+/// Whether the caller has to do with what is of this project.
+pub(crate) fn reaches(caller: &Caller, project: &str) -> bool {
+    match caller.reach() {
+        Reach::Everything => true,
+        Reach::Project(own) => own == project,
+        Reach::Nothing => false,
+    }
+}
+
+/// What is of other projects is not told.
+pub(crate) fn elsewhere(field: &str) -> ApiError {
+    let why = format!("{field}: what is of other projects is for administrators");
+    ApiError::new(StatusCode::FORBIDDEN, why)
+}
+
 /// Does `attempt` until nobody else was faster.
 pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
@@ -140,5 +197,11 @@ where
 impl FromRef<App> for Auth {
     fn from_ref(app: &App) -> Auth {
         app.auth.clone()
+    }
+}
+
+impl FromRef<App> for Policy {
+    fn from_ref(_: &App) -> Policy {
+        Policy::Projects
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Condition, NodeGroup, health, status, status_reason};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Time, json};
+use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -30,7 +30,8 @@ pub(crate) fn routes() -> Routes<App> {
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
-            [Handle::get("Get an administrator's kubeconfig", kubeconfig)],
+            // It holds a key that may do anything in the cluster.
+            [Handle::get("Get an administrator's kubeconfig", kubeconfig).needs(Need::Change)],
         )
         .merge(events::routes())
         .merge(plan::routes())

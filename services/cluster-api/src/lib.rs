@@ -46,7 +46,7 @@ pub fn router(app: App) -> Router {
     let manners = Manners {
         dialect: microversion::dialect(),
         envelope: error::envelope,
-        realm: "Container Infra API",
+        challenge: app.auth.challenge("Container Infra API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
     };

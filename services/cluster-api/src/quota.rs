@@ -7,12 +7,12 @@ use cluster_store::{Quota, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Paging, Query, Routes, Segment, Strict, Time, flag, json,
+    ApiError, Caller, Handle, Need, Paging, Query, Reach, Routes, Segment, Strict, Time, flag, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::{App, missing};
+use crate::app::{App, elsewhere, missing, reaches};
 use crate::error::Error;
 use crate::microversion as since;
 
@@ -22,6 +22,7 @@ pub(crate) fn routes() -> Routes<App> {
         Handle::get("List quotas", list).since(since::QUOTAS),
         Handle::post("Set a quota", create)
             .since(since::QUOTAS)
+            .needs(Need::Administer)
             .reads(Body::schema())
             .answers(StatusCode::CREATED),
     ];
@@ -29,10 +30,12 @@ pub(crate) fn routes() -> Routes<App> {
         Handle::get("Show a quota", show).since(since::QUOTAS),
         Handle::patch("Change a quota", patch)
             .since(since::QUOTAS)
+            .needs(Need::Administer)
             .reads(Body::schema())
             .answers(StatusCode::ACCEPTED),
         Handle::delete("Delete a quota", delete)
             .since(since::QUOTAS)
+            .needs(Need::Administer)
             .answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("quotas").at("/v1/quotas", all).at("/v1/quotas/{project}/{resource}", one)
@@ -123,17 +126,25 @@ async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
     Paging::take(&mut query)?;
     let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
     query.finish()?;
-    let scope = if all { Scope::All } else { app.scope(&caller) };
+    let scope = match (all, app.project(&caller)) {
+        (true, _) if caller.reach() == Reach::Everything => Scope::All,
+        (true, _) => return Err(elsewhere("all_tenants").into()),
+        (false, Ok(own)) => Scope::Project(own.to_owned()),
+        (false, Err(_)) => app.scope(&caller),
+    };
     let found = app.store.list_quotas(&scope, None).await?;
     Ok(json(StatusCode::OK, &Body { quotas: found.iter().map(shown).collect() }))
 }
 
 /// `GET /v1/quotas/{project}/{resource}`; what holds where nobody set one.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     Segment((project, resource)): Segment<(String, String)>,
 ) -> Result<Response, Error> {
+    if !reaches(&caller, &project) {
+        return Err(elsewhere("project_id").into());
+    }
     let found = find(&app, &project, &resource).await?;
     let body = match &found {
         Some(quota) => shown(quota),

@@ -5,7 +5,7 @@ use axum::response::Response;
 use cluster_store::ServiceSeen;
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{Caller, Handle, Routes, Time, json};
+use openstack_api::{Caller, Handle, Need, Routes, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -16,7 +16,8 @@ const SILENCE: i64 = 60;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    Routes::new("mservices").at("/v1/mservices", [Handle::get("List services", list)])
+    Routes::new("mservices")
+        .at("/v1/mservices", [Handle::get("List services", list).needs(Need::Administer)])
 }
 
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use http::StatusCode;
 use openstack_api::{Caller, Handle, Query, Routes, json};
 use serde::Serialize;
 
-use crate::app::App;
+use crate::app::{App, elsewhere, reaches};
 use crate::error::Error;
 use crate::microversion as since;
 
@@ -31,6 +31,11 @@ async fn count(
     let project = query.take("project_id").filter(|project| !project.is_empty());
     query.take("type");
     query.finish()?;
+    if let Some(project) = &project
+        && !reaches(&caller, project)
+    {
+        return Err(elsewhere("project_id").into());
+    }
     let scope = project.map_or_else(|| app.scope(&caller), Scope::Project);
     let (clusters, nodes) = app.store.count_clusters(&scope).await?;
     Ok(json(StatusCode::OK, &Body { clusters, nodes }))

@@ -49,6 +49,7 @@ async fn create(
     Strict(body): Strict<Body>,
 ) -> Result<Response, Error> {
     let template = body.into_new(&app, &caller)?;
+    check_public(&caller, template.public)?;
     app.store.insert_template(&template).await?;
     Ok(json(StatusCode::CREATED, &View { template: &template, origin: &origin }))
 }
@@ -114,6 +115,7 @@ async fn patch(
     let template = again(|| async {
         let before = own(&app, &caller, &ident).await?;
         let mut after = body::patched(&before, patch.clone())?;
+        check_public(&caller, after.public && !before.public)?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_template(&after).await?)
     });
@@ -142,10 +144,20 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// What everybody is offered is for administrators to say, as in Magnum.
+fn check_public(caller: &Caller, becomes: bool) -> Result<(), ApiError> {
+    if becomes && !caller.is_admin() {
+        let why = "public: only administrators offer a template to all projects";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, why));
+    }
+    Ok(())
+}
+
 /// A template that the caller may change: one of its own project.
 async fn own(app: &App, caller: &Caller, ident: &str) -> Result<Template, Error> {
     let template = app.template(caller, ident).await?;
-    if template.project != app.settings.project {
+    let of_keystones = caller.identity().is_some();
+    if !(of_keystones && caller.is_admin()) && template.project != app.project(caller)? {
         let message = "it belongs to another project, which alone may change it";
         return Err(ApiError::new(StatusCode::FORBIDDEN, message).into());
     }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use daemon::LogFormat;
 use jiff::SignedDuration;
+use openstack_api::{Access, AuthKind, KeystoneAccess, PlainHttp};
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
@@ -55,8 +56,10 @@ pub struct ApiConfig {
     /// Address and port.
     pub listen: SocketAddr,
     /// How callers prove who they are.
-    pub auth: AuthKind,
-    /// The project that all callers are of.
+    pub access: Access,
+    /// Where it may be reached without TLS.
+    pub plain_http: PlainHttp,
+    /// The project that all callers are of where there is no Keystone.
     pub project: String,
     /// How many clusters a project may have that has no quota of its own.
     pub clusters_per_project: u32,
@@ -64,34 +67,17 @@ pub struct ApiConfig {
     pub event_streams: u32,
 }
 
-/// How callers prove who they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuthKind {
-    /// Not at all; refused unless the listener is on loopback.
-    None,
-    /// By HTTP basic authentication.
-    HttpBasic {
-        /// The password file: `USER:BCRYPT` lines.
-        htpasswd: PathBuf,
-    },
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawApi {
     listen: SocketAddr,
-    auth: RawAuth,
+    auth: AuthKind,
     htpasswd: Option<PathBuf>,
+    keystone: Option<KeystoneAccess>,
+    plain_http: PlainHttp,
     project: String,
     clusters_per_project: u32,
     event_streams: u32,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum RawAuth {
-    None,
-    HttpBasic,
 }
 
 impl Default for RawApi {
@@ -99,8 +85,10 @@ impl Default for RawApi {
         // 9511 is the Container Infra API's customary port.
         RawApi {
             listen: SocketAddr::from(([127, 0, 0, 1], 9511)),
-            auth: RawAuth::None,
+            auth: AuthKind::None,
             htpasswd: None,
+            keystone: None,
+            plain_http: PlainHttp::default(),
             project: "default".to_owned(),
             clusters_per_project: 20,
             event_streams: 64,
@@ -110,30 +98,26 @@ impl Default for RawApi {
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        let RawApi { listen, project, clusters_per_project, event_streams, .. } = RawApi::default();
-        ApiConfig { listen, auth: AuthKind::None, project, clusters_per_project, event_streams }
+        ApiConfig::new(RawApi::default(), Access::None)
+    }
+}
+
+impl ApiConfig {
+    fn new(raw: RawApi, access: Access) -> Self {
+        let RawApi { listen, plain_http, project, clusters_per_project, event_streams, .. } = raw;
+        ApiConfig { listen, access, plain_http, project, clusters_per_project, event_streams }
     }
 }
 
 impl TryFrom<RawApi> for ApiConfig {
     type Error = &'static str;
 
-    fn try_from(raw: RawApi) -> Result<Self, Self::Error> {
-        let auth = match (raw.auth, raw.htpasswd) {
-            (RawAuth::None, None) => AuthKind::None,
-            (RawAuth::HttpBasic, Some(htpasswd)) => AuthKind::HttpBasic { htpasswd },
-            (RawAuth::None, Some(_)) => {
-                return Err("htpasswd: means nothing without auth = \"http_basic\"");
-            }
-            (RawAuth::HttpBasic, None) => {
-                return Err("htpasswd: is needed for auth = \"http_basic\"");
-            }
-        };
+    fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
+        let access = Access::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
         if raw.project.is_empty() {
             return Err("project: it must not be empty");
         }
-        let RawApi { listen, project, clusters_per_project, event_streams, .. } = raw;
-        Ok(ApiConfig { listen, auth, project, clusters_per_project, event_streams })
+        Ok(ApiConfig::new(raw, access))
     }
 }
 

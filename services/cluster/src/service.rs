@@ -3,7 +3,6 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context;
 use cluster_api::{App, Streams};
@@ -12,7 +11,7 @@ use cluster_core::RepairLimits;
 use cluster_store::Store;
 use jiff::Timestamp;
 use openstack::{CloudConfig, Session};
-use openstack_api::{Auth, Forwarded, Htpasswd, Scheme};
+use openstack_api::{Auth, Forwarded, Scheme};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -21,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use uuid::Uuid;
 
-use crate::config::{AuthKind, CloudAccess};
+use crate::config::{ApiConfig, CloudAccess};
 use crate::{Config, nodes};
 
 /// A service that listens and does not work yet.
@@ -49,8 +48,7 @@ impl Service {
         daemon::make_private(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
-        let auth = auth(&config.api.auth)?;
-        auth.check_listener(config.api.listen)?;
+        let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let store = Store::open(&url).await.context("cannot open the database")?;
         let keys = sealing_keys(&config.state_dir.join("seal.keys"))
@@ -158,7 +156,7 @@ impl Service {
 /// Whether the files that a configuration names can be used: passwords, the cloud, what is shown to machines. Nothing is made, and nobody
 /// is asked.
 pub fn check(config: &Config) -> anyhow::Result<()> {
-    auth(&config.api.auth)?.check_listener(config.api.listen)?;
+    auth(&config.api)?;
     config.database_url().context("cannot read database.url_file")?;
     config.cloud.as_ref().map(session).transpose()?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
@@ -168,15 +166,11 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
 
 const NO_CERTIFICATE: &str = "the machines' listener has no certificate (nodes)";
 
-fn auth(kind: &AuthKind) -> anyhow::Result<Auth> {
-    match kind {
-        AuthKind::None => Ok(Auth::None),
-        AuthKind::HttpBasic { htpasswd } => {
-            let users = Htpasswd::read(htpasswd)
-                .with_context(|| format!("cannot use the password file {}", htpasswd.display()))?;
-            Ok(Auth::HttpBasic(Arc::new(users)))
-        }
-    }
+/// How callers prove who they are, fit for where the API listens.
+fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
+    let auth = api.access.open()?;
+    auth.check_listener(api.listen, Scheme::Http, api.plain_http).context("api.listen")?;
+    Ok(auth)
 }
 
 /// Where machines fetch their configs, and what is shown to them there.

@@ -1,16 +1,14 @@
-//! Who is asking.
+//! How callers prove who they are.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{FromRef, FromRequestParts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use http::request::Parts;
 
-use crate::{ApiError, Htpasswd};
+use crate::{ApiError, Caller, Htpasswd, Keystone, Scheme};
 
 /// How callers prove who they are.
 #[derive(Clone, Debug)]
@@ -19,66 +17,89 @@ pub enum Auth {
     None,
     /// By HTTP basic authentication (RFC 7617).
     HttpBasic(Arc<Htpasswd>),
+    /// By a token of Keystone's.
+    Keystone(Arc<Keystone>),
 }
 
-/// Anyone on the network could do anything.
+/// Where passwords and tokens may pass in the clear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlainHttp {
+    /// Within this machine.
+    #[default]
+    Loopback,
+    /// On any network: something else guards it.
+    Anywhere,
+}
+
+/// A listener that must not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{address} can be reached from the network and no authentication is configured: listen on 127.0.0.1 or name a password file"
-)]
-pub struct Exposed {
-    /// Where it was to listen.
-    pub address: SocketAddr,
+pub enum Exposed {
+    /// Anyone on the network could do anything.
+    #[error(
+        "{address} can be reached from the network and no authentication is configured: listen on 127.0.0.1, or set auth"
+    )]
+    Open {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// Anyone on the way could read passwords and tokens.
+    #[error(
+        "{address} can be reached from the network, and passwords and tokens would pass in the clear: listen on 127.0.0.1 behind a proxy that speaks TLS, or set plain_http = \"anywhere\""
+    )]
+    Clear {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
 }
 
 impl Auth {
-    /// Whether a listener at `address` may be opened: without authentication only on loopback.
-    pub fn check_listener(&self, address: SocketAddr) -> Result<(), Exposed> {
+    /// Whether a listener at `address` may be opened: without authentication only on loopback, and in the clear elsewhere
+    /// only where that was asked for.
+    pub fn check_listener(
+        &self,
+        address: SocketAddr,
+        scheme: Scheme,
+        plain: PlainHttp,
+    ) -> Result<(), Exposed> {
+        if address.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        match (self, scheme, plain) {
+            (Auth::None, ..) => Err(Exposed::Open { address }),
+            (_, Scheme::Http, PlainHttp::Loopback) => Err(Exposed::Clear { address }),
+            (_, Scheme::Https, _) | (_, _, PlainHttp::Anywhere) => Ok(()),
+        }
+    }
+
+    /// What is said to those who are not let in: `WWW-Authenticate`.
+    pub fn challenge(&self, realm: &str) -> String {
         match self {
-            Auth::None if !address.ip().to_canonical().is_loopback() => Err(Exposed { address }),
-            Auth::None | Auth::HttpBasic(_) => Ok(()),
+            Auth::None | Auth::HttpBasic(_) => format!("Basic realm=\"{realm}\""),
+            // As keystonemiddleware says it.
+            Auth::Keystone(keystone) => format!("Keystone uri=\"{}\"", keystone.url()),
+        }
+    }
+
+    /// Who sent these headers.
+    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        match self {
+            Auth::None => Ok(Caller::anyone()),
+            Auth::HttpBasic(users) => by_password(users, headers).await,
+            Auth::Keystone(keystone) => keystone.caller(headers).await,
         }
     }
 }
 
-/// Someone who may call. There is no other way to make one than to have been let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The name that was proven; `None` where nobody asks for one.
-    name: Option<String>,
-}
-
-impl Caller {
-    /// The name that was proven; `None` where nobody asks for one.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+async fn by_password(users: &Arc<Htpasswd>, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let (name, password) = credentials(headers).ok_or_else(ApiError::unauthorized)?;
+    if users.is_known(&name, &password) {
+        return Ok(Caller::named(name));
     }
-}
-
-impl<S> FromRequestParts<S> for Caller
-where
-    S: Send + Sync,
-    Auth: FromRef<S>,
-{
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Auth::HttpBasic(users) = Auth::from_ref(state) else {
-            return Ok(Caller { name: None });
-        };
-        let (name, password) = credentials(&parts.headers).ok_or_else(ApiError::unauthorized)?;
-        if users.is_known(&name, &password) {
-            return Ok(Caller { name: Some(name) });
-        }
-        let (claimed, file) = (name.clone(), users.clone());
-        let _turn = users.guesses.acquire().await;
-        let verified = tokio::task::spawn_blocking(move || file.verify(&claimed, &password)).await;
-        if verified.unwrap_or(false) {
-            Ok(Caller { name: Some(name) })
-        } else {
-            Err(ApiError::unauthorized())
-        }
-    }
+    let (claimed, file) = (name.clone(), users.clone());
+    let _turn = users.guesses.acquire().await;
+    let verified = tokio::task::spawn_blocking(move || file.verify(&claimed, &password)).await;
+    if verified.unwrap_or(false) { Ok(Caller::named(name)) } else { Err(ApiError::unauthorized()) }
 }
 
 /// Name and password of an `Authorization: Basic` header.
@@ -95,38 +116,46 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use http::Request;
-
     use super::*;
 
-    #[derive(Clone)]
-    struct State(Auth);
-
-    impl FromRef<State> for Auth {
-        fn from_ref(state: &State) -> Auth {
-            state.0.clone()
+    async fn call(auth: &Auth, authorization: Option<&str>) -> Option<Option<String>> {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = authorization {
+            headers.insert(AUTHORIZATION, value.parse().unwrap());
         }
+        let caller = auth.identify(&headers).await;
+        caller.ok().map(|caller| caller.name().map(str::to_owned))
     }
 
-    async fn call(auth: &Auth, authorization: Option<&str>) -> Option<Option<String>> {
-        let mut request = Request::get("/v1/nodes");
-        if let Some(value) = authorization {
-            request = request.header(AUTHORIZATION, value);
-        }
-        let (mut parts, _) = request.body(Body::empty()).unwrap().into_parts();
-        let caller = Caller::from_request_parts(&mut parts, &State(auth.clone())).await;
-        caller.ok().map(|caller| caller.name)
+    fn some() -> Auth {
+        let hash = bcrypt::hash("x", 4).unwrap();
+        Auth::HttpBasic(Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap()))
     }
 
     #[test]
     fn without_authentication_only_loopback_is_served() {
         for address in ["127.0.0.1:6385", "[::1]:6385", "[::ffff:127.0.0.1]:6385"] {
-            assert_eq!(Auth::None.check_listener(address.parse().unwrap()), Ok(()));
+            let address = address.parse().unwrap();
+            for auth in [Auth::None, some()] {
+                assert_eq!(auth.check_listener(address, Scheme::Http, PlainHttp::Loopback), Ok(()));
+            }
         }
         for address in ["0.0.0.0:6385", "[::]:6385", "10.0.0.1:6385"] {
-            assert!(Auth::None.check_listener(address.parse().unwrap()).is_err(), "{address}");
+            let address = address.parse().unwrap();
+            for scheme in [Scheme::Http, Scheme::Https] {
+                let got = Auth::None.check_listener(address, scheme, PlainHttp::Anywhere);
+                assert_eq!(got, Err(Exposed::Open { address }));
+            }
         }
+    }
+
+    #[test]
+    fn passwords_pass_in_the_clear_only_where_that_was_asked_for() {
+        let address = "10.0.0.1:6385".parse().unwrap();
+        let check = |scheme, plain| some().check_listener(address, scheme, plain);
+        assert_eq!(check(Scheme::Http, PlainHttp::Loopback), Err(Exposed::Clear { address }));
+        assert_eq!(check(Scheme::Http, PlainHttp::Anywhere), Ok(()));
+        assert_eq!(check(Scheme::Https, PlainHttp::Loopback), Ok(()));
     }
 
     #[tokio::test]

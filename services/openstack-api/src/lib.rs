@@ -1,33 +1,41 @@
 #![doc = include_str!("../README.md")]
 
+mod access;
 mod auth;
 mod body;
+mod caller;
 mod error;
 mod htpasswd;
 mod json;
+mod keystone;
 mod links;
 mod manners;
 mod microversion;
 mod origin;
 mod paging;
 mod patch;
+mod policy;
 mod query;
 mod routes;
 mod segment;
 mod time;
 mod versions;
 
-pub use auth::{Auth, Caller, Exposed};
+pub use access::{Access, AccessError, AuthKind, KeystoneAccess};
+pub use auth::{Auth, Exposed, PlainHttp};
 pub use body::Strict;
+pub use caller::{Caller, Reach};
 pub use error::{ApiError, Envelope, Kind};
 pub use htpasswd::{Htpasswd, HtpasswdError};
 pub use json::{json, json_of};
+pub use keystone::Keystone;
 pub use links::Links;
 pub use manners::{Manners, RequestId, apply};
 pub use microversion::{Dialect, Microversion, NotAcceptable};
 pub use origin::{Forwarded, Origin, Scheme};
 pub use paging::{Direction, MAX_LIMIT, Paging, next_link};
 pub use patch::{Op, Operation, apply as apply_patch};
+pub use policy::{Need, Policy, Role};
 pub use query::{Query, flag};
 pub use routes::{Guarded, Handle, Routes};
 pub use segment::Segment;

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
-use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
@@ -22,8 +22,8 @@ pub struct Manners {
     pub dialect: Dialect,
     /// How it words a refusal.
     pub envelope: Envelope,
-    /// The realm it asks a password for.
-    pub realm: &'static str,
+    /// What it says to those who are not let in: `WWW-Authenticate`.
+    pub challenge: String,
     /// How its own listener is reached.
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
@@ -46,6 +46,16 @@ const REQUEST_ID_HEADERS: [HeaderName; 2] = [
     HeaderName::from_static("x-openstack-request-id"),
 ];
 
+/// What proves who somebody is: never shown by anything that shows headers.
+const PROOFS: [HeaderName; 3] = [
+    AUTHORIZATION,
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-service-token"),
+];
+
+/// When to try again what could not be done for the time being, in seconds.
+const COME_BACK_AFTER: HeaderValue = HeaderValue::from_static("5");
+
 /// Gives `router` manners. To be called last: what is added afterwards has none.
 pub fn apply(router: Router, manners: Manners) -> Router {
     let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "there is no such path") };
@@ -65,6 +75,11 @@ async fn behave(State(manners): State<Arc<Manners>>, mut request: Request, next:
     let span = debug_span!(
         "request", request.id = %id, request.method = %request.method(), request.path = request.uri().path()
     );
+    for proof in PROOFS {
+        if let Some(value) = request.headers_mut().get_mut(proof) {
+            value.set_sensitive(true);
+        }
+    }
     let negotiated = manners.dialect.negotiate(request.headers());
     let mut answer = match &negotiated {
         Ok(version) => {
@@ -109,8 +124,11 @@ fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners, id: Reques
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if refusal.status == StatusCode::UNAUTHORIZED
-        && let Ok(challenge) = HeaderValue::try_from(format!("Basic realm=\"{}\"", manners.realm))
+        && let Ok(challenge) = HeaderValue::try_from(&manners.challenge)
     {
         headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+    if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.entry(RETRY_AFTER).or_insert(COME_BACK_AFTER);
     }
 }

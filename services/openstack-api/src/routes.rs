@@ -1,11 +1,11 @@
 //! Declaring routes: none without an authenticated caller, none without a description.
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, Router};
 use http::StatusCode;
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem, PathsBuilder,
@@ -17,7 +17,7 @@ use utoipa::openapi::{
     ResponseBuilder, Schema,
 };
 
-use crate::{ApiError, Caller, Microversion};
+use crate::{ApiError, Caller, Microversion, Need};
 
 /// Routes, and what they are.
 pub struct Routes<S> {
@@ -31,6 +31,7 @@ pub struct Handle<S> {
     methods: MethodRouter<S>,
     method: HttpMethod,
     public: bool,
+    need: Need,
     summary: &'static str,
     since: Option<Microversion>,
     body: Option<RefOr<Schema>>,
@@ -123,10 +124,13 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
         T: 'static,
     {
         let methods = on(filter, handler);
+        let reads = matches!(method, HttpMethod::Get | HttpMethod::Head);
+        let need = if reads { Need::Read } else { Need::Change };
         Handle {
             methods,
             method,
             public: false,
+            need,
             summary,
             since: None,
             body: None,
@@ -139,6 +143,12 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
     pub fn since(mut self, came: Microversion) -> Self {
         self.methods = self.methods.route_layer(from_fn_with_state(came, hide));
         self.since = Some(came);
+        self
+    }
+
+    /// What the route asks of its callers, where the method does not tell: `GET` shows, all else changes.
+    pub fn needs(mut self, need: Need) -> Self {
+        self.need = need;
         self
     }
 
@@ -189,7 +199,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         let mut methods = MethodRouter::new();
         for handle in handles {
             self.paths = self.paths.path(path, describe(self.tag, path, &handle));
-            methods = methods.merge(handle.methods);
+            methods = methods.merge(handle.methods.route_layer(Extension(handle.need)));
         }
         self.router = self.router.route(path, methods);
         self

@@ -20,6 +20,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at(
             "/bedplate/v1/plan",
             [Handle::post("Say what a cluster would take, and make none", dry_run)
+                .needs(openstack_api::Need::Read)
                 .reads(NewCluster::schema())],
         )
         .at(

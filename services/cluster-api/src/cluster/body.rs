@@ -100,7 +100,7 @@ impl NewCluster {
         let blueprint = self.blueprint(template.blueprint)?;
         check_cluster(&blueprint, masters)?;
         let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
-        let owner = Owner::new(&app.settings.project, app.user(caller));
+        let owner = Owner::new(app.project(caller)?, app.user(caller));
         let cluster = Cluster {
             labels_compared,
             create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),

@@ -97,7 +97,7 @@ impl Template {
     /// A new template.
     pub(crate) fn into_new(self, app: &App, caller: &Caller) -> Result<Record, Error> {
         let id = TemplateUuid::from_untyped_uuid((app.ids)());
-        let owner = Owner::new(&app.settings.project, app.user(caller));
+        let owner = Owner::new(app.project(caller)?, app.user(caller));
         let name = named("template", self.name.as_deref(), &id.to_string())?;
         let record = Record::new(id, owner, name, Blueprint::new(String::new()), (app.clock)());
         self.written_to(record)

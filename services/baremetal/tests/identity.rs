@@ -1,0 +1,116 @@
+//! Who may what, by Keystone's word.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use baremetal::{Config, Service};
+use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A baremetald that believes the Keystone of a cloud.
+struct Given {
+    cloud: Cloud,
+    client: Client,
+    url: String,
+    _emulator: Emulator,
+    _state: tempfile::TempDir,
+    _running: AbortOnDropHandle<()>,
+}
+
+impl Given {
+    async fn start() -> Given {
+        let emulator = Emulator::start(Settings::default()).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        let state = tempfile::tempdir().unwrap();
+        let clouds = state.path().join("clouds.yaml");
+        std::fs::write(&clouds, cloud.clouds_yaml()).unwrap();
+        let text = format!(
+            "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
+             [api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n\
+             public_url = 'https://cloud.example:5000/'\n",
+            state.path().join("state"),
+        );
+        let config: Config = toml::from_str(&text).unwrap();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let service = Service::start(config).await.unwrap();
+        let url = format!("http://{}", service.listeners().api);
+        let running = tokio::spawn(async move {
+            service.run(CancellationToken::new()).await.unwrap();
+        });
+        Given {
+            cloud,
+            client: Client::builder().no_proxy().build().unwrap(),
+            url,
+            _emulator: emulator,
+            _state: state,
+            _running: AbortOnDropHandle::new(running),
+        }
+    }
+
+    /// A token of this user's, whose password is `NAME-secret`, in this scope.
+    async fn token(&self, user: &str, scope: Value) -> String {
+        let user = json!({"name": user, "domain": {"id": "default"}, "password": format!("{user}-secret")});
+        let identity = json!({"methods": ["password"], "password": {"user": user}});
+        let body = json!({"auth": {"identity": identity, "scope": scope}});
+        let url = format!("{}/auth/tokens", self.cloud.auth_url());
+        let answer = self.client.post(url).json(&body).send().await.unwrap();
+        answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
+    }
+
+    async fn send(&self, token: &str, method: Method, path: &str) -> Response {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.header("x-auth-token", token);
+        request.header("x-openstack-ironic-api-version", "1.80").send().await.unwrap()
+    }
+
+    /// The status of reading, and that of changing.
+    async fn may(&self, token: &str) -> [u16; 2] {
+        let read = self.send(token, Method::GET, "/v1/nodes").await;
+        // There is no such node: who may change things is told so.
+        let change = self.send(token, Method::DELETE, "/v1/nodes/none").await;
+        [read.status().as_u16(), change.status().as_u16()]
+    }
+}
+
+fn project(name: &str) -> Value {
+    json!({"project": {"name": name, "domain": {"id": "default"}}})
+}
+
+#[tokio::test]
+async fn machines_are_for_those_who_run_the_cloud() {
+    let given = Given::start().await;
+    let watcher = given.cloud.add_user_with("watcher", "watcher-secret", "tenant-a", &["reader"]);
+    given.cloud.grant_system(&watcher.user_id, &["reader"]);
+    let whole = || json!({"system": {"all": true}});
+    for (user, scope, may) in [
+        ("admin", project("admin"), [200, 404]),
+        ("admin", whole(), [200, 404]),
+        ("watcher", whole(), [200, 403]),
+        ("watcher", project("tenant-a"), [403, 403]),
+        ("alice", project("tenant-a"), [403, 403]),
+        ("clusterd", project("service"), [200, 404]),
+    ] {
+        let token = given.token(user, scope.clone()).await;
+        assert_eq!(given.may(&token).await, may, "{user} in {scope}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_in_the_envelope_of_this_api() {
+    let given = Given::start().await;
+    let refused = given.send("nobodys", Method::GET, "/v1/nodes").await;
+    assert_eq!(refused.status(), 401);
+    let challenge = "Keystone uri=\"https://cloud.example:5000\"";
+    assert_eq!(refused.headers()["www-authenticate"], challenge);
+    assert!(refused.text().await.unwrap().starts_with(r#"{"error_message":"#));
+
+    let admin = given.token("admin", project("admin")).await;
+    given.cloud.misbehave(Rule::new("GET", "/identity/v3/auth/tokens", Act::Close));
+    let refused = given.send(&admin, Method::GET, "/v1/nodes").await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["retry-after"]),
+        (503, &"5".parse().unwrap())
+    );
+    assert!(refused.text().await.unwrap().contains("Keystone cannot be asked"));
+}

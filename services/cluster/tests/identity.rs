@@ -1,0 +1,316 @@
+//! Who may what, by Keystone's word.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::time::Duration;
+
+use cluster::{Config, Service};
+use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A clusterd that believes the Keystone of a cloud.
+struct Given {
+    cloud: Cloud,
+    client: Client,
+    url: String,
+    _emulator: Emulator,
+    _state: tempfile::TempDir,
+    _running: AbortOnDropHandle<()>,
+}
+
+/// An answer, whole.
+struct Answer {
+    status: StatusCode,
+    headers: reqwest::header::HeaderMap,
+    body: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    fn has(self, status: u16) -> Answer {
+        assert_eq!(self.status.as_u16(), status, "{:#}", self.body);
+        self
+    }
+
+    /// Fails unless it is a refusal in Magnum's envelope.
+    #[track_caller]
+    fn refuses(self, status: u16, words: &str) -> Answer {
+        let answer = self.has(status);
+        let said = answer.body["errors"][0]["detail"].as_str().unwrap();
+        assert!(said.contains(words), "{said}");
+        answer
+    }
+}
+
+impl Given {
+    async fn with(settings: Settings, more: &str) -> Given {
+        let emulator = Emulator::start(settings).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        let state = tempfile::tempdir().unwrap();
+        let clouds = state.path().join("clouds.yaml");
+        std::fs::write(&clouds, cloud.clouds_yaml()).unwrap();
+        let text = format!(
+            "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
+             [api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n{more}",
+            state.path().join("state"),
+        );
+        let config: Config = toml::from_str(&text).unwrap();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let service = Service::start(config).await.unwrap();
+        let url = format!("http://{}", service.listeners().api);
+        let running = tokio::spawn(async move {
+            service.run(CancellationToken::new()).await.unwrap();
+        });
+        Given {
+            cloud,
+            client: Client::builder().no_proxy().build().unwrap(),
+            url,
+            _emulator: emulator,
+            _state: state,
+            _running: AbortOnDropHandle::new(running),
+        }
+    }
+
+    async fn start() -> Given {
+        Given::with(Settings::default(), "").await
+    }
+
+    /// A token of this user's, whose password is `NAME-secret`, in this scope.
+    async fn token_in(&self, user: &str, scope: Value) -> String {
+        let user = json!({"name": user, "domain": {"id": "default"}, "password": format!("{user}-secret")});
+        let identity = json!({"methods": ["password"], "password": {"user": user}});
+        let body = json!({"auth": {"identity": identity, "scope": scope}});
+        let url = format!("{}/auth/tokens", self.cloud.auth_url());
+        let answer = self.client.post(url).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 201);
+        answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
+    }
+
+    async fn token(&self, user: &str, project: &str) -> String {
+        let project = json!({"name": project, "domain": {"id": "default"}});
+        self.token_in(user, json!({"project": project})).await
+    }
+
+    async fn send(&self, token: &str, method: Method, path: &str, body: Value) -> Answer {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.header("x-auth-token", token);
+        self.sent(if body.is_null() { request } else { request.json(&body) }).await
+    }
+
+    async fn sent(&self, request: reqwest::RequestBuilder) -> Answer {
+        let answer = request.header("openstack-api-version", "container-infra latest").send().await;
+        let answer = answer.unwrap();
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let text = answer.text().await.unwrap();
+        Answer { status, headers, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
+    }
+
+    async fn get(&self, token: &str, path: &str) -> Answer {
+        self.send(token, Method::GET, path, Value::Null).await
+    }
+
+    async fn template(&self, token: &str, name: &str, public: bool) -> Answer {
+        let body = json!({"name": name, "image_id": "i", "coe": "kubernetes", "flavor_id": "f", "public": public});
+        self.send(token, Method::POST, "/v1/clustertemplates", body).await
+    }
+
+    async fn cluster(&self, token: &str, name: &str, template: &str) -> Answer {
+        let body = json!({"name": name, "cluster_template_id": template});
+        self.send(token, Method::POST, "/v1/clusters", body).await
+    }
+
+    /// The names in this list.
+    async fn names(&self, token: &str, list: &str) -> Vec<String> {
+        let answer = self.get(token, &format!("/v1/{list}")).await.has(200);
+        let things = answer.body[list].as_array().unwrap().iter();
+        things.map(|thing| thing["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// How often Keystone was asked about a token.
+    fn asked(&self) -> usize {
+        self.cloud.count(|call| call.method == "GET" && call.path.ends_with("/v3/auth/tokens"))
+    }
+}
+
+#[tokio::test]
+async fn who_shows_no_good_token_is_told_where_to_get_one() {
+    let given = Given::start().await;
+    let request = given.client.get(format!("{}/v1/clusters", given.url));
+    let answer = given.sent(request).await.refuses(401, "X-Auth-Token");
+    let want = format!("Keystone uri=\"{}\"", given.cloud.auth_url());
+    assert_eq!(answer.headers["www-authenticate"], want.as_str());
+    assert_eq!(given.asked(), 0);
+
+    for _ in 0..3 {
+        given.get("gAAAAAnobodys", "/v1/clusters").await.refuses(401, "not valid");
+    }
+    assert_eq!(given.asked(), 1, "that a token is nobody's is known for a while");
+    given.get(&"x".repeat(8193), "/v1/clusters").await.refuses(401, "no token of Keystone's");
+    let request = given.client.get(format!("{}/", given.url));
+    given.sent(request).await.has(200);
+}
+
+#[tokio::test]
+async fn a_project_has_what_it_made_and_sees_nothing_of_others() {
+    let given = Given::start().await;
+    let (alice, bob) =
+        (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
+    let admin = given.token("admin", "admin").await;
+    let whose = given.cloud.add_user_with("alice", "alice-secret", "tenant-a", &[]);
+
+    let made = given.template(&alice, "t", false).await.has(201);
+    assert_eq!(made.body["project_id"], whose.project_id);
+    assert_eq!(made.body["user_id"], whose.user_id);
+    let id = made.body["uuid"].as_str().unwrap().to_owned();
+    given.cluster(&alice, "c", "t").await.has(202);
+    let shown = given.get(&alice, "/v1/clusters/c").await.has(200);
+    assert_eq!(shown.body["project_id"], whose.project_id);
+    let cluster = shown.body["uuid"].as_str().unwrap().to_owned();
+
+    assert!(given.names(&bob, "clusters").await.is_empty());
+    assert!(given.names(&bob, "clustertemplates").await.is_empty());
+    for path in ["/v1/clusters/c".to_owned(), format!("/v1/clusters/{cluster}")] {
+        given.get(&bob, &path).await.refuses(404, "could not be found");
+        given.send(&bob, Method::DELETE, &path, Value::Null).await.has(404);
+    }
+    given.get(&bob, &format!("/bedplate/v1/clusters/{cluster}/kubeconfig")).await.has(404);
+    given.cluster(&bob, "mine", &id).await.refuses(400, "cluster_template_id");
+    let stats = format!("/v1/stats?project_id={}", whose.project_id);
+    given.get(&bob, &stats).await.refuses(403, "other projects");
+    given.get(&bob, "/v1/quotas?all_tenants=true").await.has(403);
+
+    assert_eq!(given.names(&admin, "clusters").await, ["c"]);
+    assert_eq!(given.get(&admin, &stats).await.has(200).body["clusters"], 1);
+    given.template(&bob, "t", false).await.has(201);
+    given.cluster(&bob, "c", "t").await.has(202);
+    given.get(&admin, "/v1/clusters/c").await.refuses(409, "by its id");
+    given.get(&admin, &format!("/v1/clusters/{cluster}")).await.has(200);
+}
+
+#[tokio::test]
+async fn only_administrators_offer_a_template_to_everybody() {
+    let given = Given::start().await;
+    let alice = given.token("alice", "tenant-a").await;
+    let admin = given.token("admin", "admin").await;
+    given.template(&alice, "t", true).await.refuses(403, "only administrators");
+    given.template(&alice, "t", false).await.has(201);
+    let publish = json!([{"op": "replace", "path": "/public", "value": true}]);
+    let path = "/v1/clustertemplates/t";
+    given.send(&alice, Method::PATCH, path, publish).await.refuses(403, "only administrators");
+
+    given.template(&admin, "offered", true).await.has(201);
+    assert_eq!(given.names(&alice, "clustertemplates").await, ["t", "offered"]);
+    let path = "/v1/clustertemplates/offered";
+    given.send(&alice, Method::DELETE, path, Value::Null).await.refuses(403, "another project");
+    given.cluster(&alice, "c", "offered").await.has(202);
+    // Of alice's own an administrator may dispose.
+    given.send(&admin, Method::DELETE, "/v1/clustertemplates/t", Value::Null).await.has(204);
+}
+
+#[tokio::test]
+async fn a_reader_reads_and_who_has_no_role_does_not() {
+    let given = Given::start().await;
+    let alice = given.token("alice", "tenant-a").await;
+    given.cloud.add_user_with("carol", "carol-secret", "tenant-a", &["reader"]);
+    given.cloud.add_user_with("dave", "dave-secret", "tenant-a", &["load-balancer_member"]);
+    let (carol, dave) =
+        (given.token("carol", "tenant-a").await, given.token("dave", "tenant-a").await);
+    given.template(&alice, "t", false).await.has(201);
+    given.cluster(&alice, "c", "t").await.has(202);
+
+    assert_eq!(given.names(&carol, "clusters").await, ["c"]);
+    let plan = json!({"cluster_template_id": "t"});
+    given.send(&carol, Method::POST, "/bedplate/v1/plan", plan).await.has(200);
+    given.cluster(&carol, "d", "t").await.refuses(403, "role member");
+    let delete = given.send(&carol, Method::DELETE, "/v1/clusters/c", Value::Null).await;
+    delete.refuses(403, "role member");
+    given.get(&carol, "/bedplate/v1/clusters/c/kubeconfig").await.refuses(403, "role member");
+    given.get(&dave, "/v1/clusters").await.refuses(403, "none of the roles");
+
+    given.get(&alice, "/v1/mservices").await.refuses(403, "role admin");
+    let quota = json!({"project_id": "p", "resource": "Cluster", "hard_limit": 100});
+    given.send(&alice, Method::POST, "/v1/quotas", quota).await.refuses(403, "role admin");
+    let unscoped = given.token_in("alice", Value::Null).await;
+    given.get(&unscoped, "/v1/clusters").await.has(403);
+
+    let whole = given.token_in("admin", json!({"system": {"all": true}})).await;
+    assert_eq!(given.names(&whole, "clusters").await, ["c"]);
+    given.template(&whole, "t", false).await.refuses(400, "in no project");
+}
+
+#[tokio::test]
+async fn a_hundred_requests_with_one_new_token_ask_keystone_once() {
+    let given = Given::start().await;
+    let alice = given.token("alice", "tenant-a").await;
+    let all = (0..100).map(|_| given.get(&alice, "/v1/clusters"));
+    // As many at once as the client makes connections.
+    let answers = futures::future::join_all(all).await;
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    assert_eq!(given.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_believed_no_longer_than_configured() {
+    let given = Given::with(Settings::default(), "cache_for = '0s'\n").await;
+    let alice = given.token("alice", "tenant-a").await;
+    given.get(&alice, "/v1/clusters").await.has(200);
+    let url = format!("{}/auth/tokens", given.cloud.auth_url());
+    let revoke = given.client.delete(url).header("x-auth-token", &alice);
+    let answer = revoke.header("x-subject-token", &alice).send().await.unwrap();
+    assert_eq!(answer.status(), 204);
+    given.get(&alice, "/v1/clusters").await.refuses(401, "not valid, or not any more");
+    // All are void, that of clusterd's own included: it gets another one.
+    given.cloud.void_tokens();
+    let alice = given.token("alice", "tenant-a").await;
+    given.get(&alice, "/v1/clusters").await.has(200);
+}
+
+#[tokio::test]
+async fn a_token_is_not_believed_beyond_its_end() {
+    let settings = Settings { token_seconds: 2, ..Settings::default() };
+    let given = Given::with(settings, "cache_for = '1h'\n").await;
+    let alice = given.token("alice", "tenant-a").await;
+    given.get(&alice, "/v1/clusters").await.has(200);
+    let ends = async {
+        while given.get(&alice, "/v1/clusters").await.status == 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ends).await.unwrap();
+    given.get(&alice, "/v1/clusters").await.refuses(401, "not any more");
+}
+
+#[tokio::test]
+async fn while_keystone_is_away_only_those_it_spoke_of_are_let_in() {
+    let given = Given::start().await;
+    let (alice, bob) =
+        (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
+    given.get(&alice, "/v1/clusters").await.has(200);
+    for act in [
+        Act::Answer { status: 503, retry_after: None, message: None },
+        Act::Answer { status: 500, retry_after: None, message: None },
+        Act::Answer { status: 403, retry_after: None, message: None },
+        Act::Close,
+    ] {
+        let away = given.cloud.misbehave(Rule::new("GET", "/identity/v3/auth/tokens", act));
+        let answer = given.get(&bob, "/v1/clusters").await.refuses(503, "Keystone");
+        assert_eq!(answer.headers["retry-after"], "5");
+        given.get(&alice, "/v1/clusters").await.has(200);
+        given.cloud.forgive(away);
+    }
+    given.get(&bob, "/v1/clusters").await.has(200);
+}
+
+#[tokio::test]
+async fn a_service_that_speaks_for_somebody_has_to_show_a_token_of_its_own() {
+    let given = Given::start().await;
+    let alice = given.token("alice", "tenant-a").await;
+    let service = given.token("clusterd", "service").await;
+    for (through, status) in [(service.as_str(), 200), ("nobodys", 401)] {
+        let request = given.client.get(format!("{}/v1/clusters", given.url));
+        let request = request.header("x-auth-token", &alice).header("x-service-token", through);
+        given.sent(request).await.has(status);
+    }
+}

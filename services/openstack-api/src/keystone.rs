@@ -1,0 +1,144 @@
+//! Callers who show a token of Keystone's (Identity API v3).
+
+mod memory;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use openstack::{CloudError, Session, identity::tokens};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest as _, Sha256};
+use tracing::{error, warn};
+use url::Url;
+use uuid::Uuid;
+
+use self::memory::{Away, Digest, Memory, Next, Verdict};
+use crate::{ApiError, Caller};
+
+/// The longest token that is shown to Keystone. Its own are some hundred bytes, and a few thousand where they are signed.
+const LONGEST_TOKEN: usize = 8192;
+
+/// What is asked about tokens, and what it said lately.
+pub struct Keystone {
+    session: Session,
+    url: String,
+    salt: [u8; 16],
+    memory: Mutex<Memory>,
+}
+
+impl Keystone {
+    /// Asks by `session`, whose user may see tokens of others. Clients are sent to `url` for a token. What was said of a
+    /// token is taken for its truth for `cache_for`, or until the token ends.
+    pub fn new(session: Session, url: &Url, cache_for: Duration) -> Self {
+        Keystone {
+            session,
+            url: url.as_str().trim_end_matches('/').to_owned(),
+            salt: Uuid::new_v4().into_bytes(),
+            memory: Mutex::new(Memory::new(cache_for)),
+        }
+    }
+
+    /// Where clients get a token.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whose tokens these headers hold.
+    pub(crate) async fn caller(self: &Arc<Self>, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let shown = token(headers, "x-auth-token")?;
+        let shown = shown.ok_or_else(|| no("a token of Keystone's is required (X-Auth-Token)"))?;
+        let through = token(headers, "x-service-token")?;
+        let identity = self.identify(shown).await.map_err(away)?;
+        let identity = identity.ok_or_else(|| no("the token is not valid, or not any more"))?;
+        let service = match through {
+            Some(through) => {
+                let service = self.identify(through).await.map_err(away)?;
+                let why = "the service's token (X-Service-Token) is not valid, or not any more";
+                Some(service.ok_or_else(|| no(why))?)
+            }
+            None => None,
+        };
+        Ok(Caller::known(identity, service))
+    }
+
+    /// Whose token it is. However many ask for the same at once, Keystone is asked once.
+    async fn identify(self: &Arc<Self>, token: SecretString) -> Result<Verdict, Away> {
+        let digest = self.digest(&token);
+        let next = self.with(|memory| memory.next(&digest, Instant::now()));
+        let mut answer = match next {
+            Next::Take(verdict) => return Ok(verdict),
+            Next::Refuse => return Err(Away),
+            Next::Wait(answer) => answer,
+            Next::Ask(sender, answer) => {
+                // A task, for whoever came first may hang up, and others wait too.
+                let keystone = self.clone();
+                tokio::spawn(async move {
+                    let said = keystone.ask(&digest, &token).await;
+                    sender.send_replace(Some(said));
+                });
+                answer
+            }
+        };
+        let said = answer.wait_for(Option::is_some).await.map_err(|_| Away)?;
+        said.clone().unwrap_or(Err(Away))
+    }
+
+    async fn ask(&self, digest: &Digest, token: &SecretString) -> Result<Verdict, Away> {
+        let said = match tokens::validate(&self.session, token).await {
+            Ok(found) => Ok(found.map(Arc::new)),
+            Err(why) => {
+                tell(&why);
+                Err(Away)
+            }
+        };
+        let end = said.as_ref().ok().and_then(|said| said.as_ref()?.expires_at);
+        let left = end.map_or(Duration::MAX, |end| {
+            Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default()
+        });
+        self.with(|memory| memory.answered(digest, &said, left, Instant::now()));
+        said
+    }
+
+    fn digest(&self, token: &SecretString) -> Digest {
+        Sha256::new().chain_update(self.salt).chain_update(token.expose_secret()).finalize().into()
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Memory) -> T) -> T {
+        look(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Keystone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keystone({})", self.url)
+    }
+}
+
+/// The token in this header, if there is one.
+fn token(headers: &HeaderMap, name: &str) -> Result<Option<SecretString>, ApiError> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| (1..=LONGEST_TOKEN).contains(&text.len()));
+    let text = text.ok_or_else(|| no(&format!("{name}: it is no token of Keystone's")))?;
+    Ok(Some(text.into()))
+}
+
+fn no(why: &str) -> ApiError {
+    ApiError::protocol(StatusCode::UNAUTHORIZED, why)
+}
+
+fn away(_: Away) -> ApiError {
+    let why = "Keystone cannot be asked about the token now; try again in a while";
+    ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+/// What an operator has to know.
+fn tell(why: &CloudError) {
+    if why.is_transient() {
+        warn!("cannot ask Keystone about a token: {why}");
+    } else {
+        error!("Keystone does not tell us about tokens (api.keystone): {why}");
+    }
+}
