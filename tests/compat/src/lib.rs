@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+pub use crate::cloud::Cloud;
 pub use crate::command_line::{Answer, CommandLine};
 pub use crate::program::program;
 pub use crate::service::Service;
 
+mod cloud;
 mod command_line;
 pub mod patience;
 mod program;

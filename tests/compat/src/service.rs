@@ -48,6 +48,12 @@ impl Service {
         service
     }
 
+    /// A bare metal service of our own, with these lines below `[api]` in its configuration.
+    #[track_caller]
+    pub fn machines_with(tables: &str) -> Self {
+        Service::start_own("baremetald", tables)
+    }
+
     /// A container infra service of our own.
     #[track_caller]
     pub fn clusters() -> Self {
@@ -136,7 +142,7 @@ impl Drop for Daemon {
     }
 }
 
-fn new_folder() -> PathBuf {
+pub(crate) fn new_folder() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let folder = env::temp_dir().join(format!("bedplate-compat-{}-{number}", process::id()));

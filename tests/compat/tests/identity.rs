@@ -1,0 +1,69 @@
+//! `openstack --os-cloud …`: the services as a cloud's own, found in its catalogue and asked with its tokens.
+
+use compat::{Cloud, Service};
+use serde_json::json;
+
+const TEMPLATE: &[&str] = &[
+    "coe",
+    "cluster",
+    "template",
+    "create",
+    "t",
+    "--coe",
+    "kubernetes",
+    "--image",
+    "fcos",
+    "--flavor",
+    "m1.large",
+    "--external-network",
+    "public",
+];
+
+#[test]
+fn clusters_belong_to_the_project_that_asked_for_them() {
+    let mut cloud = Cloud::start();
+    let service = Service::clusters_with(&cloud.keystone());
+    cloud.register("container-infra", &format!("{}/v1", service.url));
+    cloud.user("carol", "tenant-a", &["reader"]);
+    cloud.forget_password("alice");
+    let (mut alice, mut bob) = (cloud.client("alice"), cloud.client("bob"));
+    let (mut carol, mut admin) = (cloud.client("carol"), cloud.client("admin"));
+
+    alice.done(TEMPLATE);
+    let said = alice.done(&["coe", "cluster", "create", "c", "--cluster-template", "t"]);
+    assert!(said.contains("accepted"), "{said}");
+    let project = alice.json(&["token", "issue"])["project_id"].clone();
+    let mine = alice.json(&["coe", "cluster", "template", "show", "t"]);
+    assert_eq!(mine["project_id"], project);
+
+    assert_eq!(bob.json(&["coe", "cluster", "list"]), json!([]));
+    let refused = bob.refused(&["coe", "cluster", "show", "c"]);
+    assert!(refused.contains("could not be found"), "{refused}");
+    assert_eq!(carol.json(&["coe", "cluster", "list"])[0]["name"], "c");
+    let refused = carol.refused(&["coe", "cluster", "delete", "c"]);
+    assert!(refused.contains("role member"), "{refused}");
+    assert_eq!(admin.json(&["coe", "cluster", "list"])[0]["name"], "c");
+    assert_eq!(admin.json(&["coe", "service", "list"])[0]["binary"], "clusterd");
+    cloud.client("alice-forgetful").refused(&["coe", "cluster", "list"]);
+    alice.done(&["coe", "cluster", "delete", "c"]);
+}
+
+#[test]
+fn machines_are_shown_to_who_runs_the_cloud() {
+    let mut cloud = Cloud::start();
+    let service = Service::machines_with(&cloud.keystone());
+    cloud.register("baremetal", &service.url);
+    cloud.system("admin");
+    let (mut admin, mut alice) = (cloud.client("admin"), cloud.client("alice"));
+
+    admin.done(&["baremetal", "node", "create", "--driver", "fake-hardware", "--name", "n"]);
+    admin.done(&["baremetal", "node", "manage", "n", "--wait", "60"]);
+    let listed =
+        cloud.client("admin-system").json(&["baremetal", "node", "list", "--fields", "name"]);
+    assert_eq!(listed, json!([{"name": "n"}]));
+    for words in [&["baremetal", "node", "list"][..], &["baremetal", "node", "power", "on", "n"]] {
+        let refused = alice.refused(words);
+        assert!(refused.contains("for operators"), "{refused}");
+    }
+    admin.done(&["baremetal", "node", "delete", "n"]);
+}
