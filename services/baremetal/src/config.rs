@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use baremetal_conductor::UnknownMachines;
-use daemon::LogFormat;
+use daemon::{LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use openstack_api::{Access, AuthKind, KeystoneAccess, PlainHttp};
 use serde::Deserialize;
@@ -49,6 +49,8 @@ pub struct ApiConfig {
     pub listen: SocketAddr,
     /// How callers prove who they are.
     pub access: Access,
+    /// What it shows of itself over TLS; without it, HTTP is spoken.
+    pub tls: Option<TlsFiles>,
     /// Where it may be reached without TLS.
     pub plain_http: PlainHttp,
 }
@@ -60,6 +62,8 @@ struct RawApi {
     auth: AuthKind,
     htpasswd: Option<PathBuf>,
     keystone: Option<KeystoneAccess>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
     plain_http: PlainHttp,
 }
 
@@ -71,6 +75,8 @@ impl Default for RawApi {
             auth: AuthKind::None,
             htpasswd: None,
             keystone: None,
+            certificate: None,
+            key: None,
             plain_http: PlainHttp::default(),
         }
     }
@@ -79,7 +85,7 @@ impl Default for RawApi {
 impl Default for ApiConfig {
     fn default() -> Self {
         let RawApi { listen, plain_http, .. } = RawApi::default();
-        ApiConfig { listen, access: Access::None, plain_http }
+        ApiConfig { listen, access: Access::None, tls: None, plain_http }
     }
 }
 
@@ -88,7 +94,8 @@ impl TryFrom<RawApi> for ApiConfig {
 
     fn try_from(raw: RawApi) -> Result<Self, Self::Error> {
         let access = Access::new(raw.auth, raw.htpasswd, raw.keystone)?;
-        Ok(ApiConfig { listen: raw.listen, access, plain_http: raw.plain_http })
+        let tls = TlsFiles::new(raw.certificate, raw.key)?;
+        Ok(ApiConfig { listen: raw.listen, access, tls, plain_http: raw.plain_http })
     }
 }
 
@@ -449,7 +456,9 @@ mod tests {
     fn unknown_keys_are_refused_by_name() {
         check(
             "state_dir = '/tmp/s'\n[api]\nlisten_on = 'x'",
-            expect![[r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`"#]],
+            expect![[
+                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`"#
+            ]],
         );
     }
 

@@ -11,6 +11,7 @@ use baremetal_api::App;
 use baremetal_conductor::{BmcSettings, Conductor, Leases, ServiceKey, Settings, SweepSettings};
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
+use daemon::{Tls, TlsFiles};
 use jiff::Timestamp;
 use openstack_api::{Auth, Forwarded, Scheme};
 use pxe::{
@@ -30,7 +31,7 @@ use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 /// A service that listens and does not work yet.
 pub struct Service {
     conductor: Conductor,
-    api: (TcpListener, axum::Router),
+    api: (TcpListener, Option<Tls>, axum::Router),
     provisioning: Option<(TcpListener, axum::Router)>,
     /// Network boot runs while this is kept.
     _boot: Option<pxe::Running>,
@@ -75,6 +76,13 @@ impl Service {
         };
         let base = provisioning.as_ref().map(|(_, _, base)| base.clone());
         let conductor = Conductor::new(settings(&config, base)?, store.clone(), key).await?;
+        let tls = config
+            .api
+            .tls
+            .clone()
+            .map(TlsFiles::open)
+            .transpose()
+            .context("the API's listener has no certificate (api.certificate, api.key)")?;
         let api = TcpListener::bind(config.api.listen)
             .await
             .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
@@ -91,14 +99,14 @@ impl Service {
             clock: Timestamp::now,
             auth,
             settings: baremetal_api::Settings {
-                scheme: Scheme::Http,
+                scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
                 power_timeout: config.timeouts.power.unsigned_abs(),
             },
         };
         let mut service = Service {
             conductor: conductor.clone(),
-            api: (api, baremetal_api::router(app)),
+            api: (api, tls, baremetal_api::router(app)),
             provisioning: None,
             _boot: None,
             listeners: listeners.clone(),
@@ -128,10 +136,10 @@ impl Service {
     /// Serves and works until `stop` is cancelled or something fails that must not.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let at = &self.listeners;
-        info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on http://{}", at.api);
+        info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on {}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        let (listener, router) = self.api;
-        let serving = daemon::serve(listener, router, stop.clone());
+        let (listener, tls, router) = self.api;
+        let serving = daemon::serve_api(listener, tls, router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
         if let Some((listener, router)) = self.provisioning {
             let serving = daemon::serve(listener, router, stop.clone());
@@ -153,10 +161,15 @@ impl Service {
     }
 }
 
+/// How the API is reached.
+fn scheme(api: &ApiConfig) -> Scheme {
+    if api.tls.is_some() { Scheme::Https } else { Scheme::Http }
+}
+
 /// How callers prove who they are, fit for where the API listens.
 fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
     let auth = api.access.open()?;
-    auth.check_listener(api.listen, Scheme::Http, api.plain_http).context("api.listen")?;
+    auth.check_listener(api.listen, scheme(api), api.plain_http).context("api.listen")?;
     Ok(auth)
 }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use daemon::LogFormat;
+use daemon::{LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use openstack_api::{Access, AuthKind, KeystoneAccess, PlainHttp};
 use serde::Deserialize;
@@ -57,6 +57,8 @@ pub struct ApiConfig {
     pub listen: SocketAddr,
     /// How callers prove who they are.
     pub access: Access,
+    /// What it shows of itself over TLS; without it, HTTP is spoken.
+    pub tls: Option<TlsFiles>,
     /// Where it may be reached without TLS.
     pub plain_http: PlainHttp,
     /// The project that all callers are of where there is no Keystone.
@@ -74,6 +76,8 @@ struct RawApi {
     auth: AuthKind,
     htpasswd: Option<PathBuf>,
     keystone: Option<KeystoneAccess>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
     plain_http: PlainHttp,
     project: String,
     clusters_per_project: u32,
@@ -88,6 +92,8 @@ impl Default for RawApi {
             auth: AuthKind::None,
             htpasswd: None,
             keystone: None,
+            certificate: None,
+            key: None,
             plain_http: PlainHttp::default(),
             project: "default".to_owned(),
             clusters_per_project: 20,
@@ -98,14 +104,14 @@ impl Default for RawApi {
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        ApiConfig::new(RawApi::default(), Access::None)
+        ApiConfig::new(RawApi::default(), Access::None, None)
     }
 }
 
 impl ApiConfig {
-    fn new(raw: RawApi, access: Access) -> Self {
+    fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
         let RawApi { listen, plain_http, project, clusters_per_project, event_streams, .. } = raw;
-        ApiConfig { listen, access, plain_http, project, clusters_per_project, event_streams }
+        ApiConfig { listen, access, tls, plain_http, project, clusters_per_project, event_streams }
     }
 }
 
@@ -114,10 +120,11 @@ impl TryFrom<RawApi> for ApiConfig {
 
     fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
         let access = Access::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
+        let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
         if raw.project.is_empty() {
             return Err("project: it must not be empty");
         }
-        Ok(ApiConfig::new(raw, access))
+        Ok(ApiConfig::new(raw, access, tls))
     }
 }
 

@@ -9,6 +9,7 @@ use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, MachineSettings, NodesListener, SealingKeys};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
+use daemon::{Tls, TlsFiles};
 use jiff::Timestamp;
 use openstack::{CloudConfig, Session};
 use openstack_api::{Auth, Forwarded, Scheme};
@@ -26,7 +27,7 @@ use crate::{Config, nodes};
 /// A service that listens and does not work yet.
 pub struct Service {
     conductor: Conductor,
-    api: (TcpListener, axum::Router),
+    api: (TcpListener, Option<Tls>, axum::Router),
     nodes: Option<(TcpListener, TlsAcceptor, axum::Router)>,
     streams: Streams,
     listeners: Listeners,
@@ -83,12 +84,14 @@ impl Service {
             auth,
             streams: streams.clone(),
             settings: cluster_api::Settings {
-                scheme: Scheme::Http,
+                scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
                 project: config.api.project.clone(),
                 clusters_per_project: config.api.clusters_per_project,
             },
         };
+        let tls =
+            config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
         let api = TcpListener::bind(config.api.listen)
             .await
             .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
@@ -109,7 +112,13 @@ impl Service {
         let text = serde_json::to_vec(&listeners)?;
         let file = config.state_dir.join("listeners.json");
         daemon::write_whole(&file, &text).context("cannot write listeners.json")?;
-        Ok(Service { conductor, api: (api, cluster_api::router(app)), nodes, streams, listeners })
+        Ok(Service {
+            conductor,
+            api: (api, tls, cluster_api::router(app)),
+            nodes,
+            streams,
+            listeners,
+        })
     }
 
     /// Where the service listens.
@@ -120,10 +129,10 @@ impl Service {
     /// Serves and works until `stop` is cancelled or something fails that must not.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let at = &self.listeners;
-        info!(api = %at.api, "serving the Container Infra API on http://{}", at.api);
+        info!(api = %at.api, "serving the Container Infra API on {}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        let (listener, router) = self.api;
-        let serving = daemon::serve(listener, router, stop.clone());
+        let (listener, tls, router) = self.api;
+        let serving = daemon::serve_api(listener, tls, router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
         let (streams, ending) = (self.streams, stop.clone());
         tasks.spawn(async move {
@@ -157,6 +166,7 @@ impl Service {
 /// is asked.
 pub fn check(config: &Config) -> anyhow::Result<()> {
     auth(&config.api)?;
+    config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
     config.database_url().context("cannot read database.url_file")?;
     config.cloud.as_ref().map(session).transpose()?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
@@ -164,12 +174,18 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+const NO_API_CERTIFICATE: &str = "the API's listener has no certificate (api.certificate, api.key)";
 const NO_CERTIFICATE: &str = "the machines' listener has no certificate (nodes)";
+
+/// How the API is reached.
+fn scheme(api: &ApiConfig) -> Scheme {
+    if api.tls.is_some() { Scheme::Https } else { Scheme::Http }
+}
 
 /// How callers prove who they are, fit for where the API listens.
 fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
     let auth = api.access.open()?;
-    auth.check_listener(api.listen, Scheme::Http, api.plain_http).context("api.listen")?;
+    auth.check_listener(api.listen, scheme(api), api.plain_http).context("api.listen")?;
     Ok(auth)
 }
 

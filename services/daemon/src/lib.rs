@@ -2,6 +2,7 @@
 
 mod files;
 mod serve;
+mod tls;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use tracing::info;
 use tracing_subscriber::EnvFilter;
 
 pub use files::{keep_file, make_private, write_whole};
-pub use serve::serve;
+pub use serve::{serve, serve_api};
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// The configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -45,7 +45,7 @@ pub enum Exposed {
     },
     /// Anyone on the way could read passwords and tokens.
     #[error(
-        "{address} can be reached from the network, and passwords and tokens would pass in the clear: listen on 127.0.0.1 behind a proxy that speaks TLS, or set plain_http = \"anywhere\""
+        "{address} can be reached from the network, and passwords and tokens would pass in the clear: set certificate and key, listen on 127.0.0.1, or set plain_http = \"anywhere\""
     )]
     Clear {
         /// Where it was to listen.
