@@ -31,7 +31,7 @@ pub enum Access {
     None,
     /// By HTTP basic authentication.
     HttpBasic {
-        /// The password file: `USER:BCRYPT` lines.
+        /// The password file: `USER:HASH` lines, bcrypt or argon2id.
         htpasswd: PathBuf,
     },
     /// By tokens of Keystone's.
