@@ -1,5 +1,6 @@
 //! TLS for a listener, with a certificate that may be exchanged while it serves.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -140,8 +141,7 @@ impl Tls {
     }
 
     /// Looks at the files again and again.
-    async fn follow(mut self) {
-        let Ok(mut told) = signal(SignalKind::hangup()) else { return };
+    async fn follow(mut self, mut told: Signal) {
         loop {
             let asked = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => false,
@@ -158,7 +158,12 @@ impl Tls {
                     *self.served.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
                     info!("serving the certificate that {path} holds now");
                 }
-                Err(why) => error!("going on with the certificate before {path} changed: {why}"),
+                Err(why) => {
+                    error!(
+                        cause = why.source(),
+                        "going on with the certificate before {path} changed: {why}"
+                    );
+                }
             }
         }
     }
@@ -176,7 +181,10 @@ impl TlsListener {
         let address = listener.local_addr()?;
         let acceptor = tls.acceptor().map_err(io::Error::other)?;
         let (sender, ready) = mpsc::channel(HANDSHAKES);
-        let tasks = [tokio::spawn(accept(listener, acceptor, sender)), tokio::spawn(tls.follow())];
+        // From here on SIGHUP ends nobody, even before it is first waited for.
+        let told = signal(SignalKind::hangup())?;
+        let tasks =
+            [tokio::spawn(accept(listener, acceptor, sender)), tokio::spawn(tls.follow(told))];
         Ok(TlsListener { ready, address, _tasks: tasks.map(AbortOnDropHandle::new) })
     }
 }

@@ -2,16 +2,23 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::ConnectInfo;
 use axum::routing::get;
-use daemon::TlsFiles;
+use daemon::{Tls, TlsFiles};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::{Certificate, Client};
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Writes a certificate of its own for `localhost`; it, as clients know it.
 fn issue(files: &TlsFiles) -> Certificate {
@@ -34,32 +41,124 @@ fn believing(certificate: &Certificate) -> Client {
     client.build().unwrap()
 }
 
+/// A listener that serves while it is kept, and where it is.
+async fn serving(tls: Tls, router: Router) -> (String, CancellationToken, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
+    let stop = CancellationToken::new();
+    let serving = daemon::serve_api(listener, Some(tls), router, stop.clone());
+    (url, stop, tokio::spawn(async { serving.await.unwrap() }))
+}
+
+fn here() -> Router {
+    Router::new().route("/", get(async || "here"))
+}
+
+/// Waits until a client that believes this certificate is answered.
+async fn until_shown(certificate: &Certificate, url: &str) {
+    let shown = async {
+        while believing(certificate).get(url).send().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), shown).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_certificate_is_exchanged_while_it_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let files = files(folder.path());
     let first = issue(&files);
     let tls = files.clone().open().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
-    let (router, stop) = (Router::new().route("/", get(async || "here")), CancellationToken::new());
-    let serving = tokio::spawn(daemon::serve_api(listener, Some(tls), router, stop.clone()));
+    let (url, stop, serving) = serving(tls, here()).await;
 
     let kept = believing(&first);
     assert_eq!(kept.get(&url).send().await.unwrap().text().await.unwrap(), "here");
     let second = issue(&files);
-    let exchanged = async {
-        while believing(&second).get(&url).send().await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), exchanged).await.unwrap();
+    until_shown(&second, &url).await;
     believing(&first).get(&url).send().await.unwrap_err();
     kept.get(&url).send().await.expect("the connection that was stays");
     let plain = url.replace("https", "http");
     Client::builder().no_proxy().build().unwrap().get(plain).send().await.unwrap_err();
     stop.cancel();
-    serving.await.unwrap().unwrap();
+    serving.await.unwrap();
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_broken_certificate_does_not_take_the_place_of_one_that_is_served() {
+    let log = Log::default();
+    let writer = log.clone();
+    let logging = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let _logging = logging.set_default();
+    let folder = tempfile::tempdir().unwrap();
+    let files = files(folder.path());
+    let first = issue(&files);
+    let (url, ..) = serving(files.clone().open().unwrap(), here()).await;
+    until_shown(&first, &url).await;
+
+    let written = fs::metadata(&files.certificate).unwrap().modified().unwrap();
+    fs::write(&files.certificate, "canary: no certificate").unwrap();
+    // The file looks as if it had not changed: it is the signal that has it read.
+    let file = fs::File::options().append(true).open(&files.certificate).unwrap();
+    file.set_modified(written).unwrap();
+    kill_process(getpid(), Signal::HUP).unwrap();
+    let told = async {
+        while !log.text().contains("ERROR") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), told).await.unwrap();
+    let text = log.text();
+    assert!(
+        text.contains("going on with the certificate before") && text.contains("c.pem"),
+        "{text}"
+    );
+    assert!(!text.contains("canary"), "{text}");
+    believing(&first).get(&url).send().await.expect("the one that was is served on");
+
+    let mended = issue(&files);
+    until_shown(&mended, &url).await;
+}
+
+#[tokio::test]
+async fn handlers_are_told_where_a_client_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = files(folder.path());
+    let certificate = issue(&files);
+    let who = async |ConnectInfo(from): ConnectInfo<SocketAddr>| from.ip().to_string();
+    let router = Router::new().route("/", get(who));
+    let (secure, ..) = serving(files.open().unwrap(), router.clone()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let plain = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(daemon::serve_api(listener, None, router, CancellationToken::new()));
+
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let elsewhere = Client::builder().no_proxy().tls_certs_only([certificate]);
+    let elsewhere = elsewhere.local_address(Some([127, 0, 0, 2].into())).build().unwrap();
+    for url in [secure, plain] {
+        let told = elsewhere.get(&url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(told, "127.0.0.2", "{url}");
+    }
 }
 
 #[tokio::test]
