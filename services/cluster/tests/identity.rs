@@ -1,7 +1,7 @@
 //! Who may what, by Keystone's word.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::{Config, Service};
 use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
@@ -300,6 +300,48 @@ async fn while_keystone_is_away_only_those_it_spoke_of_are_let_in() {
         given.get(&alice, "/v1/clusters").await.has(200);
         given.cloud.forgive(away);
     }
+    given.get(&bob, "/v1/clusters").await.has(200);
+}
+
+#[tokio::test]
+async fn a_keystone_that_hangs_holds_up_only_those_it_was_asked_about() {
+    let given = Given::with(Settings::default(), "answer_timeout = '2s'\n").await;
+    let (alice, bob) =
+        (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
+    given.get(&alice, "/v1/clusters").await.has(200);
+    let hangs = given.cloud.misbehave(Rule::new("GET", "/identity/v3/auth/tokens", Act::Hang));
+
+    let begun = Instant::now();
+    let stranger = given.get("gAAAAAnobodys", "/v1/clusters");
+    let known = async {
+        for _ in 0..10 {
+            given.get(&alice, "/v1/clusters").await.has(200);
+        }
+        begun.elapsed()
+    };
+    let (held, stranger, known) = tokio::join!(given.get(&bob, "/v1/clusters"), stranger, known);
+    let took = begun.elapsed();
+    for answer in [held, stranger] {
+        let answer = answer.refuses(503, "Keystone cannot be asked");
+        assert_eq!(answer.headers["retry-after"], "5");
+    }
+    assert!(known < took / 2, "{known:?} of {took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+
+    given.cloud.forgive(hangs);
+    given.get(&bob, "/v1/clusters").await.has(200);
+}
+
+#[tokio::test]
+async fn a_keystone_that_gives_clusterd_no_token_is_not_waited_for_either() {
+    let given = Given::with(Settings::default(), "answer_timeout = '2s'\n").await;
+    let alice = given.token("alice", "tenant-a").await;
+    let bob = given.token("bob", "tenant-b").await;
+    // clusterd has had no token of its own until now.
+    let hangs = given.cloud.misbehave(Rule::new("POST", "/identity/v3/auth/tokens", Act::Hang));
+    given.get(&alice, "/v1/clusters").await.refuses(503, "Keystone cannot be asked");
+    given.cloud.forgive(hangs);
+    given.get(&alice, "/v1/clusters").await.has(200);
     given.get(&bob, "/v1/clusters").await.has(200);
 }
 

@@ -53,6 +53,9 @@ pub struct KeystoneAccess {
     /// How long what Keystone said of a token is believed, and so the longest that a revoked one is.
     #[serde(default = "cache_for")]
     pub cache_for: SignedDuration,
+    /// How long somebody's request waits for Keystone at most, before it is told to come back later.
+    #[serde(default = "answer_timeout")]
+    pub answer_timeout: SignedDuration,
 }
 
 /// As keystonemiddleware's `token_cache_time`.
@@ -60,16 +63,15 @@ fn cache_for() -> SignedDuration {
     SignedDuration::from_secs(300)
 }
 
+/// Longer than a Keystone that is busy takes, shorter than what clients bear.
+fn answer_timeout() -> SignedDuration {
+    SignedDuration::from_secs(15)
+}
+
 /// Nobody's rights may be that old.
 const LONGEST_CACHE: SignedDuration = SignedDuration::from_hours(24);
-
-/// A request of somebody's waits meanwhile: better it fails, and soon.
-const PATIENCE: Patience = Patience {
-    attempt_timeout: Duration::from_secs(10),
-    call_timeout: Duration::from_secs(15),
-    attempts: 2,
-    pause: Duration::from_millis(200),
-};
+/// Nobody's client waits that long.
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why nobody could prove who they are.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +113,12 @@ impl Access {
             {
                 Err("keystone.cache_for: it must be from 0s to 24h")
             }
+            (AuthKind::Keystone, None, Some(keystone))
+                if !keystone.answer_timeout.is_positive()
+                    || keystone.answer_timeout > LONGEST_WAIT =>
+            {
+                Err("keystone.answer_timeout: it must be more than 0s, and at most 5m")
+            }
             (AuthKind::Keystone, None, Some(keystone)) => Ok(Access::Keystone(keystone)),
             (AuthKind::HttpBasic, None, _) => Err("htpasswd: is needed for auth = \"http_basic\""),
             (AuthKind::Keystone, _, None) => Err("keystone: is needed for auth = \"keystone\""),
@@ -144,9 +152,20 @@ impl Access {
 impl KeystoneAccess {
     fn open(&self) -> Result<Keystone, ConfigError> {
         let config = CloudConfig::read(&self.clouds_yaml, self.name.as_deref())?;
-        let config = CloudConfig { patience: PATIENCE, ..config };
+        let config = CloudConfig { patience: self.patience(), ..config };
         let url = self.public_url.clone().unwrap_or_else(|| config.auth_url.clone());
         Ok(Keystone::new(Session::new(config)?, &url, self.cache_for.unsigned_abs()))
+    }
+
+    /// A request of somebody's waits meanwhile: better it fails, and soon.
+    fn patience(&self) -> Patience {
+        let whole = self.answer_timeout.unsigned_abs();
+        Patience {
+            attempt_timeout: whole * 2 / 3,
+            call_timeout: whole,
+            attempts: 2,
+            pause: Duration::from_millis(200),
+        }
     }
 }
 
@@ -182,6 +201,10 @@ mod tests {
             (format!("auth = 'none'\n{KEYSTONE}"), "keystone: means nothing"),
             (format!("auth = 'http_basic'\nhtpasswd = '/h'\n{KEYSTONE}"), "keystone: means"),
             (format!("auth = 'keystone'\n{KEYSTONE}\nkeystone.cache_for = '-1s'"), "cache_for"),
+            (
+                format!("auth = 'keystone'\n{KEYSTONE}\nkeystone.answer_timeout = '0s'"),
+                "answer_timeout",
+            ),
         ] {
             let why = read(&text).expect_err("it contradicts itself");
             assert!(why.contains(words), "{text}: {why}");
