@@ -266,7 +266,7 @@ impl Cloud {
 
     /// Puts a service into the catalogue; `%(project_id)s` in the URL is replaced.
     pub fn add_endpoint(&self, kind: &str, url: &str) {
-        self.shared.with(|world| world.settings.endpoints.insert(kind.to_owned(), url.to_owned()));
+        self.shared.with(|world| keystone::register(world, kind, kind, url));
     }
 
     /// Sets a project's limit, by the project's name and the service's name for the limit; -1 is none.

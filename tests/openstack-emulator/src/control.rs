@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use tokio::time::Instant;
 
 use crate::cloud::Shared;
+use crate::keystone;
 use crate::problem::plain;
 use crate::seed;
 use crate::store::Kind;
@@ -87,7 +88,7 @@ fn change(
             done(json!({}))
         }),
         ("PUT", ["endpoints", kind]) => parse(body).and_then(|url: String| {
-            shared.with(|world| world.settings.endpoints.insert((*kind).to_owned(), url));
+            shared.with(|world| keystone::register(world, kind, kind, &url));
             done(json!({}))
         }),
         ("PUT", ["projects", project, "users", user]) => parse(body).and_then(|new: NewUser| {

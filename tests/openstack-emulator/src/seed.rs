@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::keystone::grant;
+use crate::keystone::{grant, plant_catalogue};
 use crate::nova::{flavor, plant_hosts};
 use crate::store::Kind;
 use crate::world::{World, short_id, stamp};
@@ -47,6 +47,7 @@ pub(crate) fn plant(world: &mut World) {
     for name in ROLES {
         world.add(Kind::Role, "", json!({"id": short_id(), "name": name, "domain_id": null, "description": null, "options": {}}));
     }
+    plant_catalogue(world);
     for (name, password, project, roles) in USERS {
         user(world, name, password, project, roles);
     }

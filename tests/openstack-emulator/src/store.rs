@@ -18,6 +18,7 @@ pub enum Kind {
     Role,
     Trust,
     ApplicationCredential,
+    Region,
     Service,
     Endpoint,
     Image,

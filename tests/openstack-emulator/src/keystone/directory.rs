@@ -1,4 +1,4 @@
-//! Projects, users, roles, domains, regions, services and endpoints.
+//! Projects, users, roles and domains.
 
 use serde_json::{Map, Value, json};
 
@@ -6,29 +6,20 @@ use super::{grant, missing, no_links, revoke, roles_of, shown};
 use crate::page::equals;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::service::SERVICES;
 use crate::store::Kind;
 use crate::world::{World, short_id};
 
 /// A collection: its path, its word for one, whether those without a part in it may read it.
-const COLLECTIONS: [(&str, &str, Kind, bool); 6] = [
+const COLLECTIONS: [(&str, &str, Kind, bool); 4] = [
     ("projects", "project", Kind::Project, false),
     ("users", "user", Kind::User, false),
     ("roles", "role", Kind::Role, true),
     ("domains", "domain", Kind::Domain, true),
-    ("services", "service", Kind::Service, false),
-    ("endpoints", "endpoint", Kind::Endpoint, false),
 ];
 
 pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     let method = asked.method.as_str();
     match (method, path) {
-        ("GET", ["regions"]) => {
-            Ok(Answer::ok(json!({"regions": [region(world)], "links": no_links(asked)})))
-        }
-        ("GET", ["regions", id]) if *id == world.settings.region => {
-            Ok(Answer::ok(json!({"region": region(world)})))
-        }
         ("GET", ["role_assignments"]) => assignments(world, asked),
         (
             "GET" | "HEAD" | "PUT" | "DELETE",
@@ -77,27 +68,16 @@ fn collection_answer(
 ) -> Verdict {
     match (asked.method.as_str(), rest) {
         ("GET", []) => {
-            let wanted = asked.query.iter().filter(|(key, _)| {
-                ["name", "type", "service_id", "interface", "domain_id", "enabled"]
-                    .contains(&key.as_str())
-            });
+            let wanted = asked
+                .query
+                .iter()
+                .filter(|(key, _)| ["name", "domain_id", "enabled"].contains(&key.as_str()));
             let wanted: Vec<_> = wanted.collect();
             let all = world
                 .store
                 .all(kind)
                 .filter(|one| wanted.iter().all(|(key, value)| equals(one.body.get(key), value)));
-            let mut all: Vec<Value> = all.map(|one| shown(asked, plural, one)).collect();
-            if kind == Kind::Service {
-                let built_in = SERVICES
-                    .into_iter()
-                    .flat_map(|service| service.types().iter().map(move |kind| (service, kind)));
-                let built_in = built_in.map(|(service, kind)| json!({"id": format!("svc-{kind}"), "name": service.name(), "type": kind, "enabled": true}));
-                all.extend(
-                    built_in.filter(|one| {
-                        wanted.iter().all(|(key, value)| equals(one.get(key), value))
-                    }),
-                );
-            }
+            let all: Vec<Value> = all.map(|one| shown(asked, plural, one)).collect();
             Ok(Answer::ok(json!({plural: all, "links": no_links(asked)})))
         }
         ("POST", []) => create(world, asked, plural, single, kind),
@@ -129,8 +109,7 @@ fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Ki
     let mut given = asked.wrapped(single)?;
     let password = given.remove("password");
     let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let unique = ![Kind::Service, Kind::Endpoint].contains(&kind);
-    if unique && world.store.find(kind, |one| one.text("name") == name).is_some() {
+    if world.store.find(kind, |one| one.text("name") == name).is_some() {
         return Err(Problem::conflict(format!(
             "Conflict occurred attempting to store {single} - Duplicate entry found with name {name} at domain ID default."
         )));
@@ -157,10 +136,6 @@ fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Ki
     let answer = shown(asked, plural, &object);
     world.store.insert(kind, object);
     Ok(Answer::json(201, json!({single: answer})))
-}
-
-fn region(world: &World) -> Value {
-    json!({"id": world.settings.region, "description": "", "parent_region_id": null})
 }
 
 /// `GET /v3/auth/projects`: where the caller has a role.

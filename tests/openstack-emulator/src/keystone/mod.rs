@@ -1,6 +1,7 @@
 //! Keystone v3: who is who, who may what, and where the services are.
 
 mod application_credential;
+mod catalogue;
 mod directory;
 mod token;
 mod trust;
@@ -12,6 +13,8 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
+use catalogue::Part;
+pub(crate) use catalogue::{plant as plant_catalogue, register};
 pub(crate) use token::{Token, caller, issue};
 
 /// Answers those who have a token.
@@ -19,7 +22,8 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     match (asked.method.as_str(), path) {
         (_, ["auth", "tokens"]) => token::answer(world, asked),
         ("GET", ["auth", "catalog"]) => {
-            let catalog = token::catalog(world, asked, &asked.caller.project);
+            let catalog =
+                catalogue::catalog(world, asked, &asked.caller.user, &asked.caller.project);
             Ok(Answer::ok(
                 json!({"catalog": catalog, "links": {"self": format!("{}/v3/auth/catalog", asked.root())}}),
             ))
@@ -34,7 +38,11 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             Ok(Answer::ok(json!({"access_rules": [], "links": no_links(asked)})))
         }
         (_, ["OS-TRUST", "trusts", rest @ ..]) => trust::answer(world, asked, rest),
-        _ => directory::answer(world, asked, path),
+        (_, [first, rest @ ..]) => match Part::at(first) {
+            Some(part) => catalogue::answer(world, asked, part, rest),
+            None => directory::answer(world, asked, path),
+        },
+        (_, []) => Err(Problem::nowhere()),
     }
 }
 

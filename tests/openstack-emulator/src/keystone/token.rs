@@ -1,15 +1,14 @@
-//! Tokens: issued, shown, checked, revoked; and the catalogue in them.
+//! Tokens: issued, shown, checked, revoked.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{SYSTEM, missing, role_document, roles_of};
+use super::{SYSTEM, catalogue, missing, role_document, roles_of};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Caller, Verdict};
-use crate::service::SERVICES;
 use crate::store::{Kind, Object};
 use crate::world::{World, short_id};
 
@@ -291,7 +290,11 @@ fn document(world: &World, asked: &Asked, token: &Token, catalog: bool) -> Value
             more(&mut body, "system", json!({"all": true}));
         }
         if catalog {
-            more(&mut body, "catalog", self::catalog(world, asked, &token.project));
+            more(
+                &mut body,
+                "catalog",
+                catalogue::catalog(world, asked, &token.user, &token.project),
+            );
         }
     }
     if let Some(credential) = token
@@ -312,51 +315,4 @@ fn document(world: &World, asked: &Asked, token: &Token, catalog: bool) -> Value
         more(&mut body, "OS-TRUST:trust", shown);
     }
     json!({"token": body})
-}
-
-/// The catalogue as a project sees it: our services, those of the settings, those that were registered.
-pub(super) fn catalog(world: &World, asked: &Asked, project: &str) -> Value {
-    let region = &world.settings.region;
-    let entry = |id: &str, name: &str, kind: &str, url: &str| {
-        let endpoints = ["public", "internal", "admin"].map(|interface| {
-            let mut endpoint = Map::new();
-            endpoint.insert("id".into(), json!(format!("{id}-{interface}")));
-            endpoint.insert("interface".into(), json!(interface));
-            endpoint.insert("region".into(), json!(region));
-            endpoint.insert("region_id".into(), json!(region));
-            endpoint.insert("url".into(), json!(url));
-            endpoint
-        });
-        json!({"id": id, "name": name, "type": kind, "endpoints": endpoints})
-    };
-    let mut all = Vec::new();
-    for service in SERVICES {
-        let url = format!("{}/{}{}", asked.base, service.prefix(), service.below(project));
-        for kind in service.types() {
-            all.push(entry(&format!("svc-{kind}"), service.name(), kind, &url));
-        }
-    }
-    for (kind, url) in &world.settings.endpoints {
-        all.push(entry(&format!("svc-{kind}"), kind, kind, &filled(url, project)));
-    }
-    for service in world.store.all(Kind::Service) {
-        let endpoints =
-            world.store.all(Kind::Endpoint).filter(|one| one.text("service_id") == service.id);
-        let endpoints: Vec<Value> = endpoints
-            .map(|one| {
-                let mut body = one.shown();
-                body["url"] = json!(filled(one.text("url"), project));
-                body["region"] = json!(region);
-                body
-            })
-            .collect();
-        all.push(json!({"id": service.id, "name": service.text("name"), "type": service.text("type"), "endpoints": endpoints}));
-    }
-    Value::Array(all)
-}
-
-fn filled(url: &str, project: &str) -> String {
-    ["%(project_id)s", "$(project_id)s", "%(tenant_id)s", "$(tenant_id)s"]
-        .into_iter()
-        .fold(url.to_owned(), |url, variable| url.replace(variable, project))
 }

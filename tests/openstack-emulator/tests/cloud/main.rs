@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod balancers;
+mod catalogue;
 mod clients;
 mod disks;
 mod guests;
