@@ -128,6 +128,8 @@ mod tests {
             (Service::BlockStorage, "http://h:8776/v3", "http://h:8776/v3/p"),
             (Service::BlockStorage, "http://h:8776/v3/q", "http://h:8776/v3/q"),
             (Service::Placement, "http://h/placement", "http://h/placement"),
+            (Service::BareMetal, "https://h:6385", "https://h:6385/v1"),
+            (Service::ContainerInfra, "https://h/coe/v1/", "https://h/coe/v1"),
         ] {
             let url = versioned(given.parse().unwrap(), service, Some("p"));
             assert_eq!(url.as_str().trim_end_matches('/'), want, "{service}");

@@ -21,11 +21,15 @@ pub enum Service {
     BlockStorage,
     /// Placement.
     Placement,
+    /// Bare metal: `baremetald`, or Ironic. Its calls are not here, only where it is.
+    BareMetal,
+    /// Container infrastructure: `clusterd`, or Magnum. Its calls are not here, only where it is.
+    ContainerInfra,
 }
 
 impl Service {
     /// All of them.
-    pub const ALL: [Service; 8] = [
+    pub const ALL: [Service; 10] = [
         Service::Identity,
         Service::Image,
         Service::Compute,
@@ -34,6 +38,8 @@ impl Service {
         Service::Dns,
         Service::BlockStorage,
         Service::Placement,
+        Service::BareMetal,
+        Service::ContainerInfra,
     ];
 
     /// Its type in the catalogue, as the service types authority has it.
@@ -47,6 +53,9 @@ impl Service {
             Service::Dns => "dns",
             Service::BlockStorage => "block-storage",
             Service::Placement => "placement",
+            Service::BareMetal => "baremetal",
+            // Its proper type is long, and Magnum's own client looks for this alias alone.
+            Service::ContainerInfra => "container-infra",
         }
     }
 
@@ -62,6 +71,12 @@ impl Service {
             Service::LoadBalancer => &["load-balancer"],
             Service::Dns => &["dns"],
             Service::Placement => &["placement"],
+            Service::BareMetal => &["baremetal", "bare-metal"],
+            Service::ContainerInfra => &[
+                "container-infra",
+                "container-infrastructure-management",
+                "container-infrastructure",
+            ],
         }
     }
 
@@ -75,6 +90,7 @@ impl Service {
             // Octavia's own root is v2.0 or v2, followed by the name of what it was split from.
             Service::LoadBalancer => &["v2", "lbaas"],
             Service::Placement => &[],
+            Service::BareMetal | Service::ContainerInfra => &["v1"],
         }
     }
 
@@ -89,6 +105,8 @@ impl Service {
             Service::Dns => "dns_endpoint_override",
             Service::BlockStorage => "block_storage_endpoint_override",
             Service::Placement => "placement_endpoint_override",
+            Service::BareMetal => "baremetal_endpoint_override",
+            Service::ContainerInfra => "container_infra_endpoint_override",
         }
     }
 
@@ -103,7 +121,9 @@ impl Service {
             | Service::Network
             | Service::LoadBalancer
             | Service::Dns
-            | Service::Placement => self.as_str(),
+            | Service::Placement
+            | Service::BareMetal
+            | Service::ContainerInfra => self.as_str(),
         }
     }
 }

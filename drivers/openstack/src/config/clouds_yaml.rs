@@ -38,6 +38,8 @@ struct Cloud {
     dns_endpoint_override: Option<String>,
     block_storage_endpoint_override: Option<String>,
     placement_endpoint_override: Option<String>,
+    baremetal_endpoint_override: Option<String>,
+    container_infra_endpoint_override: Option<String>,
 }
 
 impl CloudConfig {
@@ -115,6 +117,8 @@ impl Cloud {
             (Service::Dns.override_setting(), self.dns_endpoint_override),
             (Service::BlockStorage.override_setting(), self.block_storage_endpoint_override),
             (Service::Placement.override_setting(), self.placement_endpoint_override),
+            (Service::BareMetal.override_setting(), self.baremetal_endpoint_override),
+            (Service::ContainerInfra.override_setting(), self.container_infra_endpoint_override),
         ] {
             settings.put(name, value);
         }

@@ -1,6 +1,9 @@
-//! Keystone: whose token this is, and credentials that can do less than we can.
+//! Keystone: whose token this is, credentials that can do less than we can, and what is in the catalogue.
 
 pub mod application_credentials;
+pub mod endpoints;
+pub mod regions;
+pub mod services;
 pub mod tokens;
 pub mod trusts;
 

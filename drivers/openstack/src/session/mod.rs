@@ -10,6 +10,7 @@ mod token;
 use std::sync::Arc;
 
 use reqwest::Client;
+use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use url::Url;
@@ -57,9 +58,14 @@ impl Session {
         Ok(self.token().await?.identity.clone())
     }
 
+    /// Where the version that we speak of `service` begins.
+    pub async fn endpoint(&self, service: Service) -> Result<Url, CloudError> {
+        self.endpoint_by(&*self.token().await?, service)
+    }
+
     /// Whether the cloud has this service where we look.
     pub async fn has(&self, service: Service) -> Result<bool, CloudError> {
-        match self.endpoint_by(&*self.token().await?, service) {
+        match self.endpoint(service).await {
             Ok(_) => Ok(true),
             Err(CloudError::NoEndpoint { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -84,8 +90,15 @@ impl Session {
         &self.shared.config
     }
 
-    pub(crate) fn client(&self) -> &Client {
+    /// The HTTP client that the calls go by, for services whose calls are not here. It accepts the certificates that the
+    /// configuration says, follows no redirect, and sends no token by itself.
+    pub fn client(&self) -> &Client {
         &self.shared.client
+    }
+
+    /// Our token, good for some time to come, for services whose calls are not here.
+    pub async fn bearer(&self) -> Result<SecretString, CloudError> {
+        Ok(self.token().await?.secret.clone())
     }
 
     /// Leave to call a service, until it is dropped: not too many call it at once.
@@ -113,7 +126,6 @@ impl Session {
         }
     }
 
-    /// Where the version that we speak of `service` begins.
     fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url, CloudError> {
         // Keystone is where we already spoke to it, whatever the catalogue believes.
         if service == Service::Identity {

@@ -2,10 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
-use openstack::identity::tokens;
+use openstack::identity::endpoints::{self, NewEndpoint};
 use openstack::identity::trusts::{self, NewTrust};
+use openstack::identity::{regions, services, tokens};
 use openstack::network::networks;
-use openstack::{Auth, CloudConfig, CloudError, Scope, Session};
+use openstack::{Auth, CloudConfig, CloudError, Interface, Scope, Session};
 use secrecy::SecretString;
 use serde_json::json;
 
@@ -128,4 +129,41 @@ async fn a_trust_lets_bob_act_for_alice_until_it_is_deleted() {
     trusts::delete(&alice, &trust.id).await.unwrap();
     trusts::delete(&alice, &trust.id).await.unwrap();
     Session::new(config).unwrap().identity().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_service_is_registered_moved_and_removed() {
+    let (Some(admin), Some(alice)) = (given::session("admin"), given::session("alice")) else {
+        return;
+    };
+    let kind = given::name();
+    assert_eq!(services::find(&admin, &kind).await.unwrap(), []);
+    let refused = services::create(&alice, &kind, "n", "").await.unwrap_err();
+    assert!(matches!(refused, CloudError::Forbidden(_)), "{refused:?}");
+    let made = services::create(&admin, &kind, "n", "a contract test's").await.unwrap();
+    assert!(made.enabled && made.name == "n", "{made:?}");
+    let region = regions::list(&admin).await.unwrap().remove(0).id;
+    let new = NewEndpoint {
+        service_id: made.id.clone(),
+        interface: Interface::Public,
+        region_id: region.clone(),
+        url: "https://one.example/v1".to_owned(),
+    };
+    let nowhere = NewEndpoint { region_id: given::name(), ..new.clone() };
+    let refused = endpoints::create(&admin, &nowhere).await.unwrap_err();
+    assert!(matches!(refused, CloudError::Refused(_)), "{refused:?}");
+    let endpoint = endpoints::create(&admin, &new).await.unwrap();
+    endpoints::lead(&admin, &endpoint.id, "https://two.example").await.unwrap();
+    services::enable(&admin, &made.id).await.unwrap();
+    let found = endpoints::list(&admin, &made.id).await.unwrap();
+    assert_eq!((found.len(), found[0].url.as_str()), (1, "https://two.example"));
+    assert_eq!(
+        (found[0].interface.as_str(), found[0].region_id.as_ref()),
+        ("public", Some(&region))
+    );
+
+    endpoints::delete(&admin, &endpoint.id).await.unwrap();
+    services::delete(&admin, &made.id).await.unwrap();
+    services::delete(&admin, &made.id).await.unwrap();
+    assert_eq!(services::find(&admin, &kind).await.unwrap(), []);
 }
