@@ -1,106 +1,133 @@
 //! The services' REST API, as this command calls it.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
-use reqwest::{Client, Method, RequestBuilder};
-use secrecy::{ExposeSecret, SecretString};
+use openstack::CloudError;
+use reqwest::header::{HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-/// Where the API is, and who calls.
-#[derive(Args, Clone)]
-pub(crate) struct Connection {
-    /// The Bare Metal API.
-    #[arg(long, global = true, env = "BEDPLATE_URL", default_value = "http://127.0.0.1:6385")]
-    pub(crate) url: Url,
-    /// The Container Infra API.
-    #[arg(
-        long,
-        global = true,
-        env = "BEDPLATE_CLUSTERS_URL",
-        default_value = "http://127.0.0.1:9511"
-    )]
-    pub(crate) clusters_url: Url,
-    /// The user name, where the API asks for one.
-    #[arg(long, global = true, env = "BEDPLATE_USER", requires = "password_file")]
-    pub(crate) user: Option<String>,
-    /// A file whose first line is the password.
-    #[arg(long, global = true, env = "BEDPLATE_PASSWORD_FILE")]
-    pub(crate) password_file: Option<PathBuf>,
-    /// A file with the certificate of the authority that signed the API's.
-    #[arg(long, global = true, env = "BEDPLATE_CACERT")]
-    pub(crate) cacert: Option<PathBuf>,
+use crate::connection::{Caller, Connection};
+use crate::output::plain;
+
+/// The longest an answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// One of the services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// `baremetald`.
+    Machines,
+    /// `clusterd`.
+    Clusters,
 }
 
 /// A client of one service's API.
 pub(crate) struct Api {
     client: Client,
-    service: &'static str,
+    service: Service,
     base: Url,
-    user: Option<(String, SecretString)>,
+    caller: Caller,
+}
+
+impl Service {
+    fn program(self) -> &'static str {
+        match self {
+            Service::Machines => "baremetald",
+            Service::Clusters => "clusterd",
+        }
+    }
+
+    fn in_catalogues(self) -> openstack::Service {
+        match self {
+            Service::Machines => openstack::Service::BareMetal,
+            Service::Clusters => openstack::Service::ContainerInfra,
+        }
+    }
+
+    /// Where it is unless told otherwise.
+    pub(crate) fn nearby(self) -> anyhow::Result<Url> {
+        let url = match self {
+            Service::Machines => "http://127.0.0.1:6385",
+            Service::Clusters => "http://127.0.0.1:9511",
+        };
+        url.parse().context("the API's address makes no URL")
+    }
+
+    /// What says where it is.
+    fn option(self) -> &'static str {
+        match self {
+            Service::Machines => "--url",
+            Service::Clusters => "--clusters-url",
+        }
+    }
 }
 
 impl Api {
-    /// A client of the Bare Metal API. Says nothing yet.
-    pub(crate) fn of_machines(connection: &Connection) -> anyhow::Result<Self> {
-        Api::connect("baremetald", &connection.url, connection)
+    /// A client of the Bare Metal API. Asks nobody yet but Keystone, where there is one.
+    pub(crate) async fn of_machines(connection: &Connection) -> anyhow::Result<Self> {
+        Api::connect(Service::Machines, connection.url.clone(), connection).await
     }
 
-    /// A client of the Container Infra API. Says nothing yet.
-    pub(crate) fn of_clusters(connection: &Connection) -> anyhow::Result<Self> {
-        Api::connect("clusterd", &connection.clusters_url, connection)
+    /// A client of the Container Infra API. Asks nobody yet but Keystone, where there is one.
+    pub(crate) async fn of_clusters(connection: &Connection) -> anyhow::Result<Self> {
+        Api::connect(Service::Clusters, connection.clusters_url.clone(), connection).await
     }
 
-    fn connect(service: &'static str, base: &Url, connection: &Connection) -> anyhow::Result<Self> {
-        let mut builder = Client::builder().timeout(Duration::from_secs(60)).no_proxy();
-        if let Some(file) = &connection.cacert {
-            let pem =
-                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let authority = reqwest::Certificate::from_pem(&pem)
-                .with_context(|| format!("{} holds no certificate", file.display()))?;
-            builder = builder.tls_certs_merge([authority]);
-        }
-        let user = match (&connection.user, &connection.password_file) {
-            (Some(user), Some(file)) => {
-                let text = std::fs::read_to_string(file)
-                    .with_context(|| format!("cannot read {}", file.display()))?;
-                let password = text.lines().next().unwrap_or_default();
-                Some((user.clone(), SecretString::from(password)))
+    /// A client of a service on this machine that asks nobody for a name.
+    pub(crate) fn nearby(service: Service) -> anyhow::Result<Self> {
+        let client = Client::builder().no_proxy().build();
+        let client = client.context("cannot set up an HTTP client")?;
+        Ok(Api { client, service, base: service.nearby()?, caller: Caller::Anyone })
+    }
+
+    async fn connect(
+        service: Service,
+        said: Option<Url>,
+        connection: &Connection,
+    ) -> anyhow::Result<Self> {
+        let caller = connection.caller()?;
+        let (client, base) = match (&caller, said) {
+            (Caller::Known(session), Some(said)) => (session.client().clone(), said),
+            (Caller::Known(session), None) => {
+                let found = session.endpoint(service.in_catalogues()).await;
+                (session.client().clone(), found.map_err(|why| not_found(service, why))?)
             }
-            (Some(_) | None, _) => None,
+            (Caller::Anyone | Caller::Named(..), said) => {
+                (connection.client()?, said.map_or_else(|| service.nearby(), Ok)?)
+            }
         };
-        let client = builder.build().context("cannot set up an HTTP client")?;
-        Ok(Api { client, service, base: base.clone(), user })
+        Ok(Api { client, service, base, caller })
     }
 
     /// `GET`.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.send(self.request(Method::GET, path)?).await
+        self.send(self.request(Method::GET, path).await?).await
     }
 
     /// `GET` of what is not JSON.
     pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
-        let body = self.fetch(self.request(Method::GET, path)?).await?;
+        let body = self.fetch(self.request(Method::GET, path).await?).await?;
         String::from_utf8(body).context("the API's answer is not text")
     }
 
     /// `POST` with a JSON body.
     pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
-        self.send(self.request(Method::POST, path)?.json(body)).await
+        self.send(self.request(Method::POST, path).await?.json(body)).await
     }
 
     /// `PUT` with a JSON body.
     pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
-        self.send(self.request(Method::PUT, path)?.json(body)).await
+        self.send(self.request(Method::PUT, path).await?.json(body)).await
     }
 
     /// `DELETE`.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
-        self.send(self.request(Method::DELETE, path)?).await
+        self.send(self.request(Method::DELETE, path).await?).await
     }
 
     /// Where a path of the API is.
@@ -109,13 +136,21 @@ impl Api {
         Url::parse(&format!("{base}{path}")).with_context(|| format!("{path:?} makes no URL"))
     }
 
-    fn request(&self, method: Method, path: &str) -> anyhow::Result<RequestBuilder> {
-        let url = self.url(path)?;
-        let request =
-            self.client.request(method, url).header("X-OpenStack-Ironic-API-Version", "1.95");
-        Ok(match &self.user {
-            Some((user, password)) => request.basic_auth(user, Some(password.expose_secret())),
-            None => request,
+    async fn request(&self, method: Method, path: &str) -> anyhow::Result<RequestBuilder> {
+        let request = self.client.request(method, self.url(path)?).timeout(ANSWER_TIMEOUT);
+        let request = request.header("X-OpenStack-Ironic-API-Version", "1.95");
+        Ok(match &self.caller {
+            Caller::Anyone => request,
+            Caller::Named(user, password) => {
+                request.basic_auth(user, Some(password.expose_secret()))
+            }
+            Caller::Known(session) => {
+                let token = session.bearer().await.context("cannot get a token from Keystone")?;
+                let token = HeaderValue::from_str(token.expose_secret());
+                let mut token = token.context("Keystone's token cannot be sent")?;
+                token.set_sensitive(true);
+                request.header("X-Auth-Token", token)
+            }
         })
     }
 
@@ -129,15 +164,63 @@ impl Api {
 
     /// The body of an answer that is no refusal.
     async fn fetch(&self, request: RequestBuilder) -> anyhow::Result<Vec<u8>> {
+        let program = self.service.program();
         let unreachable =
-            || format!("cannot reach the API at {}: is {} running there?", self.base, self.service);
+            || format!("cannot reach the API at {}: is {program} running there?", self.base);
         let response = request.send().await.with_context(unreachable)?;
         let status = response.status();
+        let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
         let body = response.bytes().await.with_context(unreachable)?;
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = challenge.as_ref().and_then(|value| value.to_str().ok());
+            let remedy = remedy(&self.caller, challenge.unwrap_or_default());
+            bail!("{}. To go on: {remedy}", refusal(status.as_u16(), &body));
+        }
         if !status.is_success() {
             bail!("{}", refusal(status.as_u16(), &body));
         }
         Ok(body.into())
+    }
+}
+
+fn not_found(service: Service, why: CloudError) -> anyhow::Error {
+    let is_missing = matches!(why, CloudError::NoEndpoint { .. });
+    let why = anyhow::Error::new(why);
+    if !is_missing {
+        return why.context("cannot get a token from Keystone");
+    }
+    let (program, option) = (service.program(), service.option());
+    why.context(format!(
+        "the cloud does not say where {program} is: say it by {option}, or put it into the catalogue"
+    ))
+}
+
+/// What to do about a 401, by who called and what the API asks for: `Basic …` or `Keystone uri="…"`.
+fn remedy(caller: &Caller, challenge: &str) -> String {
+    let keystone =
+        challenge.strip_prefix("Keystone uri=\"").and_then(|rest| rest.strip_suffix('"'));
+    let (cloud, password) = (
+        "name a cloud of your clouds.yaml by --os-cloud or OS_CLOUD, or set OS_AUTH_URL and the other OS_* variables",
+        "give --user and --password-file (BEDPLATE_USER, BEDPLATE_PASSWORD_FILE)",
+    );
+    match (caller, keystone.map(plain)) {
+        (Caller::Anyone, Some(url)) => format!("it takes tokens of the Keystone at {url}: {cloud}"),
+        (Caller::Anyone, None) => format!("it asks for a password of its own: {password}"),
+        (Caller::Named(user, _), None) => {
+            format!("see whether its password file has {user:?}, with the password you gave")
+        }
+        (Caller::Named(..), Some(url)) => {
+            format!(
+                "it takes no passwords but tokens of the Keystone at {url}: leave out --user, {cloud}"
+            )
+        }
+        (Caller::Known(session), Some(url)) => format!(
+            "see whether {url}, which it asks about tokens, is the Keystone that gave yours, {}",
+            session.config().auth_url
+        ),
+        (Caller::Known(_), None) => {
+            format!("it takes no tokens but passwords of its own: {password}")
+        }
     }
 }
 

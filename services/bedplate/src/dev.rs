@@ -16,7 +16,6 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::Connection;
 use crate::output::line;
 
 use children::Children;
@@ -63,21 +62,13 @@ async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> 
         std::fs::remove_dir_all(&options.state).context("cannot remove the state folder")?;
     }
     let image = files::make(&options.state)?;
-    let connection = Connection {
-        url: "http://127.0.0.1:6385".parse().context("the API's address makes no URL")?,
-        clusters_url: "http://127.0.0.1:9511".parse().context("the API's address makes no URL")?,
-        user: None,
-        password_file: None,
-        cacert: None,
-    };
-
-    let api = machines::start(options, &connection, children).await?;
+    let api = machines::start(options, children).await?;
     tokio::select! {
         told = machines::story(&api, options, &image) => told?,
         ended = children.ended() => return ended,
     }
     line("")?;
-    let api = clusters::start(options, &connection, children).await?;
+    let api = clusters::start(options, children).await?;
     tokio::select! {
         told = clusters::story(&api, options) => told?,
         ended = children.ended() => return ended,

@@ -2,6 +2,7 @@
 
 mod api;
 mod cluster;
+mod connection;
 mod dev;
 mod image;
 mod machines;
@@ -15,7 +16,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rustls::crypto::ring;
 
-use crate::api::{Api, Connection};
+use crate::api::Api;
+use crate::connection::Connection;
 use crate::output::Format;
 
 /// Turns racks of bare metal into installed machines, and clouds into Kubernetes clusters.
@@ -63,13 +65,16 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let _ = ring::default_provider().install_default();
     match arguments.command {
         Command::Rack(command) => {
-            rack::run(command, &Api::of_machines(&arguments.connection)?, arguments.output).await
+            let api = Api::of_machines(&arguments.connection).await?;
+            rack::run(command, &api, arguments.output).await
         }
         Command::Node(command) => {
-            node::run(command, &Api::of_machines(&arguments.connection)?, arguments.output).await
+            let api = Api::of_machines(&arguments.connection).await?;
+            node::run(command, &api, arguments.output).await
         }
         Command::Cluster(command) => {
-            cluster::run(command, &Api::of_clusters(&arguments.connection)?, arguments.output).await
+            let api = Api::of_clusters(&arguments.connection).await?;
+            cluster::run(command, &api, arguments.output).await
         }
         Command::Dev(options) => dev::run(&options).await,
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::api::{Api, Connection};
+use crate::api::{Api, Service};
 use crate::cluster;
 use crate::output::line;
 
@@ -13,11 +13,7 @@ use super::children::Children;
 use super::{Options, START_TIMEOUT, nodes, remove_file};
 
 /// Starts the emulated cloud, and clusterd.
-pub(super) async fn start(
-    options: &Options,
-    connection: &Connection,
-    children: &mut Children,
-) -> anyhow::Result<Api> {
+pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
     // The cloud forgets all when it ends; a clusterd that remembered clusters of it would repair what never was.
     let remembered = options.state.join("clusterd");
     if remembered.exists() {
@@ -26,10 +22,11 @@ pub(super) async fn start(
     line("Starting an emulated OpenStack cloud that takes as long as a real one")?;
     let clouds = options.state.join("clouds.yaml");
     remove_file(&clouds)?;
+    let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
     children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
         command.arg("--realistic").arg("--clouds-out").arg(&clouds);
-        command.arg("--endpoint");
-        command.arg(format!("container-infra={}v1", connection.clusters_url));
+        command.arg("--endpoint").arg(format!("container-infra={clusters}v1"));
+        command.arg("--endpoint").arg(format!("baremetal={machines}"));
     })?;
     children.ready(START_TIMEOUT, || std::future::ready(clouds.is_file())).await?;
 
@@ -37,7 +34,7 @@ pub(super) async fn start(
     children.start("clusterd", &options.log("clusterd"), |command| {
         command.arg("--config").arg(options.from.join("clusterd.toml"));
     })?;
-    let api = Api::of_clusters(connection)?;
+    let api = Api::nearby(Service::Clusters)?;
     children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
     Ok(api)
 }

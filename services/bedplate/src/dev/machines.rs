@@ -1,6 +1,6 @@
 //! The first half of the story: powered-off machines become installed ones.
 
-use crate::api::{Api, Connection};
+use crate::api::{Api, Service};
 use crate::image::ImageOptions;
 use crate::output::{Format, line};
 use crate::rack::{self, Reach};
@@ -9,11 +9,7 @@ use super::children::Children;
 use super::{Options, START_TIMEOUT, remove_file};
 
 /// Starts the emulated rack, and baremetald.
-pub(super) async fn start(
-    options: &Options,
-    connection: &Connection,
-    children: &mut Children,
-) -> anyhow::Result<Api> {
+pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
     line("Starting four emulated machines: BMCs, firmware, disks")?;
     let certificate = options.state.join("bmc.pem");
     remove_file(&certificate)?;
@@ -28,7 +24,7 @@ pub(super) async fn start(
     children.start("baremetald", &options.log("baremetald"), |command| {
         command.arg("--config").arg(options.from.join("baremetald.toml"));
     })?;
-    let api = Api::of_machines(connection)?;
+    let api = Api::nearby(Service::Machines)?;
     children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
     Ok(api)
 }

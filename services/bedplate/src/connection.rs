@@ -1,0 +1,127 @@
+//! Who calls, as the command line and the environment say it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use openstack::{CloudConfig, Session, Tls};
+use reqwest::Client;
+use secrecy::SecretString;
+use url::Url;
+
+/// Where the APIs are, and who calls.
+#[derive(Args, Clone)]
+pub(crate) struct Connection {
+    /// The Bare Metal API; http://127.0.0.1:6385 unless said or, with a cloud, what its catalogue has.
+    #[arg(long, global = true, env = "BEDPLATE_URL")]
+    pub(crate) url: Option<Url>,
+    /// The Container Infra API; http://127.0.0.1:9511 unless said or, with a cloud, what its catalogue has.
+    #[arg(long, global = true, env = "BEDPLATE_CLUSTERS_URL")]
+    pub(crate) clusters_url: Option<Url>,
+    /// The user name, where the API asks for a password of its own.
+    #[arg(long, global = true, env = "BEDPLATE_USER", requires = "password_file")]
+    user: Option<String>,
+    /// A file whose first line is the password.
+    #[arg(long, global = true, env = "BEDPLATE_PASSWORD_FILE")]
+    password_file: Option<PathBuf>,
+    /// The cloud of clouds.yaml whose Keystone knows us; what OS_CLOUD or the other OS_* variables say unless said.
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "user")]
+    os_cloud: Option<String>,
+    /// A file with the certificates of the authorities that signed the API's and, with a cloud, Keystone's.
+    #[arg(long, global = true, env = "BEDPLATE_CACERT")]
+    cacert: Option<PathBuf>,
+}
+
+/// Who calls.
+pub(crate) enum Caller {
+    /// Whoever reaches the API.
+    Anyone,
+    /// Somebody with a password of the service's own.
+    Named(String, SecretString),
+    /// Somebody whom Keystone knows.
+    Known(Session),
+}
+
+impl Connection {
+    /// Who calls. A user of the service's own goes before a cloud that only the environment names.
+    pub(crate) fn caller(&self) -> anyhow::Result<Caller> {
+        if let (Some(user), Some(file)) = (&self.user, &self.password_file) {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let password = text.lines().next().unwrap_or_default();
+            return Ok(Caller::Named(user.clone(), SecretString::from(password)));
+        }
+        Ok(self.session()?.map_or(Caller::Anyone, Caller::Known))
+    }
+
+    /// A session with the cloud that is named; `None` if none is.
+    pub(crate) fn session(&self) -> anyhow::Result<Option<Session>> {
+        let Some(mut config) = cloud(self.os_cloud.as_deref())? else { return Ok(None) };
+        if let Some(file) = &self.cacert {
+            config.tls = Tls::Verified { authorities: Some(file.clone()) };
+        }
+        let session = Session::new(config).context("cannot set up a session with the cloud")?;
+        Ok(Some(session))
+    }
+
+    /// The HTTP client of callers whom no Keystone knows.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let mut builder = Client::builder().no_proxy();
+        if let Some(file) = &self.cacert {
+            let pem =
+                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let authorities = reqwest::Certificate::from_pem_bundle(&pem)
+                .with_context(|| format!("{} holds no certificate", file.display()))?;
+            builder = builder.tls_certs_merge(authorities);
+        }
+        builder.build().context("cannot set up an HTTP client")
+    }
+}
+
+/// Which cloud and as whom, found as the OpenStack clients find it; `None` if nobody says.
+fn cloud(said: Option<&str>) -> anyhow::Result<Option<CloudConfig>> {
+    // OS_AUTH_TYPE=none and http_basic are for services without Keystone, whatever cloud the environment names.
+    let without = ["none", "http_basic", "noauth"];
+    let is_without = variable("OS_AUTH_TYPE").is_some_and(|kind| without.contains(&kind.as_str()));
+    if said.is_none() && is_without {
+        return Ok(None);
+    }
+    if let Some(name) = said.map(str::to_owned).or_else(|| variable("OS_CLOUD")) {
+        let path = clouds_yaml()?;
+        let config = CloudConfig::read(&path, Some(&name));
+        let config = config.with_context(|| format!("cannot use {}", path.display()))?;
+        return Ok(Some(config));
+    }
+    if variable("OS_AUTH_URL").is_none() {
+        return Ok(None);
+    }
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = CloudConfig::from_environment(variables);
+    Ok(Some(config.context("cannot use the OS_* variables of the environment")?))
+}
+
+/// The clouds.yaml that the OpenStack clients would read.
+fn clouds_yaml() -> anyhow::Result<PathBuf> {
+    if let Some(path) = variable("OS_CLIENT_CONFIG_FILE") {
+        return Ok(PathBuf::from(path));
+    }
+    let home = variable("HOME").map(|home| Path::new(&home).join(".config"));
+    let own = variable("XDG_CONFIG_HOME").map(PathBuf::from).or(home);
+    let own = own.map(|folder| folder.join("openstack"));
+    let folders = [Some(PathBuf::from(".")), own, Some(PathBuf::from("/etc/openstack"))]
+        .into_iter()
+        .flatten();
+    let paths: Vec<PathBuf> = folders.map(|folder| folder.join("clouds.yaml")).collect();
+    match paths.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(path.clone()),
+        None => {
+            let looked: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            bail!("there is no {}: OS_CLIENT_CONFIG_FILE names another", looked.join(", no "))
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

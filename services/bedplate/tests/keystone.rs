@@ -1,0 +1,159 @@
+//! `bedplate` and a cloud's Keystone: services are found in its catalogue and asked by its tokens.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::path::PathBuf;
+
+use openstack_emulator::{Cloud, Emulator, Settings};
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A cloud, and a folder with its clouds.yaml.
+struct Given {
+    cloud: Cloud,
+    folder: tempfile::TempDir,
+    _emulator: Emulator,
+}
+
+/// What `bedplate` said, and whether it did as told.
+struct Said {
+    done: bool,
+    out: String,
+    error: String,
+}
+
+impl Said {
+    #[track_caller]
+    fn done(self) -> String {
+        assert!(self.done, "{}{}", self.out, self.error);
+        self.out
+    }
+
+    #[track_caller]
+    fn refused(self, words: &[&str]) {
+        assert!(!self.done, "{}", self.out);
+        for word in words {
+            assert!(self.error.contains(word), "{word:?} in {}", self.error);
+        }
+    }
+}
+
+impl Given {
+    async fn start() -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let emulator = Emulator::start(Settings::default()).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("clouds.yaml"), cloud.clouds_yaml()).unwrap();
+        Given { cloud, folder, _emulator: emulator }
+    }
+
+    fn clouds(&self) -> PathBuf {
+        self.folder.path().join("clouds.yaml")
+    }
+
+    /// Runs `bedplate` in the folder of the clouds.yaml, with this environment alone.
+    async fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
+        command.env_clear().envs(environment.iter().copied());
+        command.args(arguments).current_dir(self.folder.path());
+        let output = command.output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Said {
+        self.run_with(&[], arguments).await
+    }
+
+    /// A daemon's `[api]` that believes this cloud's Keystone.
+    fn keystone(&self, name: &str) -> String {
+        format!(
+            "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n[api.keystone]\nclouds_yaml = {:?}\nname = 'clusterd'\n",
+            self.folder.path().join(name),
+            self.clouds(),
+        )
+    }
+
+    async fn clusterd(&self) -> (String, AbortOnDropHandle<()>) {
+        let config: cluster::Config = toml::from_str(&self.keystone("clusterd")).unwrap();
+        let service = cluster::Service::start(config).await.unwrap();
+        let url = format!("http://{}", service.listeners().api);
+        let running = async { service.run(CancellationToken::new()).await.unwrap() };
+        (url, AbortOnDropHandle::new(tokio::spawn(running)))
+    }
+}
+
+#[tokio::test]
+async fn clusters_are_found_by_the_catalogue_and_shown_to_whom_they_belong() {
+    let given = Given::start().await;
+    let (url, _clusterd) = given.clusterd().await;
+    let list = ["cluster", "list"];
+    let alice = ["--os-cloud", "alice", "cluster", "list"];
+    given.run(&alice).await.refused(&["where clusterd is", "--clusters-url"]);
+    given.cloud.add_endpoint("container-infra", &format!("{url}/v1"));
+    given.run(&alice).await.done();
+
+    let keystone = given.cloud.auth_url();
+    let environment = [
+        ("OS_AUTH_URL", keystone.as_str()),
+        ("OS_USERNAME", "alice"),
+        ("OS_PASSWORD", "alice-secret"),
+        ("OS_PROJECT_NAME", "tenant-a"),
+        ("OS_USER_DOMAIN_NAME", "Default"),
+        ("OS_PROJECT_DOMAIN_NAME", "Default"),
+    ];
+    given.run_with(&environment, &list).await.done();
+    let mut wrong = environment;
+    wrong[2].1 = "a-guess";
+    let said = given.run_with(&wrong, &list).await;
+    assert!(!said.error.contains("a-guess"), "{}", said.error);
+    said.refused(&["cannot get a token from Keystone"]);
+    given.run_with(&[("OS_CLOUD", "nobody")], &list).await.refused(&[r#"no cloud "nobody""#]);
+    let elsewhere = [("OS_CLOUD", "alice"), ("OS_CLIENT_CONFIG_FILE", "/nowhere/clouds.yaml")];
+    given.run_with(&elsewhere, &list).await.refused(&["/nowhere/clouds.yaml"]);
+    // What clients of a service without Keystone are told is no cloud.
+    for name in ["OS_AUTH_URL", "OS_CLOUD"] {
+        let standalone = [("OS_AUTH_TYPE", "none"), (name, "alice")];
+        let direct = [&["--clusters-url", &url][..], &list].concat();
+        given.run_with(&standalone, &direct).await.refused(&["X-Auth-Token"]);
+    }
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_is_told_what_to_do() {
+    let given = Given::start().await;
+    let (url, _clusterd) = given.clusterd().await;
+    let list = ["--clusters-url", &url, "cluster", "list"];
+    let keystone = given.cloud.auth_url();
+    given.run(&list).await.refused(&["To go on: it takes tokens", &keystone, "--os-cloud"]);
+    std::fs::write(given.folder.path().join("password"), "p\n").unwrap();
+    let named = ["--user", "ann", "--password-file", "password"];
+    given.run(&[&named[..], &list].concat()).await.refused(&["takes no passwords", &keystone]);
+    let both = ["--os-cloud", "alice"];
+    given.run(&[&named[..], &both, &list].concat()).await.refused(&["cannot be used with"]);
+
+    let htpasswd = given.folder.path().join("htpasswd");
+    // "password", by argon2id.
+    let hash =
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+    std::fs::write(&htpasswd, format!("ann:{hash}\n")).unwrap();
+    let text = format!(
+        "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'http_basic'\nhtpasswd = {htpasswd:?}\n",
+        given.folder.path().join("baremetald"),
+    );
+    let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+    let url = format!("http://{}", service.listeners().api);
+    let running = async { service.run(CancellationToken::new()).await.unwrap() };
+    let _baremetald = AbortOnDropHandle::new(tokio::spawn(running));
+    let list = ["--url", &url, "rack", "list"];
+    given.run(&list).await.refused(&["a password of its own", "--password-file"]);
+    let known = given.run(&[&["--os-cloud", "alice"][..], &list].concat()).await;
+    known.refused(&["takes no tokens", "--password-file"]);
+    given.run(&[&named[..], &list].concat()).await.refused(&[r#"has "ann""#]);
+    std::fs::write(given.folder.path().join("password"), "password\n").unwrap();
+    given.run(&[&named[..], &list].concat()).await.done();
+    // A cloud that only the environment names does not stand in the way of a user.
+    let environment = [("OS_CLOUD", "alice")];
+    given.run_with(&environment, &[&named[..], &list].concat()).await.done();
+}
