@@ -191,7 +191,7 @@ fn not_found(service: Service, why: CloudError) -> anyhow::Error {
     }
     let (program, option) = (service.program(), service.option());
     why.context(format!(
-        "the cloud does not say where {program} is: say it by {option}, or put it into the catalogue"
+        "the cloud does not say where {program} is: say it by {option}, or register it by `bedplate setup keystone`"
     ))
 }
 

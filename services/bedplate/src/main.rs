@@ -10,6 +10,7 @@ mod node;
 mod output;
 mod progress;
 mod rack;
+mod setup;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,9 @@ enum Command {
     /// Kubernetes clusters: which there are, how far they are, and how to reach them.
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// What others have to be told once.
+    #[command(subcommand)]
+    Setup(setup::Command),
     /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
 }
@@ -76,6 +80,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let api = Api::of_clusters(&arguments.connection).await?;
             cluster::run(command, &api, arguments.output).await
         }
+        Command::Setup(command) => setup::run(command, &arguments.connection).await,
         Command::Dev(options) => dev::run(&options).await,
     }
 }

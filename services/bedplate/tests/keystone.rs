@@ -1,9 +1,9 @@
-//! `bedplate` and a cloud's Keystone: services are found in its catalogue and asked by its tokens.
+//! `bedplate` and a cloud's Keystone: services come into its catalogue, and are found there and asked by its tokens.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::path::PathBuf;
 
-use openstack_emulator::{Cloud, Emulator, Settings};
+use openstack_emulator::{Cloud, Emulator, Kind, Settings};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -66,6 +66,21 @@ impl Given {
         self.run_with(&[], arguments).await
     }
 
+    async fn setup(&self, arguments: &[&str]) -> Said {
+        let setup = ["--os-cloud", "admin", "setup", "keystone"];
+        self.run(&[&setup[..], arguments].concat()).await
+    }
+
+    /// How often the catalogue was changed since this was last asked.
+    fn changes(&self) -> usize {
+        let is_change = |method: &str| ["POST", "PATCH", "DELETE"].contains(&method);
+        let changes = self
+            .cloud
+            .count(|call| is_change(&call.method) && !call.path.ends_with("/auth/tokens"));
+        self.cloud.forget_calls();
+        changes
+    }
+
     /// A daemon's `[api]` that believes this cloud's Keystone.
     fn keystone(&self, name: &str) -> String {
         format!(
@@ -85,13 +100,65 @@ impl Given {
 }
 
 #[tokio::test]
+async fn services_are_registered_once_and_moved_when_their_address_changes() {
+    let given = Given::start().await;
+    let urls =
+        ["--baremetald", "https://h:6385", "--clusterd", "https://h:9511", "--region", "RegionOne"];
+    let told = given.setup(&[&urls[..], &["--dry-run"]].concat()).await.done();
+    assert!(told.contains("baremetal: the service would be added"), "{told}");
+    assert!(told.ends_with("nothing was changed\n"), "{told}");
+    assert_eq!(given.changes(), 0);
+
+    let told = given.setup(&urls).await.done();
+    let line = "container-infra: the internal endpoint was added: https://h:9511/v1\n";
+    assert!(told.contains(line), "{told}");
+    assert_eq!(given.changes(), 8);
+    let told = given.setup(&urls).await.done();
+    assert_eq!(told, "baremetal: is as it should be\ncontainer-infra: is as it should be\n");
+    assert_eq!(given.changes(), 0);
+
+    // Without --region: that of clouds.yaml.
+    let moved = ["--baremetald", "https://elsewhere", "--baremetald-internal", "https://h:6385"];
+    let told = given.setup(&moved).await.done();
+    assert_eq!(
+        told,
+        "baremetal: the public endpoint was moved from https://h:6385 to https://elsewhere\n"
+    );
+    assert_eq!(given.changes(), 1);
+    let services = given.cloud.objects(Kind::Service);
+    let service = services.iter().find(|one| one.text("type") == "baremetal").unwrap();
+    let endpoints = given.cloud.objects(Kind::Endpoint);
+    let own = endpoints.iter().filter(|one| one.text("service_id") == service.id);
+    let mut own: Vec<_> = own.map(|one| (one.text("interface"), one.text("url"))).collect();
+    own.sort_unstable();
+    let near = "https://h:6385";
+    assert_eq!(own, [("admin", near), ("internal", near), ("public", "https://elsewhere")]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_registered_is_told_before_anything_is_changed() {
+    let given = Given::start().await;
+    let url = ["--baremetald", "https://h"];
+    let nowhere = given.setup(&[&url[..], &["--region", "west"]].concat()).await;
+    nowhere.refused(&[r#"no region "west""#, "RegionOne"]);
+    given.setup(&[]).await.refused(&["--baremetald"]);
+    given.setup(&["--baremetald", "ftp://h"]).await.refused(&["must begin with https://"]);
+    given.setup(&["--baremetald", "https://u:p@h"]).await.refused(&["no user"]);
+    let setup = ["setup", "keystone", "--baremetald", "https://h"];
+    given.run(&setup).await.refused(&["no cloud is named", "--os-cloud"]);
+    let alice = given.run(&[&["--os-cloud", "alice"][..], &setup].concat()).await;
+    alice.refused(&["administrators"]);
+    assert_eq!(given.changes(), 0);
+}
+
+#[tokio::test]
 async fn clusters_are_found_by_the_catalogue_and_shown_to_whom_they_belong() {
     let given = Given::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let list = ["cluster", "list"];
     let alice = ["--os-cloud", "alice", "cluster", "list"];
-    given.run(&alice).await.refused(&["where clusterd is", "--clusters-url"]);
-    given.cloud.add_endpoint("container-infra", &format!("{url}/v1"));
+    given.run(&alice).await.refused(&["where clusterd is", "bedplate setup keystone"]);
+    given.setup(&["--clusterd", &url]).await.done();
     given.run(&alice).await.done();
 
     let keystone = given.cloud.auth_url();

@@ -1,0 +1,184 @@
+//! `bedplate setup …`: what others have to be told once.
+
+mod catalogue;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use openstack::identity::endpoints::NewEndpoint;
+use openstack::identity::{endpoints, regions, services};
+use openstack::{CloudError, Service, Session};
+use url::Url;
+
+use self::catalogue::{Seen, Step, Wanted, plan};
+use crate::connection::Connection;
+use crate::output::{line, plain};
+
+/// `bedplate setup …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Tells Keystone's catalogue where the services are, so that the cloud's clients find them. It takes an administrator
+    /// of the cloud. To do it again changes nothing; another address moves the endpoint.
+    Keystone(Box<Options>),
+}
+
+/// What the catalogue is to say.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Where everybody reaches baremetald: https://api.example:6385.
+    #[arg(long, value_name = "URL", value_parser = address, required_unless_present = "clusterd")]
+    baremetald: Option<Url>,
+    /// Where the cloud's own services do, if elsewhere.
+    #[arg(long, value_name = "URL", value_parser = address, requires = "baremetald")]
+    baremetald_internal: Option<Url>,
+    /// Where administrators do, if not as the cloud's own services.
+    #[arg(long, value_name = "URL", value_parser = address, requires = "baremetald")]
+    baremetald_admin: Option<Url>,
+    /// Where everybody reaches clusterd: https://api.example:9511.
+    #[arg(long, value_name = "URL", value_parser = address)]
+    clusterd: Option<Url>,
+    /// Where the cloud's own services do, if elsewhere.
+    #[arg(long, value_name = "URL", value_parser = address, requires = "clusterd")]
+    clusterd_internal: Option<Url>,
+    /// Where administrators do, if not as the cloud's own services.
+    #[arg(long, value_name = "URL", value_parser = address, requires = "clusterd")]
+    clusterd_admin: Option<Url>,
+    /// The region; that of clouds.yaml or OS_REGION_NAME unless said, or the only one there is.
+    #[arg(long)]
+    region: Option<String>,
+    /// Says what would be done, and does none of it.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// An address that clients can be sent to.
+fn address(text: &str) -> Result<Url, String> {
+    let url: Url = text.parse().map_err(|why| format!("it is no URL: {why}"))?;
+    let is_plain = url.query().is_none() && url.fragment().is_none();
+    let is_nobodys = url.username().is_empty() && url.password().is_none();
+    match url.scheme() {
+        "http" | "https" if url.has_host() && is_plain && is_nobodys => Ok(url),
+        "http" | "https" => Err("it must have a host, and no user, query or fragment".to_owned()),
+        _ => Err("it must begin with https:// or http://".to_owned()),
+    }
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, connection: &Connection) -> anyhow::Result<()> {
+    let Command::Keystone(options) = command;
+    let Some(session) = connection.session()? else {
+        bail!(
+            "no cloud is named: give --os-cloud or OS_CLOUD, or OS_AUTH_URL and the other OS_* variables of an administrator"
+        );
+    };
+    let region = region(&session, options.region.as_deref()).await?;
+    for wanted in options.wanted() {
+        register(&session, &wanted, &region, options.dry_run).await?;
+    }
+    if options.dry_run { line("--dry-run: nothing was changed") } else { Ok(()) }
+}
+
+impl Options {
+    fn wanted(&self) -> Vec<Wanted> {
+        let machines = [&self.baremetald, &self.baremetald_internal, &self.baremetald_admin];
+        let clusters = [&self.clusterd, &self.clusterd_internal, &self.clusterd_admin];
+        let wanted = [
+            (Service::BareMetal, "Bedplate's bare metal service", machines),
+            (Service::ContainerInfra, "Bedplate's container infrastructure service", clusters),
+        ];
+        let wanted =
+            wanted.into_iter().filter_map(|(service, about, [public, internal, admin])| {
+                let public = public.as_ref()?;
+                let internal = internal.as_ref().unwrap_or(public);
+                let admin = admin.as_ref().unwrap_or(internal);
+                Some(Wanted::new(service, about, [public, internal, admin]))
+            });
+        wanted.collect()
+    }
+}
+
+/// The region that endpoints are to be in, which has to be there.
+async fn region(session: &Session, said: Option<&str>) -> anyhow::Result<String> {
+    let known = regions::list(session).await.context("cannot ask Keystone for its regions")?;
+    let known: Vec<String> = known.into_iter().map(|region| region.id).collect();
+    match (said.or(session.config().region.as_deref()), known.as_slice()) {
+        (Some(said), known) if known.iter().any(|one| one == said) => Ok(said.to_owned()),
+        (None, [only]) => Ok(only.clone()),
+        (Some(said), known) => bail!("Keystone knows no region {said:?}, but {}", named(known)),
+        (None, known) => bail!("which region? Keystone knows {}: give --region", named(known)),
+    }
+}
+
+fn named(regions: &[String]) -> String {
+    if regions.is_empty() { "none".to_owned() } else { plain(&regions.join(", ")) }
+}
+
+async fn register(
+    session: &Session,
+    wanted: &Wanted,
+    region: &str,
+    dry_run: bool,
+) -> anyhow::Result<()> {
+    let (kind, seen) = (wanted.kind, look(session, wanted.kind).await?);
+    let steps = plan(wanted, &seen, region)?;
+    if steps.is_empty() {
+        return line(&format!("{kind}: is as it should be"));
+    }
+    let mut service = seen.services.first().map(|service| service.id.clone());
+    for step in steps {
+        if !dry_run {
+            take(session, wanted, &step, region, &mut service).await.map_err(explain)?;
+        }
+        line(&plain(&format!("{kind}: {}", step.said(dry_run))))?;
+    }
+    Ok(())
+}
+
+async fn look(session: &Session, kind: &str) -> anyhow::Result<Seen> {
+    let services = services::find(session, kind).await.map_err(explain)?;
+    let mut seen = Seen { services, endpoints: Vec::new() };
+    for service in &seen.services {
+        let mut own = endpoints::list(session, &service.id).await.map_err(explain)?;
+        seen.endpoints.append(&mut own);
+    }
+    Ok(seen)
+}
+
+async fn take(
+    session: &Session,
+    wanted: &Wanted,
+    step: &Step,
+    region: &str,
+    service: &mut Option<String>,
+) -> Result<(), CloudError> {
+    match step {
+        Step::Add => {
+            let Wanted { kind, description, .. } = wanted;
+            *service = Some(services::create(session, kind, kind, description).await?.id);
+        }
+        Step::Show { service } => services::enable(session, service).await?,
+        Step::AddEndpoint { interface, url } => {
+            let new = NewEndpoint {
+                service_id: service.clone().unwrap_or_default(),
+                interface: *interface,
+                region_id: region.to_owned(),
+                url: url.clone(),
+            };
+            endpoints::create(session, &new).await?;
+        }
+        Step::Move { endpoint, to: url, .. } | Step::ShowEndpoint { endpoint, url, .. } => {
+            endpoints::lead(session, endpoint, url).await?;
+        }
+    }
+    Ok(())
+}
+
+fn explain(why: CloudError) -> anyhow::Error {
+    let is_forbidden = matches!(why, CloudError::Forbidden(_));
+    let why = anyhow::Error::new(why);
+    if is_forbidden {
+        return why.context("the catalogue is for administrators of the cloud: name one's cloud");
+    }
+    why.context(
+        "cannot set up Keystone's catalogue; what was done stays, and to do it again goes on",
+    )
+}

@@ -1,0 +1,234 @@
+//! What the catalogue should have of a service, and the steps from what it has to that.
+
+use openstack::identity::endpoints::Endpoint;
+use openstack::identity::services::RegisteredService;
+use openstack::{Interface, Service};
+use url::Url;
+
+/// A service as the catalogue should have it. Its name is its type.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) kind: &'static str,
+    pub(super) description: &'static str,
+    endpoints: [(Interface, String); 3],
+}
+
+/// What the catalogue has of a type.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) services: Vec<RegisteredService>,
+    pub(super) endpoints: Vec<Endpoint>,
+}
+
+/// One change of the catalogue.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The service is added.
+    Add,
+    /// The service is shown, which was hidden.
+    Show { service: String },
+    /// An endpoint is added.
+    AddEndpoint { interface: Interface, url: String },
+    /// An endpoint leads elsewhere.
+    Move { endpoint: String, interface: Interface, from: String, to: String },
+    /// An endpoint is shown, which was hidden.
+    ShowEndpoint { endpoint: String, interface: Interface, url: String },
+}
+
+/// Why nothing is changed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Objection {
+    /// It is not to be told which one clients find.
+    #[error(
+        "the catalogue has several services of type {kind}: {ids}; remove those that are not it (openstack service delete ID)"
+    )]
+    Several { kind: &'static str, ids: String },
+    /// Somebody else's is there, an Ironic or a Magnum.
+    #[error(
+        "the catalogue has a service of type {kind} already, named {name:?}; if it is to lead to this one, rename it first: openstack service set --name {kind} {id}"
+    )]
+    Foreign { kind: &'static str, name: String, id: String },
+}
+
+impl Wanted {
+    pub(super) fn new(
+        service: Service,
+        description: &'static str,
+        [public, internal, admin]: [&Url; 3],
+    ) -> Self {
+        let endpoint = |interface, url: &Url| (interface, root(service, url));
+        Wanted {
+            kind: service.as_str(),
+            description,
+            endpoints: [
+                endpoint(Interface::Public, public),
+                endpoint(Interface::Internal, internal),
+                endpoint(Interface::Admin, admin),
+            ],
+        }
+    }
+}
+
+/// The address as its clients want it in a catalogue: Magnum's begin at its version, Ironic's look for it.
+fn root(service: Service, url: &Url) -> String {
+    let url = url.as_str().trim_end_matches('/');
+    if service == Service::ContainerInfra && !url.ends_with("/v1") {
+        return format!("{url}/v1");
+    }
+    url.to_owned()
+}
+
+/// The steps from what the catalogue has to what it should have; none if it has that.
+///
+/// Every endpoint of an interface in the region is led to the same place: which of them a client takes is not to be told.
+pub(super) fn plan(wanted: &Wanted, seen: &Seen, region: &str) -> Result<Vec<Step>, Objection> {
+    let kind = wanted.kind;
+    let mut steps = Vec::new();
+    match seen.services.as_slice() {
+        [] => steps.push(Step::Add),
+        [only] if only.name != kind => {
+            return Err(Objection::Foreign { kind, name: only.name.clone(), id: only.id.clone() });
+        }
+        [only] if !only.enabled => steps.push(Step::Show { service: only.id.clone() }),
+        [_] => {}
+        several => {
+            let ids: Vec<&str> = several.iter().map(|service| service.id.as_str()).collect();
+            return Err(Objection::Several { kind, ids: ids.join(", ") });
+        }
+    }
+    for (interface, url) in &wanted.endpoints {
+        let here = |one: &&Endpoint| {
+            one.interface == interface.as_str() && one.region_id.as_deref() == Some(region)
+        };
+        let there: Vec<&Endpoint> = seen.endpoints.iter().filter(here).collect();
+        if there.is_empty() {
+            steps.push(Step::AddEndpoint { interface: *interface, url: url.clone() });
+        }
+        steps.extend(there.into_iter().filter_map(|one| mend(one, *interface, url)));
+    }
+    Ok(steps)
+}
+
+/// What is to be done about an endpoint, if anything.
+fn mend(one: &Endpoint, interface: Interface, url: &str) -> Option<Step> {
+    let endpoint = one.id.clone();
+    match (one.url == url, one.enabled) {
+        (true, true) => None,
+        (true, false) => Some(Step::ShowEndpoint { endpoint, interface, url: url.to_owned() }),
+        (false, _) => {
+            Some(Step::Move { endpoint, interface, from: one.url.clone(), to: url.to_owned() })
+        }
+    }
+}
+
+impl Step {
+    /// What was done, or would be.
+    pub(super) fn said(&self, dry_run: bool) -> String {
+        let is = if dry_run { "would be" } else { "was" };
+        match self {
+            Step::Add => format!("the service {is} added"),
+            Step::Show { .. } => format!("the service {is} shown again"),
+            Step::AddEndpoint { interface, url } => {
+                format!("the {interface} endpoint {is} added: {url}")
+            }
+            Step::Move { interface, from, to, .. } => {
+                format!("the {interface} endpoint {is} moved from {from} to {to}")
+            }
+            Step::ShowEndpoint { interface, url, .. } => {
+                format!("the {interface} endpoint {is} shown again: {url}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(url: &str) -> Wanted {
+        let url = url.parse().unwrap();
+        Wanted::new(Service::ContainerInfra, "", [&url, &url, &url])
+    }
+
+    fn service(name: &str, enabled: bool) -> RegisteredService {
+        let (id, kind, name) = ("s".to_owned(), "container-infra".to_owned(), name.to_owned());
+        RegisteredService { id, kind, name, enabled }
+    }
+
+    fn endpoint(interface: &str, region: &str, url: &str, enabled: bool) -> Endpoint {
+        Endpoint {
+            id: format!("{interface}-{region}"),
+            service_id: "s".to_owned(),
+            interface: interface.to_owned(),
+            region_id: Some(region.to_owned()),
+            url: url.to_owned(),
+            enabled,
+        }
+    }
+
+    fn said(seen: &Seen) -> Vec<String> {
+        let steps = plan(&wanted("https://h:9511/"), seen, "north").unwrap();
+        steps.iter().map(|step| step.said(false)).collect()
+    }
+
+    #[test]
+    fn an_empty_catalogue_gets_a_service_and_its_endpoints() {
+        assert_eq!(
+            said(&Seen::default()),
+            [
+                "the service was added",
+                "the public endpoint was added: https://h:9511/v1",
+                "the internal endpoint was added: https://h:9511/v1",
+                "the admin endpoint was added: https://h:9511/v1",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_is_otherwise_is_changed_and_only_in_the_region() {
+        let good = "https://h:9511/v1";
+        let seen = Seen {
+            services: vec![service("container-infra", false)],
+            endpoints: vec![
+                endpoint("public", "north", good, true),
+                endpoint("public", "south", "https://south", true),
+                endpoint("internal", "north", good, false),
+                endpoint("admin", "north", "https://old", false),
+            ],
+        };
+        assert_eq!(
+            said(&seen),
+            [
+                "the service was shown again",
+                "the internal endpoint was shown again: https://h:9511/v1",
+                "the admin endpoint was moved from https://old to https://h:9511/v1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_service_of_somebody_else_is_left_alone() {
+        let plan = |services| {
+            let seen = Seen { services, endpoints: Vec::new() };
+            plan(&wanted("https://h"), &seen, "north").unwrap_err().to_string()
+        };
+        let told = plan(vec![service("magnum", true)]);
+        assert!(
+            told.contains(r#"named "magnum""#) && told.contains("--name container-infra s"),
+            "{told}"
+        );
+        let told = plan(vec![service("container-infra", true), service("magnum", true)]);
+        assert!(told.contains("several services of type container-infra: s, s"), "{told}");
+    }
+
+    #[test]
+    fn magnums_clients_want_its_version_in_the_address() {
+        for (service, given, want) in [
+            (Service::ContainerInfra, "https://h/coe/", "https://h/coe/v1"),
+            (Service::ContainerInfra, "https://h/v1", "https://h/v1"),
+            (Service::BareMetal, "https://h:6385/", "https://h:6385"),
+        ] {
+            assert_eq!(root(service, &given.parse().unwrap()), want);
+        }
+    }
+}
