@@ -49,6 +49,13 @@ impl CommandLine {
         CommandLine::spawn(&[], &[], without_authentication(&format!("{url}/v1"), "coe"))
     }
 
+    /// A client of the service at `url` (`baremetal` or `coe`), which has passwords of its own.
+    pub fn with_password(url: &str, area: &str, user: &str, password: &str) -> Self {
+        let begins = ["--os-auth-type", "http_basic", "--os-endpoint", url];
+        let who = ["--os-username", user, "--os-password", password, area];
+        CommandLine::spawn(&[], &[], begins.iter().chain(&who).map(|&word| word.into()).collect())
+    }
+
     /// The same, by way of a program that runs the one it is given: `ip netns exec NAME`.
     pub fn start_within(launcher: &[&str], url: &str) -> Self {
         CommandLine::spawn(launcher, &[], without_authentication(url, "baremetal"))

@@ -1,6 +1,6 @@
-//! `openstack --os-cloud …`: the services as a cloud's own, found in its catalogue and asked with its tokens.
+//! `openstack --os-cloud …`: the services as a cloud's own, found in its catalogue and asked with its tokens; and by passwords.
 
-use compat::{Cloud, Service};
+use compat::{Cloud, CommandLine, Service};
 use serde_json::json;
 
 const TEMPLATE: &[&str] = &[
@@ -66,4 +66,29 @@ fn machines_are_shown_to_who_runs_the_cloud() {
         assert!(refused.contains("for operators"), "{refused}");
     }
     admin.done(&["baremetal", "node", "delete", "n"]);
+}
+
+#[test]
+fn a_service_without_a_cloud_has_passwords_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("htpasswd");
+    // "secret" by bcrypt, "password" by argon2id.
+    let bcrypt = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
+    let argon2id =
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+    std::fs::write(&file, format!("ann:{bcrypt}\nbob:{argon2id}\n")).unwrap();
+    let tables = format!("auth = 'http_basic'\nhtpasswd = {file:?}\n");
+    let (machines, coe) = (Service::machines_with(&tables), Service::clusters_with(&tables));
+    let (machines, clusters) = (machines.url.as_str(), format!("{}/v1", coe.url));
+    for (user, password) in [("ann", "secret"), ("bob", "password")] {
+        let ask = |url: &str, area| CommandLine::with_password(url, area, user, password);
+        assert_eq!(ask(machines, "baremetal").json(&["node", "list"]), json!([]));
+        assert_eq!(ask(&clusters, "coe").json(&["cluster", "list"]), json!([]));
+    }
+    for (user, password) in [("ann", "password"), ("carol", "secret")] {
+        let ask = |url: &str, area| CommandLine::with_password(url, area, user, password);
+        let refused = ask(machines, "baremetal").refused(&["node", "list"]);
+        assert!(refused.contains("401"), "{refused}");
+        ask(&clusters, "coe").refused(&["cluster", "list"]);
+    }
 }
