@@ -10,7 +10,7 @@ use crate::api::{Api, NEWEST};
 async fn nothing_but_versions_is_told_to_strangers() {
     // bcrypt of "secret", cost 4.
     let users =
-        Htpasswd::parse("admin:$2b$04$9PJhBhcXWIeBYt0sOo1NUeg3.UxBk0p/.AZi0vqPG5FQ93gFVVqTy")
+        Htpasswd::parse("admin:$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy")
             .unwrap();
     let api = Api::with(Auth::HttpBasic(Arc::new(users))).await;
     let document = api.send("GET", "/openapi.json", "", "").await.has(200).json();
