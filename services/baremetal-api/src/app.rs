@@ -8,7 +8,7 @@ use baremetal_conductor::Conductor;
 use baremetal_core::{HistoryEntry, Node, NodeIdent};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
-use openstack_api::{ApiError, Auth, Forwarded, Microversion, Policy, Scheme};
+use openstack_api::{ApiError, Auth, Forwarded, Microversion, Policy, Scheme, Ward};
 
 use crate::error::Error;
 use crate::microversion;
@@ -92,8 +92,6 @@ impl FromRef<App> for Auth {
     }
 }
 
-impl FromRef<App> for Policy {
-    fn from_ref(_: &App) -> Policy {
-        Policy::Operators
-    }
+impl Ward for App {
+    const POLICY: Policy = Policy::Operators;
 }

@@ -1,38 +1,19 @@
 //! `/openapi.json`: the description of every route, made of the routes themselves.
 
-use std::sync::Arc;
-
-use axum::Router;
-use axum::routing::get;
-use http::StatusCode;
-use openstack_api::{Microversion, Operation, json};
+use openstack_api::{Microversion, Operation};
 use utoipa::PartialSchema;
-use utoipa::openapi::path::{HttpMethod, OperationBuilder};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Paths, RefOr,
-    Response as DocResponse, Schema,
+    ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema,
 };
 
 use crate::field::{Access, Fields};
 use crate::node;
 use crate::port;
 
-/// Serves the description of `paths`.
-pub(crate) fn serve<S: Clone + Send + Sync + 'static>(mut paths: Paths) -> Router<S> {
-    let own = OperationBuilder::new()
-        .tag("versions")
-        .summary(Some("Describe every route"))
-        .securities(Some([SecurityRequirement::default()]))
-        .response("200", DocResponse::new("An OpenAPI document."));
-    paths.paths.insert("/openapi.json".to_owned(), PathItem::new(HttpMethod::Get, own));
-    let document = Arc::new(document(paths));
-    Router::new()
-        .route("/openapi.json", get(move || async move { json(StatusCode::OK, &*document) }))
-}
-
-fn document(paths: Paths) -> OpenApi {
+/// Describes `paths`.
+pub(crate) fn document(paths: Paths) -> OpenApi {
     let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
     let description = "The OpenStack Bare Metal API v1, and what Bedplate has beside it. Every request may carry \
                        X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.";

@@ -8,6 +8,7 @@ mod image;
 mod machines;
 mod node;
 mod output;
+mod policy;
 mod progress;
 mod rack;
 mod setup;
@@ -48,6 +49,8 @@ enum Command {
     /// What others have to be told once.
     #[command(subcommand)]
     Setup(setup::Command),
+    /// Who may use which route of the services: the table that their gates read.
+    Policy(policy::Options),
     /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
 }
@@ -81,6 +84,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             cluster::run(command, &api, arguments.output).await
         }
         Command::Setup(command) => setup::run(command, &arguments.connection).await,
+        Command::Policy(options) => {
+            policy::run(&options, &arguments.connection, arguments.output).await
+        }
         Command::Dev(options) => dev::run(&options).await,
     }
 }

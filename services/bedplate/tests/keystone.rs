@@ -224,3 +224,23 @@ async fn who_is_not_let_in_is_told_what_to_do() {
     let environment = [("OS_CLOUD", "alice")];
     given.run_with(&environment, &[&named[..], &list].concat()).await.done();
 }
+
+#[tokio::test]
+async fn who_may_use_which_route_is_printed_for_people_and_programs() {
+    let given = Given::start().await;
+    let (url, _clusterd) = given.clusterd().await;
+    let policy = ["--os-cloud", "alice", "--clusters-url", &url, "policy", "clusters"];
+    let table = given.run(&policy).await.done();
+    let path = "/bedplate/v1/clusters/{cluster}/kubeconfig";
+    let row = table.lines().find(|line| line.contains(path)).unwrap();
+    let row: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(row, ["clusters", "GET", path, "member", "-", "member", "-"]);
+
+    let told = given.run(&[&policy[..], &["--output", "json"]].concat()).await.done();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let rows = told["clusters"].as_array().unwrap();
+    // The table begins with its header.
+    assert_eq!(rows.len(), table.lines().count() - 1);
+    let row = rows.iter().find(|row| row["path"] == path).unwrap();
+    assert_eq!((&row["cloud"], &row["lessee"]), (&"member".into(), &serde_json::Value::Null));
+}

@@ -8,7 +8,7 @@ use cluster_core::{Cluster, Event, Ident, NodeGroup, Severity, Template};
 use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{ApiError, Auth, Caller, Forwarded, Policy, Reach, Scheme};
+use openstack_api::{ApiError, Auth, Caller, Forwarded, Policy, Reach, Scheme, Ward};
 use uuid::Uuid;
 
 use crate::bedplate::Streams;
@@ -200,8 +200,6 @@ impl FromRef<App> for Auth {
     }
 }
 
-impl FromRef<App> for Policy {
-    fn from_ref(_: &App) -> Policy {
-        Policy::Projects
-    }
+impl Ward for App {
+    const POLICY: Policy = Policy::Projects;
 }

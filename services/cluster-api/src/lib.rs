@@ -50,7 +50,6 @@ pub fn router(app: App) -> Router {
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
     };
-    let (router, paths) = routes().split();
-    let router = router.merge(openapi::serve(paths));
+    let router = routes().finish(openapi::document);
     openstack_api::apply(router.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(app), manners)
 }

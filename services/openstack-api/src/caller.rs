@@ -6,11 +6,15 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use openstack::Identity;
 
-use crate::{ApiError, Auth, Need, Policy, Role};
+use crate::policy::Bond;
+use crate::{ApiError, Auth, Role, Rule};
 
 /// Someone who may call. There is no other way to make one than to have been let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller(Who);
+pub struct Caller {
+    who: Who,
+    rule: Rule,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Who {
@@ -35,20 +39,36 @@ pub enum Reach<'a> {
 
 impl Caller {
     pub(crate) fn anyone() -> Self {
-        Caller(Who::Anyone)
+        Caller::new(Who::Anyone)
     }
 
     pub(crate) fn named(name: String) -> Self {
-        Caller(Who::Named(name))
+        Caller::new(Who::Named(name))
     }
 
     pub(crate) fn known(identity: Arc<Identity>, service: Option<Arc<Identity>>) -> Self {
-        Caller(Who::Known { identity, service })
+        Caller::new(Who::Known { identity, service })
+    }
+
+    /// Who it is, before it came to a gate.
+    fn new(who: Who) -> Self {
+        let rule = Rule { cloud: Role::Admin, services: false, owner: None, lessee: None };
+        Caller { who, rule }
+    }
+
+    /// The same, at a gate of this rule.
+    pub(crate) fn under(self, rule: Rule) -> Self {
+        Caller { rule, ..self }
+    }
+
+    /// The rule by which the caller was let in.
+    pub fn rule(&self) -> Rule {
+        self.rule
     }
 
     /// By Keystone's word, where it was asked.
     pub fn identity(&self) -> Option<&Identity> {
-        match &self.0 {
+        match &self.who {
             Who::Anyone | Who::Named(_) => None,
             Who::Known { identity, .. } => Some(identity),
         }
@@ -56,7 +76,7 @@ impl Caller {
 
     /// The name that was proven; `None` where nobody asks for one.
     pub fn name(&self) -> Option<&str> {
-        match &self.0 {
+        match &self.who {
             Who::Anyone => None,
             Who::Named(name) => Some(name),
             Who::Known { identity, .. } => Some(&identity.user_name),
@@ -81,30 +101,45 @@ impl Caller {
         }
     }
 
-    /// What the caller can have to do with: administrators, and whose token is valid in the whole cloud, with everything.
+    /// What the caller can have to do with: whose token is valid in the whole cloud, administrators of any project, and
+    /// services where the rule says so, with everything; others with what is of their project. A domain has nothing here.
     pub fn reach(&self) -> Reach<'_> {
-        match self.identity() {
-            None => Reach::Everything,
-            Some(identity) if identity.system => Reach::Everything,
-            Some(_) if self.role() == Some(Role::Admin) => Reach::Everything,
-            Some(identity) => identity.project_id.as_deref().map_or(Reach::Nothing, Reach::Project),
+        let Some(identity) = self.identity() else { return Reach::Everything };
+        let over_all = self.is_admin() || (self.rule.services && self.is_service());
+        match &identity.project_id {
+            _ if identity.system => Reach::Everything,
+            Some(_) if over_all => Reach::Everything,
+            Some(project) => Reach::Project(project),
+            None => Reach::Nothing,
         }
     }
 
-    /// Whether the caller may do as administrators of the cloud do.
+    /// What the caller has to do with a thing of `owner` that is lent to `lessee`; `None`: nothing, and it is not to be told
+    /// from one that is not there.
+    pub fn bond(&self, owner: Option<&str>, lessee: Option<&str>) -> Option<Bond> {
+        match self.reach() {
+            Reach::Everything => Some(Bond::Cloud),
+            Reach::Project(own) if owner == Some(own) => Some(Bond::Owner),
+            Reach::Project(own) if lessee == Some(own) => Some(Bond::Lessee),
+            Reach::Project(_) | Reach::Nothing => None,
+        }
+    }
+
+    /// Whether the caller holds the role `admin` where the token is valid.
     pub fn is_admin(&self) -> bool {
         self.role() == Some(Role::Admin)
     }
 
-    /// Whether this is a service of the cloud, or speaks through one: the role `service`, in its own token or in that which
-    /// a service sent along.
+    /// Whether this is a service of the cloud: the role `service`, in its own token.
     pub fn is_service(&self) -> bool {
-        let of = |identity: &Identity| identity.roles.iter().any(|name| name == "service");
-        match &self.0 {
-            Who::Anyone | Who::Named(_) => false,
-            Who::Known { identity, service } => {
-                of(identity) || service.as_ref().is_some_and(|service| of(service))
-            }
+        self.identity().is_some_and(|identity| identity.roles.iter().any(|name| name == "service"))
+    }
+
+    /// The service that sends a user's request on, by its own token. Nobody may do more by it.
+    pub fn through(&self) -> Option<&Identity> {
+        match &self.who {
+            Who::Anyone | Who::Named(_) => None,
+            Who::Known { service, .. } => service.as_deref(),
         }
     }
 }
@@ -113,15 +148,16 @@ impl<S> FromRequestParts<S> for Caller
 where
     S: Send + Sync,
     Auth: FromRef<S>,
-    Policy: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let caller = Auth::from_ref(state).identify(&parts.headers).await?;
-        let said = parts.extensions.get::<Need>().copied();
-        let need = said.unwrap_or_else(|| Need::of(&parts.method));
-        Policy::from_ref(state).check(&caller, need)?;
+        // Nothing but `Routes` makes routes of handlers, and that never without a rule.
+        let rule = parts.extensions.get::<Rule>().copied();
+        let rule = rule.ok_or_else(|| ApiError::broken("this route has no rule"))?;
+        let caller = caller.under(rule);
+        rule.admit(&caller)?;
         Ok(caller)
     }
 }

@@ -1,24 +1,28 @@
 //! Who may do what: the gate before every handler that has a caller.
 //!
-//! A route says what it needs ([`Need`]) where it is declared, a service says whose its things are ([`Policy`]).
+//! Each route has a [`Rule`], which its row in the table shows and the gate before it reads: there is one of each.
 
 use http::{Method, StatusCode};
+use serde::Serialize;
 
 use crate::caller::Reach;
 use crate::{ApiError, Caller};
 
 /// Keystone's own roles that mean something here, each more than the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// May look.
     Reader,
     /// May make and change things.
     Member,
+    /// May also do what a project's members do not decide alone.
+    Manager,
     /// May do everything, everywhere.
     Admin,
 }
 
-/// What a route asks of its callers.
+/// What a route asks of its callers, where it has no rule of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// It shows things, and no secret.
@@ -34,19 +38,59 @@ pub enum Need {
 pub enum Policy {
     /// Projects': whoever has a role in one has to do with what is its own. Handlers ask [`Caller::reach`].
     Projects,
-    /// The operators': whose token is only good in a project of the cloud has nothing to do with them.
+    /// The operators': whose token is only good in a project has to do with them only where a route's rule says so.
     Operators,
+}
+
+/// What the handlers of an API work with: it says whose the things are.
+pub trait Ward {
+    /// Whose they are.
+    const POLICY: Policy;
+}
+
+/// Who may use a route, and with which things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// The role it takes of those who have to do with everything.
+    pub cloud: Role,
+    /// Whether services of the cloud have to do with everything here, whatever role it takes of others.
+    pub services: bool,
+    /// The role it takes in the project that a thing is of; `None`: it is not for projects.
+    pub owner: Option<Role>,
+    /// The role it takes in the project that a thing is lent to; `None`: it is not for those.
+    pub lessee: Option<Role>,
+}
+
+/// What a caller has to do with one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// It has to do with everything.
+    Cloud,
+    /// The thing is of the caller's project.
+    Owner,
+    /// The thing is lent to the caller's project.
+    Lessee,
 }
 
 impl Role {
     /// The role that Keystone calls this; `None` if it means nothing here.
     pub fn named(name: &str) -> Option<Self> {
-        // Keystone 2023.2 put `manager` between: nothing here is for managers and not for members.
         match name {
             "reader" => Some(Role::Reader),
-            "member" | "manager" | "service" => Some(Role::Member),
+            "member" | "service" => Some(Role::Member),
+            "manager" => Some(Role::Manager),
             "admin" => Some(Role::Admin),
             _ => None,
+        }
+    }
+
+    /// Keystone's name for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Reader => "reader",
+            Role::Member => "member",
+            Role::Manager => "manager",
+            Role::Admin => "admin",
         }
     }
 }
@@ -67,31 +111,88 @@ impl Need {
 }
 
 impl Policy {
-    /// Refuses with 403 what the caller may not do.
-    pub(crate) fn check(self, caller: &Caller, need: Need) -> Result<(), ApiError> {
-        let Some(role) = caller.role() else {
-            return Err(forbidden("none of the roles reader, member and admin is yours here"));
-        };
-        if role < need.role() {
-            return Err(forbidden(match need {
-                Need::Read | Need::Change => "this needs the role member, and yours is reader",
-                Need::Administer => "this needs the role admin",
-            }));
-        }
-        match (self, caller.reach()) {
-            (Policy::Projects | Policy::Operators, Reach::Everything)
-            | (Policy::Projects, Reach::Project(_)) => Ok(()),
-            (Policy::Projects, Reach::Nothing) => {
-                Err(forbidden("your token is valid in no project: name one when you authenticate"))
+    /// The rule of a route that has none of its own.
+    pub(crate) fn rule(self, need: Need) -> Rule {
+        let cloud = need.role();
+        let for_all = need != Need::Administer;
+        match self {
+            Policy::Projects => {
+                Rule { cloud, services: false, owner: for_all.then_some(cloud), lessee: None }
             }
-            (Policy::Operators, Reach::Project(_) | Reach::Nothing) => match caller.is_service() {
-                true => Ok(()),
-                false => Err(forbidden(
-                    "this is for operators: it needs the role admin, or a token that is valid in the whole cloud",
-                )),
-            },
+            Policy::Operators => Rule { cloud, services: for_all, owner: None, lessee: None },
         }
     }
+}
+
+impl Rule {
+    /// For what is of nobody: whoever has a role at all may look.
+    pub const LOOK: Rule = Rule {
+        cloud: Role::Reader,
+        services: true,
+        owner: Some(Role::Reader),
+        lessee: Some(Role::Reader),
+    };
+
+    /// The role it takes of who has this bond; `None`: it is not for such.
+    pub fn role(self, bond: Bond) -> Option<Role> {
+        match bond {
+            Bond::Cloud => Some(self.cloud),
+            Bond::Owner => self.owner,
+            Bond::Lessee => self.lessee,
+        }
+    }
+
+    /// The least role by which anything at all may be done in a project.
+    fn least(self) -> Option<Role> {
+        self.owner.into_iter().chain(self.lessee).min()
+    }
+
+    /// Refuses with 403 who can use the route with nothing.
+    pub(crate) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
+        if caller.role().is_none() {
+            let why = "none of the roles reader, member, manager and admin is yours here";
+            return Err(forbidden(why));
+        }
+        match (caller.reach(), self.least()) {
+            (Reach::Everything, _) => self.check(caller, Bond::Cloud),
+            (Reach::Project(_), Some(least)) => lacks(caller, least),
+            (Reach::Project(_), None) => Err(forbidden(operators())),
+            (Reach::Nothing, _) => {
+                Err(forbidden("your token is valid in no project: name one when you authenticate"))
+            }
+        }
+    }
+
+    /// Refuses with 403 what the caller may not do to a thing that it has this to do with.
+    ///
+    /// # Errors
+    ///
+    /// What it would take.
+    pub fn check(self, caller: &Caller, bond: Bond) -> Result<(), ApiError> {
+        match self.role(bond) {
+            Some(_) if bond == Bond::Cloud && self.services && caller.is_service() => Ok(()),
+            Some(role) => lacks(caller, role),
+            None if bond == Bond::Lessee && self.owner.is_some() => {
+                Err(forbidden("this is for the project that owns it: it is only lent to yours"))
+            }
+            None => Err(forbidden(operators())),
+        }
+    }
+}
+
+fn lacks(caller: &Caller, needed: Role) -> Result<(), ApiError> {
+    match caller.role() {
+        Some(role) if role >= needed => Ok(()),
+        role => {
+            let yours = role.map_or("none", Role::as_str);
+            let needed = needed.as_str();
+            Err(forbidden(&format!("this needs the role {needed}, and yours is {yours}")))
+        }
+    }
+}
+
+fn operators() -> &'static str {
+    "this is for operators: it needs the role admin, or a token that is valid in the whole cloud"
 }
 
 fn forbidden(why: &str) -> ApiError {
@@ -99,60 +200,4 @@ fn forbidden(why: &str) -> ApiError {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use openstack::Identity;
-
-    use super::*;
-
-    fn caller(scope: &str, roles: &[&str]) -> Caller {
-        let identity = Identity {
-            roles: roles.iter().map(|&role| role.to_owned()).collect(),
-            project_id: (scope == "project").then(|| "p".to_owned()),
-            system: scope == "system",
-            ..Identity::default()
-        };
-        Caller::known(Arc::new(identity), None)
-    }
-
-    /// Which needs are met.
-    #[track_caller]
-    fn check(policy: Policy, scope: &str, roles: &[&str], want: &[Need]) {
-        let caller = caller(scope, roles);
-        let mut may = vec![Need::Read, Need::Change, Need::Administer];
-        may.retain(|need| policy.check(&caller, *need).is_ok());
-        assert_eq!(may, want);
-    }
-
-    #[test]
-    fn who_has_a_role_in_a_project_may_what_it_says() {
-        use Need::{Administer, Change, Read};
-        check(Policy::Projects, "project", &["reader"], &[Read]);
-        check(Policy::Projects, "project", &["member", "reader"], &[Read, Change]);
-        check(Policy::Projects, "project", &["admin"], &[Read, Change, Administer]);
-        check(Policy::Projects, "project", &["load-balancer_member"], &[]);
-        check(Policy::Projects, "project", &[], &[]);
-        check(Policy::Projects, "domain", &["member"], &[]);
-        check(Policy::Projects, "system", &["reader"], &[Read]);
-    }
-
-    #[test]
-    fn machines_are_for_those_who_run_the_cloud() {
-        use Need::{Administer, Change, Read};
-        check(Policy::Operators, "project", &["member", "reader"], &[]);
-        check(Policy::Operators, "project", &["admin"], &[Read, Change, Administer]);
-        check(Policy::Operators, "project", &["service"], &[Read, Change]);
-        check(Policy::Operators, "system", &["reader"], &[Read]);
-        check(Policy::Operators, "system", &["member"], &[Read, Change]);
-        check(Policy::Operators, "domain", &["admin"], &[Read, Change, Administer]);
-    }
-
-    #[test]
-    fn without_keystone_who_is_let_in_may_everything() {
-        for caller in [Caller::anyone(), Caller::named("ann".to_owned())] {
-            assert_eq!(Policy::Operators.check(&caller, Need::Administer), Ok(()));
-            assert_eq!(Policy::Projects.check(&caller, Need::Administer), Ok(()));
-        }
-    }
-}
+mod tests;

@@ -1,28 +1,31 @@
-//! Declaring routes: none without an authenticated caller, none without a description.
+//! Declaring routes: none without an authenticated caller, none without a description, none without a row in the table of
+//! who may use it.
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+mod describe;
+mod table;
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{DefaultBodyLimit, FromRef, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use http::StatusCode;
-use utoipa::openapi::path::{
-    HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem, PathsBuilder,
-};
-use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{
-    ContentBuilder, ObjectBuilder, Paths, RefOr, Required, Response as DocResponse,
-    ResponseBuilder, Schema,
-};
+use utoipa::openapi::path::{HttpMethod, PathsBuilder};
+use utoipa::openapi::{OpenApi, Paths, RefOr, Schema};
 
-use crate::{ApiError, Caller, Microversion, Need};
+use crate::policy::Ward;
+use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, json};
+use describe::describe;
+pub use table::{Row, Table};
 
-/// Routes, and what they are.
+/// Routes, what they are, and who may use them.
 pub struct Routes<S> {
     router: Router<S>,
     paths: PathsBuilder,
+    table: Table,
     tag: &'static str,
 }
 
@@ -30,8 +33,8 @@ pub struct Routes<S> {
 pub struct Handle<S> {
     methods: MethodRouter<S>,
     method: HttpMethod,
-    public: bool,
-    need: Need,
+    /// Who may use it; `None`: anyone.
+    rule: Option<Rule>,
     summary: &'static str,
     since: Option<Microversion>,
     body: Option<RefOr<Schema>>,
@@ -56,7 +59,7 @@ guarded!(A B C D E);
 guarded!(A B C D E F);
 guarded!(A B C D E F G);
 
-impl<S: Clone + Send + Sync + 'static> Handle<S> {
+impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
     /// `GET`.
     pub fn get<H, T>(summary: &'static str, handler: H) -> Self
     where
@@ -109,7 +112,7 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
         T: 'static,
     {
         let mut public = Handle::new(MethodFilter::GET, HttpMethod::Get, summary, handler);
-        public.public = true;
+        public.rule = None;
         public
     }
 
@@ -129,8 +132,7 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
         Handle {
             methods,
             method,
-            public: false,
-            need,
+            rule: Some(S::POLICY.rule(need)),
             summary,
             since: None,
             body: None,
@@ -147,8 +149,13 @@ impl<S: Clone + Send + Sync + 'static> Handle<S> {
     }
 
     /// What the route asks of its callers, where the method does not tell: `GET` shows, all else changes.
-    pub fn needs(mut self, need: Need) -> Self {
-        self.need = need;
+    pub fn needs(self, need: Need) -> Self {
+        self.ruled(S::POLICY.rule(need))
+    }
+
+    /// Who may use the route, where the service's policy does not tell.
+    pub fn ruled(mut self, rule: Rule) -> Self {
+        self.rule = Some(rule);
         self
     }
 
@@ -188,10 +195,10 @@ async fn hide(State(came): State<Microversion>, request: Request, next: Next) ->
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> Routes<S> {
+impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
     /// No routes yet; those that follow are described under `tag`.
     pub fn new(tag: &'static str) -> Self {
-        Routes { router: Router::new(), paths: PathsBuilder::new(), tag }
+        Routes { router: Router::new(), paths: PathsBuilder::new(), table: Table::default(), tag }
     }
 
     /// Adds what answers at `path`.
@@ -199,7 +206,12 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         let mut methods = MethodRouter::new();
         for handle in handles {
             self.paths = self.paths.path(path, describe(self.tag, path, &handle));
-            methods = methods.merge(handle.methods.route_layer(Extension(handle.need)));
+            self.table.add(&handle.method, path, handle.rule);
+            // What the gate reads is what the table shows.
+            methods = methods.merge(match handle.rule {
+                Some(rule) => handle.methods.route_layer(Extension(rule)),
+                None => handle.methods,
+            });
         }
         self.router = self.router.route(path, methods);
         self
@@ -209,53 +221,31 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     pub fn merge(self, others: Routes<S>) -> Self {
         let mut paths = self.paths.build();
         paths.merge(others.paths.build());
-        Routes { router: self.router.merge(others.router), paths: paths.into(), tag: self.tag }
+        Routes {
+            router: self.router.merge(others.router),
+            paths: paths.into(),
+            table: self.table.and(others.table),
+            tag: self.tag,
+        }
     }
 
-    /// The routes, and their description.
-    pub fn split(self) -> (Router<S>, Paths) {
-        (self.router, self.paths.build())
+    /// The routes, and two more: `/openapi.json` with what `document` makes of all, and `/bedplate/v1/policy` with the table.
+    pub fn finish(self, document: impl FnOnce(Paths) -> OpenApi) -> Router<S>
+    where
+        Auth: FromRef<S>,
+    {
+        let described = Arc::new(OnceLock::<OpenApi>::new());
+        let table = Arc::new(OnceLock::<Table>::new());
+        let (told, shown) = (described.clone(), table.clone());
+        let describe = move || async move { json(StatusCode::OK, &told.get()) };
+        let show = move |_: Caller| async move { json(StatusCode::OK, &shown.get()) };
+        let show = Handle::get("Say who may use which route", show).ruled(Rule::LOOK);
+        let own = Routes::new("versions")
+            .at("/openapi.json", [Handle::public_get("Describe every route", describe)])
+            .at("/bedplate/v1/policy", [show]);
+        let all = self.merge(own);
+        described.get_or_init(|| document(all.paths.build()));
+        table.get_or_init(|| all.table);
+        all.router
     }
-}
-
-fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem {
-    let mut operation = OperationBuilder::new()
-        .tag(tag)
-        .summary(Some(handle.summary))
-        .response(handle.status.to_string(), described(handle.streams));
-    if let Some(came) = handle.since {
-        operation = operation.description(Some(format!("Came with version {came}.")));
-    }
-    let parts = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    for name in parts {
-        let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
-        operation = operation.parameter(parameter.required(Required::True).build());
-    }
-    if handle.streams.is_some() {
-        let last = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
-        let last = last.description(Some("The id of the last event that the client has."));
-        operation = operation.parameter(last.build());
-        operation = operation.response("503", DocResponse::new("Too many streams are open."));
-    }
-    if let Some(body) = &handle.body {
-        let content = ContentBuilder::new().schema(Some(body.clone())).build();
-        let body = RequestBodyBuilder::new().content("application/json", content);
-        operation = operation.request_body(Some(body.build()));
-    }
-    if handle.public {
-        operation = operation.securities(Some([SecurityRequirement::default()]));
-    }
-    PathItem::new(handle.method.clone(), operation)
-}
-
-/// What success looks like.
-fn described(streams: Option<&str>) -> DocResponse {
-    let mut answer = ResponseBuilder::new().description("As asked.");
-    if let Some(what) = streams {
-        let events = Schema::from(ObjectBuilder::new().description(Some(what)).build());
-        answer = answer
-            .content("application/json", ContentBuilder::new().build())
-            .content("text/event-stream", ContentBuilder::new().schema(Some(events)).build());
-    }
-    answer.build()
 }

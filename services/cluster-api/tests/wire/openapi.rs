@@ -29,6 +29,30 @@ async fn every_described_route_answers() {
 }
 
 #[tokio::test]
+async fn every_route_has_one_row_in_the_table_of_who_may_use_it() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.has(200).json();
+    let table = api.get("/bedplate/v1/policy").await.has(200).json();
+    let mut rows: Vec<(String, String, bool)> = Vec::new();
+    for row in table["policy"].as_array().unwrap() {
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        let public = row["public"].as_bool().unwrap();
+        assert_eq!(row.get("cloud").is_none(), public, "{row}");
+        rows.push((text("path"), text("method").to_lowercase(), public));
+    }
+    rows.sort();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let public = operation["security"] == serde_json::json!([{}]);
+            routes.push((path.clone(), method.clone(), public));
+        }
+    }
+    routes.sort();
+    assert_eq!(rows, routes);
+}
+
+#[tokio::test]
 async fn what_a_body_holds_is_described() {
     let api = Api::start().await;
     let document = api.get("/openapi.json").await.json();

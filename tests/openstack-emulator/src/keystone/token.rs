@@ -18,6 +18,8 @@ pub(crate) struct Token {
     pub(crate) user: String,
     /// Empty when it has no scope.
     pub(crate) project: String,
+    /// Whether it is for a domain: the only one there is.
+    domain: bool,
     roles: Vec<String>,
     methods: Vec<Value>,
     issued: Timestamp,
@@ -112,6 +114,7 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
     let mut token = Token {
         user: proven.user,
         project: String::new(),
+        domain: false,
         roles: Vec::new(),
         methods: proven.methods,
         issued: now,
@@ -166,6 +169,7 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
             return Err(no());
         }
         token.roles = vec!["admin".into()];
+        token.domain = scope.get("domain").is_some();
         return Ok(token);
     };
     let project = world.store.find(Kind::Project, |project| match given["id"].as_str() {
@@ -286,7 +290,9 @@ fn document(world: &World, asked: &Asked, token: &Token, catalog: bool) -> Value
             .filter(|role| token.roles.iter().any(|name| name == role.text("name")));
         let roles: Vec<Value> = roles.map(|role| role_document(world, &role.id)).collect();
         more(&mut body, "roles", json!(roles));
-        if token.project.is_empty() {
+        if token.domain {
+            more(&mut body, "domain", domain);
+        } else if token.project.is_empty() {
             more(&mut body, "system", json!({"all": true}));
         }
         if catalog {

@@ -128,3 +128,15 @@ fn every_core_is_pure() {
     let wrong = cores.filter(|one| !PURE.contains(&one.folder.as_str()));
     none("cores that nobody keeps pure", wrong.map(|one| one.path()));
 }
+
+#[test]
+fn no_api_makes_a_route_that_has_no_row() {
+    // `Routes` makes routes and the table of who may use them in one; what goes around it has no row.
+    let around = ["axum::routing", "MethodRouter", ".route(", ".route_service(", ".nest("];
+    let sources = text_files().into_iter().filter(|file| {
+        let api = ["services/baremetal-api/src/", "services/cluster-api/src/"];
+        api.iter().any(|folder| file.path.starts_with(folder))
+    });
+    let wrong = sources.filter(|file| around.iter().any(|word| file.text.contains(word)));
+    none("sources that make routes without `Routes`", wrong.map(|file| file.path));
+}

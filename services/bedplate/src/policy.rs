@@ -1,0 +1,110 @@
+//! `bedplate policy`: who may use which route.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
+
+use crate::api::Api;
+use crate::connection::Connection;
+use crate::output::{self, Format, plain};
+
+/// Of which service.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Of which service; both where none is named.
+    #[arg(value_enum)]
+    service: Option<Service>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Service {
+    /// The Bare Metal service.
+    Machines,
+    /// The Container Infra service.
+    Clusters,
+}
+
+impl Service {
+    fn name(self) -> &'static str {
+        match self {
+            Service::Machines => "machines",
+            Service::Clusters => "clusters",
+        }
+    }
+
+    async fn api(self, connection: &Connection) -> anyhow::Result<Api> {
+        match self {
+            Service::Machines => Api::of_machines(connection).await,
+            Service::Clusters => Api::of_clusters(connection).await,
+        }
+    }
+}
+
+/// The columns, and what each says: the role a route takes of those who have to do with everything, of a project with what
+/// is its own, and of a project with what is lent to it.
+const HEADER: [&str; 7] =
+    ["service", "method", "path", "whole cloud", "services", "own project", "lent to project"];
+
+pub(crate) async fn run(
+    options: &Options,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
+    let both = vec![Service::Machines, Service::Clusters];
+    let mut tables = Map::new();
+    for service in options.service.map_or(both, |one| vec![one]) {
+        let answer = service.api(connection).await?.get("/bedplate/v1/policy").await?;
+        tables.insert(service.name().to_owned(), answer["policy"].clone());
+    }
+    match format {
+        Format::Json => output::json(&Value::Object(tables)),
+        Format::Table => output::table(&HEADER, rows(&tables)),
+    }
+}
+
+fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {
+    let of = |(service, rows): (&String, &Value)| {
+        let rows = rows.as_array().cloned().unwrap_or_default().into_iter();
+        rows.map(|row| line(service, &row)).collect::<Vec<_>>()
+    };
+    tables.iter().flat_map(of).collect()
+}
+
+fn line(service: &str, row: &Value) -> Vec<String> {
+    let text = |key: &str| plain(row[key].as_str().unwrap_or("-"));
+    let public = row["public"] == true;
+    let role = |key: &str| if public { "anyone".to_owned() } else { text(key) };
+    let services = match row["services"].as_bool() {
+        _ if public => "anyone",
+        Some(true) => "yes",
+        Some(false) | None => "-",
+    };
+    let (cloud, owner, lessee) = (role("cloud"), role("owner"), role("lessee"));
+    vec![
+        service.to_owned(),
+        text("method"),
+        text("path"),
+        cloud,
+        services.to_owned(),
+        owner,
+        lessee,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_row_says_who_may() {
+        let row = json!({"method": "PUT", "path": "/p", "public": false, "cloud": "member", "services": true,
+                         "owner": "member", "lessee": null});
+        assert_eq!(
+            line("machines", &row),
+            ["machines", "PUT", "/p", "member", "yes", "member", "-"]
+        );
+        let row = json!({"method": "GET", "path": "/", "public": true});
+        assert_eq!(line("clusters", &row)[3..], ["anyone"; 4]);
+    }
+}

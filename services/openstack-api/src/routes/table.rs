@@ -1,0 +1,50 @@
+//! The table of who may use which route.
+
+use serde::Serialize;
+use utoipa::openapi::path::HttpMethod;
+
+use crate::Rule;
+
+/// Every route, and who may use it; the answer of `GET /bedplate/v1/policy`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// One for each route, in the order in which they are described.
+    pub policy: Vec<Row>,
+}
+
+/// A route, and who may use it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The method.
+    pub method: &'static str,
+    /// The path, its parts that vary in braces.
+    pub path: &'static str,
+    /// Whether anyone may use it, unasked.
+    pub public: bool,
+    /// Who may use it that is not public.
+    #[serde(flatten)]
+    pub rule: Option<Rule>,
+}
+
+impl Table {
+    /// Adds a row.
+    pub(super) fn add(&mut self, method: &HttpMethod, path: &'static str, rule: Option<Rule>) {
+        let method = match method {
+            HttpMethod::Get => "GET",
+            HttpMethod::Post => "POST",
+            HttpMethod::Put => "PUT",
+            HttpMethod::Patch => "PATCH",
+            HttpMethod::Delete => "DELETE",
+            HttpMethod::Options => "OPTIONS",
+            HttpMethod::Head => "HEAD",
+            HttpMethod::Trace => "TRACE",
+        };
+        self.policy.push(Row { method, path, public: rule.is_none(), rule });
+    }
+
+    /// These rows and `others`.
+    pub(super) fn and(mut self, others: Table) -> Self {
+        self.policy.extend(others.policy);
+        self
+    }
+}
