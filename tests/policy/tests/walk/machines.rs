@@ -1,0 +1,123 @@
+//! baremetald's routes.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::service::Service;
+use crate::walk::About::{self, List, Nobodys, Thing};
+use crate::walk::{Step, Things, walk};
+
+#[tokio::test]
+async fn every_route_of_machines_lets_in_whom_its_row_says() {
+    let service = Service::machines().await;
+    let [owner, lessee, _] = service.projects.clone();
+    let make = async || {
+        let (node, mac) = (Uuid::new_v4().to_string(), mac());
+        let body = json!({
+            "uuid": node, "driver": "fake-hardware", "owner": owner, "lessee": lessee,
+            "driver_info": {"secret_of_a": "x"},
+        });
+        let admin = "system-admin";
+        service.ask_as(admin, "POST", "/v1/nodes", &body).await.has(201);
+        let body = json!({"node_uuid": node, "address": mac});
+        let port = service.ask_as(admin, "POST", "/v1/ports", &body).await.has(201).json();
+        let path = format!("/v1/nodes/{node}/traits/CUSTOM_FAST");
+        service.ask_as(admin, "PUT", &path, &Value::Null).await.has(204);
+        Things::from([("node", node), ("port", port["uuid"].as_str().unwrap().to_owned())])
+    };
+    walk(&service, &steps(), make).await;
+}
+
+/// An address that no other port has.
+fn mac() -> String {
+    let [a, b, c, d, ..] = *Uuid::new_v4().as_bytes();
+    format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+}
+
+#[rustfmt::skip]
+fn steps() -> Vec<Step> {
+    let step = |about: About, method, path, body| Step { method, path, body, about };
+    let nothing = || Value::Null;
+    let node = |method, path, body| step(Thing, method, path, body);
+    let see = |path| step(Thing, "GET", path, Value::Null);
+    let look = |path| step(Nobodys, "GET", path, Value::Null);
+    vec![
+        look("/"),
+        look("/v1"),
+        look("/v1/"),
+        look("/openapi.json"),
+        look("/bedplate/v1/policy"),
+
+        step(List, "GET", "/v1/nodes", nothing()),
+        step(Nobodys, "POST", "/v1/nodes", json!({"driver": "fake-hardware"})),
+        step(List, "GET", "/v1/nodes/detail", nothing()),
+        see("/v1/nodes/{node}"),
+        node("PATCH", "/v1/nodes/{node}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        node("DELETE", "/v1/nodes/{node}", nothing()),
+        see("/v1/nodes/{node}/children"),
+        see("/v1/nodes/{node}/states"),
+        see("/v1/nodes/{node}/states/console"),
+        node("PUT", "/v1/nodes/{node}/states/power", json!({"target": "power on"})),
+        node("PUT", "/v1/nodes/{node}/states/provision", json!({"target": "manage"})),
+        node("PUT", "/v1/nodes/{node}/maintenance", json!({"reason": "x"})),
+        node("DELETE", "/v1/nodes/{node}/maintenance", nothing()),
+        see("/v1/nodes/{node}/management/boot_device"),
+        node("PUT", "/v1/nodes/{node}/management/boot_device", json!({"boot_device": "pxe"})),
+        see("/v1/nodes/{node}/management/boot_device/supported"),
+        node("PUT", "/v1/nodes/{node}/management/inject_nmi", json!({})),
+        see("/v1/nodes/{node}/validate"),
+        see("/v1/nodes/{node}/traits"),
+        node("PUT", "/v1/nodes/{node}/traits", json!({"traits": ["CUSTOM_SLOW"]})),
+        node("DELETE", "/v1/nodes/{node}/traits", nothing()),
+        node("PUT", "/v1/nodes/{node}/traits/{trait}", nothing()),
+        node("DELETE", "/v1/nodes/{node}/traits/{trait}", nothing()),
+        see("/v1/nodes/{node}/vifs"),
+        node("POST", "/v1/nodes/{node}/vifs", json!({"id": "v"})),
+        node("DELETE", "/v1/nodes/{node}/vifs/{vif}", nothing()),
+        see("/v1/nodes/{node}/inventory"),
+        see("/v1/nodes/{node}/history"),
+        see("/v1/nodes/{node}/history/{event}"),
+
+        step(List, "GET", "/v1/ports", nothing()),
+        node("POST", "/v1/ports", json!({"node_uuid": "{node}", "address": "02:00:00:00:00:01"})),
+        step(List, "GET", "/v1/ports/detail", nothing()),
+        see("/v1/ports/{port}"),
+        node("PATCH", "/v1/ports/{port}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        node("DELETE", "/v1/ports/{port}", nothing()),
+        see("/v1/nodes/{node}/ports"),
+
+        look("/v1/drivers"),
+        look("/v1/drivers/{driver}"),
+        look("/v1/drivers/{driver}/properties"),
+        look("/v1/conductors"),
+        look("/v1/conductors/{hostname}"),
+        look("/v1/shards"),
+        look("/v1/chassis"),
+        look("/v1/portgroups"),
+        look("/v1/portgroups/detail"),
+        look("/v1/volume/connectors"),
+        look("/v1/volume/targets"),
+        look("/v1/allocations"),
+        look("/v1/deploy_templates"),
+        look("/v1/runbooks"),
+        look("/v1/inspection_rules"),
+        see("/v1/nodes/{node}/portgroups"),
+        see("/v1/nodes/{node}/volume/connectors"),
+        see("/v1/nodes/{node}/volume/targets"),
+        see("/v1/nodes/{node}/bios"),
+        see("/v1/nodes/{node}/firmware"),
+
+        see("/bedplate/v1/nodes/{node}/explain"),
+        see("/bedplate/v1/nodes/{node}/sensors"),
+        see("/bedplate/v1/nodes/{node}/event-log"),
+        node("PUT", "/bedplate/v1/nodes/{node}/identify", json!({"on": true})),
+        look("/bedplate/v1/discoveries"),
+        step(Nobodys, "DELETE", "/bedplate/v1/discoveries/{mac}", nothing()),
+        look("/bedplate/v1/racks"),
+        step(Nobodys, "POST", "/bedplate/v1/racks", json!({})),
+        look("/bedplate/v1/racks/{rack}"),
+        step(Nobodys, "DELETE", "/bedplate/v1/racks/{rack}", nothing()),
+        step(Nobodys, "PUT", "/bedplate/v1/racks/{rack}/up", json!({})),
+        step(Nobodys, "DELETE", "/bedplate/v1/racks/{rack}/up", nothing()),
+    ]
+}

@@ -1,0 +1,8 @@
+//! Every route, by every kind of caller.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod clusters;
+mod machines;
+mod people;
+mod service;
+mod walk;

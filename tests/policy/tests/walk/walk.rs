@@ -1,0 +1,176 @@
+//! The walk: each step by everybody, and what came of it against what the table says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::people::{Person, ROLES, Standing};
+use crate::service::{Answer, Service};
+
+/// What a step is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// Nothing of anybody's.
+    Nobodys,
+    /// Lists what the caller has to do with.
+    List,
+    /// A thing of project A that is lent to project L, by its path or its body.
+    Thing,
+    /// What project A may have: that there is such a project is no secret.
+    Project,
+}
+
+/// A route, tried.
+pub(crate) struct Step {
+    pub(crate) method: &'static str,
+    /// As in the table: what is in braces is replaced by the thing or the word of that name.
+    pub(crate) path: &'static str,
+    /// `"{name}"` is replaced too.
+    pub(crate) body: Value,
+    pub(crate) about: About,
+}
+
+/// What stands in paths that is no thing of anybody's.
+const WORDS: [(&str, &str); 5] = [
+    ("driver", "fake-hardware"),
+    ("mac", "02:00:00:00:00:02"),
+    ("nodegroup", "default-worker"),
+    ("resource", "Cluster"),
+    ("trait", "CUSTOM_FAST"),
+];
+
+/// Things by the names that paths have for them.
+pub(crate) type Things = BTreeMap<&'static str, String>;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// 401.
+    Unknown,
+    /// 403.
+    Forbidden,
+    /// There is no such thing, for this caller.
+    Hidden,
+    /// None of these.
+    LetIn,
+}
+
+/// Has everybody try each step; `make` makes new things, for what was tried may be gone.
+pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn() -> Things) {
+    let table = service.ask_as("system-admin", "GET", "/bedplate/v1/policy", &Value::Null).await;
+    let table = table.has(200).json();
+    let rows = table["policy"].as_array().unwrap();
+    let routes = rows.iter().map(|row| {
+        (row["method"].as_str().unwrap().to_owned(), row["path"].as_str().unwrap().to_owned())
+    });
+    let walked = steps.iter().map(|step| (step.method.to_owned(), step.path.to_owned()));
+    assert_eq!(
+        routes.collect::<BTreeSet<_>>(),
+        walked.collect::<BTreeSet<_>>(),
+        "left: the table's routes, right: the walk's"
+    );
+
+    let mut things = make().await;
+    let mut wrong = Vec::new();
+    for step in steps {
+        let is_it = |row: &&Value| row["method"] == step.method && row["path"] == step.path;
+        let row = rows.iter().find(is_it).unwrap();
+        for person in &service.people {
+            let answer = tried(service, step, person, &things).await;
+            let (want, got) = (expected(row, step, person.standing), outcome(&answer, &things));
+            let mut why = (want != got).then(|| format!("{got:?}, the table says {want:?}"));
+            if got == Outcome::Hidden && !hidden_well(service, step, person, &things).await {
+                why = Some("what is not there is answered otherwise".to_owned());
+            }
+            if got == Outcome::LetIn && step.about == About::List {
+                let shown = things.values().any(|id| answer.text.contains(id.as_str()));
+                if shown != sees(row, person.standing) {
+                    why = Some(format!("the list shows it: {shown}"));
+                }
+            }
+            if let Some(why) = why {
+                let Step { method, path, .. } = step;
+                let Answer { status, text } = &answer;
+                wrong.push(format!("{method} {path} by {}: {why}: {status} {text}", person.name));
+            }
+            if step.method != "GET" && answer.status < 400 {
+                things = make().await;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+async fn tried(service: &Service, step: &Step, person: &Person, things: &Things) -> Answer {
+    let (path, body) = (filled(step.path, things), filled(&step.body.to_string(), things));
+    let body = serde_json::from_str(&body).unwrap();
+    let answer = service.ask(person.token.as_deref(), step.method, &path, &body).await;
+    assert!(answer.status < 500, "{} {path} {body}: {}", step.method, answer.text);
+    answer
+}
+
+/// Whether a thing that is not there is answered like that which is hidden.
+async fn hidden_well(service: &Service, step: &Step, person: &Person, things: &Things) -> bool {
+    let others: Things = things.keys().map(|name| (*name, Uuid::new_v4().to_string())).collect();
+    let there = tried(service, step, person, things).await;
+    let absent = tried(service, step, person, &others).await;
+    there.status == absent.status && outcome(&absent, &others) == Outcome::Hidden
+}
+
+fn filled(text: &str, things: &Things) -> String {
+    let things = things.iter().map(|(name, id)| (*name, id.as_str()));
+    things
+        .chain(WORDS)
+        .fold(text.to_owned(), |it, (name, id)| it.replace(&format!("{{{name}}}"), id))
+}
+
+fn outcome(answer: &Answer, things: &Things) -> Outcome {
+    let missing = |id: &String| answer.text.contains(&format!("{id} could not be found"));
+    match answer.status {
+        401 => Outcome::Unknown,
+        403 => Outcome::Forbidden,
+        400 | 404 if things.values().any(missing) => Outcome::Hidden,
+        _ => Outcome::LetIn,
+    }
+}
+
+/// Whether who stands so is to find the thing in a list.
+fn sees(row: &Value, standing: Standing) -> bool {
+    match standing {
+        Standing::Service => row["services"] == true,
+        Standing::Cloud(_) | Standing::Owner(_) | Standing::Lessee(_) => true,
+        Standing::Unknown | Standing::Stranger(_) | Standing::Nothing => false,
+    }
+}
+
+/// What `row` says is to come of it.
+fn expected(row: &Value, step: &Step, standing: Standing) -> Outcome {
+    let rank = |role: &str| ROLES.iter().position(|it| *it == role).unwrap();
+    let needed = |column: &str| row[column].as_str().map(rank);
+    let enough = |role: &str, needed: Option<usize>| match needed {
+        Some(needed) if rank(role) >= needed => Outcome::LetIn,
+        Some(_) | None => Outcome::Forbidden,
+    };
+    let least = needed("owner").into_iter().chain(needed("lessee")).min();
+    let in_project = |role: &str, bond: Option<&str>| {
+        let gate = enough(role, least);
+        match (gate, step.about, bond) {
+            (Outcome::LetIn, About::Thing, None) => Outcome::Hidden,
+            (Outcome::LetIn, About::Project, None) => Outcome::Forbidden,
+            (Outcome::LetIn, About::Thing, Some(column)) => enough(role, needed(column)),
+            (gate, ..) => gate,
+        }
+    };
+    match standing {
+        _ if row["public"] == true => Outcome::LetIn,
+        Standing::Unknown => Outcome::Unknown,
+        Standing::Nothing => Outcome::Forbidden,
+        Standing::Cloud(role) => enough(role, needed("cloud")),
+        Standing::Service if row["services"] == true => Outcome::LetIn,
+        Standing::Service => in_project("member", None),
+        Standing::Owner(role) => in_project(role, Some("owner")),
+        Standing::Lessee(role) => in_project(role, Some("lessee")),
+        Standing::Stranger(role) => in_project(role, None),
+    }
+}
