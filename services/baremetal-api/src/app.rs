@@ -8,7 +8,9 @@ use baremetal_conductor::Conductor;
 use baremetal_core::{HistoryEntry, Node, NodeIdent};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
-use openstack_api::{ApiError, Auth, Forwarded, Microversion, Policy, Scheme, Ward};
+use openstack_api::{
+    ApiError, Auth, Bond, Caller, Forwarded, Microversion, Policy, Reach, Scheme, Ward,
+};
 
 use crate::error::Error;
 use crate::microversion;
@@ -43,8 +45,13 @@ pub struct Settings {
 const ATTEMPTS: usize = 8;
 
 impl App {
-    /// The node that `ident` points at.
-    pub(crate) async fn node(&self, asked: Microversion, ident: &str) -> Result<Node, Error> {
+    /// The node that `ident` points at, if the caller has to do with it, and may do what it came for.
+    pub(crate) async fn node(
+        &self,
+        caller: &Caller,
+        asked: Microversion,
+        ident: &str,
+    ) -> Result<Node, Error> {
         let shown = || ident.chars().take(64).collect::<String>();
         let parsed: NodeIdent = ident.parse().map_err(|_| {
             ApiError::bad_request(format!("{:?} is neither a UUID nor a name of a node", shown()))
@@ -53,22 +60,41 @@ impl App {
         if matches!(parsed, NodeIdent::Name(_)) && !asked.has(microversion::NODE_NAME) {
             return Err(missing().into());
         }
-        Ok(self.store.find_node(&parsed).await?.ok_or_else(missing)?)
+        let node = self.store.find_node(&parsed).await?.ok_or_else(missing)?;
+        let bond = bond(caller, &node).ok_or_else(missing)?;
+        caller.rule().check(caller, bond)?;
+        Ok(node)
     }
 
     /// Reads a node, has `decide` change it, writes it; all over again when someone else wrote it meanwhile.
     pub(crate) async fn change(
         &self,
+        caller: &Caller,
         asked: Microversion,
         ident: &str,
         decide: impl Fn(&Node) -> Result<(Node, Option<HistoryEntry>), Error>,
     ) -> Result<Node, Error> {
         again(|| async {
-            let (mut changed, entry) = decide(&self.node(asked, ident).await?)?;
+            let (mut changed, entry) = decide(&self.node(caller, asked, ident).await?)?;
             changed.updated_at = Some((self.clock)());
             Ok(self.store.update_node(&changed, entry.as_slice()).await?)
         })
         .await
+    }
+}
+
+/// What the caller has to do with a node; `None`: nothing, and it must not be told that it is there.
+pub(crate) fn bond(caller: &Caller, node: &Node) -> Option<Bond> {
+    caller.bond(node.owner.as_deref(), node.lessee.as_deref())
+}
+
+/// The project whose nodes are all that the caller may see; `None`: the caller may see all there are.
+pub(crate) fn project(caller: &Caller) -> Option<String> {
+    match caller.reach() {
+        Reach::Everything => None,
+        Reach::Project(own) => Some(own.to_owned()),
+        // Nobody is let in with that; no project has this id.
+        Reach::Nothing => Some(String::new()),
     }
 }
 

@@ -12,18 +12,21 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let device = [
-        Handle::get("Show what a machine boots from", show),
+        Handle::get("Show what a machine boots from", show).ruled(rule::DRIVE),
         Handle::put("Set what a machine boots from", set)
+            .ruled(rule::DRIVE)
             .reads(Body::schema())
             .answers(StatusCode::NO_CONTENT),
     ];
-    let supported = Handle::get("List what a machine can boot from", supported);
-    let nmi = Handle::put("Refuse to inject an NMI", inject_nmi).answers(StatusCode::BAD_REQUEST);
+    let supported = Handle::get("List what a machine can boot from", supported).ruled(rule::DRIVE);
+    let nmi = Handle::put("Refuse to inject an NMI", inject_nmi)
+        .ruled(rule::DRIVE)
+        .answers(StatusCode::BAD_REQUEST);
     Routes::new("management")
         .at("/v1/nodes/{node}/management/boot_device", device)
         .at("/v1/nodes/{node}/management/boot_device/supported", [supported])
@@ -41,7 +44,7 @@ struct Body {
 
 /// `GET /v1/nodes/{node}/management/boot_device`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -51,7 +54,7 @@ async fn show(
         boot_device: Option<BootDevice>,
         persistent: Option<bool>,
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let imposed = app.conductor.boot_device(&node).await?;
     let shown = Shown {
         boot_device: imposed.map(|imposed| imposed.device),
@@ -62,13 +65,13 @@ async fn show(
 
 /// `PUT /v1/nodes/{node}/management/boot_device`: done when it is answered.
 async fn set(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
     Strict(body): Strict<Body>,
 ) -> Result<StatusCode, Error> {
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     check_idle(&node)?;
     let persistence = if body.persistent { Persistence::Continuous } else { Persistence::Once };
     let wanted = BootOverride { device: body.boot_device, persistence, mode: node.boot_mode };
@@ -78,7 +81,7 @@ async fn set(
 
 /// `GET /v1/nodes/{node}/management/boot_device/supported`.
 async fn supported(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -87,18 +90,18 @@ async fn supported(
     struct Shown {
         supported_boot_devices: Vec<BootDevice>,
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let supported_boot_devices = app.conductor.supported_boot_devices(&node).await?;
     Ok(json(StatusCode::OK, &Shown { supported_boot_devices }))
 }
 
 /// `PUT /v1/nodes/{node}/management/inject_nmi`: neither of our protocols' drivers can.
 async fn inject_nmi(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
-    app.node(asked, &ident).await?;
+    app.node(&caller, asked, &ident).await?;
     Err(BmcError::Unsupported { what: "inject an NMI".to_owned() }.into())
 }

@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List what happened to a node", list);
-    let show = Handle::get("Show one event of a node's history", show);
+    let list = Handle::get("List what happened to a node", list).ruled(rule::SEE_INSIDE);
+    let show = Handle::get("Show one event of a node's history", show).ruled(rule::SEE_INSIDE);
     Routes::new("history")
         .at("/v1/nodes/{node}/history", [list.since(microversion::HISTORY)])
         .at("/v1/nodes/{node}/history/{event}", [show.since(microversion::HISTORY)])
@@ -75,7 +75,7 @@ fn view<'a>(app: &'a App, entry: &'a HistoryEntry, origin: &Origin, extent: Exte
 
 /// `GET /v1/nodes/{node}/history`.
 async fn list(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -98,7 +98,7 @@ async fn list(
     {
         return Err(ApiError::bad_field("sort_key", "history is in the order it happened").into());
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let marker = paging.marker.map(HistoryUuid::from_untyped_uuid);
     let found = app.store.history(node.id, paging.limit, marker).await?;
     let extent = if detail { Extent::Detail } else { Extent::Brief };
@@ -112,13 +112,13 @@ async fn list(
 
 /// `GET /v1/nodes/{node}/history/{event}`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
     Segment((ident, event)): Segment<(String, String)>,
 ) -> Result<Response, Error> {
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let missing = || ApiError::not_found("there is no such event in this node's history");
     let id: HistoryUuid = event.parse().map_err(|_| missing())?;
     let entry = app.store.find_history(node.id, id).await?.ok_or_else(missing)?;

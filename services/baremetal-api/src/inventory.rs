@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let show = Handle::get("Show what the last inspection found", show);
+    let show = Handle::get("Show what the last inspection found", show).ruled(rule::SEE_INSIDE);
     Routes::new("nodes").at("/v1/nodes/{node}/inventory", [show.since(microversion::INVENTORY)])
 }
 
 /// `GET /v1/nodes/{node}/inventory`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -29,7 +29,7 @@ async fn show(
         inventory: &'a Value,
         plugin_data: &'a Value,
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let found = app.store.find_inspected(node.id).await?.ok_or_else(|| {
         ApiError::not_found(format!("node {} has not been inspected yet", node.label()))
     })?;

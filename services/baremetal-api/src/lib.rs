@@ -18,6 +18,7 @@ mod port;
 mod power;
 mod provision;
 mod root;
+mod rule;
 mod secret;
 mod shards;
 mod states;

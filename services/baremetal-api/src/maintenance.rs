@@ -9,6 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::rule;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
@@ -16,7 +17,7 @@ pub(crate) fn routes() -> Routes<App> {
     let end = Handle::delete("Take a node out of maintenance", end);
     Routes::new("nodes").at(
         "/v1/nodes/{node}/maintenance",
-        [begin.answers(StatusCode::ACCEPTED), end.answers(StatusCode::ACCEPTED)],
+        [begin, end].map(|handle| handle.ruled(rule::INSTALL).answers(StatusCode::ACCEPTED)),
     )
 }
 
@@ -29,34 +30,35 @@ struct Body {
 
 /// `PUT /v1/nodes/{node}/maintenance`. The body may be missing.
 async fn begin(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
     body: Option<Strict<Body>>,
 ) -> Result<StatusCode, Error> {
     let reason = body.and_then(|Strict(body)| body.reason);
-    set(&app, asked, &ident, Some(Maintenance { reason })).await
+    set(&app, &caller, asked, &ident, Some(Maintenance { reason })).await
 }
 
 /// `DELETE /v1/nodes/{node}/maintenance`.
 async fn end(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
-    set(&app, asked, &ident, None).await
+    set(&app, &caller, asked, &ident, None).await
 }
 
 async fn set(
     app: &App,
+    caller: &Caller,
     asked: Microversion,
     ident: &str,
     maintenance: Option<Maintenance>,
 ) -> Result<StatusCode, Error> {
     let node = app
-        .change(asked, ident, |node| {
+        .change(caller, asked, ident, |node| {
             Ok((Node { maintenance: maintenance.clone(), ..node.clone() }, None))
         })
         .await?;

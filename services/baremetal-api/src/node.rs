@@ -14,17 +14,17 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Microversion, Operation, Origin, Query, Routes, Segment, Strict,
-    flag, json, json_of, next_link,
+    ApiError, Bond, Caller, Handle, Microversion, Operation, Origin, Query, Routes, Segment,
+    Strict, flag, json, json_of, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, again};
+use crate::app::{App, again, bond, project};
 use crate::error::Error;
-use crate::field::Shown;
-use crate::{microversion, openapi};
+use crate::field::{Fields, Shown};
+use crate::{microversion, openapi, rule};
 use query::{Extent, List};
 use view::{Look, View};
 
@@ -37,27 +37,33 @@ const BYTES_A_FIELD: usize = 40;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = [
-        Handle::get("List nodes", list),
+        Handle::get("List nodes", list).ruled(rule::SEE),
         Handle::post("Enroll a node", create)
+            .ruled(rule::ENROLL)
             .reads(openapi::node_body())
             .answers(StatusCode::CREATED),
     ];
     let node = [
-        Handle::get("Show a node", show),
-        Handle::patch("Change a node", patch).reads(openapi::patch_body()),
-        Handle::delete("Forget a node", forget).answers(StatusCode::NO_CONTENT),
+        Handle::get("Show a node", show).ruled(rule::SEE),
+        // Of each field more may be asked: `rule::writing`.
+        Handle::patch("Change a node", patch).ruled(rule::USE).reads(openapi::patch_body()),
+        Handle::delete("Forget a node", forget)
+            .ruled(rule::ADMINISTER)
+            .answers(StatusCode::NO_CONTENT),
     ];
-    let children = Handle::get("List the nodes that are a part of this one", children);
+    let detail = Handle::get("List nodes with all their fields", list_detail).ruled(rule::SEE);
+    let children =
+        Handle::get("List the nodes that are a part of this one", children).ruled(rule::SEE);
     Routes::new("nodes")
         .at("/v1/nodes", nodes)
-        .at("/v1/nodes/detail", [Handle::get("List nodes with all their fields", list_detail)])
+        .at("/v1/nodes/detail", [detail])
         .at("/v1/nodes/{node}", node)
         .at("/v1/nodes/{node}/children", [children.since(microversion::PARENT_NODE)])
 }
 
 /// `POST /v1/nodes`: enroll a node.
 async fn create(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -74,7 +80,8 @@ async fn create(
     info!(node.id = %node.id, "node {} was enrolled", node.label());
 
     let location = HeaderValue::try_from(format!("{origin}/v1/nodes/{}", node.id));
-    let mut answer = one(&app, &node, asked, Shown::all(asked), &origin, StatusCode::CREATED);
+    let look = look(&app, &caller, asked, Shown::all(asked), &origin);
+    let mut answer = one(&node, look, StatusCode::CREATED);
     if let Ok(location) = location {
         answer.headers_mut().insert(LOCATION, location);
     }
@@ -83,7 +90,7 @@ async fn create(
 
 /// `GET /v1/nodes`.
 async fn list(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -91,12 +98,13 @@ async fn list(
     query: Query,
 ) -> Result<Response, Error> {
     let wanted = query::list(query.clone(), Extent::Brief, asked)?;
-    page(&app, wanted, asked, &origin, uri.path(), &query).await
+    let look = look(&app, &caller, asked, wanted.shown, &origin);
+    page(&app, wanted, look, uri.path(), &query).await
 }
 
 /// `GET /v1/nodes/detail`.
 async fn list_detail(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -104,12 +112,13 @@ async fn list_detail(
     query: Query,
 ) -> Result<Response, Error> {
     let wanted = query::list(query.clone(), Extent::Detail, asked)?;
-    page(&app, wanted, asked, &origin, uri.path(), &query).await
+    let look = look(&app, &caller, asked, wanted.shown, &origin);
+    page(&app, wanted, look, uri.path(), &query).await
 }
 
 /// `GET /v1/nodes/{node}`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -124,13 +133,13 @@ async fn show(
         }
     };
     query.finish()?;
-    let node = app.node(asked, &ident).await?;
-    Ok(one(&app, &node, asked, shown, &origin, StatusCode::OK))
+    let node = app.node(&caller, asked, &ident).await?;
+    Ok(one(&node, look(&app, &caller, asked, shown, &origin), StatusCode::OK))
 }
 
 /// `PATCH /v1/nodes/{node}`.
 async fn patch(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -147,7 +156,8 @@ async fn patch(
     };
     query.finish()?;
     let patched = again(|| async {
-        let before = app.node(asked, &ident).await?;
+        let before = app.node(&caller, asked, &ident).await?;
+        check_writes(&caller, &before, &patch)?;
         let mut after = write::patched(&before, patch.clone(), reset_interfaces, asked)?;
         check_change(&before, &after)?;
         if before.parent_node != after.parent_node {
@@ -157,18 +167,18 @@ async fn patch(
         Ok(app.store.update_node(&after, &[]).await?)
     });
     let node = patched.await?;
-    Ok(one(&app, &node, asked, Shown::all(asked), &origin, StatusCode::OK))
+    Ok(one(&node, look(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
 }
 
 /// `DELETE /v1/nodes/{node}`.
 async fn forget(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
     again(|| async {
-        let node = app.node(asked, &ident).await?;
+        let node = app.node(&caller, asked, &ident).await?;
         check_delete(&node)?;
         app.store.delete_node(&node).await?;
         app.conductor.forget(node.id);
@@ -181,7 +191,7 @@ async fn forget(
 
 /// `GET /v1/nodes/{node}/children`.
 async fn children(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -197,14 +207,32 @@ async fn children(
         children: Vec<NodeUuid>,
         links: Link,
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let mut wanted = query::list(Query::default(), Extent::Brief, asked)?;
     wanted.filter.parent_node = Some(node.id);
+    wanted.filter.seen_by = project(&caller);
     let found = app.store.list_nodes(&wanted.filter, &wanted.page).await?;
     let href = format!("{origin}/v1/nodes?parent_node={}", node.id);
     let links = Link { href, rel: "children" };
     let children = found.iter().map(|child| child.id).collect();
     Ok(json(StatusCode::OK, &Body { children, links }))
+}
+
+/// Refuses what the caller may not write of the node.
+fn check_writes(caller: &Caller, node: &Node, patch: &[Operation]) -> Result<(), Error> {
+    let bond = bond(caller, node).unwrap_or(Bond::Lessee);
+    for operation in patch {
+        let row = Field::known(operation.field()?)?;
+        // Who has it in use does not get another landlord by a member's word.
+        let in_use = node.provision_state == Stage::Active;
+        let rule = match row.field == Field::Owner && in_use {
+            true => rule::ADMINISTER,
+            false => rule::writing(row.field),
+        };
+        rule.check(caller, bond)
+            .map_err(|why| ApiError::new(why.status, format!("{}: {}", row.name, why.message)))?;
+    }
+    Ok(())
 }
 
 /// Refuses a parent that there is not, or that is the node itself.
@@ -221,8 +249,7 @@ async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
 async fn page(
     app: &App,
     mut wanted: List,
-    asked: Microversion,
-    origin: &Origin,
+    look: Look<'_>,
     path: &str,
     query: &Query,
 ) -> Result<Response, Error> {
@@ -234,9 +261,11 @@ async fn page(
     }
     if let Some(parent) = wanted.parent {
         let parent = app.store.find_node(&parent).await?;
+        let parent = parent.filter(|parent| bond(look.caller, parent).is_some());
         let missing = || ApiError::bad_field("parent_node", "there is no such node");
         wanted.filter.parent_node = Some(parent.ok_or_else(missing)?.id);
     }
+    wanted.filter.seen_by = project(look.caller);
     let elsewhere = wanted.conductor.is_some_and(|name| name != app.conductor.hostname());
     let found = if wanted.faulty || elsewhere {
         Vec::new()
@@ -244,25 +273,28 @@ async fn page(
         app.store.list_nodes(&wanted.filter, &wanted.page).await?
     };
 
-    let look = Look { asked, shown: wanted.shown, origin, conductor: app.conductor.hostname() };
     let full = found.len() == wanted.page.limit as usize;
     let last = found.last().filter(|_| full);
-    let next = last
-        .map(|last| next_link(origin, path, query, wanted.page.limit, last.id.into_untyped_uuid()));
+    let next = last.map(|last| {
+        next_link(look.origin, path, query, wanted.page.limit, last.id.into_untyped_uuid())
+    });
     let about = found.len() * wanted.shown.rows().count() * BYTES_A_FIELD;
     let nodes = found.iter().map(|node| View { node, look }).collect();
     Ok(json_of(StatusCode::OK, &Body { nodes, next }, about))
 }
 
-/// One node, shown.
-fn one(
-    app: &App,
-    node: &Node,
+/// How nodes are shown to the caller.
+fn look<'a>(
+    app: &'a App,
+    caller: &'a Caller,
     asked: Microversion,
     shown: Shown<Field>,
-    origin: &Origin,
-    status: StatusCode,
-) -> Response {
-    let look = Look { asked, shown, origin, conductor: app.conductor.hostname() };
-    json_of(status, &View { node, look }, shown.rows().count() * BYTES_A_FIELD)
+    origin: &'a Origin,
+) -> Look<'a> {
+    Look { caller, asked, shown, origin, conductor: app.conductor.hostname() }
+}
+
+/// One node, shown.
+fn one(node: &Node, look: Look<'_>, status: StatusCode) -> Response {
+    json_of(status, &View { node, look }, look.shown.rows().count() * BYTES_A_FIELD)
 }

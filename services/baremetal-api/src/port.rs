@@ -19,31 +19,35 @@ use openstack_api::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::app::{App, again};
+use crate::app::{App, again, bond, project};
 use crate::error::Error;
 use crate::field::Shown;
 use crate::value::text;
-use crate::{microversion as since, openapi};
+use crate::{microversion as since, openapi, rule};
 use query::Extent;
 use view::View;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let ports = [
-        Handle::get("List ports", list),
+        Handle::get("List ports", list).ruled(rule::SEE),
         Handle::post("Create a port", create)
+            .ruled(rule::CONNECT)
             .reads(openapi::port_body())
             .answers(StatusCode::CREATED),
     ];
     let port = [
-        Handle::get("Show a port", show),
-        Handle::patch("Change a port", patch).reads(openapi::patch_body()),
-        Handle::delete("Forget a port", forget).answers(StatusCode::NO_CONTENT),
+        Handle::get("Show a port", show).ruled(rule::SEE),
+        Handle::patch("Change a port", patch).ruled(rule::DRIVE).reads(openapi::patch_body()),
+        Handle::delete("Forget a port", forget)
+            .ruled(rule::CONNECT)
+            .answers(StatusCode::NO_CONTENT),
     ];
-    let of_node = Handle::get("List a node's ports", list_of_node);
+    let detail = Handle::get("List ports with all their fields", list_detail).ruled(rule::SEE);
+    let of_node = Handle::get("List a node's ports", list_of_node).ruled(rule::SEE);
     Routes::new("ports")
         .at("/v1/ports", ports)
-        .at("/v1/ports/detail", [Handle::get("List ports with all their fields", list_detail)])
+        .at("/v1/ports/detail", [detail])
         .at("/v1/ports/{port}", port)
         .at("/v1/nodes/{node}/ports", [of_node])
 }
@@ -52,13 +56,13 @@ pub(crate) use field::Field;
 
 /// `POST /v1/ports`.
 async fn create(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
     Strict(mut body): Strict<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let node = owner(&app, asked, &mut body).await?;
+    let node = owner(&app, &caller, asked, &mut body).await?;
     let mut port = Port {
         id: PortUuid::new_v4(),
         version: 1,
@@ -90,6 +94,7 @@ async fn create(
 /// The node that a new port is to belong to, taken out of `body`.
 async fn owner(
     app: &App,
+    caller: &Caller,
     asked: Microversion,
     body: &mut Map<String, Value>,
 ) -> Result<Node, Error> {
@@ -107,36 +112,36 @@ async fn owner(
         why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field("node_uuid", why.message),
         why => why,
     };
-    Ok(app.node(asked, &ident).await.map_err(missing)?)
+    Ok(app.node(caller, asked, &ident).await.map_err(missing)?)
 }
 
 /// `GET /v1/ports`.
 async fn list(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    page(&app, asked, &origin, uri.path(), query, Extent::Brief, None).await
+    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief, None).await
 }
 
 /// `GET /v1/ports/detail`.
 async fn list_detail(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    page(&app, asked, &origin, uri.path(), query, Extent::Detail, None).await
+    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Detail, None).await
 }
 
 /// `GET /v1/nodes/{node}/ports`.
 async fn list_of_node(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -144,13 +149,13 @@ async fn list_of_node(
     Segment(ident): Segment<String>,
     query: Query,
 ) -> Result<Response, Error> {
-    let node = app.node(asked, &ident).await?.id;
-    page(&app, asked, &origin, uri.path(), query, Extent::Brief, Some(node)).await
+    let node = app.node(&caller, asked, &ident).await?.id;
+    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief, Some(node)).await
 }
 
 /// `GET /v1/ports/{port}`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -165,13 +170,13 @@ async fn show(
         }
     };
     query.finish()?;
-    let port = find(&app, &id).await?;
+    let port = find(&app, &caller, &id).await?;
     Ok(json(StatusCode::OK, &View { port: &port, shown, origin: &origin }))
 }
 
 /// `PATCH /v1/ports/{port}`.
 async fn patch(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
@@ -179,7 +184,7 @@ async fn patch(
     Strict(patch): Strict<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let port = again(|| async {
-        let before = find(&app, &id).await?;
+        let before = find(&app, &caller, &id).await?;
         let mut after = write::patched(&before, patch.clone(), asked)?;
         idle(&app, &before).await?;
         after.updated_at = Some((app.clock)());
@@ -192,12 +197,12 @@ async fn patch(
 
 /// `DELETE /v1/ports/{port}`.
 async fn forget(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     Segment(id): Segment<String>,
 ) -> Result<StatusCode, Error> {
     again(|| async {
-        let port = find(&app, &id).await?;
+        let port = find(&app, &caller, &id).await?;
         idle(&app, &port).await?;
         Ok(app.store.delete_port(&port).await?)
     })
@@ -213,18 +218,27 @@ async fn idle(app: &App, port: &Port) -> Result<(), Error> {
     }
 }
 
-async fn find(app: &App, id: &str) -> Result<Port, Error> {
+/// The port of this id, if the caller has to do with its node, and may do what it came for.
+async fn find(app: &App, caller: &Caller, id: &str) -> Result<Port, Error> {
     let missing = || {
         let id: String = id.chars().take(64).collect();
         ApiError::not_found(format!("Port {id} could not be found."))
     };
     let parsed: PortUuid = id.parse().map_err(|_| missing())?;
-    Ok(app.store.find_port(parsed).await?.ok_or_else(missing)?)
+    let port = app.store.find_port(parsed).await?.ok_or_else(missing)?;
+    if project(caller).is_some() {
+        let node = app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await?;
+        let bond = node.and_then(|node| bond(caller, &node)).ok_or_else(missing)?;
+        caller.rule().check(caller, bond)?;
+    }
+    Ok(port)
 }
 
 /// One page of a list.
+#[expect(clippy::too_many_arguments, reason = "a list of a node's and one of all differ in one")]
 async fn page(
     app: &App,
+    caller: &Caller,
     asked: Microversion,
     origin: &Origin,
     path: &str,
@@ -241,9 +255,10 @@ async fn page(
     let mut rest = query.clone();
     let shown = query::shown(&mut rest, extent, asked)?;
     let paging = Paging::take(&mut rest)?;
-    let mut filter = query::filter(app, &mut rest, asked).await?;
+    let mut filter = query::filter(app, caller, &mut rest, asked).await?;
     rest.finish()?;
     filter.node = of.or(filter.node);
+    filter.seen_by = project(caller);
     let page = Page {
         limit: paging.limit,
         marker: paging.marker,

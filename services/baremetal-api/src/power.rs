@@ -13,11 +13,12 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let power = Handle::put("Ask for a change of power", request)
+        .ruled(rule::USE)
         .reads(Body::schema())
         .answers(StatusCode::ACCEPTED);
     Routes::new("states").at("/v1/nodes/{node}/states/power", [power])
@@ -63,7 +64,7 @@ impl From<Target> for PowerChange {
 ///
 /// Only records the request; the conductor carries it out.
 async fn request(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -78,8 +79,9 @@ async fn request(
     let given = body.timeout.map(|seconds| Duration::from_secs(u64::from(seconds.get())));
     let deadline = (app.clock)() + given.unwrap_or(app.settings.power_timeout);
     let change = PowerChange::from(body.target);
-    let node =
-        app.change(asked, &ident, |node| Ok((ask_power(node, change, deadline)?, None))).await?;
+    let node = app
+        .change(&caller, asked, &ident, |node| Ok((ask_power(node, change, deadline)?, None)))
+        .await?;
     app.conductor.wake(node.id);
     Ok(StatusCode::ACCEPTED)
 }

@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion as since;
+use crate::{microversion as since, rule};
 
 /// The largest body: room for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
@@ -21,6 +21,7 @@ const BODY_LIMIT: usize = 16 << 20;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let provision = Handle::put("Ask for a change of provision state", request)
+        .ruled(rule::INSTALL)
         .reads(Body::schema())
         .up_to(BODY_LIMIT)
         .answers(StatusCode::ACCEPTED);
@@ -100,7 +101,7 @@ enum EraseStep {
 ///
 /// Only records the request; the conductor carries it out.
 async fn request(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -110,7 +111,7 @@ async fn request(
     let verb = body.verb()?;
     let config_drive = body.config_drive(asked)?;
     let work = WorkUuid::new_v4();
-    let asking = app.change(asked, &ident, |node| {
+    let asking = app.change(&caller, asked, &ident, |node| {
         let now = (app.clock)();
         let (mut changed, entry) = ask(node, verb, work, now)?;
         if verb == Verb::Abort {

@@ -4,27 +4,27 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::State as ProvisionState;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Time, json};
+use openstack_api::{Bond, Caller, Handle, Microversion, Routes, Segment, Time, json};
 use serde::Serialize;
 
-use crate::app::App;
+use crate::app::{App, bond};
 use crate::error::Error;
-use crate::microversion;
 use crate::node::{last_error, state_word};
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("states")
-        .at("/v1/nodes/{node}/states", [Handle::get("Show where a node is", show)])
+        .at("/v1/nodes/{node}/states", [Handle::get("Show where a node is", show).ruled(rule::SEE)])
         .at(
             "/v1/nodes/{node}/states/console",
-            [Handle::get("Show that a node's console is off", console)],
+            [Handle::get("Show that a node's console is off", console).ruled(rule::RUN)],
         )
 }
 
 /// `GET /v1/nodes/{node}/states`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -34,7 +34,8 @@ async fn show(
     #[derive(Serialize)]
     struct Body<'a> {
         console_enabled: bool,
-        last_error: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_error: Option<Option<String>>,
         power_state: Option<hardware::PowerState>,
         provision_state: Option<&'a str>,
         provision_updated_at: Option<Time>,
@@ -49,10 +50,11 @@ async fn show(
         #[serde(skip_serializing_if = "Option::is_none")]
         secure_boot: Option<Option<bool>>,
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
+    let lent = bond(&caller, &node) == Some(Bond::Lessee);
     let body = Body {
         console_enabled: false,
-        last_error: last_error(&node),
+        last_error: (!lent).then(|| last_error(&node)),
         power_state: node.power_state,
         provision_state: state_word(&node, asked),
         provision_updated_at: Time::some(node.provision_updated_at),
@@ -68,7 +70,7 @@ async fn show(
 
 /// `GET /v1/nodes/{node}/states/console`.
 async fn console(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -78,6 +80,6 @@ async fn console(
         console_enabled: bool,
         console_info: Option<()>,
     }
-    app.node(asked, &ident).await?;
+    app.node(&caller, asked, &ident).await?;
     Ok(json(StatusCode::OK, &Body { console_enabled: false, console_info: None }))
 }

@@ -12,20 +12,23 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's traits", list),
+        Handle::get("List a node's traits", list).ruled(rule::SEE),
         Handle::put("Replace a node's traits", replace)
+            .ruled(rule::DRIVE)
             .reads(Body::schema())
             .answers(StatusCode::NO_CONTENT),
-        Handle::delete("Remove all of a node's traits", clear).answers(StatusCode::NO_CONTENT),
+        Handle::delete("Remove all of a node's traits", clear)
+            .ruled(rule::DRIVE)
+            .answers(StatusCode::NO_CONTENT),
     ];
     let one = [
-        Handle::put("Add a trait", add).answers(StatusCode::NO_CONTENT),
-        Handle::delete("Remove a trait", remove).answers(StatusCode::NO_CONTENT),
+        Handle::put("Add a trait", add).ruled(rule::DRIVE).answers(StatusCode::NO_CONTENT),
+        Handle::delete("Remove a trait", remove).ruled(rule::DRIVE).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("traits")
         .at("/v1/nodes/{node}/traits", all.map(|handle| handle.since(microversion::TRAITS)))
@@ -44,7 +47,7 @@ const MOST: usize = 50;
 
 /// `GET /v1/nodes/{node}/traits`.
 async fn list(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -53,20 +56,20 @@ async fn list(
     struct Shown<'a> {
         traits: &'a BTreeSet<String>,
     }
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     Ok(json(StatusCode::OK, &Shown { traits: &node.traits }))
 }
 
 /// `PUT /v1/nodes/{node}/traits`.
 async fn replace(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
     Strict(body): Strict<Body>,
 ) -> Result<StatusCode, Error> {
     let wanted: BTreeSet<String> = body.traits.into_iter().map(String::from).collect();
-    change(&app, asked, &ident, |traits| {
+    change(&app, &caller, asked, &ident, |traits| {
         traits.clone_from(&wanted);
         Ok(())
     })
@@ -75,12 +78,12 @@ async fn replace(
 
 /// `DELETE /v1/nodes/{node}/traits`.
 async fn clear(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
-    change(&app, asked, &ident, |traits| {
+    change(&app, &caller, asked, &ident, |traits| {
         traits.clear();
         Ok(())
     })
@@ -89,14 +92,14 @@ async fn clear(
 
 /// `PUT /v1/nodes/{node}/traits/{trait}`.
 async fn add(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment((ident, name)): Segment<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let name = Trait::try_from(name).map_err(|why| ApiError::bad_field("trait", why))?;
     let name = String::from(name);
-    change(&app, asked, &ident, |traits| {
+    change(&app, &caller, asked, &ident, |traits| {
         traits.insert(name.clone());
         Ok(())
     })
@@ -105,7 +108,7 @@ async fn add(
 
 /// `DELETE /v1/nodes/{node}/traits/{trait}`.
 async fn remove(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment((ident, name)): Segment<(String, String)>,
@@ -114,17 +117,24 @@ async fn remove(
         let name: String = name.chars().take(64).collect();
         ApiError::not_found(format!("the node has no trait {name:?}"))
     };
-    change(&app, asked, &ident, |traits| if traits.remove(&name) { Ok(()) } else { Err(missing()) })
-        .await
+    change(
+        &app,
+        &caller,
+        asked,
+        &ident,
+        |traits| if traits.remove(&name) { Ok(()) } else { Err(missing()) },
+    )
+    .await
 }
 
 async fn change(
     app: &App,
+    caller: &Caller,
     asked: Microversion,
     ident: &str,
     edit: impl Fn(&mut BTreeSet<String>) -> Result<(), ApiError>,
 ) -> Result<StatusCode, Error> {
-    app.change(asked, ident, |before| {
+    app.change(caller, asked, ident, |before| {
         let mut after: Node = before.clone();
         edit(&mut after.traits)?;
         if after.traits.len() > MOST {

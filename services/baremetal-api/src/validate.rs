@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::rule;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let validate = Handle::get("Tell what a node lacks", validate);
+    let validate = Handle::get("Tell what a node lacks", validate).ruled(rule::INSTALL);
     Routes::new("nodes").at("/v1/nodes/{node}/validate", [validate])
 }
 
@@ -33,12 +34,12 @@ impl<E: ToString> From<Result<(), E>> for Verdict {
 
 /// `GET /v1/nodes/{node}/validate`.
 async fn validate(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<Response, Error> {
-    let node = app.node(asked, &ident).await?;
+    let node = app.node(&caller, asked, &ident).await?;
     let ports = app.store.ports_of(node.id).await?;
     let verdict = |interface| match interface {
         Interface::Power | Interface::Management => app.conductor.check_driver_info(&node).into(),

@@ -12,15 +12,17 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's VIFs, of which there are none", list),
-        Handle::post("Accept a VIF, and attach nothing", attach).answers(StatusCode::NO_CONTENT),
+        Handle::get("List a node's VIFs, of which there are none", list).ruled(rule::SEE),
+        Handle::post("Accept a VIF, and attach nothing", attach)
+            .ruled(rule::INSTALL)
+            .answers(StatusCode::NO_CONTENT),
     ];
-    let one = Handle::delete("Detach a VIF, of which there are none", detach);
+    let one = Handle::delete("Detach a VIF, of which there are none", detach).ruled(rule::INSTALL);
     Routes::new("vifs")
         .at("/v1/nodes/{node}/vifs", all.map(|handle| handle.since(microversion::VIFS)))
         .at(
@@ -31,7 +33,7 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /v1/nodes/{node}/vifs`.
 async fn list(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -40,13 +42,13 @@ async fn list(
     struct Shown {
         vifs: [(); 0],
     }
-    app.node(asked, &ident).await?;
+    app.node(&caller, asked, &ident).await?;
     Ok(json(StatusCode::OK, &Shown { vifs: [] }))
 }
 
 /// `POST /v1/nodes/{node}/vifs`. Clients send fields of their own beside `id`.
 async fn attach(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
@@ -55,17 +57,17 @@ async fn attach(
     if !body.get("id").is_some_and(Value::is_string) {
         return Err(ApiError::bad_field("id", "it is required, and text").into());
     }
-    app.node(asked, &ident).await?;
+    app.node(&caller, asked, &ident).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /v1/nodes/{node}/vifs/{vif}`.
 async fn detach(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment((ident, _)): Segment<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    app.node(asked, &ident).await?;
+    app.node(&caller, asked, &ident).await?;
     Ok(StatusCode::NO_CONTENT)
 }

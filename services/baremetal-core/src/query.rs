@@ -28,6 +28,9 @@ pub struct NodeFilter {
     pub lessee: Option<String>,
     /// By owner or lessee.
     pub project: Option<String>,
+    /// Only those that this project may see, whatever else is asked for: it owns or leases them. Nor does it see a marker
+    /// that is none of them.
+    pub seen_by: Option<String>,
     /// By any of these shards.
     pub shard: Vec<String>,
     /// Whether it has a shard.
@@ -59,6 +62,8 @@ pub struct PortFilter {
     pub addresses: Vec<MacAddress>,
     /// By port group.
     pub portgroup: Option<Uuid>,
+    /// Only those of nodes that this project may see: it owns or leases them. Nor does it see a marker that is none of them.
+    pub seen_by: Option<String>,
 }
 
 /// One page of a list.

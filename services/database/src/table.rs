@@ -1,9 +1,8 @@
 //! What every table needs.
 
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::{Connection, Key, SqlError, StoreError, Value, values};
+use crate::{Connection, Key, Query, SqlError, StoreError, Value};
 
 /// The column whose uniqueness `error` says would be lost; `id` where it is the table's key.
 pub fn clash(error: &SqlError) -> Option<String> {
@@ -35,9 +34,26 @@ pub async fn after(
     key: &Key,
     marker: Option<Uuid>,
 ) -> Result<Option<(Value, Value)>, StoreError> {
+    after_seen(connection, table, key, marker, None).await
+}
+
+/// Where the page after `marker` begins, for somebody who sees only rows that meet a condition, in which every `?` stands for
+/// the value beside it. Any other marker is as one that is not there.
+pub async fn after_seen(
+    connection: &mut Connection,
+    table: &str,
+    key: &Key,
+    marker: Option<Uuid>,
+    seen: Option<(&str, &str)>,
+) -> Result<Option<(Value, Value)>, StoreError> {
     let Some(marker) = marker else { return Ok(None) };
-    let sql = format!("SELECT {} FROM {table} WHERE id = $1", key.sql);
-    let row = connection.row(AssertSqlSafe(sql), values![marker]).await?;
+    let mut query = Query::new(&format!("SELECT {} FROM {table}", key.sql));
+    query.and_value("id = ?", marker);
+    if let Some((condition, value)) = seen {
+        query.and_value(condition, value);
+    }
+    let (sql, values) = query.into_parts();
+    let row = connection.row(sql, values).await?;
     let row = row.ok_or(StoreError::NoMarker(marker))?;
     let value = if key.is_number { Value::from(row.int(0)?) } else { Value::from(row.text(0)?) };
     Ok(Some((value, marker.into())))

@@ -49,7 +49,7 @@ fn clusters_belong_to_the_project_that_asked_for_them() {
 }
 
 #[test]
-fn machines_are_shown_to_who_runs_the_cloud() {
+fn machines_are_shown_to_who_runs_the_cloud_and_to_their_owners() {
     let mut cloud = Cloud::start();
     let service = Service::machines_with(&cloud.keystone());
     cloud.register("baremetal", &service.url);
@@ -61,10 +61,20 @@ fn machines_are_shown_to_who_runs_the_cloud() {
     let listed =
         cloud.client("admin-system").json(&["baremetal", "node", "list", "--fields", "name"]);
     assert_eq!(listed, json!([{"name": "n"}]));
-    for words in [&["baremetal", "node", "list"][..], &["baremetal", "node", "power", "on", "n"]] {
-        let refused = alice.refused(words);
-        assert!(refused.contains("for operators"), "{refused}");
-    }
+    assert_eq!(alice.json(&["baremetal", "node", "list"]), json!([]));
+    let refused = alice.refused(&["baremetal", "node", "power", "on", "n"]);
+    assert!(refused.contains("could not be found"), "{refused}");
+
+    let project = alice.json(&["token", "issue"])["project_id"].clone();
+    let project = project.as_str().expect("a token's project has an id");
+    admin.done(&["baremetal", "node", "set", "n", "--owner", project]);
+    let names = alice.json(&["baremetal", "node", "list", "--fields", "name"]);
+    assert_eq!(names, json!([{"name": "n"}]));
+    alice.done(&["baremetal", "node", "power", "on", "n"]);
+    let refused = alice.refused(&["baremetal", "node", "delete", "n"]);
+    assert!(refused.contains("for operators"), "{refused}");
+    let refused = cloud.client("bob").refused(&["baremetal", "node", "show", "n"]);
+    assert!(refused.contains("could not be found"), "{refused}");
     admin.done(&["baremetal", "node", "delete", "n"]);
 }
 

@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let show = Handle::get("Explain why a node is where it is, and what to do next", show);
+    let show = Handle::get("Explain why a node is where it is, and what to do next", show)
+        .ruled(rule::SEE_INSIDE);
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
 }
 
@@ -78,11 +79,11 @@ impl From<LastSeen> for Seen {
 
 /// `GET /bedplate/v1/nodes/{node}/explain`.
 async fn show(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     Segment(ident): Segment<String>,
 ) -> Result<Response, Error> {
-    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let told = explain(&node);
     let task = |CurrentTask { what, number, of, since }| Task {
         what,

@@ -10,17 +10,16 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::microversion;
+use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let identify = Handle::put("Switch the light that finds a machine", identify);
+    let identify = Handle::put("Switch the light that finds a machine", identify).ruled(rule::RUN);
+    let read = Handle::get("Read a machine's sensors", sensors);
+    let log = Handle::get("Read the newest entries of a machine's event log", event_log);
     Routes::new("bedplate")
-        .at("/bedplate/v1/nodes/{node}/sensors", [Handle::get("Read a machine's sensors", sensors)])
-        .at(
-            "/bedplate/v1/nodes/{node}/event-log",
-            [Handle::get("Read the newest entries of a machine's event log", event_log)],
-        )
+        .at("/bedplate/v1/nodes/{node}/sensors", [read.ruled(rule::SEE_INSIDE)])
+        .at("/bedplate/v1/nodes/{node}/event-log", [log.ruled(rule::SEE_INSIDE)])
         .at(
             "/bedplate/v1/nodes/{node}/identify",
             [identify.reads(Light::schema()).answers(StatusCode::NO_CONTENT)],
@@ -29,7 +28,7 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /bedplate/v1/nodes/{node}/sensors`.
 async fn sensors(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     Segment(ident): Segment<String>,
 ) -> Result<Response, Error> {
@@ -37,14 +36,14 @@ async fn sensors(
     struct Body {
         sensors: Vec<Reading>,
     }
-    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let sensors = app.conductor.sensors(&node).await?;
     Ok(json(StatusCode::OK, &Body { sensors }))
 }
 
 /// `GET /bedplate/v1/nodes/{node}/event-log?limit=`.
 async fn event_log(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     Segment(ident): Segment<String>,
     mut query: Query,
@@ -59,7 +58,7 @@ async fn event_log(
         Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
     };
     query.finish()?;
-    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let event_log = app.conductor.event_log(&node, limit).await?;
     Ok(json(StatusCode::OK, &Body { event_log }))
 }
@@ -73,12 +72,12 @@ struct Light {
 
 /// `PUT /bedplate/v1/nodes/{node}/identify`.
 async fn identify(
-    _caller: Caller,
+    caller: Caller,
     State(app): State<App>,
     Segment(ident): Segment<String>,
     Strict(light): Strict<Light>,
 ) -> Result<StatusCode, Error> {
-    let node = app.node(microversion::MAXIMUM, &ident).await?;
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let wanted = if light.on { IdentifyLight::On } else { IdentifyLight::Off };
     app.conductor.identify(&node, wanted).await?;
     Ok(StatusCode::NO_CONTENT)

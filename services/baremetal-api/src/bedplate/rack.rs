@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, Rack, RackGoal, Reach, check_deploy, way};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Strict, json};
 use rack_manifest::RackRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,9 +26,11 @@ const DEFAULT_LIMIT: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List racks", list);
-    let enroll = Handle::post("Enroll a rack: all of its machines or none", enroll);
+    let enroll =
+        Handle::post("Enroll a rack: all of its machines or none", enroll).needs(Need::Administer);
     let show = Handle::get("Show a rack, and how far its machines are", show_rack);
-    let delete = Handle::delete("Forget a rack that has no machines", delete);
+    let delete =
+        Handle::delete("Forget a rack that has no machines", delete).needs(Need::Administer);
     let up = Handle::put("Bring a rack's machines up", up);
     let pause = Handle::delete("Begin nothing more with a rack's machines", pause);
     Routes::new("bedplate")

@@ -1,18 +1,22 @@
 //! A node as clients see it, written straight to bytes.
 
 use baremetal_core::{AgentCommand, Node, State, Task, Work};
-use openstack_api::{Links, Microversion, Origin, Time};
+use openstack_api::{Bond, Caller, Links, Microversion, Origin, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Field;
+use crate::app::bond;
 use crate::field::{Row, Shown};
 use crate::microversion;
+use crate::rule::shown_to_lessees;
 use crate::secret::Masked;
 
 /// How nodes are shown in one answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
+    /// To whom.
+    pub(crate) caller: &'a Caller,
     /// The version asked for.
     pub(crate) asked: Microversion,
     /// Which fields.
@@ -45,7 +49,8 @@ const NULL: Option<()> = None;
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;
-        for row in self.look.shown.rows() {
+        let lent = bond(self.look.caller, self.node) == Some(Bond::Lessee);
+        for row in self.look.shown.rows().filter(|row| !lent || shown_to_lessees(row.field)) {
             object.serialize_key(row.name)?;
             self.value(&mut object, row)?;
         }

@@ -1,7 +1,7 @@
 //! Which ports a client asks for, and how much of each.
 
 use baremetal_core::{PortFilter, PortSort};
-use openstack_api::{ApiError, Microversion, Query, flag};
+use openstack_api::{ApiError, Caller, Microversion, Query, flag};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -49,6 +49,7 @@ pub(crate) fn shown(
 /// Takes out of `query` what narrows the list.
 pub(crate) async fn filter(
     app: &App,
+    caller: &Caller,
     query: &mut Query,
     asked: Microversion,
 ) -> Result<PortFilter, Error> {
@@ -58,7 +59,7 @@ pub(crate) async fn filter(
         filter.addresses = addresses.collect::<Result<_, ApiError>>()?;
     }
     if let Some(ident) = query.take("node") {
-        filter.node = Some(app.node(asked, &ident).await?.id);
+        filter.node = Some(app.node(caller, asked, &ident).await?.id);
     }
     if let Some(raw) = query.take("node_uuid") {
         let id = raw.parse().map_err(|_| ApiError::bad_field("node_uuid", "it must be a UUID"))?;

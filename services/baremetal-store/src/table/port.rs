@@ -1,7 +1,7 @@
 //! The table `ports`.
 
 use crate::table::no_node;
-use database::table::{after, changed_one, clash, is_orphan};
+use database::table::{after_seen, changed_one, clash, is_orphan};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use std::borrow::Cow;
 
@@ -89,6 +89,9 @@ pub(crate) async fn of(
     Ok(ports)
 }
 
+/// What a project may see.
+const VISIBLE: &str = "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)";
+
 /// One page of the ports that fit `filter`.
 pub(crate) async fn list(
     connection: &mut Connection,
@@ -103,14 +106,16 @@ pub(crate) async fn list(
             Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
         }
     };
-    let after = after(connection, "ports", &key, page.marker).await?;
-    let PortFilter { node, addresses, portgroup } = filter;
+    let PortFilter { node, addresses, portgroup, seen_by } = filter;
+    let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
+    let after = after_seen(connection, "ports", &key, page.marker, seen).await?;
     let mut query = Query::new(SELECT);
     query.and_if_set("node = ?", *node);
     if !addresses.is_empty() {
         query.and_any("address", addresses.iter().map(|address| Value::from(address.to_string())));
     }
     query.and_if_set("portgroup = ?", *portgroup);
+    query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
     all(connection, query).await
 }

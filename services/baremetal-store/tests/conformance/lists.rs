@@ -17,6 +17,7 @@ on_both! { Store:
     a_marker_that_is_gone_is_told
     text_in_a_filter_is_only_text
     ports_are_listed_by_node_and_address
+    a_project_pages_through_what_it_sees
 }
 
 const PROJECT: &str = "p1";
@@ -109,6 +110,11 @@ async fn every_filter_lists_what_fits_and_nothing_else(store: Store) {
     check(NodeFilter { project: Some(PROJECT.into()), ..all() }, |n| {
         n.owner.as_deref() == Some(PROJECT) || n.lessee.as_deref() == Some(PROJECT)
     })
+    .await;
+    check(
+        NodeFilter { seen_by: Some(PROJECT.into()), owner: Some(PROJECT.into()), ..all() },
+        |n| n.owner.as_deref() == Some(PROJECT),
+    )
     .await;
     // A project without a name owns what says so, not what nobody owns.
     check(NodeFilter { project: Some(String::new()), ..all() }, |n| n.owner.as_deref() == Some(""))
@@ -280,4 +286,53 @@ async fn ports_are_listed_by_node_and_address(store: Store) {
     assert_eq!(list(some, PortSort::Address, true).await, [ports[1].address, ports[8].address]);
     let grouped = PortFilter { portgroup: Some(chassis()), ..everything };
     assert_eq!(list(grouped, PortSort::Address, false).await.len(), 3);
+}
+
+async fn a_project_pages_through_what_it_sees(store: Store) {
+    let uuid = |id: &dyn ToString| id.to_string().parse::<Uuid>().unwrap();
+    let whose = |n: u8| match n % 3 {
+        0 => (Some("mine".to_owned()), None),
+        1 => (Some("theirs".to_owned()), Some("mine".to_owned())),
+        _ => (Some("theirs".to_owned()), None),
+    };
+    let mut mine = Vec::new();
+    let mut others = Vec::new();
+    for n in 0..30 {
+        let (owner, lessee) = whose(n);
+        let node = Node { owner, lessee, ..named(&format!("n{n}")) };
+        store.insert_node(&node).await.unwrap();
+        let port = port(&node, n);
+        store.insert_port(&port).await.unwrap();
+        let seen = if n % 3 == 2 { &mut others } else { &mut mine };
+        seen.push((uuid(&node.id), uuid(&port.id)));
+    }
+    let nodes = NodeFilter { seen_by: Some("mine".to_owned()), ..NodeFilter::default() };
+    let ports = PortFilter { seen_by: Some("mine".to_owned()), ..PortFilter::default() };
+    let (mut node, mut port) = (None, None);
+    let mut seen = Vec::new();
+    // Twenty are seen: full pages of four, and then an empty one.
+    for _ in 0..5 {
+        let page = Page { limit: 4, marker: node, sort: NodeSort::Name, descending: true };
+        let found = store.list_nodes(&nodes, &page).await.unwrap();
+        assert_eq!(found.len(), 4);
+        seen.extend(found.iter().map(|node| uuid(&node.id)));
+        node = found.last().map(|node| uuid(&node.id));
+        let page = Page { limit: 4, marker: port, sort: PortSort::Address, descending: false };
+        let found = store.list_ports(&ports, &page).await.unwrap();
+        assert_eq!(found.len(), 4);
+        seen.extend(found.iter().map(|port| uuid(&port.id)));
+        port = found.last().map(|port| uuid(&port.id));
+    }
+    seen.sort();
+    let mut want: Vec<Uuid> = mine.iter().flat_map(|(node, port)| [*node, *port]).collect();
+    want.sort();
+    assert_eq!(seen, want);
+
+    let (node, port) = others[0];
+    let page = Page { limit: 4, marker: Some(node), sort: NodeSort::Id, descending: false };
+    let refused = store.list_nodes(&nodes, &page).await;
+    assert!(matches!(refused, Err(StoreError::NoMarker(id)) if id == node), "{refused:?}");
+    let page = Page { limit: 4, marker: Some(port), sort: PortSort::Id, descending: false };
+    let refused = store.list_ports(&ports, &page).await;
+    assert!(matches!(refused, Err(StoreError::NoMarker(id)) if id == port), "{refused:?}");
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod clusters;
+mod lending;
 mod machines;
 mod people;
 mod service;

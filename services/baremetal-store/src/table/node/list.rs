@@ -1,10 +1,13 @@
 //! Which nodes, and in which order.
 
 use baremetal_core::{Node, NodeFilter, NodeSort, Page};
-use database::table::after;
+use database::table::after_seen;
 use database::{Connection, Key, Query, StoreError, Value};
 
 use super::{SELECT, read};
+
+/// What a project may see.
+const VISIBLE: &str = "(owner = ? OR lessee = ?)";
 
 /// One page of the nodes that fit `filter`.
 pub(crate) async fn list(
@@ -13,7 +16,8 @@ pub(crate) async fn list(
     page: &Page<NodeSort>,
 ) -> Result<Vec<Node>, StoreError> {
     let key = key(page.sort);
-    let after = after(connection, "nodes", &key, page.marker).await?;
+    let seen = filter.seen_by.as_deref().map(|project| (VISIBLE, project));
+    let after = after_seen(connection, "nodes", &key, page.marker, seen).await?;
     let mut query = Query::new(SELECT);
     narrow(&mut query, filter);
     query.page(&key, after, page.descending, page.limit);
@@ -34,6 +38,7 @@ fn narrow(query: &mut Query, filter: &NodeFilter) {
         owner,
         lessee,
         project,
+        seen_by,
         shard,
         sharded,
         retired,
@@ -54,7 +59,8 @@ fn narrow(query: &mut Query, filter: &NodeFilter) {
     query.and_if_set("conductor_group = ?", conductor_group.as_deref());
     query.and_if_set("owner = ?", owner.as_deref());
     query.and_if_set("lessee = ?", lessee.as_deref());
-    query.and_if_set("(owner = ? OR lessee = ?)", project.as_deref());
+    query.and_if_set(VISIBLE, project.as_deref());
+    query.and_if_set(VISIBLE, seen_by.as_deref());
     if !shard.is_empty() {
         query.and_any("shard", shard.iter().map(|shard| Value::from(shard.as_str())));
     }

@@ -1,0 +1,146 @@
+//! What the rows of the table do not say: which fields owners and lessees see and change.
+
+use serde_json::{Value, json};
+
+use crate::service::{Answer, Service};
+
+/// A node of project A that is lent to project L, and has failed at something.
+async fn lent(service: &Service) -> String {
+    let [owner, lessee, _] = &service.projects;
+    let body = json!({
+        "driver": "fake-hardware", "owner": owner, "lessee": lessee, "name": "n",
+        "driver_info": {"redfish_address": "https://bmc.example", "redfish_password": "planted"},
+    });
+    let node = service.ask_as("system-admin", "POST", "/v1/nodes", &body).await.has(201).json();
+    node["uuid"].as_str().unwrap().to_owned()
+}
+
+async fn patch(service: &Service, name: &str, node: &str, path: &str, value: Value) -> Answer {
+    let body = json!([{"op": "add", "path": path, "value": value}]);
+    service.ask_as(name, "PATCH", &format!("/v1/nodes/{node}"), &body).await
+}
+
+#[tokio::test]
+async fn a_lessee_sees_nothing_of_how_a_machine_is_driven() {
+    let service = Service::machines().await;
+    let node = lent(&service).await;
+    let hidden = ["driver_info", "driver_internal_info", "last_error", "reservation", "conductor"];
+    for path in [
+        format!("/v1/nodes/{node}"),
+        "/v1/nodes/n".to_owned(),
+        format!("/v1/nodes/{node}?fields=uuid,{}", hidden.join(",")),
+        "/v1/nodes/detail".to_owned(),
+    ] {
+        for (name, sees) in [
+            ("project-l-reader", false),
+            ("project-l-manager", false),
+            ("project-a-reader", true),
+            ("system-reader", true),
+            ("helper", true),
+        ] {
+            let answer = service.ask_as(name, "GET", &path, &Value::Null).await.has(200);
+            assert!(!answer.text.contains("planted"), "{}", answer.text);
+            let body = answer.json();
+            let shown = body.get("nodes").map_or(&body, |nodes| &nodes[0]);
+            assert_eq!(shown["uuid"], node.as_str());
+            for field in hidden {
+                assert_eq!(shown.get(field).is_some(), sees, "{path} by {name}: {field}");
+            }
+        }
+    }
+    let path = format!("/v1/nodes/{node}/states");
+    for (name, sees) in [("project-l-member", false), ("project-a-member", true)] {
+        let states = service.ask_as(name, "GET", &path, &Value::Null).await.has(200).json();
+        assert_eq!(states.get("last_error").is_some(), sees);
+    }
+}
+
+#[tokio::test]
+async fn each_changes_the_fields_that_are_its_own() {
+    let service = Service::machines().await;
+    let node = lent(&service).await;
+    let (member, manager) = ("member", "manager");
+    for (path, value, owner, lessee) in [
+        ("/extra/x", json!(1), Some(member), Some(member)),
+        ("/description", json!("d"), Some(member), Some(member)),
+        ("/instance_info/image_source", json!("http://i"), Some(member), Some(manager)),
+        ("/driver_info/x", json!("y"), Some(member), None),
+        ("/properties/x", json!("y"), Some(member), None),
+        ("/resource_class", json!("gold"), Some(member), None),
+        ("/boot_interface", json!("fake"), Some(manager), None),
+        ("/owner", json!(service.projects[1]), None, None),
+        ("/parent_node", json!("7c9e6679-7425-40de-944b-e07fc1f90ae7"), None, None),
+        ("/shard", json!("s"), None, None),
+        ("/automated_clean", json!(false), None, None),
+    ] {
+        for (project, least) in [("project-a", owner), ("project-l", lessee)] {
+            for role in [member, manager] {
+                let may = least == Some(role) || least == Some(member);
+                let name = format!("{project}-{role}");
+                let answer = patch(&service, &name, &node, path, value.clone()).await;
+                assert_eq!(
+                    answer.status,
+                    if may { 200 } else { 403 },
+                    "{path} by {name}: {}",
+                    answer.text
+                );
+                let field = path.split('/').nth(1).unwrap();
+                assert!(may || answer.text.contains(&format!("{field}: ")), "{}", answer.text);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_owner_lends_and_takes_back() {
+    let service = Service::machines().await;
+    let node = lent(&service).await;
+    let path = format!("/v1/nodes/{node}");
+    patch(&service, "project-a-member", &node, "/lessee", Value::Null).await.has(200);
+    service.ask_as("project-l-member", "GET", &path, &Value::Null).await.has(404);
+    let other = json!(service.projects[2]);
+    patch(&service, "project-a-member", &node, "/lessee", other).await.has(200);
+    service.ask_as("project-b-reader", "GET", &path, &Value::Null).await.has(200);
+    // What is lent is not the lessee's to lend on.
+    let answer = patch(&service, "project-b-manager", &node, "/lessee", Value::Null).await;
+    assert!(answer.has(403).text.contains("lessee: "));
+}
+
+#[tokio::test]
+async fn what_is_not_seen_is_not_found_by_any_query() {
+    let service = Service::machines().await;
+    let node = lent(&service).await;
+    let body = json!({"node_uuid": node, "address": "02:00:00:00:00:03"});
+    let port =
+        service.ask_as("project-a-manager", "POST", "/v1/ports", &body).await.has(201).json();
+    let port = port["uuid"].as_str().unwrap();
+    let owner = &service.projects[0];
+    let stranger = "project-b-member";
+    for path in [
+        format!("/v1/nodes?owner={owner}"),
+        format!("/v1/nodes?project={owner}"),
+        "/v1/nodes?include_children=true&fields=driver_info".to_owned(),
+        format!("/v1/ports?node_uuid={node}"),
+        "/v1/ports?address=02:00:00:00:00:03".to_owned(),
+    ] {
+        let listed = service.ask_as(stranger, "GET", &path, &Value::Null).await.has(200).json();
+        let list = listed.as_object().unwrap().values().next().unwrap();
+        assert_eq!(list, &json!([]), "{path}");
+    }
+    for (path, status) in [
+        (format!("/v1/nodes?marker={node}"), 404),
+        (format!("/v1/ports?marker={port}"), 404),
+        (format!("/v1/ports?node={node}"), 404),
+        (format!("/v1/nodes?parent_node={node}"), 400),
+        (format!("/v1/nodes/{node}/ports"), 404),
+    ] {
+        service.ask_as(stranger, "GET", &path, &Value::Null).await.has(status);
+    }
+    // A port on another's machine: as on one that is not there.
+    let refused = service.ask_as("project-b-manager", "POST", "/v1/ports", &body).await.has(400);
+    assert!(
+        refused.text.contains(&format!("node_uuid: Node {node} could not be found")),
+        "{}",
+        refused.text
+    );
+}
