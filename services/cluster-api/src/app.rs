@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use axum::extract::FromRef;
-use cluster_conductor::Conductor;
-use cluster_core::{Cluster, Event, Ident, NodeGroup, Severity, Template};
+use cluster_conductor::{Borrower, Conductor};
+use cluster_core::{Blueprint, Cluster, Event, Ident, NodeGroup, Severity, Template};
 use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
@@ -85,6 +85,32 @@ impl App {
         caller.user().unwrap_or("anonymous").to_owned()
     }
 
+    /// `wanted`, with the ids of what it names otherwise than `before`, if the caller's project may use that. Without Keystone
+    /// there is one project, and it may use all that clusterd may.
+    pub(crate) async fn borrowed(
+        &self,
+        caller: &Caller,
+        before: Option<&Blueprint>,
+        wanted: Blueprint,
+    ) -> Result<Blueprint, Error> {
+        match caller.identity() {
+            None => Ok(wanted),
+            Some(_) => Ok(self.conductor.borrow(borrower(caller), before, wanted).await?),
+        }
+    }
+
+    /// The image that `given` names, if the caller's project may use it.
+    pub(crate) async fn borrowed_image(
+        &self,
+        caller: &Caller,
+        given: String,
+    ) -> Result<String, Error> {
+        match caller.identity() {
+            None => Ok(given),
+            Some(_) => Ok(self.conductor.borrow_image(borrower(caller), &given).await?),
+        }
+    }
+
     /// The template that `ident` points at.
     pub(crate) async fn template(&self, caller: &Caller, ident: &str) -> Result<Template, Error> {
         let missing = || missing("ClusterTemplate", ident);
@@ -157,6 +183,10 @@ impl App {
             message,
         }
     }
+}
+
+fn borrower(caller: &Caller) -> Borrower<'_> {
+    Borrower { project: caller.project().unwrap_or_default(), is_admin: caller.is_admin() }
 }
 
 /// Magnum's words for what is not there.

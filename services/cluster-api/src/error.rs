@@ -1,7 +1,7 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use cluster_conductor::{KeysError, OwnConfigError};
+use cluster_conductor::{BorrowError, KeysError, OwnConfigError};
 use cluster_core::{InvalidName, LabelsError, Refusal};
 use cluster_store::StoreError;
 use http::StatusCode;
@@ -23,6 +23,8 @@ pub(crate) enum Error {
     #[error("name: {0}")]
     Name(#[from] InvalidName),
     #[error(transparent)]
+    Borrow(#[from] BorrowError),
+    #[error(transparent)]
     Keys(#[from] KeysError),
     #[error(transparent)]
     OwnConfig(#[from] OwnConfigError),
@@ -35,6 +37,11 @@ impl From<Error> for ApiError {
             Error::Store(why) => return store(why),
             Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
+            Error::Borrow(BorrowError::NotTheirs { .. }) => StatusCode::BAD_REQUEST,
+            Error::Borrow(why @ BorrowError::Away { .. }) => {
+                error!("cannot tell whose something is: {}", chain(why));
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
             | Error::Labels(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,

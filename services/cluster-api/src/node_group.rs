@@ -55,7 +55,9 @@ async fn create(
     Strict(body): Strict<NewGroup>,
 ) -> Result<Response, Error> {
     let id = (app.ids)();
-    let body = &body;
+    // Who may not have the cluster is told that first.
+    app.cluster(&caller, &ident).await?;
+    let body = &body.borrowed(&app, &caller).await?;
     let cluster = app
         .change(&caller, &ident, |cluster, groups| {
             check_stays(&cluster)?;

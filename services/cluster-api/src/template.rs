@@ -48,8 +48,9 @@ async fn create(
     origin: Origin,
     Strict(body): Strict<Body>,
 ) -> Result<Response, Error> {
-    let template = body.into_new(&app, &caller)?;
+    let mut template = body.into_new(&app, &caller)?;
     check_public(&caller, template.public)?;
+    template.blueprint = app.borrowed(&caller, None, template.blueprint).await?;
     app.store.insert_template(&template).await?;
     Ok(json(StatusCode::CREATED, &View { template: &template, origin: &origin }))
 }
@@ -116,6 +117,8 @@ async fn patch(
         let before = own(&app, &caller, &ident).await?;
         let mut after = body::patched(&before, patch.clone())?;
         check_public(&caller, after.public && !before.public)?;
+        let said = Some(&before.blueprint);
+        after.blueprint = app.borrowed(&caller, said, after.blueprint).await?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_template(&after).await?)
     });

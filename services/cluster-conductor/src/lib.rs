@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod borrow;
 mod cloud;
 mod handle;
 mod keys;
@@ -9,6 +10,7 @@ mod preview;
 mod seal;
 mod turn;
 
+pub use borrow::{BorrowError, Borrower};
 pub use handle::{Conductor, KeysError, Settings};
 pub use machines::{
     Answer, Handout, KubernetesSettings, MachineReported, MachineSettings, MachinesError,

@@ -17,6 +17,9 @@ pub struct Zone {
     pub name: String,
     /// How far it is.
     pub status: DnsStatus,
+    /// The project that it is of.
+    #[serde(default)]
+    pub project_id: Option<String>,
     /// What it is for.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,

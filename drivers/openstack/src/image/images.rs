@@ -56,6 +56,9 @@ pub struct Image {
     /// `public`, `private`, `shared` or `community`.
     #[serde(default)]
     pub visibility: String,
+    /// The project that it is of.
+    #[serde(default)]
+    pub owner: Option<String>,
     /// `raw`, `qcow2`, …
     #[serde(default)]
     pub disk_format: Option<String>,
@@ -133,6 +136,23 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<Image>, CloudErro
     let mut images: Vec<Image> = call.query("sort", "created_at:desc").all("images").await?;
     images.retain(|image| image.name == name);
     Ok(images)
+}
+
+/// The projects that took an image which its owner shares with them.
+pub async fn members(session: &Session, id: &str) -> Result<Vec<String>, CloudError> {
+    #[derive(Deserialize)]
+    struct Member {
+        member_id: String,
+        status: String,
+    }
+    #[derive(Deserialize)]
+    struct Members {
+        members: Vec<Member>,
+    }
+    let answer = session.get(SERVICE, &["images", id, "members"]).send().await?;
+    let Members { members } = answer.whole()?;
+    let took = members.into_iter().filter(|member| member.status == "accepted");
+    Ok(took.map(|member| member.member_id).collect())
 }
 
 /// All that we may see and that are active.

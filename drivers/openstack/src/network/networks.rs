@@ -31,6 +31,9 @@ pub struct Network {
     /// Whether other projects may use it.
     #[serde(default, rename = "shared")]
     pub is_shared: bool,
+    /// The project that it is of.
+    #[serde(default)]
+    pub project_id: Option<String>,
     /// The largest packet it carries, in bytes.
     #[serde(default)]
     pub mtu: Option<u32>,

@@ -24,6 +24,9 @@ pub struct Subnet {
     /// The network whose addresses these are.
     #[serde(default)]
     pub network_id: String,
+    /// The project that it is of.
+    #[serde(default)]
+    pub project_id: Option<String>,
     /// Which addresses: `10.0.0.0/24`.
     #[serde(default)]
     pub cidr: String,

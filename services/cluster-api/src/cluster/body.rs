@@ -97,8 +97,10 @@ impl NewCluster {
         let name = template::named("cluster", self.name.as_deref(), &id.to_string())?;
         let create_timeout = self.create_timeout.unwrap_or(CREATE_TIMEOUT);
         let base = template.blueprint.labels.clone();
-        let blueprint = self.blueprint(template.blueprint)?;
+        let blueprint = self.blueprint(template.blueprint.clone())?;
         check_cluster(&blueprint, masters)?;
+        // Of what the template says its project was asked when it said so.
+        let blueprint = app.borrowed(caller, Some(&template.blueprint), blueprint).await?;
         let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
         let owner = Owner::new(app.project(caller)?, app.user(caller));
         let cluster = Cluster {

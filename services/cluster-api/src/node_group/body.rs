@@ -8,12 +8,13 @@ use cluster_core::{
 };
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
-use openstack_api::{ApiError, Microversion, Op, Operation};
+use openstack_api::{ApiError, Caller, Microversion, Op, Operation};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::app::App;
 use crate::cluster::check_zero;
 use crate::error::Error;
 use crate::lenient::{count, flag, labels, text};
@@ -63,6 +64,15 @@ struct Taint {
 }
 
 impl NewGroup {
+    /// This, with the id of its image, if the caller may use it.
+    pub(crate) async fn borrowed(self, app: &App, caller: &Caller) -> Result<Self, Error> {
+        let image_id = match self.image_id {
+            Some(given) => Some(app.borrowed_image(caller, given).await?),
+            None => None,
+        };
+        Ok(NewGroup { image_id, ..self })
+    }
+
     /// What is asked for, if it may be.
     pub(crate) fn group(
         &self,

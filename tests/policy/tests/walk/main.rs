@@ -1,6 +1,7 @@
 //! Every route, by every kind of caller.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod borrowing;
 mod clusters;
 mod lending;
 mod machines;

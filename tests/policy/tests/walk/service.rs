@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use openstack_emulator::{Cloud, Emulator, Settings};
+use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ pub(crate) struct Service {
     pub(crate) projects: [String; 3],
     client: Client,
     url: String,
-    _emulator: Emulator,
+    emulator: Emulator,
     _state: tempfile::TempDir,
     _running: AbortOnDropHandle<()>,
 }
@@ -44,7 +44,7 @@ impl Answer {
 
 impl Service {
     pub(crate) async fn machines() -> Service {
-        Service::start("", async |text| {
+        Service::start("", "", async |text| {
             let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
             let url = format!("http://{}", service.listeners().api);
             let running = tokio::spawn(async move {
@@ -55,17 +55,10 @@ impl Service {
         .await
     }
 
+    /// A clusterd without a cloud: it makes nothing.
     pub(crate) async fn clusters() -> Service {
         // Each step that makes something is tried with a cluster of its own.
-        let mut service = Service::start("clusters_per_project = 100000\n", async |text| {
-            let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
-            let url = format!("http://{}", service.listeners().api);
-            let running = tokio::spawn(async move {
-                service.run(CancellationToken::new()).await.unwrap();
-            });
-            (url, AbortOnDropHandle::new(running))
-        })
-        .await;
+        let mut service = Service::of_clusters("clusters_per_project = 100000\n", "").await;
         // Clusters are lent to nobody.
         for person in &mut service.people {
             if let Standing::Lessee(role) = person.standing {
@@ -75,8 +68,27 @@ impl Service {
         service
     }
 
+    /// A clusterd that makes clusters in the cloud whose Keystone it believes, as an administrator there.
+    pub(crate) async fn clusters_in_a_cloud() -> Service {
+        Service::of_clusters("", "[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n").await
+    }
+
+    async fn of_clusters(api: &str, rest: &str) -> Service {
+        Service::start(api, rest, async |text| {
+            let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+            let url = format!("http://{}", service.listeners().api);
+            let running = tokio::spawn(async move {
+                service.run(CancellationToken::new()).await.unwrap();
+            });
+            (url, AbortOnDropHandle::new(running))
+        })
+        .await
+    }
+
+    /// `api` is what `[api]` says besides, `rest` what follows; CLOUDS is where the clouds.yaml is.
     async fn start(
-        more: &str,
+        api: &str,
+        rest: &str,
         begin: impl AsyncFnOnce(String) -> (String, AbortOnDropHandle<()>),
     ) -> Service {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -86,17 +98,9 @@ impl Service {
         let id = |project| emulator.cloud.add_user_with("x", "x", project, &[]).project_id;
         let projects = PROJECTS.map(id);
         let state = tempfile::tempdir().unwrap();
-        let text = configuration(state.path(), &emulator.cloud, more);
+        let text = configuration(state.path(), &emulator.cloud, api, rest);
         let (url, running) = begin(text).await;
-        Service {
-            people,
-            projects,
-            client,
-            url,
-            _emulator: emulator,
-            _state: state,
-            _running: running,
-        }
+        Service { people, projects, client, url, emulator, _state: state, _running: running }
     }
 
     /// Asks as whoever has this token.
@@ -114,6 +118,21 @@ impl Service {
         let request = request.header("openstack-api-version", "container-infra latest");
         let request = if body.is_null() { request } else { request.json(body) };
         sent(request).await
+    }
+
+    /// Has somebody make something in the cloud itself; what is made is at this key of the answer.
+    pub(crate) async fn make(&self, name: &str, path: &str, key: &str, body: &Value) -> Value {
+        let person = self.people.iter().find(|it| it.name.starts_with(name)).unwrap();
+        let request = self.client.post(format!("{}{path}", self.emulator.cloud.url())).json(body);
+        let answer = sent(request.header("x-auth-token", person.token.as_deref().unwrap())).await;
+        let body = answer.has(201).json();
+        if key.is_empty() { body } else { body[key].clone() }
+    }
+
+    /// Has the cloud refuse what is asked below this path.
+    pub(crate) fn stop_answering(&self, path: &str) {
+        let act = Act::Answer { status: 500, retry_after: None, message: None };
+        self.emulator.cloud.misbehave(Rule::new("GET", &format!("{path}**"), act));
     }
 
     /// Asks as the person of this standing.
@@ -135,12 +154,13 @@ async fn sent(request: RequestBuilder) -> Answer {
     Answer { status, text: answer.text().await.unwrap() }
 }
 
-fn configuration(state: &Path, cloud: &Cloud, more: &str) -> String {
-    let clouds = state.join("clouds.yaml");
-    std::fs::write(&clouds, cloud.clouds_yaml()).unwrap();
-    format!(
-        "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n{more}\
-         [api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n",
-        state.join("state"),
-    )
+fn configuration(state: &Path, cloud: &Cloud, api: &str, rest: &str) -> String {
+    let file = state.join("clouds.yaml");
+    std::fs::write(&file, cloud.clouds_yaml()).unwrap();
+    let (state, clouds) = (state.join("state"), format!("{file:?}"));
+    let text = format!(
+        "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n{api}\
+         [api.keystone]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n{rest}"
+    );
+    text.replace("CLOUDS", &clouds)
 }

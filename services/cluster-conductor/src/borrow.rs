@@ -1,0 +1,220 @@
+//! What a cluster is to use that is in the cloud already: only what its project has, or everybody.
+//!
+//! clusterd may see more of the cloud than who asks it for a cluster. So what a project names is looked at as the project would
+//! see it, and kept by its id: of two images with one name the other may be a stranger's, and newer.
+
+use cluster_core::Blueprint;
+use openstack::compute::keypairs;
+use openstack::dns::zones;
+use openstack::image::images::{self, Image};
+use openstack::network::networks::{self, Network};
+use openstack::network::subnets;
+use openstack::{CloudError, Session};
+
+use crate::Conductor;
+
+/// Who names what a cluster is to use.
+#[derive(Clone, Copy, Debug)]
+pub struct Borrower<'a> {
+    /// The project that it is for.
+    pub project: &'a str,
+    /// Whether an administrator of the cloud names it, who may name what is of anybody.
+    pub is_admin: bool,
+}
+
+/// Why something is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum BorrowError {
+    /// It is not there, or not for this project; which, is not told.
+    #[error("{setting}: the cloud has no {given:?} that this project may use")]
+    NotTheirs {
+        /// Where it was named.
+        setting: &'static str,
+        /// By what.
+        given: String,
+    },
+    /// The cloud does not say whose it is.
+    #[error("{setting}: the cloud cannot be asked now whose it is; try again in a while")]
+    Away {
+        /// Where it was named.
+        setting: &'static str,
+        /// Why not.
+        source: CloudError,
+    },
+}
+
+impl Conductor {
+    /// `wanted`, with the ids of what it names otherwise than `before`. Without a cloud nothing can be made of it, and it stays as
+    /// it is.
+    ///
+    /// # Errors
+    ///
+    /// What the borrower may not use, or nobody can tell of.
+    pub async fn borrow(
+        &self,
+        who: Borrower<'_>,
+        before: Option<&Blueprint>,
+        wanted: Blueprint,
+    ) -> Result<Blueprint, BorrowError> {
+        let Some(session) = &self.world.cloud else { return Ok(wanted) };
+        let of = |field: fn(&Blueprint) -> Option<&str>| before.and_then(field);
+        let zone = |it: &Blueprint| it.labels.settings().dns_zone.clone();
+        let named = zone(&wanted).filter(|it| before.and_then(zone).as_ref() != Some(it));
+        if let Some(name) = named {
+            own_zone(session, who, &name).await?;
+        }
+        let image = match of(|it| Some(it.image.as_str())) == Some(wanted.image.as_str()) {
+            true => wanted.image,
+            false => self.borrow_image(who, &wanted.image).await?,
+        };
+        let (mut network, mut subnet) = (wanted.fixed_network, wanted.fixed_subnet);
+        let mut external = wanted.external_network;
+        if let Some(given) = changed(&network, of(|it| it.fixed_network.as_deref())) {
+            network = Some(own_network(session, who, given).await?);
+        }
+        if let Some(given) = changed(&subnet, of(|it| it.fixed_subnet.as_deref())) {
+            subnet = Some(own_subnet(session, who, given).await?);
+        }
+        if let Some(given) = changed(&external, of(|it| it.external_network.as_deref())) {
+            external = Some(external_network(session, given).await?);
+        }
+        if let Some(given) = changed(&wanted.keypair, of(|it| it.keypair.as_deref())) {
+            // Machines are made as clusterd's own user: its keypairs are those that an operator offers to all.
+            let found = keypairs::find(session, given).await;
+            told("keypair", given, found.map(|found| found.map(drop)))?;
+        }
+        Ok(Blueprint {
+            image,
+            fixed_network: network,
+            fixed_subnet: subnet,
+            external_network: external,
+            ..wanted
+        })
+    }
+
+    /// The id of an image that the borrower may use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conductor::borrow`].
+    pub async fn borrow_image(
+        &self,
+        who: Borrower<'_>,
+        given: &str,
+    ) -> Result<String, BorrowError> {
+        let Some(session) = &self.world.cloud else { return Ok(given.to_owned()) };
+        told("image_id", given, own_image(session, who, given).await)
+    }
+}
+
+/// What is named, where that is not what it was before.
+fn changed<'a>(now: &'a Option<String>, before: Option<&str>) -> Option<&'a str> {
+    now.as_deref().filter(|now| before != Some(*now))
+}
+
+fn told<T>(
+    setting: &'static str,
+    given: &str,
+    found: Result<Option<T>, CloudError>,
+) -> Result<T, BorrowError> {
+    let found = found.map_err(|source| BorrowError::Away { setting, source })?;
+    let missing = || BorrowError::NotTheirs { setting, given: given.chars().take(64).collect() };
+    found.ok_or_else(missing)
+}
+
+/// Their own first, then what is for everybody, then what others share with them.
+async fn own_image(
+    session: &Session,
+    who: Borrower<'_>,
+    given: &str,
+) -> Result<Option<String>, CloudError> {
+    let named = match images::show(session, given).await? {
+        Some(image) => vec![image],
+        None => images::find(session, given).await?,
+    };
+    let is_own = |image: &&Image| image.owner.as_deref() == Some(who.project);
+    let is_for_all = |image: &&Image| image.visibility == "public";
+    if let Some(image) = named.iter().find(is_own).or_else(|| named.iter().find(is_for_all)) {
+        return Ok(Some(image.id.clone()));
+    }
+    for image in &named {
+        // What a community offers is used by its id: anybody may give it any name.
+        let offered = image.visibility == "community" && image.id == given;
+        let shared = image.visibility == "shared"
+            && images::members(session, &image.id).await?.iter().any(|it| it == who.project);
+        if offered || shared || (who.is_admin && image.id == given) {
+            return Ok(Some(image.id.clone()));
+        }
+    }
+    Ok(None)
+}
+
+async fn own_network(
+    session: &Session,
+    who: Borrower<'_>,
+    given: &str,
+) -> Result<String, BorrowError> {
+    const SETTING: &str = "fixed_network";
+    let named = match networks::show(session, given).await {
+        Ok(Some(network)) => Ok(vec![network]),
+        Ok(None) => networks::find(session, given).await,
+        Err(why) => Err(why),
+    };
+    let found = named.map(|named| {
+        let theirs = named.into_iter().find(|network| may_use(who, network, given));
+        theirs.map(|network| network.id)
+    });
+    told(SETTING, given, found)
+}
+
+fn may_use(who: Borrower<'_>, network: &Network, given: &str) -> bool {
+    let own = network.project_id.as_deref() == Some(who.project);
+    own || network.is_shared || (who.is_admin && network.id == given)
+}
+
+/// A subnet is theirs, or of a network that they may use.
+async fn own_subnet(
+    session: &Session,
+    who: Borrower<'_>,
+    given: &str,
+) -> Result<String, BorrowError> {
+    let look = async {
+        let named = match subnets::show(session, given).await? {
+            Some(subnet) => vec![subnet],
+            None => subnets::find(session, given).await?,
+        };
+        for subnet in named {
+            if subnet.project_id.as_deref() == Some(who.project) {
+                return Ok(Some(subnet.id));
+            }
+            let network = networks::show(session, &subnet.network_id).await?;
+            if network
+                .is_some_and(|it| may_use(who, &it, "") || (who.is_admin && subnet.id == given))
+            {
+                return Ok(Some(subnet.id));
+            }
+        }
+        Ok(None)
+    };
+    told("fixed_subnet", given, look.await)
+}
+
+/// External networks are there for all to get addresses from.
+async fn external_network(session: &Session, given: &str) -> Result<String, BorrowError> {
+    let found = networks::external(session).await.map(|all| {
+        let named = all.into_iter().find(|it| it.id == given || it.name == given);
+        named.map(|it| it.id)
+    });
+    told("external_network_id", given, found)
+}
+
+/// A zone is theirs, or clusterd's own, in which an operator offers names to all.
+async fn own_zone(session: &Session, who: Borrower<'_>, name: &str) -> Result<(), BorrowError> {
+    let look = async {
+        let Some(zone) = zones::find(session, name).await? else { return Ok(None) };
+        let ours = session.identity().await?.project_id;
+        let own = zone.project_id.as_deref() == Some(who.project) || zone.project_id == ours;
+        Ok((own || who.is_admin).then_some(()))
+    };
+    told("labels.dns_zone", name, look.await)
+}

@@ -1,0 +1,120 @@
+//! What a cluster is to use that is in the cloud already: its project's own, or everybody's.
+
+use serde_json::{Value, json};
+
+use crate::service::{Answer, Service};
+
+async fn image(service: &Service, name: &str, called: &str, visibility: &str) -> String {
+    let body = json!({"name": called, "visibility": visibility, "disk_format": "qcow2", "container_format": "bare"});
+    let made = service.make(name, "/image/v2/images", "", &body).await;
+    made["id"].as_str().unwrap().to_owned()
+}
+
+async fn network(service: &Service, name: &str, called: &str, shared: bool) -> (String, String) {
+    let mut body = json!({"network": {"name": called}});
+    if shared {
+        body["network"]["shared"] = json!(true);
+    }
+    let network = service.make(name, "/network/v2.0/networks", "network", &body).await;
+    let network = network["id"].as_str().unwrap().to_owned();
+    let body = json!({"subnet": {"name": called, "network_id": network, "cidr": "10.9.0.0/24", "ip_version": 4}});
+    let subnet = service.make(name, "/network/v2.0/subnets", "subnet", &body).await;
+    (network, subnet["id"].as_str().unwrap().to_owned())
+}
+
+async fn template(service: &Service, name: &str, fields: Value) -> Answer {
+    let mut body = json!({"coe": "kubernetes", "flavor_id": "m1.small", "image_id": "for-all"});
+    for (field, value) in fields.as_object().unwrap() {
+        body[field] = value.clone();
+    }
+    service.ask_as(name, "POST", "/v1/clustertemplates", &body).await
+}
+
+/// Fails unless this is a refusal that names the field.
+#[track_caller]
+fn refuses(answer: Answer, field: &str) {
+    let answer = answer.has(400);
+    let said = answer.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    assert!(said.starts_with(&format!("{field}: the cloud has no")), "{said}");
+    assert!(said.ends_with("that this project may use"), "{said}");
+}
+
+#[tokio::test]
+async fn a_project_names_what_it_has_or_everybody() {
+    let service = Service::clusters_in_a_cloud().await;
+    let for_all = image(&service, "project-a-admin", "for-all", "public").await;
+    let a = image(&service, "project-a-member", "mine", "private").await;
+    let b = image(&service, "project-b-member", "mine", "private").await;
+    let c = image(&service, "project-b-member", "given", "community").await;
+    // It is newer, and called like that which is for all.
+    image(&service, "project-b-member", "for-all", "private").await;
+    let ours = network(&service, "project-a-member", "net-a", false).await;
+    let theirs = network(&service, "project-b-member", "net-b", false).await;
+    let shared = network(&service, "project-b-admin", "net-s", true).await;
+    let member = "project-a-member";
+
+    for (named, id) in
+        [("mine", &a), (&a, &a), ("for-all", &for_all), (&for_all, &for_all), (&c, &c)]
+    {
+        let made = template(&service, member, json!({"image_id": named})).await.has(201).json();
+        assert_eq!(made["image_id"], id.as_str(), "{named}");
+    }
+    for named in [b.as_str(), "given", "none", "7c9e6679-7425-40de-944b-e07fc1f90ae7"] {
+        refuses(template(&service, member, json!({"image_id": named})).await, "image_id");
+    }
+    for (network, subnet) in
+        [("net-a", ours.1.as_str()), (&ours.0, "net-a"), (&shared.0, &shared.1)]
+    {
+        let fields = json!({"fixed_network": network, "fixed_subnet": subnet});
+        template(&service, member, fields).await.has(201);
+    }
+    for named in [theirs.0.as_str(), "net-b"] {
+        refuses(template(&service, member, json!({"fixed_network": named})).await, "fixed_network");
+    }
+    let fields = json!({"fixed_network": ours.0, "fixed_subnet": theirs.1});
+    refuses(template(&service, member, fields).await, "fixed_subnet");
+    refuses(template(&service, member, json!({"keypair_id": "none"})).await, "keypair");
+    refuses(
+        template(&service, member, json!({"external_network_id": ours.0})).await,
+        "external_network_id",
+    );
+    let fields = json!({"labels": {"dns_zone": "none.example"}});
+    refuses(template(&service, member, fields).await, "labels.dns_zone");
+}
+
+#[tokio::test]
+async fn neither_a_cluster_nor_a_group_nor_a_patch_names_what_is_anothers() {
+    let service = Service::clusters_in_a_cloud().await;
+    image(&service, "project-a-admin", "for-all", "public").await;
+    let b = image(&service, "project-b-member", "theirs", "private").await;
+    let (network, subnet) = network(&service, "project-b-member", "net-b", false).await;
+    let member = "project-a-member";
+    let made = template(&service, member, json!({"name": "t"})).await.has(201).json();
+    let path = format!("/v1/clustertemplates/{}", made["uuid"].as_str().unwrap());
+    for (field, value) in [("image_id", &b), ("fixed_network", &network)] {
+        let body = json!([{"op": "replace", "path": format!("/{field}"), "value": value}]);
+        refuses(service.ask_as(member, "PATCH", &path, &body).await, field);
+    }
+    let shown = service.ask_as(member, "GET", &path, &Value::Null).await.json();
+    assert_eq!(shown["image_id"], made["image_id"]);
+
+    let body =
+        json!({"cluster_template_id": "t", "fixed_network": network, "fixed_subnet": subnet});
+    refuses(service.ask_as(member, "POST", "/v1/clusters", &body).await, "fixed_network");
+    refuses(service.ask_as(member, "POST", "/bedplate/v1/plan", &body).await, "fixed_network");
+    let body = json!({"cluster_template_id": "t", "name": "c"});
+    service.ask_as(member, "POST", "/v1/clusters", &body).await.has(202);
+    let body = json!({"name": "g", "image_id": b});
+    let path = "/v1/clusters/c/nodegroups";
+    refuses(service.ask_as(member, "POST", path, &body).await, "image_id");
+    let body = json!({"name": "g", "image_id": "for-all"});
+    service.ask_as(member, "POST", path, &body).await.has(202);
+}
+
+#[tokio::test]
+async fn while_nobody_can_tell_whose_it_is_nothing_is_named() {
+    let service = Service::clusters_in_a_cloud().await;
+    service.stop_answering("/image/");
+    let answer = template(&service, "project-a-member", json!({"image_id": "for-all"})).await;
+    assert!(answer.has(503).text.contains("image_id: the cloud cannot be asked now"));
+}
