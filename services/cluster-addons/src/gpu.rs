@@ -16,6 +16,8 @@ pub enum GpuVendor {
 /// What nodes of a flavor get for its GPUs. Empty for a flavor without.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GpuNode {
+    /// How many GPUs each has, as far as the flavor says so: a device profile counts as one.
+    pub count: u64,
     /// Whose GPUs they have.
     pub vendors: BTreeSet<GpuVendor>,
     /// Labels, by which device plugins find them.
@@ -70,6 +72,18 @@ impl GpuVendor {
     }
 }
 
+impl GpuNode {
+    fn has(&mut self, vendor: GpuVendor, more: u64) {
+        self.vendors.insert(vendor);
+        self.count = self.count.saturating_add(more);
+    }
+}
+
+/// What somebody wrote as a number: one, where it is none, for something is asked for.
+fn number(raw: &str) -> u64 {
+    raw.trim().parse().unwrap_or(1)
+}
+
 /// What nodes get whose flavor has these extra specs.
 ///
 /// A PCI alias or a device profile is a word of the cloud's operator's: `aliases` says which of them are GPUs, and whose; others count where
@@ -83,24 +97,34 @@ pub fn gpu_node(
     for (key, value) in extra_specs {
         let (kind, name) = key.split_once(':').unwrap_or((key, ""));
         if (kind, name) == ("pci_passthrough", "alias") {
-            let wanted = value.split(',').filter_map(|one| {
+            for one in value.split(',') {
                 let (alias, count) = one.split_once(':').unwrap_or((one, "1"));
-                (count.trim() != "0").then_some(alias.trim())
-            });
-            node.vendors.extend(wanted.filter_map(known));
+                if count.trim() != "0"
+                    && let Some(vendor) = known(alias.trim())
+                {
+                    node.has(vendor, number(count));
+                }
+            }
         } else if (kind, name) == ("accel", "device_profile") {
-            node.vendors.extend(known(value));
+            if let Some(vendor) = known(value) {
+                node.has(vendor, 1);
+            }
         } else if kind.starts_with("resources") && value != "0" {
             match name {
                 // Which is whose is told by what is required of their host.
                 "VGPU" | "PGPU" => match required(extra_specs) {
-                    Some(vendor) => _ = node.vendors.insert(vendor),
-                    None => _ = node.unknown.insert(key.clone()),
+                    Some(vendor) => node.has(vendor, number(value)),
+                    None => {
+                        node.unknown.insert(key.clone());
+                        node.count = node.count.saturating_add(number(value));
+                    }
                 },
                 _ => {
                     let device = name.strip_prefix("CUSTOM_PCI_").unwrap_or_default();
                     let vendor = device.split_once('_').map_or(device, |(vendor, _)| vendor);
-                    node.vendors.extend(GpuVendor::of_pci(vendor));
+                    if let Some(vendor) = GpuVendor::of_pci(vendor) {
+                        node.has(vendor, number(value));
+                    }
                 }
             }
         }
@@ -142,6 +166,18 @@ mod tests {
         let taint = |it: &NodeTaint| format!("{}={}:{:?}", it.key, it.value, it.effect);
         let taints: Vec<String> = node.taints.iter().map(taint).collect();
         want.assert_eq(&format!("{:?} {taints:?} {:?}", node.labels, node.unknown));
+    }
+
+    #[test]
+    fn gpus_are_counted_however_they_are_asked_for() {
+        let count = |specs: &[(&str, &str)]| {
+            let specs = specs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            gpu_node(&specs.collect(), &BTreeMap::new()).count
+        };
+        assert_eq!(count(&[("pci_passthrough:alias", "nvidia-a100:2, nic:4,amd-gpu")]), 3);
+        assert_eq!(count(&[("pci_passthrough:alias", "nvidia-a100:0")]), 0);
+        assert_eq!(count(&[("resources:VGPU", "2"), ("resources1:CUSTOM_PCI_10DE_20B5", "1")]), 3);
+        assert_eq!(count(&[("accel:device_profile", "nvidia"), ("resources:VCPU", "8")]), 1);
     }
 
     #[test]

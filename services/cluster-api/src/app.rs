@@ -4,7 +4,7 @@ use std::future::Future;
 
 use axum::extract::FromRef;
 use cluster_conductor::{Borrower, Conductor};
-use cluster_core::{Blueprint, Cluster, Event, Ident, NodeGroup, Severity, Template};
+use cluster_core::{Blueprint, Cluster, Defaults, Event, Ident, NodeGroup, Severity, Template};
 use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::bedplate::Streams;
 use crate::error::Error;
+use crate::measure::has_grown;
 
 /// What every handler works with.
 #[derive(Clone)]
@@ -42,8 +43,8 @@ pub struct Settings {
     pub forwarded: Forwarded,
     /// The project that all callers are of where there is no Keystone.
     pub project: String,
-    /// How many clusters a project may have that has no quota of its own.
-    pub clusters_per_project: u32,
+    /// What projects and people may have for whom nobody said otherwise.
+    pub quotas: Defaults,
 }
 
 /// How often a change is tried again because someone else was faster.
@@ -153,7 +154,7 @@ impl App {
     }
 
     /// Reads a cluster and its node groups, has `decide` change them, writes that and wakes the conductor; all over again
-    /// when someone else wrote them meanwhile.
+    /// when someone else wrote them meanwhile. What is more than the cluster's project or its owner may have is refused.
     pub(crate) async fn change(
         &self,
         caller: &Caller,
@@ -163,9 +164,12 @@ impl App {
         let cluster = again(|| async {
             let cluster = self.cluster(caller, ident).await?;
             let groups = self.store.groups_of(cluster.id).await?;
-            let mut change = decide(cluster, groups)?;
+            let mut change = decide(cluster, groups.clone())?;
             change.cluster.updated_at = Some((self.clock)());
-            Ok(self.store.change_cluster(&change).await?)
+            let touched = change.added.iter_mut().chain(&mut change.changed);
+            let unmeasured = self.measure(touched.filter(|it| has_grown(it, &groups))).await;
+            let written = self.store.change_within(&change, &self.settings.quotas).await?;
+            written.map_err(|denial| Error::Denied(denial, unmeasured))
         });
         let cluster = cluster.await?;
         self.conductor.wake(cluster.id);

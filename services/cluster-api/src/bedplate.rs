@@ -4,6 +4,7 @@ mod events;
 mod follow;
 mod ignition;
 mod plan;
+mod quotas;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -35,6 +36,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
         .merge(events::routes())
         .merge(plan::routes())
+        .merge(quotas::routes())
         .merge(ignition::routes())
 }
 

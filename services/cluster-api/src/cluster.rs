@@ -8,7 +8,7 @@ use axum::response::Response;
 use cluster_core::{
     Cluster, ClusterSort, ClusterUuid, Desire, NodeGroup, Page, check_stays, resize,
 };
-use cluster_store::{Change, Scope, StoreError};
+use cluster_store::{Change, StoreError};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
@@ -70,19 +70,14 @@ async fn create(
     origin: Origin,
     Strict(body): Strict<NewCluster>,
 ) -> Result<Response, Error> {
-    let Order { cluster, groups } = body.into_order(&app, &caller, asked_for).await?;
+    let Order { cluster, mut groups } = body.into_order(&app, &caller, asked_for).await?;
+    let unmeasured = app.measure(&mut groups).await;
     let said = format!("a cluster of {} machines was asked for", machines(&groups));
     let event = app.asked(&cluster, "CreateAsked", said);
-    let limit = limit(&app, &cluster.project).await?;
-    match app.store.insert_cluster(&cluster, &groups, &[event], Some(limit)).await {
-        Ok(true) => {}
-        Ok(false) => {
-            return Err(ApiError::new(
-                StatusCode::FORBIDDEN,
-                format!("Resource limit for this Cluster has been exceeded: the project may have {limit}"),
-            )
-            .into());
-        }
+    let within = Some(&app.settings.quotas);
+    match app.store.insert_cluster(&cluster, &groups, &[event], within).await {
+        Ok(Ok(())) => {}
+        Ok(Err(denial)) => return Err(Error::Denied(denial, unmeasured)),
         Err(StoreError::NoOwner { .. }) => {
             return Err(
                 ApiError::bad_field("cluster_template_id", "it was deleted meanwhile").into()
@@ -100,14 +95,6 @@ async fn create(
 
 fn machines(groups: &[NodeGroup]) -> u32 {
     groups.iter().map(NodeGroup::node_count).sum()
-}
-
-/// How many clusters `project` may have.
-async fn limit(app: &App, project: &str) -> Result<u64, Error> {
-    let scope = Scope::Project(project.to_owned());
-    let quotas = app.store.list_quotas(&scope, Some("Cluster")).await?;
-    let own = quotas.first().map(|quota| quota.hard_limit);
-    Ok(own.map_or(app.settings.clusters_per_project.into(), |limit| limit.max(0).unsigned_abs()))
 }
 
 /// `GET /v1/clusters`.

@@ -1,13 +1,15 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use cluster_conductor::{BorrowError, KeysError, OwnConfigError};
-use cluster_core::{InvalidName, LabelsError, Refusal};
+use cluster_conductor::{BorrowError, KeysError, OwnConfigError, Unmeasured};
+use cluster_core::{Denial, InvalidName, LabelsError, Refusal};
 use cluster_store::StoreError;
 use http::StatusCode;
 use openstack_api::{ApiError, RequestId};
 use serde_json::json;
 use tracing::error;
+
+use crate::measure::refusal;
 
 /// Why a request was not answered as asked.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,8 @@ pub(crate) enum Error {
     Borrow(#[from] BorrowError),
     #[error(transparent)]
     Keys(#[from] KeysError),
+    #[error("{0}")]
+    Denied(Denial, Option<Unmeasured>),
     #[error(transparent)]
     OwnConfig(#[from] OwnConfigError),
 }
@@ -35,6 +39,7 @@ impl From<Error> for ApiError {
         let status = match &error {
             Error::Api(refusal) => return refusal.clone(),
             Error::Store(why) => return store(why),
+            Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
             Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
             Error::Borrow(BorrowError::NotTheirs { .. }) => StatusCode::BAD_REQUEST,

@@ -7,6 +7,7 @@ mod certificate;
 mod cluster;
 mod error;
 mod lenient;
+mod measure;
 mod microversion;
 mod node_group;
 mod openapi;

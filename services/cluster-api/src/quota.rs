@@ -1,8 +1,8 @@
-//! `/v1/quotas`: how many clusters a project may have.
+//! `/v1/quotas`: how many clusters a project may have, as Magnum tells it. `/bedplate/v1/quotas` tells the rest.
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::QuotaUuid;
+use cluster_core::{QuotaUuid, Resource};
 use cluster_store::{Quota, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
@@ -15,6 +15,9 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::app::{App, elsewhere, missing, reaches};
 use crate::error::Error;
 use crate::microversion as since;
+
+/// All that Magnum has quotas of.
+const CLUSTER: &str = "Cluster";
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
@@ -74,12 +77,12 @@ fn shown(quota: &Quota) -> Shown<'_> {
 
 fn check_resource(resource: &str) -> Result<(), ApiError> {
     match resource {
-        "Cluster" => Ok(()),
+        CLUSTER => Ok(()),
         _ => Err(ApiError::bad_field("resource", "it must be Cluster")),
     }
 }
 
-fn check_project(project: &str) -> Result<(), ApiError> {
+pub(crate) fn check_project(project: &str) -> Result<(), ApiError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match !project.is_empty() && project.len() <= 255 && project.chars().all(legal) {
         true => Ok(()),
@@ -102,7 +105,7 @@ async fn create(
 ) -> Result<Response, Error> {
     let project =
         body.project_id.ok_or_else(|| ApiError::bad_field("project_id", "it is required"))?;
-    let resource = body.resource.unwrap_or_else(|| "Cluster".to_owned());
+    let resource = body.resource.unwrap_or_else(|| CLUSTER.to_owned());
     check_project(&project)?;
     check_resource(&resource)?;
     let quota = Quota {
@@ -132,7 +135,7 @@ async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
         (false, Ok(own)) => Scope::Project(own.to_owned()),
         (false, Err(_)) => app.scope(&caller),
     };
-    let found = app.store.list_quotas(&scope, None).await?;
+    let found = app.store.list_quotas(&scope, Some(CLUSTER)).await?;
     Ok(json(StatusCode::OK, &Body { quotas: found.iter().map(shown).collect() }))
 }
 
@@ -152,7 +155,7 @@ async fn show(
             id: None,
             project_id: &project,
             resource: &resource,
-            hard_limit: app.settings.clusters_per_project.into(),
+            hard_limit: app.settings.quotas.project.of(Resource::Clusters).into(),
             created_at: None,
             updated_at: None,
         },

@@ -2,6 +2,7 @@
 
 mod act;
 mod create;
+mod flavors;
 mod found;
 mod inside;
 mod lately;
@@ -15,6 +16,7 @@ mod site;
 mod trouble;
 mod work;
 
+pub(crate) use flavors::Flavors;
 pub(crate) use lately::Lately;
 pub(crate) use quota::outlook;
 pub(crate) use site::Site;

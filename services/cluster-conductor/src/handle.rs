@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-use crate::cloud::Lately;
+use crate::cloud::{Flavors, Lately};
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::seal::{self, SealError, SealingKeys};
@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) clients: Clients,
     /// What turns saw a moment ago.
     pub(crate) lately: Lately,
+    /// What the API was told a moment ago of how large machines are.
+    pub(crate) flavors: Flavors,
 }
 
 /// Why a cluster's keys cannot be used.
@@ -98,6 +100,7 @@ impl Conductor {
             clients: Clients::default(),
             hush: Hush::default(),
             lately: Lately::default(),
+            flavors: Flavors::default(),
         };
         Conductor { world: Arc::new(world), queue: Queue::default() }
     }

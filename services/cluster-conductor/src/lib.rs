@@ -8,6 +8,7 @@ mod machines;
 mod nodes;
 mod preview;
 mod seal;
+mod sizes;
 mod turn;
 
 pub use borrow::{BorrowError, Borrower};
@@ -18,3 +19,4 @@ pub use machines::{
 };
 pub use preview::Preview;
 pub use seal::{SealError, SealingKeys};
+pub use sizes::Unmeasured;

@@ -47,7 +47,7 @@ async fn with_cluster() -> (Store, Cluster) {
     let blueprint = Blueprint::new("fcos".to_owned());
     let Asked { template, cluster, groups } = Asked::new(blueprint, 1, 0, now());
     store.insert_template(&template).await.unwrap();
-    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
     (store, cluster)
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod allowance;
 #[cfg(feature = "samples")]
 mod asked;
 mod authorities;
@@ -9,6 +10,7 @@ mod cidr;
 mod cluster;
 mod condition;
 mod event;
+mod holding;
 mod ids;
 mod key;
 mod kubernetes;
@@ -21,6 +23,7 @@ mod plan;
 mod query;
 mod repair;
 mod request;
+mod resource;
 mod rules;
 #[cfg(test)]
 mod sample;
@@ -32,6 +35,9 @@ mod status;
 mod template;
 
 pub use address::{api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses};
+pub use allowance::{
+    Account, Defaults, Denial, Excess, InvalidLimit, Limit, Limits, UnknownResource, Whose, admit,
+};
 #[cfg(feature = "samples")]
 pub use asked::Asked;
 pub use authorities::{Authorities, AuthoritiesSeen, RotationStep, may_take, rotate, waiting};
@@ -40,6 +46,7 @@ pub use cidr::{Cidr, InvalidCidr};
 pub use cluster::{Cluster, Desire, LabelsCompared};
 pub use condition::{Condition, ConditionKind, Truth, conditions};
 pub use event::{Event, Severity};
+pub use holding::{Holding, holdings};
 pub use ids::*;
 pub use key::{Balancer, InvalidKey, Key, Kind, MachineRef, Named, Role};
 pub use kubernetes::{KubernetesVersion, UnknownVersion};
@@ -51,6 +58,7 @@ pub use plan::{Action, plan};
 pub use query::{ClusterSort, Page, TemplateSort};
 pub use repair::{RepairLimits, late, replaceable};
 pub use request::{Refusal, check_cluster, check_group, check_stays, check_template, resize};
+pub use resource::{Amounts, Resource};
 pub use rules::{Peer, Protocol, Rule};
 pub use seen::{
     AddOnsSeen, Bootstrap, Facts, Found, FoundState, MachineSeen, NodeHealth, Problem, Seen,

@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Key, Shape, Thing};
 
 /// What a flavor gives a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlavorSize {
     /// Processors.
     pub vcpus: u64,
     /// Memory in MiB.
     pub ram_mib: u64,
+    /// Its root disk in GiB.
+    pub disk_gib: u64,
+    /// GPUs.
+    pub gpus: u64,
 }
 
 /// How much of each resource, in the words of the services that count it.
@@ -158,8 +162,8 @@ mod tests {
     fn what_a_cluster_takes_is_known_before_anything_is_made() {
         let sample = Sample::highly_available();
         let shape = shape(&sample.spec());
-        let flavors =
-            BTreeMap::from([("m1.large".to_owned(), FlavorSize { vcpus: 4, ram_mib: 8192 })]);
+        let large = FlavorSize { vcpus: 4, ram_mib: 8192, ..FlavorSize::default() };
+        let flavors = BTreeMap::from([("m1.large".to_owned(), large)]);
         let need = need(&shape, &flavors, |_| false);
         assert_eq!((need.instances, need.cores, need.ram_mib), (5, 20, 40960));
         assert_eq!((need.networks, need.routers, need.load_balancers), (1, 1, 1));

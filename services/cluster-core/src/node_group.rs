@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::request::MOST_MACHINES;
-use crate::{Cluster, ClusterUuid, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid};
+use crate::{
+    Cluster, ClusterUuid, FlavorSize, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid,
+};
 
 /// Machines of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,9 @@ pub struct NodeGroup {
     pub updated_at: Option<Timestamp>,
     /// The flavor of its machines.
     pub flavor: Option<String>,
+    /// What that flavor gave a machine when machines of the group were last asked for, where the cloud told it.
+    #[serde(default)]
+    pub size: Option<FlavorSize>,
     /// Their image.
     pub image: String,
     /// The size of a volume for images and containers, in GiB.
@@ -120,6 +125,7 @@ impl NodeGroup {
             created_at: now,
             updated_at: None,
             flavor: flavor.clone(),
+            size: None,
             image: blueprint.image.clone(),
             docker_volume_size: blueprint.docker_volume_size,
             min_node_count: 0,

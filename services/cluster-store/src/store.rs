@@ -1,22 +1,26 @@
 //! The store as the rest of the program sees it.
 
+mod allowance;
 mod belongings;
 mod record;
 
 use std::collections::BTreeMap;
 
+use allowance::Asked;
 use cluster_core::{
-    Cluster, ClusterSort, ClusterUuid, Event, Ident, NodeGroup, Page, Template, TemplateSort,
+    Cluster, ClusterSort, ClusterUuid, Defaults, Denial, Event, Ident, NodeGroup, Page, Template,
+    TemplateSort,
 };
 use database::Extent::{AnyDecides, OneStatement};
-use database::{Database, Schema, StoreError};
+use database::{Connection, Database, Schema, StoreError};
 
 use crate::table::{cluster, event, node_group, template};
 use crate::written::Bell;
 use crate::{Change, Scope};
 
 /// The versions of the tables.
-const TABLES: Schema = &[include_str!("schema.sql"), include_str!("schema-2.sql")];
+const TABLES: Schema =
+    &[include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// All of clusterd's that must not be lost. Clones share one database.
 ///
@@ -31,7 +35,9 @@ impl Store {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
     /// to date.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        Ok(Store { database: Database::open(url, TABLES).await?, bell: Bell::new() })
+        let database = Database::open(url, TABLES).await?;
+        database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
+        Ok(Store { database, bell: Bell::new() })
     }
 
     /// Adds a template.
@@ -82,32 +88,34 @@ impl Store {
             .await
     }
 
-    /// Adds a cluster with its node groups and what is said of it, unless its project has `limit` clusters already: then
-    /// the answer is false.
+    /// Adds a cluster with its node groups and what is said of it, unless its project or its owner may not have that much; without
+    /// `within` they may have anything.
     pub async fn insert_cluster(
         &self,
         new: &Cluster,
         groups: &[NodeGroup],
         events: &[Event],
-        limit: Option<u64>,
-    ) -> Result<bool, StoreError> {
+        within: Option<&Defaults>,
+    ) -> Result<Result<(), Denial>, StoreError> {
         let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
+        let within = within.cloned();
         self.database
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
-                    if let Some(limit) = limit {
-                        c.write_alone().await?;
-                        let scope = Scope::Project(new.project.clone());
-                        if cluster::count(c, &scope).await?.0 >= limit {
-                            return Ok(false);
+                    let asked = Asked::anew(&new, &groups);
+                    if let Some(defaults) = &within {
+                        c.write_in_turn_as(&new.project).await?;
+                        if let Err(denial) = allowance::check(c, &new, &asked, defaults).await? {
+                            return Ok(Err(denial));
                         }
                     }
                     cluster::insert(c, &new).await?;
                     for group in &groups {
                         node_group::insert(c, group).await?;
                     }
+                    asked.write(c, &new).await?;
                     event::append(c, new.id, &events).await?;
-                    Ok(true)
+                    Ok(Ok(()))
                 })
             })
             .await
@@ -168,22 +176,40 @@ impl Store {
             .database
             .write(AnyDecides, |c| {
                 Box::pin(async move {
-                    let written = cluster::update(c, &change.cluster).await?;
-                    for group in &change.removed {
-                        node_group::delete(c, group).await?;
-                    }
-                    for group in &change.changed {
-                        node_group::update(c, group).await?;
-                    }
-                    for group in &change.added {
-                        node_group::insert(c, group).await?;
-                    }
-                    event::append(c, written.id, &change.events).await?;
-                    Ok(written)
+                    let asked = Asked::by(c, &change).await?;
+                    write(c, &change, &asked).await
                 })
             })
             .await?;
         self.bell.ring(written.id);
+        Ok(written)
+    }
+
+    /// As [`Store::change_cluster`], unless the cluster's project or its owner may not have that much.
+    pub async fn change_within(
+        &self,
+        change: &Change,
+        defaults: &Defaults,
+    ) -> Result<Result<Cluster, Denial>, StoreError> {
+        let (change, defaults) = (change.clone(), defaults.clone());
+        let written = self
+            .database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    c.write_in_turn_as(&change.cluster.project).await?;
+                    // What was decided on what is no longer so is neither counted nor refused.
+                    cluster::check_version(c, &change.cluster).await?;
+                    let asked = Asked::by(c, &change).await?;
+                    match allowance::check(c, &change.cluster, &asked, &defaults).await? {
+                        Err(denial) => Ok(Err(denial)),
+                        Ok(()) => write(c, &change, &asked).await.map(Ok),
+                    }
+                })
+            })
+            .await?;
+        if let Ok(written) = &written {
+            self.bell.ring(written.id);
+        }
         Ok(written)
     }
 
@@ -197,4 +223,24 @@ impl Store {
         self.bell.ring(id);
         Ok(())
     }
+}
+
+async fn write(
+    connection: &mut Connection,
+    change: &Change,
+    asked: &Asked,
+) -> Result<Cluster, StoreError> {
+    let written = cluster::update(connection, &change.cluster).await?;
+    for group in &change.removed {
+        node_group::delete(connection, group).await?;
+    }
+    for group in &change.changed {
+        node_group::update(connection, group).await?;
+    }
+    for group in &change.added {
+        node_group::insert(connection, group).await?;
+    }
+    asked.write(connection, &written).await?;
+    event::append(connection, written.id, &change.events).await?;
+    Ok(written)
 }

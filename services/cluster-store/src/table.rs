@@ -4,6 +4,8 @@ pub(crate) mod certificate;
 pub(crate) mod claim;
 pub(crate) mod cluster;
 pub(crate) mod event;
+pub(crate) mod grant;
+pub(crate) mod holding;
 pub(crate) mod ledger;
 pub(crate) mod machine;
 pub(crate) mod node_group;

@@ -2,6 +2,7 @@
 
 mod kubernetes;
 mod nodes;
+mod quotas;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
 pub use nodes::{CertificateFiles, NodesConfig};
+pub use quotas::QuotasConfig;
 
 /// `clusterd.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +30,9 @@ pub struct Config {
     /// The users' listener.
     #[serde(default)]
     pub api: ApiConfig,
+    /// What projects and users may have for whom nobody said otherwise.
+    #[serde(default)]
+    pub quotas: QuotasConfig,
     /// Where everything is kept.
     #[serde(default)]
     pub database: DatabaseConfig,
@@ -63,8 +68,6 @@ pub struct ApiConfig {
     pub plain_http: PlainHttp,
     /// The project that all callers are of where there is no Keystone.
     pub project: String,
-    /// How many clusters a project may have that has no quota of its own.
-    pub clusters_per_project: u32,
     /// How many may follow the events of clusters at once.
     pub event_streams: u32,
 }
@@ -80,7 +83,6 @@ struct RawApi {
     key: Option<PathBuf>,
     plain_http: PlainHttp,
     project: String,
-    clusters_per_project: u32,
     event_streams: u32,
 }
 
@@ -96,7 +98,6 @@ impl Default for RawApi {
             key: None,
             plain_http: PlainHttp::default(),
             project: "default".to_owned(),
-            clusters_per_project: 20,
             event_streams: 64,
         }
     }
@@ -110,8 +111,8 @@ impl Default for ApiConfig {
 
 impl ApiConfig {
     fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
-        let RawApi { listen, plain_http, project, clusters_per_project, event_streams, .. } = raw;
-        ApiConfig { listen, access, tls, plain_http, project, clusters_per_project, event_streams }
+        let RawApi { listen, plain_http, project, event_streams, .. } = raw;
+        ApiConfig { listen, access, tls, plain_http, project, event_streams }
     }
 }
 

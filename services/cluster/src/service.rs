@@ -87,7 +87,7 @@ impl Service {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
                 project: config.api.project.clone(),
-                clusters_per_project: config.api.clusters_per_project,
+                quotas: config.quotas.defaults(),
             },
         };
         let tls =

@@ -241,6 +241,42 @@ async fn a_reader_reads_and_who_has_no_role_does_not() {
 }
 
 #[tokio::test]
+async fn a_grant_is_one_s_own_and_only_administrators_give_it() {
+    let given = Given::start().await;
+    let (alice, bob) =
+        (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
+    let admin = given.token("admin", "admin").await;
+    let whose = given.cloud.add_user_with("alice", "alice-secret", "tenant-a", &[]);
+    let (project, user) = (&whose.project_id, &whose.user_id);
+    let limits = format!("/bedplate/v1/quotas/{project}/users/{user}");
+    let one = json!({"clusters": 1});
+    given.send(&alice, Method::PUT, &limits, one.clone()).await.refuses(403, "role admin");
+    given.send(&admin, Method::PUT, &limits, one).await.has(200);
+    let of_project = format!("/bedplate/v1/quotas/{project}");
+    given.send(&alice, Method::PUT, &of_project, json!({})).await.refuses(403, "role admin");
+
+    given.template(&alice, "t", false).await.has(201);
+    given.cluster(&alice, "c", "t").await.has(202);
+    let words = format!("user {user} in project {project} uses 1 of 1");
+    given.cluster(&alice, "d", "t").await.refuses(403, &words);
+    let own = given.get(&alice, "/bedplate/v1/quotas").await.has(200).body;
+    assert_eq!(own["project"]["clusters"], json!({"used": 1, "limit": 20}));
+    assert_eq!(own["user"]["clusters"], json!({"used": 1, "limit": 1}));
+
+    // Another of the same project has a say of their own.
+    given.cloud.add_user("carol", "carol-secret", "tenant-a");
+    let carol = given.token("carol", "tenant-a").await;
+    given.cluster(&carol, "d", "t").await.has(202);
+    let asked = format!("/bedplate/v1/quotas?user_id={user}");
+    given.get(&carol, &asked).await.refuses(403, "other users");
+    let asked = format!("/bedplate/v1/quotas?project_id={project}");
+    given.get(&bob, &asked).await.refuses(403, "other projects");
+    let told = given.get(&admin, &format!("{asked}&user_id={user}")).await.has(200).body;
+    assert_eq!(told["project"]["clusters"]["used"], 2);
+    assert_eq!(told["user"]["clusters"]["used"], 1);
+}
+
+#[tokio::test]
 async fn a_hundred_requests_with_one_new_token_ask_keystone_once() {
     let given = Given::start().await;
     let alice = given.token("alice", "tenant-a").await;

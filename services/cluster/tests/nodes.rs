@@ -216,6 +216,6 @@ async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
     };
     let Asked { template, cluster, groups } = Asked::new(blueprint, 1, 0, Timestamp::now());
     store.insert_template(&template).await.unwrap();
-    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
     (cluster, groups)
 }

@@ -137,6 +137,17 @@ impl Connection {
             }
         }
     }
+
+    /// As [`Connection::write_in_turn`], under a name.
+    pub async fn write_in_turn_as(&mut self, name: &str) -> Result<(), sqlx::Error> {
+        match self {
+            Connection::Sqlite(_) => Ok(()),
+            Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+                const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))";
+                self.row(LOCK, values![name, WRITE_ALONE]).await.map(drop)
+            }
+        }
+    }
 }
 
 /// PostgreSQL's advisory locks are numbers: this one is the bytes of `bedplate`.

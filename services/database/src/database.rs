@@ -32,6 +32,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// So many connections to PostgreSQL at most.
 const POSTGRES_CONNECTIONS: u32 = 16;
+/// Whatever the server's customary isolation: who has waited for a lock sees what was committed meanwhile.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// Rows that a query may be ahead of whoever takes them: a page's.
 const ROWS_AHEAD: usize = 1024;
 
@@ -81,7 +83,8 @@ impl Database {
                 work(&mut Connection::Postgres(pool.acquire().await?)).await
             }
             (Backend::Postgres(pool), Extent::FirstDecides | Extent::AnyDecides) => {
-                let mut connection = Connection::PostgresTransaction(pool.begin().await?);
+                let transaction = pool.begin_with(BEGIN).await?;
+                let mut connection = Connection::PostgresTransaction(transaction);
                 let outcome = work(&mut connection).await?;
                 if let Connection::PostgresTransaction(transaction) = connection {
                     transaction.commit().await?;

@@ -244,7 +244,7 @@ impl Site {
         // Machines are told where to ask before anybody listens there.
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let sections = format!(
-            "clusters_per_project = 100000\n\
+            "[quotas.project]\nclusters = -1\n\
              [cloud]\nclouds_yaml = {clouds_yaml:?}\nname = \"{USER}\"\n\
              [nodes]\nlisten = \"{free}\"\nurl = \"https://{free}/\"\nsource_address = \"any\"\n\
              [kubernetes.versions.\"v1.34.1\"]\n{}",

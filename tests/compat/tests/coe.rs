@@ -199,7 +199,7 @@ fn quotas_stats_and_services_are_told() {
     ]);
     with_cluster(&mut client, &["--node-count", "2"]);
     let refused = client.refused(&["cluster", "create", "d", "--cluster-template", "t"]);
-    assert!(refused.contains("the project may have 1"), "{refused}");
+    assert!(refused.contains("clusters: project default uses 1 of 1"), "{refused}");
     client.done(&[
         "quotas",
         "update",

@@ -5,13 +5,14 @@ use axum::response::Response;
 use cluster_conductor::Preview;
 use cluster_core::{Need, Shortage};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict, json};
 use serde::Serialize;
 use utoipa::PartialSchema;
 
 use crate::app::App;
 use crate::cluster::{NewCluster, Order};
 use crate::error::Error;
+use crate::measure::refusal;
 use crate::microversion as since;
 
 /// What is answered here.
@@ -43,7 +44,8 @@ struct Body {
     need: Need,
     /// Of what there is too little for what is not there yet; null where nobody knows.
     shortages: Option<Vec<Shortage>>,
-    /// Whether it fits into what the project may have; null where nobody knows.
+    /// Whether it fits into what the project and the caller may have here, and into what the project may have in the cloud; null
+    /// where nobody knows.
     fits: Option<bool>,
     /// Why it does not fit, or why nobody knows.
     fits_reason: Option<String>,
@@ -51,7 +53,8 @@ struct Body {
     warnings: Vec<String>,
 }
 
-fn answer(preview: Preview) -> Response {
+/// What the cloud says counts where our own limits let the cluster be.
+fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
     let objects = preview.objects.into_iter().map(|(object, name)| Object { object, name });
     let (shortages, fits_reason) = match preview.shortages {
         Ok(short) if short.is_empty() => (Some(short), None),
@@ -62,11 +65,16 @@ fn answer(preview: Preview) -> Response {
         }
         Err(why) => (None, Some(why)),
     };
+    let fits = shortages.as_ref().map(Vec::is_empty);
+    let (fits, fits_reason) = match denial {
+        Some(denial) => (Some(false), Some(denial.message)),
+        None => (fits, fits_reason),
+    };
     let body = Body {
         first: preview.first.iter().map(ToString::to_string).collect(),
         objects: objects.collect(),
         need: preview.need,
-        fits: shortages.as_ref().map(Vec::is_empty),
+        fits,
         shortages,
         fits_reason,
         warnings: preview.warnings,
@@ -81,8 +89,11 @@ async fn dry_run(
     Strict(body): Strict<NewCluster>,
 ) -> Result<Response, Error> {
     let newest: Microversion = since::MAXIMUM;
-    let Order { cluster, groups } = body.into_order(&app, &caller, newest).await?;
-    Ok(answer(app.conductor.preview(&cluster, &groups).await?))
+    let Order { cluster, mut groups } = body.into_order(&app, &caller, newest).await?;
+    let unmeasured = app.measure(&mut groups).await;
+    let allowed = app.store.may_have(&cluster, &groups, &app.settings.quotas).await?;
+    let denial = allowed.err().map(|denial| refusal(&denial, unmeasured.as_ref()));
+    Ok(answer(app.conductor.preview(&cluster, &groups).await?, denial))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/plan`.
@@ -93,5 +104,5 @@ async fn plan(
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let groups = app.store.groups_of(cluster.id).await?;
-    Ok(answer(app.conductor.preview(&cluster, &groups).await?))
+    Ok(answer(app.conductor.preview(&cluster, &groups).await?, None))
 }

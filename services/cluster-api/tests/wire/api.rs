@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::response::Response;
 use cluster_api::{App, Settings, Streams};
 use cluster_conductor::{Conductor, SealingKeys, Settings as ConductorSettings};
-use cluster_core::RepairLimits;
+use cluster_core::{Defaults, Limit, Limits, RepairLimits, Resource};
 use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
@@ -51,7 +51,12 @@ impl Api {
 
     /// With a cloud that clusters would be made in; nobody works on them.
     pub(crate) async fn in_cloud(cloud: &Cloud) -> Api {
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        Api::in_cloud_on(cloud, "sqlite::memory:").await
+    }
+
+    /// The same, on the database of this URL.
+    pub(crate) async fn in_cloud_on(cloud: &Cloud, url: &str) -> Api {
+        let store = Store::open(url).await.unwrap();
         let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
         let session = Session::new(config).unwrap();
         Api::of(Auth::None, store, Streams::at_most(8), Some(session)).await
@@ -88,7 +93,10 @@ impl Api {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
             project: "default".to_owned(),
-            clusters_per_project: 20,
+            quotas: Defaults {
+                project: Limits([(Resource::Clusters, Limit::AtMost(20))].into()),
+                person: Limits::default(),
+            },
         };
         let app = App {
             store: store.clone(),

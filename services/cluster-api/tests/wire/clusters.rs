@@ -112,19 +112,6 @@ async fn what_cannot_be_is_named() {
 }
 
 #[tokio::test]
-async fn a_quota_is_kept() {
-    let api = Api::start().await;
-    api.template("t", "").await;
-    api.post("/v1/quotas", r#"{"project_id": "default", "resource": "Cluster", "hard_limit": 1}"#)
-        .await
-        .has(201);
-    api.cluster("c", "").await;
-    api.post("/v1/clusters", r#"{"name": "d", "cluster_template_id": "t"}"#)
-        .await
-        .refuses(403, "Resource limit for this Cluster has been exceeded: the project may have 1");
-}
-
-#[tokio::test]
 async fn only_the_count_of_nodes_is_changed_by_a_patch() {
     let api = Api::start().await;
     let id = api.small().await;

@@ -6,6 +6,7 @@ use cluster_core::{FlavorSize, Key, Need, Problem, Seen, Shape, Shortage, Thing,
 use openstack::compute::limits;
 use openstack::{Allowance, CloudError, block_storage, dns, load_balancer, network};
 
+use super::flavors::size;
 use super::site::Site;
 use super::trouble::Trouble;
 
@@ -56,9 +57,7 @@ async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, Flavor
         if let Thing::Server { flavor: Some(given), .. } = &object.thing
             && !sizes.contains_key(given)
         {
-            let flavor = site.flavor(given).await?;
-            let size = FlavorSize { vcpus: flavor.vcpus, ram_mib: flavor.ram };
-            sizes.insert(given.clone(), size);
+            sizes.insert(given.clone(), size(site.flavor(given).await?));
         }
     }
     Ok(sizes)

@@ -101,11 +101,7 @@ impl<'a> Site<'a> {
 
     /// The flavor of this id or name.
     pub(crate) async fn flavor(&self, given: &str) -> Result<&Flavor, Trouble> {
-        let all = self.flavors().await?;
-        let found = all.iter().find(|it| it.id == given);
-        found
-            .or_else(|| all.iter().find(|it| it.name == given))
-            .ok_or_else(|| no_such("flavor_id", given))
+        named(self.flavors().await?, given).ok_or_else(|| no_such_flavor(given))
     }
 
     /// The id of the image of this id or name: of several with one name, the newest.
@@ -149,6 +145,15 @@ impl<'a> Site<'a> {
     pub(crate) async fn needed_zone(&self, name: &str) -> Result<&str, Trouble> {
         self.zone().await?.ok_or_else(|| no_such("dns_zone", name))
     }
+}
+
+/// The one of these flavors that has this id or name.
+pub(crate) fn named<'f>(all: &'f [Flavor], given: &str) -> Option<&'f Flavor> {
+    all.iter().find(|it| it.id == given).or_else(|| all.iter().find(|it| it.name == given))
+}
+
+pub(crate) fn no_such_flavor(given: &str) -> Trouble {
+    no_such("flavor_id", given)
 }
 
 fn no_such(setting: &'static str, given: &str) -> Trouble {

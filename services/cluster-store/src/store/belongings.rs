@@ -7,7 +7,7 @@ use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 use database::StoreError;
 use jiff::Timestamp;
 
-use crate::table::{certificate, claim, event, ledger, machine, secret};
+use crate::table::{certificate, claim, event, holding, ledger, machine, secret};
 use crate::{Certificate, Claim, Listener, MachineReport, Redeemed, Said, Store};
 
 impl Store {
@@ -26,12 +26,14 @@ impl Store {
             .await
     }
 
-    /// Strikes an entry out: the cloud no longer has that object. With a server goes what its machine said, and its claims.
+    /// Strikes an entry out: the cloud no longer has that object. With a server goes what its machine said, and its claims, and what it took
+    /// of limits if it is not to come back.
     pub async fn strike_ledger(&self, entry: LedgerUuid) -> Result<(), StoreError> {
         self.database
             .write(FirstDecides, move |c| {
                 Box::pin(async move {
                     machine::forget(c, entry).await?;
+                    holding::forget(c, entry).await?;
                     ledger::strike(c, entry).await
                 })
             })

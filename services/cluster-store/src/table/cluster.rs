@@ -32,6 +32,16 @@ pub(crate) async fn update(
     Ok(Cluster { version: cluster.version + 1, ..cluster.clone() })
 }
 
+/// `Stale` unless the cluster is still the one that was read.
+pub(crate) async fn check_version(
+    connection: &mut Connection,
+    cluster: &Cluster,
+) -> Result<(), StoreError> {
+    const FIND: &str = "SELECT id FROM clusters WHERE id = $1 AND version = $2";
+    let row = connection.row(FIND, values![cluster.id, cluster.version]).await?;
+    changed_one(u64::from(row.is_some()))
+}
+
 pub(crate) async fn delete(
     connection: &mut Connection,
     cluster: &Cluster,
@@ -94,6 +104,13 @@ pub(crate) async fn count(
         *count = row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs();
     }
     Ok(counts.into())
+}
+
+/// Those that nothing is noted of in `holdings`.
+pub(crate) async fn uncounted(connection: &mut Connection) -> Result<Vec<Cluster>, StoreError> {
+    const UNCOUNTED: &str = "SELECT id, version, document FROM clusters \
+         WHERE NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.cluster = clusters.id) ORDER BY id";
+    connection.rows(UNCOUNTED, values![]).await?.iter().map(read).collect()
 }
 
 /// All ids.

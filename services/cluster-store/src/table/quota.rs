@@ -1,11 +1,16 @@
-//! The table `quotas`.
+//! The table `quotas`: the limits of projects. The one of clusters goes by Magnum's word for them.
 
+use cluster_core::{Limit, Limits, QuotaUuid, Resource};
 use database::table::{changed_one, clash};
 use database::{Connection, Query, Row, StoreError, values};
+use jiff::Timestamp;
 
 use crate::{Quota, Scope};
 
 const TABLE: &str = "quotas";
+
+/// What Magnum calls clusters.
+const CLUSTER: &str = "Cluster";
 
 pub(crate) async fn insert(connection: &mut Connection, quota: &Quota) -> Result<(), StoreError> {
     const INSERT: &str = "INSERT INTO quotas (id, project, resource, hard_limit, created_at, updated_at) \
@@ -48,6 +53,56 @@ pub(crate) async fn list(
     query.and_if_set("resource = ?", resource);
     let (sql, values) = query.first_by_id(1000);
     connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// Writes the limits of a project in place of all there were. Those that are written again keep their ids.
+pub(crate) async fn set(
+    connection: &mut Connection,
+    project: &str,
+    new: &Limits,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const CLEAR: &str = "DELETE FROM quotas WHERE project = $1 AND resource = $2";
+    const SET: &str = "INSERT INTO quotas (id, project, resource, hard_limit, created_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (project, resource) DO UPDATE SET hard_limit = $4, updated_at = $5";
+    for resource in Resource::ALL {
+        match new.0.get(&resource) {
+            None => connection.execute(CLEAR, values![project, word(resource)]).await?,
+            Some(limit) => {
+                let (id, limit) = (QuotaUuid::new_v4(), i64::from(*limit));
+                connection.execute(SET, values![id, project, word(resource), limit, now]).await?
+            }
+        };
+    }
+    Ok(())
+}
+
+/// The limits of a project.
+pub(crate) async fn of(connection: &mut Connection, project: &str) -> Result<Limits, StoreError> {
+    const OF: &str = "SELECT resource, hard_limit FROM quotas WHERE project = $1";
+    let of_word = |raw: &str| Resource::ALL.into_iter().find(|it| word(*it) == raw);
+    limits(&connection.rows(OF, values![project]).await?, of_word)
+}
+
+/// What a resource is called here.
+fn word(resource: Resource) -> &'static str {
+    if resource == Resource::Clusters { CLUSTER } else { resource.as_str() }
+}
+
+/// The limits in rows of resource and number.
+pub(crate) fn limits(
+    rows: &[Row],
+    resource: impl Fn(&str) -> Option<Resource>,
+) -> Result<Limits, StoreError> {
+    let mut limits = Limits::default();
+    for row in rows {
+        let raw = row.text(0)?;
+        let limit = Limit::try_from(row.int(1)?);
+        let limit = limit.map_err(|error| StoreError::corrupt(TABLE, raw, error))?;
+        let known = resource(raw).ok_or_else(|| StoreError::corrupt(TABLE, raw, "no resource"))?;
+        limits.0.insert(known, limit);
+    }
+    Ok(limits)
 }
 
 fn read(row: &Row) -> Result<Quota, StoreError> {

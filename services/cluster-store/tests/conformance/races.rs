@@ -1,11 +1,12 @@
-//! Sixteen at once: nothing is lost, nothing is given twice.
+//! Many at once: nothing is lost, nothing is given twice.
 
+use cluster_core::{Defaults, Limit, Limits, NodeGroup, Resource, Whose};
 use cluster_store::{Change, Redeemed, Store, StoreError};
+use database::scratch::Scratch;
 
-use crate::samples::{at, cluster, find, group, on_both, project, stored, template};
+use crate::samples::{LARGE, at, cluster, find, group, on_both, stored};
 
 on_both! { Store:
-    a_limit_holds_against_all_at_once
     stale_changes_lose_nothing
     a_claim_is_redeemed_by_one
     two_that_make_keys_get_the_same
@@ -19,23 +20,20 @@ where
     D: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
-    let tasks: Vec<_> = (0..TASKS).map(|n| tokio::spawn(act(n))).collect();
+    so_many(TASKS, act).await
+}
+
+async fn so_many<T, D>(tasks: usize, act: impl Fn(usize) -> D) -> Vec<T>
+where
+    D: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    let tasks: Vec<_> = (0..tasks).map(|n| tokio::spawn(act(n))).collect();
     let mut outcomes = Vec::new();
     for task in tasks {
         outcomes.push(task.await.unwrap());
     }
     outcomes
-}
-
-async fn a_limit_holds_against_all_at_once(store: Store) {
-    let template = template("p", "t");
-    store.insert_template(&template).await.unwrap();
-    let made = at_once(|n| {
-        let (store, new) = (store.clone(), cluster(&template, &format!("c{n}")));
-        async move { store.insert_cluster(&new, &[], &[], Some(5)).await.unwrap() }
-    });
-    assert_eq!(made.await.into_iter().filter(|made| *made).count(), 5);
-    assert_eq!(store.count_clusters(&project("p")).await.unwrap().0, 5);
 }
 
 async fn stale_changes_lose_nothing(store: Store) {
@@ -91,4 +89,69 @@ async fn two_that_make_keys_get_the_same(store: Store) {
     });
     let kept = kept.await;
     assert!(kept.iter().all(|text| *text == kept[0]), "{kept:?}");
+}
+
+/// What two programs promise that work on one database.
+mod of_two_programs {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_last_ten_of_two_hundred_are_had_by_ten_on_sqlite() {
+        the_last_ten(Scratch::sqlite()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_last_ten_of_two_hundred_are_had_by_ten_on_postgres() {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        the_last_ten(scratch).await;
+    }
+}
+
+const CROWD: usize = 200;
+
+fn limit(resource: Resource, most: u64) -> Limits {
+    Limits([(resource, Limit::AtMost(most))].into())
+}
+
+async fn the_last_ten(scratch: Scratch) {
+    let stores =
+        [Store::open(&scratch.url).await.unwrap(), Store::open(&scratch.url).await.unwrap()];
+    let project = Whose { project: "p".to_owned(), person: None };
+    let person = Whose { person: Some("u".to_owned()), ..project.clone() };
+    let nobody = Defaults::default();
+    let (template, first) = stored(&stores[0], "p", "one").await;
+
+    // One cluster with two machines is there: of the limit, ten are left.
+    let defaults = Defaults { project: limit(Resource::Clusters, 11), ..Defaults::default() };
+    let made = so_many(CROWD, |n| {
+        let (store, new) = (stores[n % 2].clone(), cluster(&template, &format!("c{n}")));
+        let defaults = defaults.clone();
+        async move { store.insert_cluster(&new, &[], &[], Some(&defaults)).await.unwrap().is_ok() }
+    });
+    assert_eq!(made.await.into_iter().filter(|made| *made).count(), 10);
+    let used = stores[1].account(&project, &nobody).await.unwrap().used;
+    assert_eq!((used[Resource::Clusters], used[Resource::Nodes]), (11, 2));
+
+    // Two hundred node groups of four processors each, and room for those of ten.
+    stores[0].set_limits(&person, &limit(Resource::Vcpus, 43), at(2)).await.unwrap();
+    let grown = so_many(CROWD, |n| {
+        let (store, id) = (stores[n % 2].clone(), first.id);
+        async move {
+            loop {
+                let cluster = find(&store, id).await.unwrap();
+                let new = group(&cluster, &format!("g{n}"), 1);
+                let added = vec![NodeGroup { size: Some(LARGE), ..new }];
+                let change = Change { added, ..Change::of(cluster) };
+                match store.change_within(&change, &Defaults::default()).await {
+                    Ok(written) => break written.is_ok(),
+                    Err(StoreError::Stale) => {}
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        }
+    });
+    assert_eq!(grown.await.into_iter().filter(|grown| *grown).count(), 10);
+    let used = stores[1].account(&person, &nobody).await.unwrap().used;
+    assert_eq!((used[Resource::Vcpus], used[Resource::Nodes]), (40, 12));
+    assert_eq!(stores[0].groups_of(first.id).await.unwrap().len(), 11);
 }

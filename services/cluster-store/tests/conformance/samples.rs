@@ -1,14 +1,17 @@
 //! Templates and clusters to store.
 
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Event, GroupRole, Ident, NodeGroup, NodeGroupUuid, Owner,
-    Severity, Template, TemplateUuid,
+    Blueprint, Cluster, ClusterUuid, Event, FlavorSize, GroupRole, Ident, NodeGroup, NodeGroupUuid,
+    Owner, Severity, Template, TemplateUuid,
 };
 use cluster_store::{Scope, Store};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 
 pub(crate) use database::on_both;
+
+/// What a large flavor gives a machine.
+pub(crate) const LARGE: FlavorSize = FlavorSize { vcpus: 4, ram_mib: 8192, disk_gib: 40, gpus: 1 };
 
 /// A moment, `seconds` after another.
 pub(crate) fn at(seconds: i64) -> Timestamp {
@@ -54,9 +57,11 @@ pub(crate) async fn stored(store: &Store, project: &str, name: &str) -> (Templat
     store.insert_template(&template).await.unwrap();
     let cluster = cluster(&template, name);
     let groups = [group(&cluster, "default-worker", 2)];
-    assert!(
-        store.insert_cluster(&cluster, &groups, &[event(&cluster, "Asked")], None).await.unwrap()
-    );
+    store
+        .insert_cluster(&cluster, &groups, &[event(&cluster, "Asked")], None)
+        .await
+        .unwrap()
+        .unwrap();
     (template, cluster)
 }
 

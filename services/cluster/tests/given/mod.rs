@@ -162,6 +162,6 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
     let Asked { template, cluster, groups } =
         Asked::new(blueprint, masters, workers, Timestamp::now());
     store.insert_template(&template).await.unwrap();
-    assert!(store.insert_cluster(&cluster, &groups, &[], None).await.unwrap());
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
     cluster.id
 }

@@ -1,0 +1,152 @@
+//! `/bedplate/v1/quotas`: what a project, and a person in it, has and may have.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Account, Limits, Resource, Whose};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Need, Query, Reach, Routes, Segment, Strict, json};
+use serde::{Serialize, Serializer};
+use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+
+use crate::app::{App, elsewhere, reaches};
+use crate::error::Error;
+use crate::quota::check_project;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("bedplate")
+        .at(
+            "/bedplate/v1/quotas",
+            [Handle::get("Show what a project and a user have and may have", show)],
+        )
+        .at(
+            "/bedplate/v1/quotas/{project}",
+            [Handle::put("Set the limits of a project", set)
+                .needs(Need::Administer)
+                .reads(limits())],
+        )
+        .at(
+            "/bedplate/v1/quotas/{project}/users/{user}",
+            [Handle::put("Set the limits of a user in a project", grant)
+                .needs(Need::Administer)
+                .reads(limits())],
+        )
+}
+
+/// The limits that hold from then on; those that are not named are as the configuration says. -1 is no limit.
+fn limits() -> RefOr<Schema> {
+    let limit = || {
+        let whole = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
+        whole.minimum(Some(-1))
+    };
+    let object = Resource::ALL
+        .into_iter()
+        .fold(ObjectBuilder::new(), |object, resource| object.property(resource.as_str(), limit()));
+    Schema::from(object.additional_properties(Some(AdditionalProperties::FreeForm(false))).build())
+        .into()
+}
+
+/// Each resource by name, as `Shown`.
+struct Each<'a>(&'a Account);
+
+#[derive(Serialize)]
+struct Shown {
+    /// What is not summed up is not used up either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<u64>,
+    limit: i64,
+}
+
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Account { used, limits, .. } = self.0;
+        let is_summed = |of: Resource| Resource::summed().any(|it| it == of);
+        serializer.collect_map(Resource::ALL.into_iter().map(|resource| {
+            let used = is_summed(resource).then(|| used[resource]);
+            (resource.as_str(), Shown { used, limit: limits.of(resource).into() })
+        }))
+    }
+}
+
+/// What the project has and may have, and what one of its users does.
+async fn told(app: &App, project: String, user: Option<String>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        project_id: &'a str,
+        project: Each<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_id: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user: Option<Each<'a>>,
+    }
+    let defaults = &app.settings.quotas;
+    let of_project = Whose { project, person: None };
+    let of_person = user.map(|user| Whose { person: Some(user), ..of_project.clone() });
+    let project = app.store.account(&of_project, defaults).await?;
+    let user = match &of_person {
+        Some(person) => Some(app.store.account(person, defaults).await?),
+        None => None,
+    };
+    let body = Body {
+        project_id: &of_project.project,
+        project: Each(&project),
+        user_id: of_person.as_ref().and_then(|whose| whose.person.as_deref()),
+        user: user.as_ref().map(Each),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// `GET /bedplate/v1/quotas?project_id=&user_id=`: the caller's own; those of others are for administrators.
+async fn show(caller: Caller, State(app): State<App>, mut query: Query) -> Result<Response, Error> {
+    let given = |text: &String| !text.is_empty();
+    let project = query.take("project_id").filter(given);
+    let user = query.take("user_id").filter(given);
+    query.finish()?;
+    let project = match project {
+        Some(project) if !reaches(&caller, &project) && app.project(&caller)? != project => {
+            return Err(elsewhere("project_id").into());
+        }
+        Some(project) => project,
+        None => app.project(&caller)?.to_owned(),
+    };
+    let own = app.user(&caller);
+    let user = match user {
+        Some(user) if user != own && caller.reach() != Reach::Everything => {
+            let why = "user_id: what is of other users is for administrators";
+            return Err(ApiError::new(StatusCode::FORBIDDEN, why).into());
+        }
+        Some(user) => user,
+        None => own,
+    };
+    told(&app, project, Some(user)).await
+}
+
+/// `PUT /bedplate/v1/quotas/{project}`.
+async fn set(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(project): Segment<String>,
+    Strict(limits): Strict<Limits>,
+) -> Result<Response, Error> {
+    check_project(&project)?;
+    let whose = Whose { project, person: None };
+    app.store.set_limits(&whose, &limits, (app.clock)()).await?;
+    told(&app, whose.project, None).await
+}
+
+/// `PUT /bedplate/v1/quotas/{project}/users/{user}`.
+async fn grant(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment((project, user)): Segment<(String, String)>,
+    Strict(limits): Strict<Limits>,
+) -> Result<Response, Error> {
+    check_project(&project)?;
+    if user.is_empty() || user.len() > 255 || user.chars().any(char::is_control) {
+        return Err(ApiError::bad_field("user_id", "it must be the id of a user").into());
+    }
+    let whose = Whose { project, person: Some(user) };
+    app.store.set_limits(&whose, &limits, (app.clock)()).await?;
+    told(&app, whose.project, whose.person).await
+}

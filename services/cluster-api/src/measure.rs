@@ -1,0 +1,56 @@
+//! How large the machines are that are asked for. The cloud is asked before anything is written, and counts as it is then.
+
+use std::collections::BTreeSet;
+
+use cluster_conductor::Unmeasured;
+use cluster_core::{Denial, NodeGroup};
+use http::StatusCode;
+use openstack_api::ApiError;
+
+use crate::app::App;
+
+impl App {
+    /// Notes what the flavors of these groups give a machine now. Where nobody knows, the groups stay as they are, and this is why.
+    pub(crate) async fn measure<'g>(
+        &self,
+        groups: impl IntoIterator<Item = &'g mut NodeGroup>,
+    ) -> Option<Unmeasured> {
+        let groups: Vec<&mut NodeGroup> = groups.into_iter().collect();
+        let flavors: BTreeSet<String> =
+            groups.iter().filter_map(|group| group.flavor.clone()).collect();
+        if flavors.is_empty() {
+            return None;
+        }
+        match self.conductor.sizes(&flavors).await {
+            Ok(sizes) => {
+                for group in groups {
+                    let size = group.flavor.as_ref().and_then(|flavor| sizes.get(flavor));
+                    group.size = size.copied().or(group.size);
+                }
+                None
+            }
+            Err(why) => Some(why),
+        }
+    }
+}
+
+/// Whether `group` has machines that were not among `before`.
+pub(crate) fn has_grown(group: &NodeGroup, before: &[NodeGroup]) -> bool {
+    let was = before.iter().find(|was| was.id == group.id);
+    was.is_none_or(|was| !group.machines.is_subset(&was.machines))
+}
+
+/// What who asks is told: 403, as Magnum has it, where it is too much.
+pub(crate) fn refusal(denial: &Denial, unmeasured: Option<&Unmeasured>) -> ApiError {
+    match (denial, unmeasured) {
+        (Denial::Exceeded(_), _) => ApiError::new(StatusCode::FORBIDDEN, denial.to_string()),
+        (Denial::Unmeasured { .. }, Some(Unmeasured { why, is_asked_wrong: true })) => {
+            ApiError::bad_request(why)
+        }
+        (Denial::Unmeasured { .. }, why) => {
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let said = format!("{denial}{why}; try again later");
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
+    }
+}

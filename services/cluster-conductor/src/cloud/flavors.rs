@@ -1,0 +1,59 @@
+//! How large flavors are, as the API asks it for all that is asked of it at the same time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_addons::gpu_node;
+use cluster_core::FlavorSize;
+use openstack::Session;
+use openstack::compute::flavors::{self, Flavor};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::site::{named, no_such_flavor};
+use super::trouble::Trouble;
+
+/// How long what the cloud told counts.
+const LASTS: Duration = Duration::from_secs(10);
+
+/// What the cloud told last.
+#[derive(Default)]
+pub(crate) struct Flavors(Mutex<Option<(Instant, Arc<[Flavor]>)>>);
+
+/// What a flavor gives a machine.
+pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
+    FlavorSize {
+        vcpus: flavor.vcpus,
+        ram_mib: flavor.ram,
+        disk_gib: flavor.disk,
+        gpus: gpu_node(&flavor.extra_specs, &BTreeMap::new()).count,
+    }
+}
+
+impl Flavors {
+    /// How large machines of these flavors are. The cloud is asked once, however many want to know.
+    pub(crate) async fn sizes(
+        &self,
+        session: &Session,
+        wanted: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
+        let mut kept = self.0.lock().await;
+        let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < LASTS);
+        let known = fresh.map(|(_, all)| all.clone()).unwrap_or_default();
+        let is_known = |given: &String| named(&known, given).is_some();
+        let all = if wanted.iter().all(is_known) {
+            known
+        } else {
+            let all: Arc<[Flavor]> = flavors::list(session).await?.into();
+            *kept = Some((Instant::now(), all.clone()));
+            all
+        };
+        drop(kept);
+        let size = |given: &String| {
+            let flavor = named(&all, given).ok_or_else(|| no_such_flavor(given))?;
+            Ok((given.clone(), size(flavor)))
+        };
+        wanted.iter().map(size).collect()
+    }
+}

@@ -1,0 +1,75 @@
+use super::*;
+
+fn account(person: Option<&str>, used: &[(Resource, u64)], limits: &[(Resource, i64)]) -> Account {
+    let person = person.map(str::to_owned);
+    let limits = limits.iter().map(|(of, limit)| (*of, Limit::try_from(*limit).unwrap()));
+    Account {
+        whose: Whose { project: "p".to_owned(), person },
+        used: used.iter().copied().collect(),
+        limits: Limits(limits.collect()),
+    }
+}
+
+#[track_caller]
+fn refuses(accounts: &[Account], asked: &[(Resource, u64)], words: &str) {
+    let asked = asked.iter().copied().collect();
+    assert_eq!(admit(accounts, &asked, true).unwrap_err().to_string(), words);
+}
+
+#[test]
+fn the_last_of_a_limit_may_be_had_and_no_more() {
+    use Resource::{Clusters, Nodes};
+    let project = account(None, &[(Clusters, 1), (Nodes, 7)], &[(Clusters, 2), (Nodes, 10)]);
+    let asked = Amounts::from_iter([(Clusters, 1), (Nodes, 3)]);
+    assert_eq!(admit(std::slice::from_ref(&project), &asked, true), Ok(()));
+    let words = "quota exceeded: nodes: project p uses 7 of 10, and 4 more is asked for";
+    refuses(&[project], &[(Clusters, 1), (Nodes, 4)], words);
+}
+
+#[test]
+fn a_person_and_their_project_each_have_their_say() {
+    use Resource::{Gpus, Vcpus};
+    let project = account(None, &[(Vcpus, 90)], &[(Vcpus, 92)]);
+    let person = account(Some("ann"), &[(Gpus, 1)], &[(Gpus, 1), (Vcpus, -1)]);
+    let words = "quota exceeded: vcpus: project p uses 90 of 92, and 4 more is asked for; \
+                 gpus: user ann in project p uses 1 of 1, and 2 more is asked for";
+    refuses(&[project, person], &[(Vcpus, 4), (Gpus, 2)], words);
+}
+
+#[test]
+fn who_is_over_a_limit_may_still_have_what_is_not_of_it() {
+    use Resource::{Clusters, Nodes};
+    let over = account(None, &[(Nodes, 9)], &[(Nodes, 3), (Clusters, 1)]);
+    let asked = Amounts::from_iter([(Clusters, 1)]);
+    assert_eq!(admit(&[over], &asked, true), Ok(()));
+}
+
+#[test]
+fn what_nobody_measured_is_refused_where_it_is_limited_and_nowhere_else() {
+    use Resource::{Nodes, RamMib};
+    let asked = Amounts::from_iter([(Nodes, 1)]);
+    let free = account(None, &[], &[(Nodes, 1), (RamMib, -1)]);
+    assert_eq!(admit(&[free], &asked, false), Ok(()));
+    let limited = account(None, &[], &[(RamMib, 4096)]);
+    let refused = admit(&[limited], &asked, false).unwrap_err().to_string();
+    let words = "project p has a limit of ram_mib, and nobody knows how much of that is asked for";
+    assert_eq!(refused, words);
+}
+
+#[test]
+fn limits_are_numbers_and_somebody_s_own_go_before_the_defaults() {
+    let read = |text: &str| serde_json::from_str::<Limits>(text);
+    let own = read(r#"{"clusters": 5, "ram_mib": -1}"#).unwrap();
+    let all = own.or(&read(r#"{"clusters": 20, "ram_mib": 1, "nodes": 3}"#).unwrap());
+    assert_eq!(serde_json::to_string(&all).unwrap(), r#"{"clusters":5,"nodes":3,"ram_mib":-1}"#);
+    assert_eq!(all.of(Resource::Gpus), Limit::Unlimited);
+    let refused = read(r#"{"clusters": -2}"#).unwrap_err().to_string();
+    assert!(refused.contains("not -2"), "{refused}");
+    let refused = read(r#"{"colours": 1}"#).unwrap_err().to_string();
+    assert!(refused.contains("\"colours\" is nothing that is limited; that are clusters, nodes"));
+    for resource in Resource::ALL {
+        assert_eq!(Resource::read(resource.as_str()), Some(resource));
+        let written = serde_json::to_string(&resource).unwrap();
+        assert_eq!(written, format!("{:?}", resource.as_str()));
+    }
+}

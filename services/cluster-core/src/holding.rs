@@ -1,0 +1,119 @@
+//! What each part of a cluster takes of what its project and its owner may have.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Amounts, ClusterSpec, Disk, FlavorSize, Key, MachineRef, NodeGroup, Object, Resource, Thing,
+    shape,
+};
+
+/// What one part of a cluster takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Which machine; the cluster itself, where it is none.
+    pub machine: Option<MachineRef>,
+    /// How much.
+    pub amounts: Amounts,
+    /// Whether what its flavor says is part of that.
+    pub is_measured: bool,
+}
+
+/// What a cluster takes: itself, and each of its machines.
+///
+/// Flavors count as they were when a group was measured ([`NodeGroup::size`]). What the cluster makes itself, for Services and volumes, is
+/// no part of it.
+pub fn holdings(spec: &ClusterSpec<'_>) -> Vec<Holding> {
+    let mut own = Holding {
+        machine: None,
+        amounts: Amounts::from_iter([(Resource::Clusters, 1)]),
+        is_measured: true,
+    };
+    let sized = |group: &NodeGroup| group.refs().map(|it| (it, group.size)).collect::<Vec<_>>();
+    let sizes: BTreeMap<_, _> = spec.groups.iter().flat_map(sized).collect();
+    let mut machines: BTreeMap<MachineRef, Amounts> = BTreeMap::new();
+    for (key, object) in &shape(spec) {
+        let amounts = match key.machine() {
+            Some(machine) => machines.entry(machine.clone()).or_default(),
+            None => &mut own.amounts,
+        };
+        *amounts += &taken(key, object, |machine| sizes.get(machine).copied().flatten());
+    }
+    let of_machine = |(machine, amounts): (MachineRef, Amounts)| Holding {
+        is_measured: sizes.get(&machine).copied().flatten().is_some(),
+        machine: Some(machine),
+        amounts,
+    };
+    std::iter::once(own).chain(machines.into_iter().map(of_machine)).collect()
+}
+
+fn taken(key: &Key, object: &Object, size: impl Fn(&MachineRef) -> Option<FlavorSize>) -> Amounts {
+    match (key, &object.thing) {
+        (Key::Server(machine), Thing::Server { disks, .. }) => of_server(disks, size(machine)),
+        (_, Thing::FloatingIp { .. }) => Amounts::from_iter([(Resource::FloatingIps, 1)]),
+        (..) => Amounts::default(),
+    }
+}
+
+fn of_server(disks: &[Disk], size: Option<FlavorSize>) -> Amounts {
+    let volumes: u64 = disks.iter().map(|disk| u64::from(disk.size)).sum();
+    let size = size.unwrap_or_default();
+    // The flavor's own disk is not made where the machine boots from a volume.
+    let root = if disks.iter().any(|disk| disk.purpose == "boot") { 0 } else { size.disk_gib };
+    Amounts::from_iter([
+        (Resource::Nodes, 1),
+        (Resource::Vcpus, size.vcpus),
+        (Resource::RamMib, size.ram_mib),
+        (Resource::DiskGib, root + volumes),
+        (Resource::Gpus, size.gpus),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Sample, labels};
+
+    const LARGE: FlavorSize = FlavorSize { vcpus: 4, ram_mib: 8192, disk_gib: 40, gpus: 1 };
+
+    fn sum(holdings: &[Holding]) -> Amounts {
+        holdings.iter().fold(Amounts::default(), |mut sum, holding| {
+            sum += &holding.amounts;
+            sum
+        })
+    }
+
+    #[test]
+    fn a_cluster_takes_what_its_machines_take_and_its_own_address() {
+        let mut sample = Sample::highly_available();
+        sample.cluster.blueprint.floating_ip_enabled = true;
+        for group in &mut sample.groups {
+            group.size = Some(LARGE);
+        }
+        let all = holdings(&sample.spec());
+        assert_eq!(all.len(), 1 + 5);
+        assert!(all.iter().all(|holding| holding.is_measured));
+        let want = [
+            (Resource::Clusters, 1),
+            (Resource::Nodes, 5),
+            (Resource::Vcpus, 20),
+            (Resource::RamMib, 40960),
+            (Resource::DiskGib, 200),
+            (Resource::Gpus, 5),
+            (Resource::FloatingIps, 6),
+        ];
+        assert_eq!(sum(&all), Amounts::from_iter(want));
+    }
+
+    #[test]
+    fn volumes_count_and_the_disk_that_is_not_booted_from_does_not() {
+        let mut sample = Sample::highly_available();
+        let workers = &mut sample.groups[1];
+        workers.size = Some(LARGE);
+        workers.docker_volume_size = Some(10);
+        workers.labels = labels(&[("boot_volume_size", "25")]);
+        let all = holdings(&sample.spec());
+        assert_eq!(sum(&all)[Resource::DiskGib], 2 * (25 + 10));
+        let unmeasured = all.iter().filter(|holding| !holding.is_measured);
+        assert_eq!(unmeasured.count(), 3, "the control plane's");
+    }
+}

@@ -1,0 +1,170 @@
+//! What is taken of limits, counted and written in the transaction that takes it.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{
+    Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, Limits, NodeGroup, Whose,
+    admit, holdings,
+};
+use database::Extent::AnyDecides;
+use database::{Connection, StoreError};
+use jiff::Timestamp;
+
+use crate::table::holding::Held;
+use crate::table::{cluster, grant, holding, node_group, quota};
+use crate::{Change, Store};
+
+impl Store {
+    /// What `whose` is, and how much of it may be; `defaults` hold where nobody set a limit.
+    pub async fn account(&self, whose: &Whose, defaults: &Defaults) -> Result<Account, StoreError> {
+        let (whose, defaults) = (whose.clone(), defaults.clone());
+        self.database.read(|c| Box::pin(async move { account(c, whose, &defaults).await })).await
+    }
+
+    /// Whether a new cluster would be let in by `defaults` and by what was set, as things are now.
+    pub async fn may_have(
+        &self,
+        new: &Cluster,
+        groups: &[NodeGroup],
+        defaults: &Defaults,
+    ) -> Result<Result<(), Denial>, StoreError> {
+        let (new, defaults, asked) = (new.clone(), defaults.clone(), Asked::anew(new, groups));
+        self.database
+            .read(|c| Box::pin(async move { check(c, &new, &asked, &defaults).await }))
+            .await
+    }
+
+    /// Sets the limits of `whose`, in place of all that were set.
+    pub async fn set_limits(
+        &self,
+        whose: &Whose,
+        limits: &Limits,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (Whose { project, person }, limits) = (whose.clone(), limits.clone());
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    c.write_in_turn_as(&project).await?;
+                    match &person {
+                        None => quota::set(c, &project, &limits, now).await,
+                        Some(person) => grant::set(c, (&project, person), &limits, now).await,
+                    }
+                })
+            })
+            .await
+    }
+}
+
+async fn account(
+    connection: &mut Connection,
+    whose: Whose,
+    defaults: &Defaults,
+) -> Result<Account, StoreError> {
+    let own = match &whose.person {
+        None => quota::of(connection, &whose.project).await?,
+        Some(person) => grant::of(connection, (&whose.project, person)).await?,
+    };
+    let used = holding::sum(connection, &whose).await?;
+    Ok(Account { limits: own.or(defaults.of(&whose)), used, whose })
+}
+
+/// Whether `asked` may be had by the project of `of` and by its owner. Where nobody else writes in the project's turn, that holds until
+/// the transaction's end.
+pub(crate) async fn check(
+    connection: &mut Connection,
+    of: &Cluster,
+    asked: &Asked,
+    defaults: &Defaults,
+) -> Result<Result<(), Denial>, StoreError> {
+    let project = Whose { project: of.project.clone(), person: None };
+    let person = Whose { person: Some(of.user.clone()), ..project.clone() };
+    let accounts = [
+        account(connection, project, defaults).await?,
+        account(connection, person, defaults).await?,
+    ];
+    Ok(admit(&accounts, &asked.more, asked.is_measured))
+}
+
+/// What a cluster is to take otherwise than it does.
+#[derive(Default)]
+pub(crate) struct Asked {
+    /// What has to be written.
+    saved: Vec<Holding>,
+    /// The machines that are to go.
+    leaving: Vec<String>,
+    /// How much more it is.
+    more: Amounts,
+    /// Whether all of that is known.
+    is_measured: bool,
+}
+
+impl Asked {
+    /// By a new cluster.
+    pub(crate) fn anew(cluster: &Cluster, groups: &[NodeGroup]) -> Self {
+        Asked::beyond(&BTreeMap::new(), holdings(&ClusterSpec { cluster, groups }))
+    }
+
+    /// By a change: nothing, where it touches no node group.
+    pub(crate) async fn by(
+        connection: &mut Connection,
+        change: &Change,
+    ) -> Result<Self, StoreError> {
+        if change.added.is_empty() && change.changed.is_empty() && change.removed.is_empty() {
+            return Ok(Asked { is_measured: true, ..Asked::default() });
+        }
+        let mut groups = node_group::of(connection, change.cluster.id).await?;
+        groups.retain(|group| change.removed.iter().all(|removed| removed.id != group.id));
+        for group in &mut groups {
+            let changed = change.changed.iter().find(|changed| changed.id == group.id);
+            group.clone_from(changed.unwrap_or(&group.clone()));
+        }
+        groups.extend(change.added.iter().cloned());
+        let before = holding::of(connection, &change.cluster).await?;
+        let spec = ClusterSpec { cluster: &change.cluster, groups: &groups };
+        Ok(Asked::beyond(&before, holdings(&spec)))
+    }
+
+    fn beyond(before: &BTreeMap<String, Held>, now: Vec<Holding>) -> Self {
+        let named: BTreeMap<String, Holding> =
+            now.into_iter().map(|holding| (holding::name(&holding), holding)).collect();
+        let gone =
+            before.iter().filter(|(name, held)| !held.is_leaving && !named.contains_key(*name));
+        let leaving = gone.map(|(name, _)| name.clone()).collect();
+        let mut asked = Asked { leaving, is_measured: true, ..Asked::default() };
+        for (name, holding) in named {
+            let had = before.get(&name);
+            // What is there stays as it was when it was asked for.
+            if had.is_some_and(|had| {
+                !had.is_leaving && had.holding.is_measured >= holding.is_measured
+            }) {
+                continue;
+            }
+            let before = had.map(|had| had.holding.amounts).unwrap_or_default();
+            asked.more += &holding.amounts.beyond(&before);
+            asked.is_measured &= holding.is_measured;
+            asked.saved.push(holding);
+        }
+        asked
+    }
+
+    /// Writes it.
+    pub(crate) async fn write(
+        &self,
+        connection: &mut Connection,
+        cluster: &Cluster,
+    ) -> Result<(), StoreError> {
+        holding::save(connection, cluster, &self.saved).await?;
+        holding::leave(connection, cluster, &self.leaving).await
+    }
+}
+
+/// Counts the clusters of which that was never done.
+pub(crate) async fn count_all(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.write_alone().await?;
+    for cluster in cluster::uncounted(connection).await? {
+        let groups = node_group::of(connection, cluster.id).await?;
+        Asked::anew(&cluster, &groups).write(connection, &cluster).await?;
+    }
+    Ok(())
+}

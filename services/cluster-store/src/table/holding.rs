@@ -1,0 +1,141 @@
+//! The table `holdings`: what each cluster, and each of its machines, takes of limits.
+//!
+//! A row stays as it was written, whatever becomes of the flavor. A machine that is to go keeps its row until its server is gone.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{Amounts, Cluster, Holding, LedgerUuid, Resource, Whose};
+use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
+
+const TABLE: &str = "holdings";
+
+/// So many rows go into one statement.
+const AT_ONCE: usize = 200;
+
+/// What is written of one holding.
+pub(crate) struct Held {
+    pub(crate) holding: Holding,
+    /// Whether it is to go.
+    pub(crate) is_leaving: bool,
+}
+
+/// The columns of what is summed up, each as `each` writes it.
+fn columns(each: impl Fn(Resource) -> String) -> String {
+    Resource::summed().map(each).collect::<Vec<_>>().join(", ")
+}
+
+/// What is `whose` altogether.
+pub(crate) async fn sum(connection: &mut Connection, whose: &Whose) -> Result<Amounts, StoreError> {
+    let sums = columns(|it| format!("cast(coalesce(sum({it}), 0) AS BIGINT)"));
+    let mut query = Query::new(&format!("SELECT {sums} FROM holdings"));
+    query.and_value("project = ?", whose.project.as_str());
+    query.and_if_set("person = ?", whose.person.as_deref());
+    let (sql, values) = query.into_parts();
+    let row = connection.row(sql, values).await?;
+    row.map_or(Ok(Amounts::default()), |row| amounts(&row, 0))
+}
+
+/// Those of a cluster, by its machines' names; its own by an empty one.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    cluster: &Cluster,
+) -> Result<BTreeMap<String, Held>, StoreError> {
+    let sql = format!(
+        "SELECT machine, leaving, measured, {} FROM holdings WHERE cluster = $1",
+        columns(|it| it.to_string())
+    );
+    let rows = connection.rows(AssertSqlSafe(sql), values![cluster.id]).await?;
+    let read = |row: &Row| {
+        let name = row.text(0)?.to_owned();
+        let machine = if name.is_empty() { None } else { Some(row.parse(TABLE, 0)?) };
+        let (amounts, is_measured) = (amounts(row, 3)?, row.int(2)? != 0);
+        let holding = Holding { machine, amounts, is_measured };
+        Ok((name, Held { holding, is_leaving: row.int(1)? != 0 }))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Writes what `cluster` takes, in place of what stands there.
+pub(crate) async fn save(
+    connection: &mut Connection,
+    cluster: &Cluster,
+    holdings: &[Holding],
+) -> Result<(), StoreError> {
+    for some in holdings.chunks(AT_ONCE) {
+        let mut values: Vec<Value> = Vec::new();
+        let mut rows = Vec::with_capacity(some.len());
+        for holding in some {
+            let machine = name(holding);
+            let holder = match machine.as_str() {
+                "" => cluster.id.to_string(),
+                machine => format!("{}/{machine}", cluster.id),
+            };
+            let before = values.len();
+            values.extend(values![
+                holder,
+                cluster.id,
+                machine,
+                cluster.project.as_str(),
+                cluster.user.as_str(),
+                false,
+                holding.is_measured,
+            ]);
+            let amounts = holding.amounts.each();
+            values.extend(amounts.map(|(_, it)| Value::from(it.cast_signed())));
+            let places: Vec<String> =
+                (before + 1..=values.len()).map(|place| format!("${place}")).collect();
+            rows.push(format!("({})", places.join(", ")));
+        }
+        let sql = format!(
+            "INSERT INTO holdings (holder, cluster, machine, project, person, leaving, measured, {}) VALUES {} \
+             ON CONFLICT (holder) DO UPDATE SET leaving = excluded.leaving, measured = excluded.measured, {}",
+            columns(|it| it.to_string()),
+            rows.join(", "),
+            columns(|it| format!("{it} = excluded.{it}")),
+        );
+        connection.execute(AssertSqlSafe(sql), values).await?;
+    }
+    Ok(())
+}
+
+/// Notes that machines of `cluster` are to go. Those are forgotten at once of whose servers the ledger knows nothing.
+pub(crate) async fn leave(
+    connection: &mut Connection,
+    cluster: &Cluster,
+    machines: impl IntoIterator<Item = &String>,
+) -> Result<(), StoreError> {
+    const LEAVE: &str = "UPDATE holdings SET leaving = 1 WHERE cluster = $1 AND machine = $2";
+    const FORGET: &str = "DELETE FROM holdings WHERE cluster = $1 AND leaving = 1 AND NOT EXISTS (SELECT 1 FROM ledger \
+         WHERE ledger.cluster = holdings.cluster AND ledger.kind = 'server/' || holdings.machine)";
+    let mut any = false;
+    for machine in machines {
+        connection.execute(LEAVE, values![cluster.id, machine.as_str()]).await?;
+        any = true;
+    }
+    if any {
+        connection.execute(FORGET, values![cluster.id]).await?;
+    }
+    Ok(())
+}
+
+/// Forgets what was taken by the machine whose server the line names, if it is to go.
+pub(crate) async fn forget(
+    connection: &mut Connection,
+    line: LedgerUuid,
+) -> Result<(), StoreError> {
+    const FORGET: &str = "DELETE FROM holdings WHERE leaving = 1 AND EXISTS (SELECT 1 FROM ledger \
+         WHERE ledger.id = $1 AND ledger.cluster = holdings.cluster AND ledger.kind = 'server/' || holdings.machine)";
+    connection.execute(FORGET, values![line]).await?;
+    Ok(())
+}
+
+/// The name of its machine; none, where it is the cluster's own.
+pub(crate) fn name(holding: &Holding) -> String {
+    holding.machine.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+fn amounts(row: &Row, first: usize) -> Result<Amounts, StoreError> {
+    let each = Resource::summed().enumerate();
+    let read = |(place, resource)| Ok((resource, row.int(first + place)?.unsigned_abs()));
+    each.map(read).collect()
+}

@@ -1,0 +1,239 @@
+//! What is taken of limits, and how much may be.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{
+    Amounts, Cluster, Defaults, Denial, FlavorSize, LedgerEntry, LedgerState, LedgerUuid, Limit,
+    Limits, NodeGroup, Resource, Whose, resize,
+};
+use cluster_store::{Change, Store, StoreError};
+use database::scratch::Scratch;
+use database::{Database, Extent, values};
+
+use crate::samples::{LARGE, at, cluster, find, group, on_both, project, stored, template};
+
+on_both! { Store:
+    what_is_asked_for_is_counted_until_it_is_gone
+    a_flavor_that_becomes_another_changes_nothing_that_was_asked_for
+    a_machine_that_is_to_go_counts_until_its_server_is_gone
+    limits_are_set_whole_and_people_s_beside_their_project_s
+    what_is_too_much_is_refused_and_nothing_of_it_written
+    what_was_measured_late_counts_from_then_on
+    a_decision_on_what_is_no_longer_so_is_stale_and_not_refused
+}
+
+fn whose(person: Option<&str>) -> Whose {
+    Whose { project: "p".to_owned(), person: person.map(str::to_owned) }
+}
+
+async fn used(store: &Store, person: Option<&str>) -> Amounts {
+    store.account(&whose(person), &Defaults::default()).await.unwrap().used
+}
+
+fn amounts(each: &[(Resource, u64)]) -> Amounts {
+    each.iter().copied().collect()
+}
+
+fn at_most(each: &[(Resource, u64)]) -> Limits {
+    Limits(each.iter().map(|(of, most)| (*of, Limit::AtMost(*most))).collect())
+}
+
+/// A cluster with two workers of a large flavor, stored, and they.
+async fn large(store: &Store) -> (Cluster, NodeGroup) {
+    let template = template("p", "t");
+    store.insert_template(&template).await.unwrap();
+    let cluster = cluster(&template, "one");
+    let workers = NodeGroup { size: Some(LARGE), ..group(&cluster, "default-worker", 2) };
+    let groups = [workers.clone()];
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+    (cluster, workers)
+}
+
+/// Writes `group` in place of what it was; the cluster and the group as they are then.
+async fn changed(store: &Store, cluster: Cluster, group: NodeGroup) -> (Cluster, NodeGroup) {
+    let change = Change { changed: vec![group], ..Change::of(cluster) };
+    let cluster = store.change_cluster(&change).await.unwrap();
+    let group = store.groups_of(cluster.id).await.unwrap().remove(0);
+    (cluster, group)
+}
+
+async fn what_is_asked_for_is_counted_until_it_is_gone(store: Store) {
+    use Resource::{Clusters, DiskGib, Gpus, Nodes, RamMib, Vcpus};
+    let (cluster, _) = large(&store).await;
+    let all = amounts(&[
+        (Clusters, 1),
+        (Nodes, 2),
+        (Vcpus, 8),
+        (RamMib, 16384),
+        (DiskGib, 80),
+        (Gpus, 2),
+    ]);
+    assert_eq!(used(&store, None).await, all);
+    assert_eq!(used(&store, Some("u")).await, all);
+    assert_eq!(used(&store, Some("v")).await, Amounts::default());
+    store.delete_cluster(&cluster).await.unwrap();
+    assert_eq!(used(&store, None).await, Amounts::default());
+}
+
+async fn a_flavor_that_becomes_another_changes_nothing_that_was_asked_for(store: Store) {
+    let (cluster, workers) = large(&store).await;
+    let double = FlavorSize { vcpus: 8, ..LARGE };
+    let (cluster, workers) =
+        changed(&store, cluster, NodeGroup { size: Some(double), ..workers }).await;
+    assert_eq!(used(&store, None).await[Resource::Vcpus], 8);
+    // What is asked for from now on is as large as the flavor is now.
+    let (cluster, workers) = changed(&store, cluster, resize(&workers, 3, &[]).unwrap()).await;
+    assert_eq!(used(&store, None).await[Resource::Vcpus], 16);
+    changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
+    assert_eq!(used(&store, None).await[Resource::Vcpus], 4);
+}
+
+async fn a_machine_that_is_to_go_counts_until_its_server_is_gone(store: Store) {
+    let (cluster, workers) = large(&store).await;
+    let line = |number: u32| LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        cluster: cluster.id,
+        kind: format!("server/default-worker-{number}"),
+        name: format!("one-default-worker-{number}"),
+        cloud_id: Some("id".to_owned()),
+        state: LedgerState::Present,
+        created_at: at(1),
+        updated_at: None,
+    };
+    let lines = [line(0), line(1)];
+    store.save_ledger(&lines).await.unwrap();
+    let (cluster, workers) = changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
+    assert_eq!(used(&store, None).await[Resource::Nodes], 2, "its server is there still");
+    store.strike_ledger(lines[0].id).await.unwrap();
+    assert_eq!(used(&store, None).await[Resource::Nodes], 2, "a server that is made again");
+    store.strike_ledger(lines[1].id).await.unwrap();
+    assert_eq!(used(&store, None).await[Resource::Nodes], 1);
+
+    // A node group of the same name takes over what is still to go of the one before.
+    store.save_ledger(&lines[..1]).await.unwrap();
+    let gone = Change { removed: vec![workers], ..Change::of(cluster) };
+    let cluster = store.change_cluster(&gone).await.unwrap();
+    assert_eq!(used(&store, None).await[Resource::Nodes], 1);
+    let again = NodeGroup { size: Some(LARGE), ..group(&cluster, "default-worker", 1) };
+    let again = Change { added: vec![again], ..Change::of(cluster) };
+    store.change_cluster(&again).await.unwrap();
+    store.strike_ledger(lines[0].id).await.unwrap();
+    assert_eq!(used(&store, None).await[Resource::Nodes], 1);
+}
+
+async fn limits_are_set_whole_and_people_s_beside_their_project_s(store: Store) {
+    use Resource::{Clusters, Gpus, LeaseSeconds, Nodes};
+    let defaults = Defaults { project: at_most(&[(Clusters, 20)]), person: at_most(&[(Gpus, 1)]) };
+    let limits = async |person| store.account(&whose(person), &defaults).await.unwrap().limits;
+    assert_eq!(limits(None).await, defaults.project);
+    let set = async |person, new: &Limits, seconds| {
+        store.set_limits(&whose(person), new, at(seconds)).await.unwrap();
+    };
+    set(None, &at_most(&[(Clusters, 5), (Nodes, 9)]), 1).await;
+    set(Some("u"), &at_most(&[(LeaseSeconds, 60)]), 1).await;
+    assert_eq!(limits(None).await, at_most(&[(Clusters, 5), (Nodes, 9)]));
+    assert_eq!(limits(Some("u")).await, at_most(&[(Gpus, 1), (LeaseSeconds, 60)]));
+    assert_eq!(limits(Some("v")).await, defaults.person);
+
+    // The one of clusters is Magnum's, which keeps its id.
+    let magnum = async || store.list_quotas(&project("p"), Some("Cluster")).await.unwrap().pop();
+    let before = magnum().await.unwrap();
+    assert_eq!((before.hard_limit, before.updated_at), (5, None));
+    set(None, &Limits(BTreeMap::from([(Clusters, Limit::Unlimited)])), 2).await;
+    let after = magnum().await.unwrap();
+    assert_eq!((after.id, after.hard_limit, after.updated_at), (before.id, -1, Some(at(2))));
+    assert_eq!(limits(None).await.of(Clusters), Limit::Unlimited);
+    assert_eq!(limits(None).await.of(Nodes), Limit::Unlimited);
+    set(None, &Limits::default(), 3).await;
+    assert_eq!((magnum().await, limits(None).await), (None, defaults.project.clone()));
+}
+
+async fn what_is_too_much_is_refused_and_nothing_of_it_written(store: Store) {
+    let (cluster, workers) = large(&store).await;
+    let defaults =
+        Defaults { project: at_most(&[(Resource::Vcpus, 12)]), person: Limits::default() };
+    let grow = async |cluster: &Cluster, machines| {
+        let changed = vec![resize(&workers, machines, &[]).unwrap()];
+        let change = Change { changed, ..Change::of(cluster.clone()) };
+        store.change_within(&change, &defaults).await.unwrap()
+    };
+    let words = "quota exceeded: vcpus: project p uses 8 of 12, and 8 more is asked for";
+    assert_eq!(grow(&cluster, 4).await.unwrap_err().to_string(), words);
+    assert_eq!(find(&store, cluster.id).await, Some(cluster.clone()));
+    assert_eq!(used(&store, None).await[Resource::Nodes], 2);
+    grow(&cluster, 3).await.unwrap();
+    assert_eq!(used(&store, None).await[Resource::Vcpus], 12);
+
+    // Nobody measured this one.
+    let (template, _) = stored(&store, "q", "t").await;
+    let new = Cluster { project: "p".to_owned(), ..crate::samples::cluster(&template, "two") };
+    let groups = [group(&new, "default-worker", 1)];
+    let refused = store.insert_cluster(&new, &groups, &[], Some(&defaults)).await.unwrap();
+    assert!(matches!(refused, Err(Denial::Unmeasured { .. })), "{refused:?}");
+    store.insert_cluster(&new, &groups, &[], Some(&Defaults::default())).await.unwrap().unwrap();
+}
+
+async fn what_was_measured_late_counts_from_then_on(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    assert_eq!(used(&store, None).await, amounts(&[(Resource::Clusters, 1), (Resource::Nodes, 2)]));
+    let workers = store.groups_of(cluster.id).await.unwrap().remove(0);
+    let (cluster, workers) =
+        changed(&store, cluster, NodeGroup { size: Some(LARGE), ..workers }).await;
+    assert_eq!(used(&store, None).await[Resource::Vcpus], 8);
+    changed(&store, cluster, NodeGroup { size: None, ..workers }).await;
+    assert_eq!(used(&store, None).await[Resource::Vcpus], 8);
+}
+
+async fn a_decision_on_what_is_no_longer_so_is_stale_and_not_refused(store: Store) {
+    let (cluster, workers) = large(&store).await;
+    let defaults =
+        Defaults { project: at_most(&[(Resource::Nodes, 3)]), person: Limits::default() };
+    let late =
+        Change { changed: vec![resize(&workers, 9, &[]).unwrap()], ..Change::of(cluster.clone()) };
+    changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
+    let refused = store.change_within(&late, &defaults).await;
+    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+}
+
+/// The tables as they were before anything was counted.
+const BEFORE: database::Schema =
+    &[include_str!("../../src/schema.sql"), include_str!("../../src/schema-2.sql")];
+
+async fn counted_late(scratch: Scratch) {
+    let template = template("p", "t");
+    let cluster = cluster(&template, "one");
+    let group = group(&cluster, "default-worker", 3);
+    let before = Database::open(&scratch.url, BEFORE).await.unwrap();
+    let (of, document) = (cluster.clone(), serde_json::to_string(&cluster).unwrap());
+    let group = (group.id, serde_json::to_string(&group).unwrap());
+    let old = serde_json::to_string(&template).unwrap();
+    let written = before.write(Extent::AnyDecides, move |c| {
+        Box::pin(async move {
+            const TEMPLATE: &str = "INSERT INTO templates VALUES ($1, 1, 0, 'p', 't', 0, 0, $2)";
+            const CLUSTER: &str = "INSERT INTO clusters VALUES ($1, 1, 0, 'p', 'one', $2, $3)";
+            const GROUP: &str = "INSERT INTO node_groups VALUES ($1, 1, $2, 'g', 0, 3, $3)";
+            c.execute(TEMPLATE, values![of.template, old]).await?;
+            c.execute(CLUSTER, values![of.id, of.template, document]).await?;
+            c.execute(GROUP, values![group.0, of.id, group.1]).await?;
+            Ok(())
+        })
+    });
+    written.await.unwrap();
+    drop(before);
+    for _ in 0..2 {
+        let store = Store::open(&scratch.url).await.unwrap();
+        let all = amounts(&[(Resource::Clusters, 1), (Resource::Nodes, 3)]);
+        assert_eq!(used(&store, Some("u")).await, all);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_from_before_are_counted_when_the_store_is_opened_on_sqlite() {
+    counted_late(Scratch::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_from_before_are_counted_when_the_store_is_opened_on_postgres() {
+    let Some(scratch) = Scratch::postgres().await else { return };
+    counted_late(scratch).await;
+}
