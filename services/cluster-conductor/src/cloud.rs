@@ -10,6 +10,7 @@ mod ledger;
 mod observe;
 mod perform;
 mod quota;
+mod room;
 mod security;
 mod server;
 mod site;

@@ -16,9 +16,9 @@ use jiff::Timestamp;
 
 use super::ledger::Ledger;
 use super::perform::{Changed, Means, Outcome};
-use super::quota;
 use super::site::Site;
 use super::trouble::Trouble;
+use super::{quota, room};
 use crate::handle::{KeysError, World};
 use crate::nodes::Nodes;
 
@@ -120,10 +120,16 @@ impl<'a> Ground<'a> {
         all.filter(|action| !tried.contains(action)).collect()
     }
 
-    /// Whether what is still to be made fits into the quotas. What servers need besides is looked up meanwhile.
+    /// Whether what is still to be made fits into the cloud's quotas, and then onto its hosts. What servers need besides is looked up
+    /// meanwhile.
     async fn fits(&self, seen: &Seen, acted: &mut Acted) -> bool {
         let (short, (), pki) = tokio::join!(
-            quota::shortage(self.site, self.shape, seen),
+            async {
+                match quota::shortage(self.site, self.shape, seen).await? {
+                    None => room::lack(self.site, self.shape, seen).await,
+                    short => Ok(short),
+                }
+            },
             self.site.look_ahead(self.shape),
             self.world.pki(self.spec.cluster),
         );

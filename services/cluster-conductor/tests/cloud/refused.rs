@@ -1,6 +1,7 @@
 //! Clouds that do not do as asked.
 
-use cluster_core::{ConditionKind, Truth};
+use cluster_core::{ConditionKind, GroupRole, NodeGroup, Truth, resize};
+use cluster_store::Change;
 use openstack_emulator::{Act, End, Fate, Kind, Rule};
 
 use crate::given::Given;
@@ -32,6 +33,44 @@ async fn a_zone_that_is_full_is_told_before_anything_is_made() {
     given.cloud.set_quota("tenant-a", "zone_recordsets", 4);
     given.until_complete().await;
     given.assert_once(1, 1);
+    working.abort();
+}
+
+#[tokio::test]
+async fn where_the_hosts_have_no_room_nothing_is_made_until_less_is_asked_for() {
+    let given = Given::cluster(1, 5).await;
+    for quota in ["cores", "ram"] {
+        given.cloud.set_quota("tenant-a", quota, -1);
+    }
+    // The cloud has four of the GPUs that such machines have. It tells that to administrators.
+    let workers =
+        |groups: Vec<NodeGroup>| groups.into_iter().find(|it| it.role != GroupRole::Master);
+    let change = async |with: &dyn Fn(NodeGroup) -> NodeGroup| {
+        let group = workers(given.store.groups_of(given.id).await.unwrap()).unwrap();
+        let cluster = given.find().await.unwrap();
+        let change = Change { changed: vec![with(group)], ..Change::of(cluster) };
+        given.store.change_cluster(&change).await
+    };
+    let flavor = Some("g1.small".to_owned());
+    change(&|group| NodeGroup { flavor: flavor.clone(), ..group }).await.unwrap();
+    given.cloud.add_user_with("alice", "alice-secret", "tenant-a", &["admin"]);
+    let asked_placement =
+        || given.cloud.count(|call| call.path.ends_with("/allocation_candidates"));
+
+    // Its quotas are looked at before.
+    given.cloud.set_quota("tenant-a", "instances", 5);
+    let working = given.conductor();
+    given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
+    assert_eq!(asked_placement(), 0);
+    given.cloud.set_quota("tenant-a", "instances", 6);
+    let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "NoRoom").await;
+    assert!(!told.is_final && told.message.ends_with("of flavor g1.small (4 fit)"), "{told:?}");
+    assert!(asked_placement() > 0);
+    assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
+
+    while change(&|group| resize(&group, 4, &[]).unwrap()).await.is_err() {}
+    given.until_complete().await;
+    given.assert_once(1, 4);
     working.abort();
 }
 

@@ -1,0 +1,126 @@
+//! Whether the cloud's hosts have room for the machines that are still to be made, as far as Placement tells us.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{Key, Problem, Seen, Shape, Thing};
+use openstack::CloudError;
+use openstack::compute::flavors::Flavor;
+use openstack::placement::candidates::{self, Need};
+
+use super::site::Site;
+use super::trouble::Trouble;
+
+/// So many ways to divide one host Placement may offer without hiding another that we need.
+const WAYS: u32 = 16;
+
+/// What the hosts have no room for, as the reason not to begin; `None` where all may fit, or where nobody tells.
+///
+/// Each flavor is looked at alone: what is let through may still find no host, what is not would find none.
+pub(crate) async fn lack(
+    site: &Site<'_>,
+    shape: &Shape,
+    seen: &Seen,
+) -> Result<Option<Problem>, Trouble> {
+    let mut wanted: BTreeMap<(&str, bool), u32> = BTreeMap::new();
+    let missing = shape.iter().filter(|(key, _)| !seen.objects.contains_key(*key));
+    for (key, object) in missing.filter(|(key, _)| matches!(key, Key::Server(_))) {
+        let Thing::Server { flavor: Some(flavor), disks, .. } = &object.thing else { continue };
+        // Who failed before is asked for by another turn.
+        if !seen.held.contains_key(key) {
+            let boots_from_volume = disks.iter().any(|disk| disk.purpose == "boot");
+            *wanted.entry((flavor, boots_from_volume)).or_default() += 1;
+        }
+    }
+    for ((given, boots_from_volume), count) in wanted {
+        let need = need(site.flavor(given).await?, boots_from_volume);
+        if need.resources.is_empty() {
+            continue;
+        }
+        let limit = count.saturating_mul(WAYS);
+        let hosts = match candidates::list(site.session, &need, limit).await {
+            Ok(hosts) => hosts,
+            // Placement tells administrators alone, as a rule; what else keeps it is for Nova to find out.
+            Err(error) => {
+                log(&error);
+                return Ok(None);
+            }
+        };
+        let room: u64 = hosts.iter().map(|host| host.holds(&need)).sum();
+        if room < u64::from(count) {
+            return Ok(Some(no_room(given, count, room)));
+        }
+    }
+    Ok(None)
+}
+
+fn log(error: &CloudError) {
+    tracing::debug!("nobody tells what room the hosts have: {error}");
+}
+
+fn no_room(flavor: &str, count: u32, room: u64) -> Problem {
+    Problem {
+        reason: "NoRoom".to_owned(),
+        message: format!(
+            "nothing further is made, for the cloud's hosts have no room: needed are {count} machines of flavor {flavor} \
+             ({room} fit)"
+        ),
+        next_action:
+            "wait until others leave, resize the cluster, or ask for it with another flavor"
+                .to_owned(),
+        is_final: false,
+    }
+}
+
+/// What Nova asks Placement for at least, for one machine of a flavor. Nova's documentation, "Extra Specs": `resources:CLASS` stands in
+/// place of what the flavor says itself, and of processors of one's own (`hw:cpu_policy`) it asks for another class.
+fn need(flavor: &Flavor, boots_from_volume: bool) -> Need {
+    let disk = if boots_from_volume { 0 } else { flavor.disk };
+    let mut need = Need::of(flavor.vcpus, flavor.ram, disk);
+    for (key, value) in &flavor.extra_specs {
+        if key == "hw:cpu_policy" && value != "shared" {
+            need.resources.remove("VCPU");
+        } else if let Some(class) = key.strip_prefix("resources:") {
+            match value.parse() {
+                Ok(0) | Err(_) => need.resources.remove(class),
+                Ok(amount) => need.resources.insert(class.to_owned(), amount),
+            };
+        } else if let Some(name) = key.strip_prefix("trait:")
+            && value == "required"
+        {
+            need.traits.push(name.to_owned());
+        }
+    }
+    need
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flavor_needs_what_nova_asks_placement_for() {
+        let specs = [
+            ("resources:PGPU", "1"),
+            ("resources:VCPU", "0"),
+            ("trait:CUSTOM_A10", "required"),
+            ("trait:CUSTOM_SLOW", "forbidden"),
+        ];
+        let specs = specs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let flavor = Flavor {
+            id: "g1".to_owned(),
+            name: "g1".to_owned(),
+            vcpus: 4,
+            ram: 8192,
+            disk: 40,
+            extra_specs: specs.into(),
+        };
+        let resources = |need: &Need| {
+            let each = need.resources.iter().map(|(class, amount)| format!("{class}:{amount}"));
+            each.collect::<Vec<_>>().join(",")
+        };
+        let whole = need(&flavor, false);
+        assert_eq!(resources(&whole), "DISK_GB:40,MEMORY_MB:8192,PGPU:1");
+        assert_eq!(whole.traits, ["CUSTOM_A10"]);
+        assert_eq!(resources(&need(&flavor, true)), "MEMORY_MB:8192,PGPU:1");
+    }
+}
