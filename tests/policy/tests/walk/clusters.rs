@@ -71,6 +71,9 @@ fn steps() -> Vec<Step> {
         step(Project, "GET", "/v1/quotas/{project}/{resource}", nothing()),
         step(Project, "PATCH", "/v1/quotas/{project}/{resource}", json!({"hard_limit": 100000})),
         step(Project, "DELETE", "/v1/quotas/{project}/{resource}", nothing()),
+        look("/bedplate/v1/quotas"),
+        step(Project, "PUT", "/bedplate/v1/quotas/{project}", json!({"clusters": 100000})),
+        step(Project, "PUT", "/bedplate/v1/quotas/{project}/users/{user}", json!({"clusters": 100000})),
         look("/v1/stats"),
         look("/v1/mservices"),
 

@@ -44,7 +44,7 @@ impl Answer {
 
 impl Service {
     pub(crate) async fn machines() -> Service {
-        Service::start("", "", async |text| {
+        Service::start("", async |text| {
             let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
             let url = format!("http://{}", service.listeners().api);
             let running = tokio::spawn(async move {
@@ -58,7 +58,7 @@ impl Service {
     /// A clusterd without a cloud: it makes nothing.
     pub(crate) async fn clusters() -> Service {
         // Each step that makes something is tried with a cluster of its own.
-        let mut service = Service::of_clusters("clusters_per_project = 100000\n", "").await;
+        let mut service = Service::of_clusters("[quotas.project]\nclusters = 100000\n").await;
         // Clusters are lent to nobody.
         for person in &mut service.people {
             if let Standing::Lessee(role) = person.standing {
@@ -70,11 +70,11 @@ impl Service {
 
     /// A clusterd that makes clusters in the cloud whose Keystone it believes, as an administrator there.
     pub(crate) async fn clusters_in_a_cloud() -> Service {
-        Service::of_clusters("", "[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n").await
+        Service::of_clusters("[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n").await
     }
 
-    async fn of_clusters(api: &str, rest: &str) -> Service {
-        Service::start(api, rest, async |text| {
+    async fn of_clusters(rest: &str) -> Service {
+        Service::start(rest, async |text| {
             let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
             let url = format!("http://{}", service.listeners().api);
             let running = tokio::spawn(async move {
@@ -85,9 +85,8 @@ impl Service {
         .await
     }
 
-    /// `api` is what `[api]` says besides, `rest` what follows; CLOUDS is where the clouds.yaml is.
+    /// `rest` is what its configuration says besides; CLOUDS is where the clouds.yaml is.
     async fn start(
-        api: &str,
         rest: &str,
         begin: impl AsyncFnOnce(String) -> (String, AbortOnDropHandle<()>),
     ) -> Service {
@@ -98,7 +97,7 @@ impl Service {
         let id = |project| emulator.cloud.add_user_with("x", "x", project, &[]).project_id;
         let projects = PROJECTS.map(id);
         let state = tempfile::tempdir().unwrap();
-        let text = configuration(state.path(), &emulator.cloud, api, rest);
+        let text = configuration(state.path(), &emulator.cloud, rest);
         let (url, running) = begin(text).await;
         Service { people, projects, client, url, emulator, _state: state, _running: running }
     }
@@ -154,12 +153,12 @@ async fn sent(request: RequestBuilder) -> Answer {
     Answer { status, text: answer.text().await.unwrap() }
 }
 
-fn configuration(state: &Path, cloud: &Cloud, api: &str, rest: &str) -> String {
+fn configuration(state: &Path, cloud: &Cloud, rest: &str) -> String {
     let file = state.join("clouds.yaml");
     std::fs::write(&file, cloud.clouds_yaml()).unwrap();
     let (state, clouds) = (state.join("state"), format!("{file:?}"));
     let text = format!(
-        "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n{api}\
+        "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
          [api.keystone]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n{rest}"
     );
     text.replace("CLOUDS", &clouds)

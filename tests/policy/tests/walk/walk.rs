@@ -32,12 +32,13 @@ pub(crate) struct Step {
 }
 
 /// What stands in paths that is no thing of anybody's.
-const WORDS: [(&str, &str); 5] = [
+const WORDS: [(&str, &str); 6] = [
     ("driver", "fake-hardware"),
     ("mac", "02:00:00:00:00:02"),
     ("nodegroup", "default-worker"),
     ("resource", "Cluster"),
     ("trait", "CUSTOM_FAST"),
+    ("user", "ann"),
 ];
 
 /// Things by the names that paths have for them.
