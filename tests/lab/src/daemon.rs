@@ -110,12 +110,14 @@ impl Outside {
         assert_eq!(killed, Killed::AtLine, "baremetald ended by itself");
     }
 
-    /// Kills the program now, if it is there.
-    pub(crate) async fn kill(&mut self) {
+    /// Kills the program now, if it is there; tells whether it was killed at its line before.
+    pub(crate) async fn kill(&mut self) -> Killed {
         self.stop.cancel();
+        let mut killed = Killed::Never;
         while let Some(ended) = self.reading.join_next().await {
-            ended.expect("reading does not panic");
+            killed = ended.expect("reading does not panic");
         }
+        killed
     }
 
     /// The lines it has said that tell a step or a state.

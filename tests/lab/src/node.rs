@@ -98,13 +98,14 @@ impl Lab {
         self.api.until("/v1", "an answer", |_| Some(())).await;
     }
 
-    /// Waits until the service has been killed; or until `node` has reached `state` without that.
+    /// Waits until the service has been killed; or until `node` has reached `state` without that, and kills it then: it may have
+    /// its line on its lips.
     pub async fn killed_or(&self, node: Node, state: &str) -> Killed {
         let mut daemon = self.daemon.lock().await;
         let Daemon::Child(outside) = &mut *daemon else { panic!("baremetald is no child") };
         tokio::select! {
             () = outside.killed() => Killed::AtLine,
-            () = self.rests(node, state) => Killed::Never,
+            () = self.rests(node, state) => outside.kill().await,
         }
     }
 
