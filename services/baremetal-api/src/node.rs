@@ -1,6 +1,7 @@
 //! `/v1/nodes`: create, list, show, change, forget.
 
 mod field;
+mod password;
 mod query;
 mod view;
 mod write;
@@ -159,6 +160,9 @@ async fn patch(
         let before = app.node(&caller, asked, &ident).await?;
         check_writes(&caller, &before, &patch)?;
         let mut after = write::patched(&before, patch.clone(), reset_interfaces, asked)?;
+        if bond(&caller, &before) != Some(Bond::Cloud) {
+            password::check(&before.driver_info, &after.driver_info, &patch)?;
+        }
         check_change(&before, &after)?;
         if before.parent_node != after.parent_node {
             check_parent(&app, &after).await?;

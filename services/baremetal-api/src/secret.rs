@@ -68,6 +68,11 @@ impl Serialize for MaskedValue<'_> {
     }
 }
 
+/// Whether this is what is shown in place of a secret.
+pub(crate) fn is_mask(value: &Value) -> bool {
+    value == MASK
+}
+
 /// Puts the secrets of `before` back where `after` holds their mask.
 ///
 /// A mask that stands for no secret is refused: it would become the password.

@@ -64,6 +64,21 @@ pub enum InspectInterface {
     None,
 }
 
+/// A password in `driver_info`, and what says to whom it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Credential {
+    /// Its key.
+    pub password: &'static str,
+    /// The keys that say which machine it goes to, and how sure that is.
+    pub goes_to: &'static [&'static str],
+}
+
+/// The passwords that drivers read.
+pub const CREDENTIALS: [Credential; 2] = [
+    Credential { password: "ipmi_password", goes_to: &["ipmi_address", "ipmi_port"] },
+    Credential { password: "redfish_password", goes_to: &["redfish_address", "redfish_verify_ca"] },
+];
+
 impl Driver {
     /// Every driver.
     pub const ALL: [Driver; 3] = [Driver::FakeHardware, Driver::Ipmi, Driver::Redfish];
@@ -219,6 +234,19 @@ mod tests {
         for driver in Driver::ALL {
             for interface in Interface::ALL {
                 assert!(!driver.default(interface).is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn every_password_that_a_driver_reads_is_known_with_where_it_goes() {
+        for driver in Driver::ALL {
+            let keys = || driver.properties().iter().map(|(key, ..)| *key);
+            for password in keys().filter(|key| key.ends_with("password")) {
+                let known = CREDENTIALS.iter().find(|it| it.password == password).unwrap();
+                let address = password.replace("password", "address");
+                assert!(known.goes_to.contains(&address.as_str()), "{password}");
+                assert!(known.goes_to.iter().all(|key| keys().any(|it| it == *key)), "{password}");
             }
         }
     }

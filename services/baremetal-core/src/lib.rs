@@ -21,7 +21,9 @@ mod work;
 
 pub use boot::Boot;
 pub use change::{Frozen, check_change, check_delete, check_idle};
-pub use driver::{BootInterface, Driver, InspectInterface, Interface, UnknownDriver};
+pub use driver::{
+    BootInterface, CREDENTIALS, Credential, Driver, InspectInterface, Interface, UnknownDriver,
+};
 pub use explain::{CurrentTask, Explanation, explain};
 pub use failure::{Failure, Problem, Reason};
 pub use ids::{

@@ -144,3 +144,30 @@ async fn what_is_not_seen_is_not_found_by_any_query() {
         refused.text
     );
 }
+
+#[tokio::test]
+async fn an_owner_does_not_have_a_stored_password_sent_elsewhere() {
+    let service = Service::machines().await;
+    let node = lent(&service).await;
+    let address = |host: &str| json!({"op": "replace", "path": "/driver_info/redfish_address", "value": host});
+    let password =
+        json!({"op": "replace", "path": "/driver_info/redfish_password", "value": "mine"});
+    let path = format!("/v1/nodes/{node}");
+    let ask = async |name: &str, body: Value| service.ask_as(name, "PATCH", &path, &body).await;
+    for owner in ["project-a-member", "project-a-manager"] {
+        let refused = ask(owner, json!([address("https://evil.example")])).await.has(400);
+        assert!(
+            refused.text.contains("driver_info.redfish_password: give it again"),
+            "{}",
+            refused.text
+        );
+        assert!(!refused.text.contains("planted"), "{}", refused.text);
+    }
+    let shown = service.ask_as("project-a-reader", "GET", &path, &Value::Null).await.json();
+    assert_eq!(shown["driver_info"]["redfish_address"], "https://bmc.example");
+
+    ask("project-a-member", json!([address("https://new.example"), password])).await.has(200);
+    for operator in ["system-admin", "project-b-admin", "helper"] {
+        ask(operator, json!([address(&format!("https://{operator}.example"))])).await.has(200);
+    }
+}
