@@ -69,7 +69,7 @@ struct Sizes {
     #[arg(long, default_value_t = 100)]
     clusters: usize,
     /// Clusters of two machines that are left at rest.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 1_000)]
     resting: usize,
     #[command(flatten)]
     real: RealCloud,

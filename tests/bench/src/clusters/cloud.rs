@@ -85,6 +85,7 @@ fn settings(pace: CloudPace) -> Settings {
         "security_group",
         "security_group_rule",
         "floatingip",
+        "zone_recordsets",
     ];
     Settings {
         hypervisors: (1..=64).map(host).collect(),
