@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{missing, sees, shown};
+use super::{member, missing, sees, shown};
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
@@ -93,6 +93,7 @@ pub(super) fn list(world: &World, asked: &Asked) -> Verdict {
                 || image.text("visibility") != "community"
                 || asked.sees(&image.project)
         })
+        .filter(|image| asked.sees(&image.project) || taken(asked, image))
         .filter(|image| asked.query.iter().all(|(key, value)| passes(image, key, value)))
         .collect();
     let mut order = page::order(asked);
@@ -111,6 +112,13 @@ pub(super) fn list(world: &World, asked: &Asked) -> Verdict {
         body["next"] = json!(next.split_once("/image").map_or(next.as_str(), |(_, path)| path));
     }
     Ok(Answer::ok(body))
+}
+
+/// Whether a list is to show what others share: what was accepted, unless it asks for more.
+fn taken(asked: &Asked, image: &Object) -> bool {
+    let wanted = asked.query("member_status").unwrap_or("accepted");
+    let said = member::status(image, &asked.caller.project);
+    said.is_none_or(|said| wanted == "all" || wanted == said)
 }
 
 fn passes(image: &Object, key: &str, value: &str) -> bool {

@@ -2,6 +2,7 @@
 
 mod data;
 mod image;
+mod member;
 
 use serde_json::{Value, json};
 
@@ -31,6 +32,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         ("GET", ["schemas", ..]) => Ok(Answer::ok(
             json!({"name": path.last(), "properties": {}, "additionalProperties": {"type": "string"}}),
         )),
+        (_, ["images", id, "members", rest @ ..]) => member::answer(world, asked, id, rest),
         (_, ["images", id, rest @ ..]) => {
             let seen = world.store.get(Kind::Image, id).filter(|image| sees(asked, image));
             let owner = seen.ok_or_else(|| missing(id))?.project.clone();
@@ -54,9 +56,6 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                     }
                     Ok(Answer::empty(204))
                 }
-                ("GET", ["members"]) => {
-                    Ok(Answer::ok(json!({"members": [], "schema": "/v2/schemas/members"})))
-                }
                 _ => Err(Problem::nowhere()),
             }
         }
@@ -69,7 +68,9 @@ fn missing(id: &str) -> Problem {
 }
 
 fn sees(asked: &Asked, image: &Object) -> bool {
-    asked.sees(&image.project) || ["public", "community"].contains(&image.text("visibility"))
+    asked.sees(&image.project)
+        || ["public", "community"].contains(&image.text("visibility"))
+        || member::status(image, &asked.caller.project).is_some()
 }
 
 /// An image and its own links.

@@ -7,6 +7,7 @@ mod catalogue;
 mod clients;
 mod disks;
 mod guests;
+mod images;
 mod kubernetes;
 mod manners;
 mod misbehaviour;

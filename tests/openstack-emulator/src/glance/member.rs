@@ -1,0 +1,91 @@
+//! Members of images: the projects that an image is shared with, and what they said to that.
+
+use serde_json::{Value, json};
+
+use super::{missing, sees};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::{World, stamp};
+
+const STATUSES: [&str; 3] = ["pending", "accepted", "rejected"];
+
+/// What a project said to an image that is shared with it; nothing, if it is not.
+pub(super) fn status<'i>(image: &'i Object, project: &str) -> Option<&'i str> {
+    let members = image.hidden.get("members").and_then(Value::as_array)?;
+    let own = members.iter().find(|member| member["member_id"] == project)?;
+    own["status"].as_str().filter(|_| image.text("visibility") == "shared")
+}
+
+/// Answers `METHOD /images/{id}/members/PATH`.
+pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+    let image = world.store.get_mut(Kind::Image, id).filter(|image| sees(asked, image));
+    let image = image.ok_or_else(|| missing(id))?;
+    if image.text("visibility") != "shared" {
+        return Err(Problem::forbidden("Only shared images have members."));
+    }
+    let owns = asked.sees(&image.project);
+    let members = image.hidden.get("members").and_then(Value::as_array);
+    let mut members = members.cloned().unwrap_or_default();
+    let own = |who: &str| asked.caller.is_admin() || asked.caller.project == who;
+    let answer = match (asked.method.as_str(), path) {
+        ("GET", []) => {
+            members.retain(|member| owns || member["member_id"] == asked.caller.project.as_str());
+            return Ok(Answer::ok(json!({"members": members, "schema": "/v2/schemas/members"})));
+        }
+        ("POST", []) if owns => {
+            let given = asked.json()?;
+            let who = given["member"].as_str().filter(|who| !who.is_empty());
+            let who = who.ok_or_else(|| {
+                Problem::bad("Expected a dict in the form: {\"member\": \"image_id\"}")
+            })?;
+            if place(&members, who).is_some() {
+                return Err(Problem::conflict(format!(
+                    "Image member {who} already exists for image {id}"
+                )));
+            }
+            let member = json!({
+                "image_id": id, "member_id": who, "status": "pending", "created_at": stamp(), "updated_at": stamp(),
+                "schema": "/v2/schemas/member",
+            });
+            members.push(member.clone());
+            Answer::ok(member)
+        }
+        (method, [who]) if owns || own(who) => {
+            let at = place(&members, who).ok_or_else(|| {
+                Problem::missing(format!("Image member {who} could not be found"))
+            })?;
+            match method {
+                "GET" => return Ok(Answer::ok(members[at].clone())),
+                // Nobody takes an image in another's place.
+                "PUT" if own(who) => {
+                    let given = asked.json()?;
+                    let status = given["status"].as_str().filter(|it| STATUSES.contains(it));
+                    let status = status.ok_or_else(|| {
+                        Problem::bad("Status must be one of pending, accepted, rejected.")
+                    })?;
+                    members[at]["status"] = json!(status);
+                    members[at]["updated_at"] = json!(stamp());
+                    Answer::ok(members[at].clone())
+                }
+                "DELETE" if owns => {
+                    members.remove(at);
+                    Answer::empty(204)
+                }
+                _ => return Err(refused()),
+            }
+        }
+        ("POST" | "GET" | "PUT" | "DELETE", [] | [_]) => return Err(refused()),
+        _ => return Err(Problem::nowhere()),
+    };
+    image.keep("members", members);
+    Ok(answer)
+}
+
+fn place(members: &[Value], who: &str) -> Option<usize> {
+    members.iter().position(|member| member["member_id"] == who)
+}
+
+fn refused() -> Problem {
+    Problem::forbidden("You are not authorized to complete this action.")
+}

@@ -1,0 +1,61 @@
+//! Images that one project shares with another.
+
+use openstack_emulator::Settings;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::somebody::{Somebody, alice, text};
+
+const IMAGES: &str = "/image/v2/images";
+
+/// The names in a list.
+async fn listed(who: &Somebody, query: &str) -> Vec<String> {
+    let all = who.get(&format!("{IMAGES}?{query}")).await;
+    all["images"].as_array().unwrap().iter().map(|image| text(&image["name"])).collect()
+}
+
+#[tokio::test]
+async fn a_shared_image_is_seen_by_its_members_and_listed_when_they_took_it() {
+    let (emulator, alice) = alice(Settings::default()).await;
+    let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
+    let made = alice.make(IMAGES, json!({"name": "ours"})).await;
+    assert_eq!(made["visibility"], "shared");
+    let image = format!("{IMAGES}/{}", text(&made["id"]));
+    let (members, own) = (format!("{image}/members"), format!("{image}/members/{}", bob.project));
+    let say = async |who: &Somebody, status: &str| {
+        who.ask(Method::PUT, &own, json!({"status": status})).await.0
+    };
+    assert_eq!(bob.ask(Method::GET, &image, Value::Null).await.0, 404);
+    assert_eq!(bob.ask(Method::GET, &members, Value::Null).await.0, 404);
+
+    let member = alice.make(&members, json!({"member": bob.project})).await;
+    assert_eq!((&member["status"], &member["member_id"]), (&json!("pending"), &json!(bob.project)));
+    assert_eq!(alice.ask(Method::POST, &members, json!({"member": bob.project})).await.0, 409);
+    assert_eq!(bob.get(&image).await["name"], "ours");
+    assert!(!listed(&bob, "").await.contains(&"ours".to_owned()));
+    assert_eq!(listed(&bob, "visibility=shared&member_status=pending").await, ["ours"]);
+
+    // Only the member says whether it takes it, and only the owner who is one.
+    assert_eq!(say(&alice, "accepted").await, 403);
+    assert_eq!(say(&bob, "soon").await, 400);
+    assert_eq!(say(&bob, "accepted").await, 200);
+    assert!(listed(&bob, "").await.contains(&"ours".to_owned()));
+    assert_eq!(bob.ask(Method::POST, &members, json!({"member": "other"})).await.0, 403);
+    assert_eq!(bob.ask(Method::DELETE, &image, Value::Null).await.0, 403);
+    assert_eq!(alice.get(&members).await["members"][0]["status"], "accepted");
+
+    assert_eq!(alice.delete(&own).await, 204);
+    assert_eq!(bob.ask(Method::GET, &image, Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn only_what_is_shared_has_members() {
+    let (emulator, alice) = alice(Settings::default()).await;
+    let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
+    let made = alice.make(IMAGES, json!({"name": "mine", "visibility": "private"})).await;
+    let image = format!("{IMAGES}/{}", text(&made["id"]));
+    let member = json!({"member": bob.project});
+    let (status, said) = alice.ask(Method::POST, &format!("{image}/members"), member).await;
+    assert_eq!(status, 403);
+    assert!(said.to_string().contains("Only shared images have members"), "{said}");
+}
