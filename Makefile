@@ -105,7 +105,8 @@ run-test-cloud: build-packages
 	setsid nice -n 19 tests/real/kubernetes/mirror.sh >target/kubernetes.log 2>&1 & build=$$!; \
 	  trap 'kill -- -$$build 2>/dev/null || true; $(OPENSTACK) down' EXIT; \
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
-	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,real-clusters,eight_servers); \
+	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,policy,walk); \
+	  cargo $(TEST) $(call binary,real-clusters,eight_servers); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
 	  wait $$build || { cat target/kubernetes.log; exit 1; }; \
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)

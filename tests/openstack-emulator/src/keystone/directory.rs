@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{grant, missing, no_links, revoke, roles_of, shown};
+use super::{SYSTEM, grant, missing, no_links, revoke, roles_of, shown};
 use crate::page::equals;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
@@ -24,7 +24,20 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (
             "GET" | "HEAD" | "PUT" | "DELETE",
             ["projects", project, "users", user, "roles", rest @ ..],
-        ) => roles(world, asked, project, user, rest),
+        ) => {
+            world.store.get(Kind::Project, project).ok_or_else(|| missing("project", project))?;
+            roles(world, asked, project, user, rest)
+        }
+        (
+            "GET" | "HEAD" | "PUT" | "DELETE",
+            ["domains", domain, "users", user, "roles", rest @ ..],
+        ) => {
+            world.store.get(Kind::Domain, domain).ok_or_else(|| missing("domain", domain))?;
+            roles(world, asked, domain, user, rest)
+        }
+        ("GET" | "HEAD" | "PUT" | "DELETE", ["system", "users", user, "roles", rest @ ..]) => {
+            roles(world, asked, SYSTEM, user, rest)
+        }
         (_, [collection, rest @ ..]) => {
             let found = COLLECTIONS.into_iter().find(|(name, ..)| name == collection);
             let (plural, single, kind, open) = found.ok_or_else(Problem::nowhere)?;
@@ -178,27 +191,27 @@ fn assignments(world: &World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"role_assignments": all, "links": no_links(asked)})))
 }
 
-fn roles(world: &mut World, asked: &Asked, project: &str, user: &str, rest: &[&str]) -> Verdict {
+/// The roles of a user in a project, in the domain, or in the whole cloud.
+fn roles(world: &mut World, asked: &Asked, place: &str, user: &str, rest: &[&str]) -> Verdict {
     asked.admin("identity:create_grant")?;
-    world.store.get(Kind::Project, project).ok_or_else(|| missing("project", project))?;
     world.store.get(Kind::User, user).ok_or_else(|| missing("user", user))?;
     match (asked.method.as_str(), rest) {
         ("GET", []) => {
-            let mine = roles_of(world, user, project);
+            let mine = roles_of(world, user, place);
             let mine = mine.iter().filter_map(|id| world.store.get(Kind::Role, id));
             let mine: Vec<Value> = mine.map(|role| shown(asked, "roles", role)).collect();
             Ok(Answer::ok(json!({"roles": mine, "links": no_links(asked)})))
         }
         ("PUT", [role]) => {
             world.store.get(Kind::Role, role).ok_or_else(|| missing("role", role))?;
-            grant(world, user, project, role);
+            grant(world, user, place, role);
             Ok(Answer::empty(204))
         }
         ("DELETE", [role]) => {
-            revoke(world, user, project, role);
+            revoke(world, user, place, role);
             Ok(Answer::empty(204))
         }
-        (_, [role]) if roles_of(world, user, project).iter().any(|id| id == role) => {
+        (_, [role]) if roles_of(world, user, place).iter().any(|id| id == role) => {
             Ok(Answer::empty(204))
         }
         _ => Err(missing("role assignment", user)),

@@ -161,7 +161,14 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
                 return Ok(token);
             }
         }
-        // A domain, or the system without a role there: administrators only.
+        if let Some(domain) = scope["domain"]["id"].as_str() {
+            token.roles = role_names(world, &roles_of(world, &token.user, domain));
+            token.domain = !token.roles.is_empty();
+            if token.domain {
+                return Ok(token);
+            }
+        }
+        // Either of them without a role there: administrators only.
         let admin = world.store.all(Kind::Project).any(|project| {
             roles_of(world, &token.user, &project.id).iter().any(|role| is_admin(world, role))
         });

@@ -83,6 +83,33 @@ async fn a_project_names_what_it_has_or_everybody() {
 }
 
 #[tokio::test]
+async fn what_is_shared_with_a_project_is_named_once_it_took_it() {
+    let service = Service::clusters_in_a_cloud().await;
+    let shared = image(&service, "project-b-member", "shared", "shared").await;
+    let [a, l, _] = service.projects.clone();
+    let members = format!("/image/v2/images/{shared}/members");
+    let body = json!({"member": a});
+    service.ask_cloud("project-b-member", "POST", &members, &body).await.has(200);
+
+    let named = json!({"image_id": shared});
+    refuses(template(&service, "project-a-member", named.clone()).await, "image_id");
+    let (own, accepted) = (format!("{members}/{a}"), json!({"status": "accepted"}));
+    // Nobody takes it in another's place.
+    service.ask_cloud("project-b-member", "PUT", &own, &accepted).await.has(403);
+    service.ask_cloud("project-a-member", "PUT", &own, &accepted).await.has(200);
+    let made = template(&service, "project-a-member", named.clone()).await.has(201).json();
+    assert_eq!(made["image_id"], shared.as_str());
+    refuses(template(&service, "project-l-member", named.clone()).await, "image_id");
+    service
+        .ask_cloud("project-l-member", "PUT", &format!("{members}/{l}"), &accepted)
+        .await
+        .has(404);
+
+    service.ask_cloud("project-b-member", "DELETE", &own, &Value::Null).await.has(204);
+    refuses(template(&service, "project-a-member", named).await, "image_id");
+}
+
+#[tokio::test]
 async fn neither_a_cluster_nor_a_group_nor_a_patch_names_what_is_anothers() {
     let service = Service::clusters_in_a_cloud().await;
     image(&service, "project-a-admin", "for-all", "public").await;

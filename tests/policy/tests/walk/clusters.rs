@@ -2,13 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Cloud, Service};
 use crate::walk::About::{self, List, Nobodys, Project, Thing};
 use crate::walk::{Step, Things, walk};
 
 #[tokio::test]
 async fn every_route_of_clusters_lets_in_whom_its_row_says() {
-    let service = Service::clusters().await;
+    everybody_tries(Cloud::emulated().await).await;
+}
+
+#[tokio::test]
+async fn every_route_of_clusters_does_so_by_the_word_of_a_given_keystone() {
+    let Some(cloud) = Cloud::given() else { return };
+    everybody_tries(cloud).await;
+}
+
+async fn everybody_tries(cloud: Cloud) {
+    let service = Service::clusters(cloud).await;
     let owner = service.projects[0].clone();
     let make = async || {
         let member = "project-a-member";
@@ -25,6 +35,7 @@ async fn every_route_of_clusters_lets_in_whom_its_row_says() {
         Things::from([("cluster", cluster), ("template", unused), ("project", owner.clone())])
     };
     walk(&service, &steps(), make).await;
+    service.end().await;
 }
 
 #[rustfmt::skip]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Answer, Cloud, Service};
 
 /// A node of project A that is lent to project L, and has failed at something.
 async fn lent(service: &Service) -> String {
@@ -22,7 +22,7 @@ async fn patch(service: &Service, name: &str, node: &str, path: &str, value: Val
 
 #[tokio::test]
 async fn a_lessee_sees_nothing_of_how_a_machine_is_driven() {
-    let service = Service::machines().await;
+    let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let hidden = ["driver_info", "driver_internal_info", "last_error", "reservation", "conductor"];
     for path in [
@@ -57,7 +57,7 @@ async fn a_lessee_sees_nothing_of_how_a_machine_is_driven() {
 
 #[tokio::test]
 async fn each_changes_the_fields_that_are_its_own() {
-    let service = Service::machines().await;
+    let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let (member, manager) = ("member", "manager");
     for (path, value, owner, lessee) in [
@@ -93,7 +93,7 @@ async fn each_changes_the_fields_that_are_its_own() {
 
 #[tokio::test]
 async fn an_owner_lends_and_takes_back() {
-    let service = Service::machines().await;
+    let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let path = format!("/v1/nodes/{node}");
     patch(&service, "project-a-member", &node, "/lessee", Value::Null).await.has(200);
@@ -108,7 +108,7 @@ async fn an_owner_lends_and_takes_back() {
 
 #[tokio::test]
 async fn what_is_not_seen_is_not_found_by_any_query() {
-    let service = Service::machines().await;
+    let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let body = json!({"node_uuid": node, "address": "02:00:00:00:00:03"});
     let port =
@@ -147,7 +147,7 @@ async fn what_is_not_seen_is_not_found_by_any_query() {
 
 #[tokio::test]
 async fn an_owner_does_not_have_a_stored_password_sent_elsewhere() {
-    let service = Service::machines().await;
+    let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let address = |host: &str| json!({"op": "replace", "path": "/driver_info/redfish_address", "value": host});
     let password =

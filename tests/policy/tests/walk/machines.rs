@@ -3,13 +3,23 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::service::Service;
+use crate::service::{Cloud, Service};
 use crate::walk::About::{self, List, Nobodys, Thing};
 use crate::walk::{Step, Things, walk};
 
 #[tokio::test]
 async fn every_route_of_machines_lets_in_whom_its_row_says() {
-    let service = Service::machines().await;
+    everybody_tries(Cloud::emulated().await).await;
+}
+
+#[tokio::test]
+async fn every_route_of_machines_does_so_by_the_word_of_a_given_keystone() {
+    let Some(cloud) = Cloud::given() else { return };
+    everybody_tries(cloud).await;
+}
+
+async fn everybody_tries(cloud: Cloud) {
+    let service = Service::machines(cloud).await;
     let [owner, lessee, _] = service.projects.clone();
     let make = async || {
         let (node, mac) = (Uuid::new_v4().to_string(), mac());
@@ -26,6 +36,7 @@ async fn every_route_of_machines_lets_in_whom_its_row_says() {
         Things::from([("node", node), ("port", port["uuid"].as_str().unwrap().to_owned())])
     };
     walk(&service, &steps(), make).await;
+    service.end().await;
 }
 
 /// An address that no other port has.

@@ -3,6 +3,7 @@
 
 mod borrowing;
 mod clusters;
+mod keystone;
 mod lending;
 mod machines;
 mod people;

@@ -1,8 +1,8 @@
 //! Every kind of caller that a Keystone knows.
 
-use openstack_emulator::Cloud;
-use reqwest::Client;
 use serde_json::{Value, json};
+
+use crate::keystone::{Keystone, Place};
 
 /// Keystone's roles, each more than the one before.
 pub(crate) const ROLES: [&str; 4] = ["reader", "member", "manager", "admin"];
@@ -36,62 +36,67 @@ pub(crate) struct Person {
     pub(crate) standing: Standing,
 }
 
-/// One of each kind.
-pub(crate) async fn everybody(cloud: &Cloud, client: &Client) -> Vec<Person> {
+/// The ids of [`PROJECTS`], and one person of each kind; services are in a project of their own.
+pub(crate) async fn everybody(
+    keystone: &mut Keystone,
+    services: &str,
+) -> ([String; 3], Vec<Person>) {
+    let known =
+        |name: String, token: String, standing| Person { name, token: Some(token), standing };
     let mut people = vec![
         Person { name: "no token".to_owned(), token: None, standing: Standing::Unknown },
-        Person {
-            name: "a token that is nobody's".to_owned(),
-            token: Some("gAAAAAnobodys".to_owned()),
-            standing: Standing::Unknown,
-        },
+        known("a token that is nobody's".to_owned(), "gAAAAAnobodys".to_owned(), Standing::Unknown),
     ];
-    let system = || json!({"system": {"all": true}});
-    let mut add = async |user: &str, scope: Value, standing: Standing| {
-        let token = Some(token(cloud, client, user, &scope).await);
-        people.push(Person { name: format!("{user} in {scope}"), token, standing });
-    };
-    for role in ROLES {
-        for project in PROJECTS {
-            let user = format!("{project}-{role}");
-            cloud.add_user_with(&user, &format!("{user}-secret"), project, &[role]);
+    let mut projects = [const { String::new() }; 3];
+    for (id, project) in projects.iter_mut().zip(PROJECTS) {
+        *id = keystone.project(project).await;
+        for role in ROLES {
             let standing = match (project, role) {
                 (_, "admin") => Standing::Cloud("admin"),
                 ("project-a", _) => Standing::Owner(role),
                 ("project-l", _) => Standing::Lessee(role),
                 _ => Standing::Stranger(role),
             };
-            add(&user, in_project(project), standing).await;
+            let name = format!("{project}-{role}");
+            let token =
+                somebody(keystone, &name, Place::Project(id), role, &project_scope(id)).await;
+            people.push(known(name, token, standing));
         }
-        let user = format!("system-{role}");
-        let account = cloud.add_user_with(&user, &format!("{user}-secret"), "project-b", &[role]);
-        cloud.grant_system(&account.user_id, &[role]);
-        add(&user, system(), Standing::Cloud(role)).await;
     }
-    for (user, roles, standing) in [
-        ("helper", ["service"], Standing::Service),
-        ("other", ["load-balancer_member"], Standing::Nothing),
+    for role in ROLES {
+        let (name, scope) = (format!("system-{role}"), json!({"system": {"all": true}}));
+        let token = somebody(keystone, &name, Place::System, role, &scope).await;
+        people.push(known(name, token, Standing::Cloud(role)));
+    }
+    for (name, role, standing) in [
+        ("helper", "service", Standing::Service),
+        ("other", "load-balancer_member", Standing::Nothing),
     ] {
-        cloud.add_user_with(user, &format!("{user}-secret"), "service", &roles);
-        add(user, in_project("service"), standing).await;
+        let (place, scope) = (Place::Project(services), project_scope(services));
+        let token = somebody(keystone, name, place, role, &scope).await;
+        people.push(known(name.to_owned(), token, standing));
     }
-    add("admin", json!({"domain": {"id": "default"}}), Standing::Nothing).await;
-    add("admin", Value::Null, Standing::Nothing).await;
-    people
+    let domain = json!({"domain": {"id": "default"}});
+    for (name, scope) in [("admin of a domain", domain), ("admin of nothing yet", Value::Null)] {
+        let token = somebody(keystone, name, Place::Domain, "admin", &scope).await;
+        people.push(known(name.to_owned(), token, Standing::Nothing));
+    }
+    (projects, people)
 }
 
-fn in_project(name: &str) -> Value {
-    json!({"project": {"name": name, "domain": {"id": "default"}}})
+fn project_scope(id: &str) -> Value {
+    json!({"project": {"id": id}})
 }
 
-/// A token of this user's, whose password is `NAME-secret`, in this scope.
-async fn token(cloud: &Cloud, client: &Client, user: &str, scope: &Value) -> String {
-    let user =
-        json!({"name": user, "domain": {"id": "default"}, "password": format!("{user}-secret")});
-    let identity = json!({"methods": ["password"], "password": {"user": user}});
-    let body = json!({"auth": {"identity": identity, "scope": scope}});
-    let url = format!("{}/auth/tokens", cloud.auth_url());
-    let answer = client.post(url).json(&body).send().await.unwrap();
-    assert_eq!(answer.status(), 201, "{user} in {scope}");
-    answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
+/// A new user with this role, and a token of theirs in this scope.
+async fn somebody(
+    keystone: &mut Keystone,
+    name: &str,
+    place: Place<'_>,
+    role: &str,
+    scope: &Value,
+) -> String {
+    let user = keystone.user(name).await;
+    keystone.grant(place, &user, role).await;
+    keystone.token(&user, scope).await
 }

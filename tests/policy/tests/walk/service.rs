@@ -1,14 +1,24 @@
-//! A service that believes the Keystone of an emulated cloud, and all who call it.
+//! A service that believes the Keystone of a cloud, and all who call it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
+use openstack::CloudConfig;
+use openstack_emulator::{Act, Emulator, Rule, Settings};
 use reqwest::{Client, Method, RequestBuilder};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::people::{PROJECTS, Person, Standing, everybody};
+use crate::keystone::{Keystone, Place};
+use crate::people::{Person, Standing, everybody};
+
+/// The cloud whose Keystone is believed.
+pub(crate) enum Cloud {
+    /// One of our own.
+    Emulated(Emulator),
+    /// One whose clouds.yaml names an `admin`: a real one, say.
+    Given(PathBuf),
+}
 
 /// A service, its cloud, and all who call it.
 pub(crate) struct Service {
@@ -17,7 +27,8 @@ pub(crate) struct Service {
     pub(crate) projects: [String; 3],
     client: Client,
     url: String,
-    emulator: Emulator,
+    cloud: Cloud,
+    keystone: Keystone,
     _state: tempfile::TempDir,
     _running: AbortOnDropHandle<()>,
 }
@@ -42,9 +53,44 @@ impl Answer {
     }
 }
 
+impl Cloud {
+    pub(crate) async fn emulated() -> Cloud {
+        Cloud::Emulated(Emulator::start(Settings::default()).await.unwrap())
+    }
+
+    /// The one that the environment names; none, and a word on it, where it names none.
+    pub(crate) fn given() -> Option<Cloud> {
+        let path = std::env::var_os("BEDPLATE_TEST_OPENSTACK");
+        if path.is_none() {
+            peers::skip(
+                "policy by a given Keystone",
+                "BEDPLATE_TEST_OPENSTACK names no clouds.yaml",
+            );
+        }
+        path.map(|path| Cloud::Given(path.into()))
+    }
+
+    fn emulator(&self) -> &Emulator {
+        match self {
+            Cloud::Emulated(emulator) => emulator,
+            Cloud::Given(_) => panic!("this story is for an emulated cloud"),
+        }
+    }
+
+    /// Its clouds.yaml.
+    fn file(&self, folder: &Path) -> PathBuf {
+        match self {
+            Cloud::Given(path) => path.clone(),
+            Cloud::Emulated(emulator) => {
+                written(folder, "clouds.yaml", &emulator.cloud.clouds_yaml())
+            }
+        }
+    }
+}
+
 impl Service {
-    pub(crate) async fn machines() -> Service {
-        Service::start("", async |text| {
+    pub(crate) async fn machines(cloud: Cloud) -> Service {
+        Service::start(cloud, "", async |text| {
             let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
             let url = format!("http://{}", service.listeners().api);
             let running = tokio::spawn(async move {
@@ -55,10 +101,11 @@ impl Service {
         .await
     }
 
-    /// A clusterd without a cloud: it makes nothing.
-    pub(crate) async fn clusters() -> Service {
+    /// A clusterd that makes nothing.
+    pub(crate) async fn clusters(cloud: Cloud) -> Service {
         // Each step that makes something is tried with a cluster of its own.
-        let mut service = Service::of_clusters("[quotas.project]\nclusters = 100000\n").await;
+        let mut service =
+            Service::of_clusters(cloud, "[quotas.project]\nclusters = 100000\n").await;
         // Clusters are lent to nobody.
         for person in &mut service.people {
             if let Standing::Lessee(role) = person.standing {
@@ -68,13 +115,14 @@ impl Service {
         service
     }
 
-    /// A clusterd that makes clusters in the cloud whose Keystone it believes, as an administrator there.
+    /// A clusterd that makes clusters in the emulated cloud whose Keystone it believes, as an administrator there.
     pub(crate) async fn clusters_in_a_cloud() -> Service {
-        Service::of_clusters("[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n").await
+        let rest = "[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n";
+        Service::of_clusters(Cloud::emulated().await, rest).await
     }
 
-    async fn of_clusters(rest: &str) -> Service {
-        Service::start(rest, async |text| {
+    async fn of_clusters(cloud: Cloud, rest: &str) -> Service {
+        Service::start(cloud, rest, async |text| {
             let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
             let url = format!("http://{}", service.listeners().api);
             let running = tokio::spawn(async move {
@@ -87,19 +135,39 @@ impl Service {
 
     /// `rest` is what its configuration says besides; CLOUDS is where the clouds.yaml is.
     async fn start(
+        cloud: Cloud,
         rest: &str,
         begin: impl AsyncFnOnce(String) -> (String, AbortOnDropHandle<()>),
     ) -> Service {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let emulator = Emulator::start(Settings::default()).await.unwrap();
         let client = Client::builder().no_proxy().build().unwrap();
-        let people = everybody(&emulator.cloud, &client).await;
-        let id = |project| emulator.cloud.add_user_with("x", "x", project, &[]).project_id;
-        let projects = PROJECTS.map(id);
         let state = tempfile::tempdir().unwrap();
-        let text = configuration(state.path(), &emulator.cloud, rest);
+        let clouds = cloud.file(state.path());
+        let admin = CloudConfig::read(&clouds, Some("admin")).unwrap();
+        let mut keystone = Keystone::of(admin, &client).await;
+        let services = keystone.project("services").await;
+        let (projects, people) = everybody(&mut keystone, &services).await;
+        // Who asks about tokens need not be more than a service.
+        let validator = keystone.user("validator").await;
+        keystone.grant(Place::Project(&services), &validator, "service").await;
+        let auth = json!({
+            "auth_url": keystone.url(), "user_id": validator, "password": keystone.password(), "project_id": services,
+        });
+        let account = json!({"clouds": {"validator": {"auth": auth}}}).to_string();
+        let account = written(state.path(), "keystone.yaml", &account);
+        let text = format!(
+            "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
+             [api.keystone]\nclouds_yaml = {account:?}\n{}",
+            state.path().join("state"),
+            rest.replace("CLOUDS", &format!("{clouds:?}"))
+        );
         let (url, running) = begin(text).await;
-        Service { people, projects, client, url, emulator, _state: state, _running: running }
+        Service { people, projects, client, url, cloud, keystone, _state: state, _running: running }
+    }
+
+    /// Removes from the cloud who was made for this.
+    pub(crate) async fn end(mut self) {
+        self.keystone.clear().await;
     }
 
     /// Asks as whoever has this token.
@@ -119,19 +187,32 @@ impl Service {
         sent(request).await
     }
 
+    /// Has somebody ask the cloud itself.
+    pub(crate) async fn ask_cloud(
+        &self,
+        name: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let person = self.people.iter().find(|it| it.name.starts_with(name)).unwrap();
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let url = format!("{}{path}", self.cloud.emulator().cloud.url());
+        let request = self.client.request(method, url);
+        let request = request.header("x-auth-token", person.token.as_deref().unwrap());
+        sent(if body.is_null() { request } else { request.json(body) }).await
+    }
+
     /// Has somebody make something in the cloud itself; what is made is at this key of the answer.
     pub(crate) async fn make(&self, name: &str, path: &str, key: &str, body: &Value) -> Value {
-        let person = self.people.iter().find(|it| it.name.starts_with(name)).unwrap();
-        let request = self.client.post(format!("{}{path}", self.emulator.cloud.url())).json(body);
-        let answer = sent(request.header("x-auth-token", person.token.as_deref().unwrap())).await;
-        let body = answer.has(201).json();
+        let body = self.ask_cloud(name, "POST", path, body).await.has(201).json();
         if key.is_empty() { body } else { body[key].clone() }
     }
 
     /// Has the cloud refuse what is asked below this path.
     pub(crate) fn stop_answering(&self, path: &str) {
         let act = Act::Answer { status: 500, retry_after: None, message: None };
-        self.emulator.cloud.misbehave(Rule::new("GET", &format!("{path}**"), act));
+        self.cloud.emulator().cloud.misbehave(Rule::new("GET", &format!("{path}**"), act));
     }
 
     /// Asks as the person of this standing.
@@ -153,13 +234,8 @@ async fn sent(request: RequestBuilder) -> Answer {
     Answer { status, text: answer.text().await.unwrap() }
 }
 
-fn configuration(state: &Path, cloud: &Cloud, rest: &str) -> String {
-    let file = state.join("clouds.yaml");
-    std::fs::write(&file, cloud.clouds_yaml()).unwrap();
-    let (state, clouds) = (state.join("state"), format!("{file:?}"));
-    let text = format!(
-        "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
-         [api.keystone]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n{rest}"
-    );
-    text.replace("CLOUDS", &clouds)
+fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let file = folder.join(name);
+    std::fs::write(&file, text).unwrap();
+    file
 }

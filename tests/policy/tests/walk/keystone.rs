@@ -1,0 +1,124 @@
+//! What an administrator of a Keystone makes there for the walk, with nothing but the Identity API: of an emulated cloud or of a real
+//! one.
+
+use openstack::{CloudConfig, Session};
+use reqwest::{Client, Method};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A Keystone, as its administrator.
+pub(crate) struct Keystone {
+    client: Client,
+    /// With `/v3`.
+    url: String,
+    token: String,
+    /// What names end with here: nobody else's do.
+    run: String,
+    made: Vec<String>,
+}
+
+/// Where somebody may have a role, as the Identity API's paths have it.
+pub(crate) enum Place<'a> {
+    Project(&'a str),
+    /// The only domain.
+    Domain,
+    System,
+}
+
+impl Keystone {
+    pub(crate) async fn of(config: CloudConfig, client: &Client) -> Keystone {
+        let url = config.auth_url.as_str().trim_end_matches('/').to_owned();
+        let url = if url.ends_with("/v3") { url } else { format!("{url}/v3") };
+        let session = Session::new(config).unwrap();
+        let token = session.bearer().await.unwrap().expose_secret().to_owned();
+        let run = Uuid::new_v4().simple().to_string()[..8].to_owned();
+        Keystone { client: client.clone(), url, token, run, made: Vec::new() }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A new project, by id.
+    pub(crate) async fn project(&mut self, name: &str) -> String {
+        let body = json!({"name": self.named(name), "domain_id": "default"});
+        self.make("projects", "project", body).await
+    }
+
+    /// A new user, by id, whose password is [`Keystone::password`].
+    pub(crate) async fn user(&mut self, name: &str) -> String {
+        let body =
+            json!({"name": self.named(name), "domain_id": "default", "password": self.password()});
+        self.make("users", "user", body).await
+    }
+
+    /// Everybody's, here.
+    pub(crate) fn password(&self) -> String {
+        format!("{}-secret", self.run)
+    }
+
+    fn named(&self, name: &str) -> String {
+        format!("{name}-{}", self.run)
+    }
+
+    pub(crate) async fn grant(&self, place: Place<'_>, user: &str, role: &str) {
+        let place = match place {
+            Place::Project(id) => format!("projects/{id}"),
+            Place::Domain => "domains/default".to_owned(),
+            Place::System => "system".to_owned(),
+        };
+        let role = self.role(role).await;
+        let path = format!("{place}/users/{user}/roles/{role}");
+        self.ask(Method::PUT, &path, &Value::Null, 204).await;
+    }
+
+    /// The role's id. Not every Keystone has all of them from the beginning.
+    async fn role(&self, name: &str) -> String {
+        let found = self.ask(Method::GET, &format!("roles?name={name}"), &Value::Null, 200).await;
+        if let Some(id) = found["roles"][0]["id"].as_str() {
+            return id.to_owned();
+        }
+        let body = json!({"role": {"name": name}});
+        let made = self.ask(Method::POST, "roles", &body, 201).await;
+        made["role"]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A token of this user's in this scope; in none, where that is null.
+    pub(crate) async fn token(&self, user: &str, scope: &Value) -> String {
+        let user = json!({"id": user, "password": self.password()});
+        let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
+        if !scope.is_null() {
+            auth["scope"] = scope.clone();
+        }
+        let request = self.client.post(format!("{}/auth/tokens", self.url));
+        let answer = request.json(&json!({"auth": auth})).send().await.unwrap();
+        assert_eq!(answer.status(), 201, "{user} in {scope}");
+        answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
+    }
+
+    /// Removes what was made.
+    pub(crate) async fn clear(&mut self) {
+        for path in std::mem::take(&mut self.made).iter().rev() {
+            self.ask(Method::DELETE, path, &Value::Null, 204).await;
+        }
+    }
+
+    async fn make(&mut self, collection: &str, key: &str, body: Value) -> String {
+        let made = self.ask(Method::POST, collection, &json!({key: body}), 201).await;
+        let id = made[key]["id"].as_str().unwrap().to_owned();
+        self.made.push(format!("{collection}/{id}"));
+        id
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: &Value, status: u16) -> Value {
+        let request = self.client.request(method.clone(), format!("{}/{path}", self.url));
+        let request = request.header("x-auth-token", &self.token);
+        let request = if body.is_null() { request } else { request.json(body) };
+        let answer = request.send().await.unwrap();
+        let got = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        assert_eq!(got, status, "{method} {path}: {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
