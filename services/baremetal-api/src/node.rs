@@ -1,6 +1,7 @@
 //! `/v1/nodes`: create, list, show, change, forget.
 
 mod field;
+mod holders;
 mod password;
 mod query;
 mod view;
@@ -76,6 +77,7 @@ async fn create(
         node.provision_state = Stage::Available;
     }
     write::create(&mut node, body, asked)?;
+    holders::check(&app.auth, &caller, None, &node).await?;
     check_parent(&app, &node).await?;
     app.store.insert_node(&node).await?;
     info!(node.id = %node.id, "node {} was enrolled", node.label());
@@ -164,6 +166,7 @@ async fn patch(
             password::check(&before.driver_info, &after.driver_info, &patch)?;
         }
         check_change(&before, &after)?;
+        holders::check(&app.auth, &caller, Some(&before), &after).await?;
         if before.parent_node != after.parent_node {
             check_parent(&app, &after).await?;
         }

@@ -64,6 +64,15 @@ impl Given {
         request.header("x-openstack-ironic-api-version", "1.80").send().await.unwrap()
     }
 
+    /// The status and the words of an answer to this body.
+    async fn told(&self, token: &str, method: Method, path: &str, body: &Value) -> (u16, String) {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.header("x-auth-token", token).json(body);
+        let request = request.header("x-openstack-ironic-api-version", "1.80");
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
     /// The status of reading, and that of changing.
     async fn may(&self, token: &str) -> [u16; 2] {
         let read = self.send(token, Method::GET, "/v1/nodes").await;
@@ -113,4 +122,31 @@ async fn a_refusal_is_in_the_envelope_of_this_api() {
         (503, &"5".parse().unwrap())
     );
     assert!(refused.text().await.unwrap().contains("Keystone cannot be asked"));
+}
+
+#[tokio::test]
+async fn a_node_is_of_no_project_that_keystone_does_not_have() {
+    let given = Given::start().await;
+    let admin = given.token("admin", project("admin")).await;
+    let owner = given.cloud.add_user("ann", "ann-secret", "owners").project_id;
+    let ann = given.token("ann", project("owners")).await;
+    let node = |owner: &str| json!({"driver": "fake-hardware", "name": "n", "owner": owner});
+    for nobody in ["7c9e6679742540de944be07fc1f90ae7", "owners", "../users"] {
+        let (status, text) = given.told(&admin, Method::POST, "/v1/nodes", &node(nobody)).await;
+        assert_eq!(status, 400, "{nobody}: {text}");
+        assert!(text.contains("owner: Keystone has no project of the id"), "{text}");
+    }
+    assert_eq!(given.told(&admin, Method::POST, "/v1/nodes", &node(&owner)).await.0, 201);
+
+    let lend = |to: &str| json!([{"op": "add", "path": "/lessee", "value": to}]);
+    let (status, text) = given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend("nobody")).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("lessee: Keystone has no project"), "{text}");
+    // One's own is vouched for by the token.
+    let act = Act::Answer { status: 500, retry_after: None, message: None };
+    given.cloud.misbehave(Rule::new("GET", "/identity/v3/projects/**", act));
+    assert_eq!(given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend(&owner)).await.0, 200);
+    let (status, text) = given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend("another")).await;
+    assert_eq!(status, 503);
+    assert!(text.contains("lessee: Keystone cannot be asked"), "{text}");
 }

@@ -81,6 +81,26 @@ impl Auth {
         }
     }
 
+    /// Refuses a project in this field that there is not. Without a Keystone any word is one, and so it is where the one that is
+    /// asked does not let us look.
+    ///
+    /// # Errors
+    ///
+    /// That there is none, or that nobody can tell now.
+    pub async fn check_project(
+        &self,
+        caller: &Caller,
+        field: &str,
+        id: &str,
+    ) -> Result<(), ApiError> {
+        match self {
+            Auth::Keystone(keystone) if caller.project() != Some(id) => {
+                keystone.check_project(field, id).await
+            }
+            Auth::None | Auth::HttpBasic(_) | Auth::Keystone(_) => Ok(()),
+        }
+    }
+
     /// Who sent these headers.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
         match self {

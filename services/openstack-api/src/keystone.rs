@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use openstack::{CloudError, Session, identity::tokens};
+use openstack::identity::{projects, tokens};
+use openstack::{CloudError, Session};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest as _, Sha256};
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 use url::Url;
 use uuid::Uuid;
 
@@ -62,6 +63,28 @@ impl Keystone {
             None => None,
         };
         Ok(Caller::known(identity, service))
+    }
+
+    /// Refuses a project that there is not.
+    pub(crate) async fn check_project(&self, field: &str, id: &str) -> Result<(), ApiError> {
+        match projects::exists(&self.session, id).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let id: String = id.chars().take(64).collect();
+                Err(ApiError::bad_field(field, format!("Keystone has no project of the id {id:?}")))
+            }
+            Err(CloudError::Forbidden(_)) => {
+                debug!("Keystone does not let us look whether there is the project of {field}");
+                Ok(())
+            }
+            Err(why) => {
+                tell(&why);
+                let said = format!(
+                    "{field}: Keystone cannot be asked about the project now; try again in a while"
+                );
+                Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said))
+            }
+        }
     }
 
     /// Whose token it is. However many ask for the same at once, Keystone is asked once.
@@ -137,8 +160,8 @@ fn away(_: Away) -> ApiError {
 /// What an operator has to know.
 fn tell(why: &CloudError) {
     if why.is_transient() {
-        warn!("cannot ask Keystone about a token: {why}");
+        warn!("cannot ask Keystone: {why}");
     } else {
-        error!("Keystone does not tell us about tokens (api.keystone): {why}");
+        error!("Keystone does not tell us what we ask (api.keystone): {why}");
     }
 }

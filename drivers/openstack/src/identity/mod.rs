@@ -2,6 +2,7 @@
 
 pub mod application_credentials;
 pub mod endpoints;
+pub mod projects;
 pub mod regions;
 pub mod services;
 pub mod tokens;
