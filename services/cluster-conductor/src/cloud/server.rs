@@ -73,6 +73,10 @@ pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Resu
     let identity = session.identity().await?;
     let roles: Vec<String> =
         identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();
+    // Of none named, Keystone gives all.
+    if roles.is_empty() {
+        return Err(Trouble::Roleless { roles: ROLES.join(", ") });
+    }
     let new = NewApplicationCredential {
         name: name.to_owned(),
         description: tag(means.spec.cluster.id),

@@ -36,6 +36,14 @@ pub(crate) enum Trouble {
     /// Something that is needed first has gone since it was seen.
     #[error("{0} is needed first and is not there")]
     Lacks(Key),
+    /// We are nothing in the cloud that a cluster may be.
+    #[error(
+        "clusterd's user has none of the roles {roles} in its project, and a cluster gets no others"
+    )]
+    Roleless {
+        /// Those that would do.
+        roles: String,
+    },
     /// What makes a machine a node cannot be made.
     #[error(transparent)]
     Machines(#[from] MachinesError),
@@ -82,7 +90,7 @@ impl Trouble {
             Trouble::Machines(error) => error.is_transient(),
             Trouble::Kubernetes(_) | Trouble::Held { .. } => true,
             Trouble::AddOn(_) => false,
-            Trouble::NoSuch { .. } | Trouble::NameTaken { .. } => false,
+            Trouble::NoSuch { .. } | Trouble::NameTaken { .. } | Trouble::Roleless { .. } => false,
         }
     }
 
@@ -110,6 +118,9 @@ impl Trouble {
             ),
             Trouble::NameTaken { .. } => {
                 ("NameTaken", "delete that name, or delete the cluster and give it another one")
+            }
+            Trouble::Roleless { .. } => {
+                ("NoRole", "let an administrator of the cloud grant one of them")
             }
             Trouble::Lacks(_) => ("Waiting", ""),
             Trouble::Machines(error) => error.reason(),

@@ -40,8 +40,13 @@ pub(crate) struct Given {
 
 /// As whom clusters are made.
 pub(crate) fn session(cloud: &Cloud) -> Session {
-    let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
-    Session::new(config).unwrap()
+    session_as(cloud, "alice")
+}
+
+/// The same as another user, whose password is `NAME-secret`.
+fn session_as(cloud: &Cloud, user: &str) -> Session {
+    let clouds = cloud.clouds_yaml().replace("alice", user);
+    Session::new(CloudConfig::from_clouds_yaml(&clouds, Some(user)).unwrap()).unwrap()
 }
 
 impl Given {
@@ -72,15 +77,23 @@ impl Given {
 
     /// A conductor that works until it is aborted.
     pub(crate) fn conductor(&self) -> JoinHandle<()> {
-        let conductor = self.idle_conductor();
+        self.conductor_as("alice")
+    }
+
+    /// The same, where it is another user of the cloud.
+    pub(crate) fn conductor_as(&self, user: &str) -> JoinHandle<()> {
+        let conductor = self.conductor_by(session_as(&self.cloud, user));
         tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
     }
 
     /// A conductor that is only asked things.
     pub(crate) fn idle_conductor(&self) -> Conductor {
+        self.conductor_by(session(&self.cloud))
+    }
+
+    fn conductor_by(&self, session: Session) -> Conductor {
         let keys = SealingKeys::parse(&self.keys).unwrap();
-        let cloud = Some(session(&self.cloud));
-        Conductor::new(self.settings.clone(), self.store.clone(), keys, cloud)
+        Conductor::new(self.settings.clone(), self.store.clone(), keys, Some(session))
     }
 
     /// The cluster's Kubernetes, as who asked clusterd for a kubeconfig.

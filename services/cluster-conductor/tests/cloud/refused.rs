@@ -75,6 +75,22 @@ async fn where_the_hosts_have_no_room_nothing_is_made_until_less_is_asked_for() 
 }
 
 #[tokio::test]
+async fn a_cluster_never_has_roles_that_were_not_meant_for_it() {
+    let given = Given::cluster(1, 1).await;
+    given.cloud.add_user_with("boss", "boss-secret", "tenant-a", &["admin"]);
+    let working = given.conductor_as("boss");
+    let told = given.until(ConditionKind::InfrastructureReady, |it| it.reason == "NoRole").await;
+    assert!(told.message.contains("none of the roles member,"), "{told:?}");
+    assert_eq!(given.of_kind(Kind::ApplicationCredential).len(), 0);
+    working.abort();
+
+    let working = given.conductor();
+    given.until_complete().await;
+    given.assert_once(1, 1);
+    working.abort();
+}
+
+#[tokio::test]
 async fn a_load_balancer_that_fails_is_made_anew_and_goes_with_all_its_parts() {
     let given = Given::cluster(1, 1).await;
     let end = End::Error("no amphora".to_owned());
