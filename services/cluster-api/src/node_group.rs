@@ -167,7 +167,8 @@ async fn delete(
         }
         let said = format!("the end of node group {} was asked for", group.name);
         let events = vec![app.asked(&cluster, "NodeGroupDeleteAsked", said)];
-        let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+        let first_machine = cluster.first_machine.max(group.next_machine);
+        let cluster = Cluster { asked_at: (app.clock)(), first_machine, ..cluster };
         Ok(Change { removed: vec![group.clone()], events, ..Change::of(cluster) })
     })
     .await?;

@@ -56,6 +56,10 @@ pub struct Cluster {
     /// The generation of its credential in the cloud; a higher one is another credential.
     #[serde(default)]
     pub credential: u32,
+    /// Where the numbers of machines of a further node group begin: beyond those of groups that are gone, so that no machine is taken for
+    /// one that had its name before.
+    #[serde(default)]
+    pub first_machine: u32,
     /// Which authorities its machines hold.
     #[serde(default)]
     pub authorities: Authorities,
@@ -96,6 +100,7 @@ impl Cluster {
             machine_addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
             credential: 1,
+            first_machine: 0,
             authorities: Authorities::default(),
             setbacks: BTreeMap::new(),
             conditions: Vec::new(),

@@ -110,6 +110,8 @@ impl NodeGroup {
     ) -> Self {
         // More than a group may have is refused by `check_group`, and not counted before.
         let machines = machines.min(MOST_MACHINES + 1);
+        let first = cluster.first_machine;
+        let next_machine = first.saturating_add(machines);
         let blueprint = &cluster.blueprint;
         let flavor = match role {
             GroupRole::Master => &blueprint.master_flavor,
@@ -130,8 +132,8 @@ impl NodeGroup {
             docker_volume_size: blueprint.docker_volume_size,
             min_node_count: 0,
             max_node_count: None,
-            machines: (0..machines).collect(),
-            next_machine: machines,
+            machines: (first..next_machine).collect(),
+            next_machine,
             labels: blueprint.labels.clone(),
             labels_compared: LabelsCompared::default(),
             node_labels: BTreeMap::new(),

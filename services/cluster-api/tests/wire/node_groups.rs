@@ -77,6 +77,24 @@ async fn a_group_is_asked_for_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn machines_of_a_group_are_none_of_an_earlier_one_of_its_name() {
+    let api = Api::start().await;
+    api.small().await;
+    let names = async || {
+        let told = api.get("/bedplate/v1/clusters/c/machines").await.has(200).json();
+        let names = told["machines"].as_array().unwrap().iter().map(|it| it["name"].clone());
+        names.filter(|it| it.as_str().unwrap().starts_with("gpu")).collect::<Vec<_>>()
+    };
+    let ask = r#"{"name": "gpu", "node_count": 2, "flavor_id": "g1.large"}"#;
+    api.post("/v1/clusters/c/nodegroups", ask).await.has(202);
+    assert_eq!(names().await, ["gpu-0", "gpu-1"]);
+    api.delete("/v1/clusters/c/nodegroups/gpu").await.has(204);
+    let ask = r#"{"name": "gpu", "node_count": 1, "flavor_id": "m1.tiny"}"#;
+    api.post("/v1/clusters/c/nodegroups", ask).await.has(202);
+    assert_eq!(names().await, ["gpu-2"]);
+}
+
+#[tokio::test]
 async fn what_cannot_be_is_named() {
     let api = Api::start().await;
     api.small().await;
