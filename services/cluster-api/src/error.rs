@@ -42,7 +42,9 @@ impl From<Error> for ApiError {
             Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
             Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
-            Error::Borrow(BorrowError::NotTheirs { .. }) => StatusCode::BAD_REQUEST,
+            Error::Borrow(BorrowError::NotTheirs { .. } | BorrowError::BarePods) => {
+                StatusCode::BAD_REQUEST
+            }
             Error::Borrow(why @ BorrowError::Away { .. }) => {
                 error!("cannot tell whose something is: {}", chain(why));
                 StatusCode::SERVICE_UNAVAILABLE

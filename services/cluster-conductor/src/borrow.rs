@@ -3,7 +3,7 @@
 //! clusterd may see more of the cloud than who asks it for a cluster. So what a project names is looked at as the project would
 //! see it, and kept by its id: of two images with one name the other may be a stranger's, and newer.
 
-use cluster_core::Blueprint;
+use cluster_core::{Blueprint, Labels, PodNetwork};
 use openstack::compute::keypairs;
 use openstack::dns::zones;
 use openstack::image::images::{self, Image};
@@ -33,6 +33,9 @@ pub enum BorrowError {
         /// By what.
         given: String,
     },
+    /// Pods' own addresses would be on somebody else's network.
+    #[error("labels.pod_network: with routes, fixed_network has to be a network of this project")]
+    BarePods,
     /// The cloud does not say whose it is.
     #[error("{setting}: the cloud cannot be asked now whose it is; try again in a while")]
     Away {
@@ -71,6 +74,13 @@ impl Conductor {
         let mut external = wanted.external_network;
         if let Some(given) = changed(&network, of(|it| it.fixed_network.as_deref())) {
             network = Some(own_network(session, who, given).await?);
+        }
+        let routes = |it: &Labels| it.settings().pod_network == PodNetwork::Routes;
+        let routed = before.filter(|it| routes(&it.labels));
+        if routes(&wanted.labels)
+            && let Some(id) = changed(&network, routed.and_then(|it| it.fixed_network.as_deref()))
+        {
+            own_for_pods(session, who, id).await?;
         }
         if let Some(given) = changed(&subnet, of(|it| it.fixed_subnet.as_deref())) {
             subnet = Some(own_subnet(session, who, given).await?);
@@ -170,6 +180,15 @@ async fn own_network(
 fn may_use(who: Borrower<'_>, network: &Network, given: &str) -> bool {
     let own = network.project_id.as_deref() == Some(who.project);
     own || network.is_shared || (who.is_admin && network.id == given)
+}
+
+/// Machines that let out packets of pods as they are could take any of their addresses: on a network that is shared, those of others.
+async fn own_for_pods(session: &Session, who: Borrower<'_>, id: &str) -> Result<(), BorrowError> {
+    let found = networks::show(session, id).await;
+    let away = |source| BorrowError::Away { setting: "fixed_network", source };
+    let is_own = |network: Network| network.project_id.as_deref() == Some(who.project);
+    let own = found.map_err(away)?.is_some_and(is_own);
+    if own || who.is_admin { Ok(()) } else { Err(BorrowError::BarePods) }
 }
 
 /// A subnet is theirs, or of a network that they may use.

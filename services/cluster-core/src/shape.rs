@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::{
     Balancer, Cidr, Cluster, ClusterUuid, Delivery, GroupRole, Key, MachineRef, Named, NodeGroup,
-    Role, Rule, api_name_of_machines, rules,
+    PodNetwork, Role, Rule, api_name_of_machines, rules,
 };
 
 /// A cluster with its node groups: what is asked for.
@@ -333,7 +333,10 @@ impl Draft<'_> {
             groups.insert(Key::SecurityGroup(Role::ControlPlane));
         }
         let needs: Vec<Key> = groups.iter().cloned().chain(place).collect();
-        let allowed = BTreeSet::from([self.blueprint().labels.settings().pod_cidr]);
+        // Packets between pods have the pods' own addresses where routes lead them, and those of machines where they are wrapped.
+        let of_cluster = self.blueprint().labels.settings();
+        let bare = of_cluster.pod_network == PodNetwork::Routes;
+        let allowed = bare.then_some(of_cluster.pod_cidr).into_iter().collect();
         let port = Thing::Port { network, subnet, groups, allowed };
         self.add(shape, Key::Port(machine.clone()), port, needs);
 
