@@ -53,6 +53,15 @@ pub(super) fn word(raw: &str) -> Result<String, String> {
     Ok(raw.to_owned())
 }
 
+/// An availability zone. What Nova reads after a colon is a host, which is not for tenants to choose.
+pub(super) fn zone(raw: &str) -> Result<String, String> {
+    let zone = word(raw)?;
+    match zone.contains(':') {
+        true => Err("it must be the name of a zone, and no host of it".to_owned()),
+        false => Ok(zone),
+    }
+}
+
 /// Names with something between them.
 pub(super) fn words(
     raw: &str,

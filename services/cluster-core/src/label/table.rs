@@ -2,7 +2,7 @@
 
 use super::read::{
     affinity, algorithm, cidr, delivery, domain, flag, kind, number, pod_network, provider,
-    registry, size, tag, word, words,
+    registry, size, tag, word, words, zone,
 };
 use crate::KubernetesVersion;
 use crate::options::options;
@@ -41,7 +41,7 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("auto_healing_enabled", Sets(|s, v| { s.repair = flag(v)?; Ok(()) })),
     ("auto_scaling_enabled", OnlyOff("run cluster-autoscaler in the cluster; min_node_count and max_node_count bound it")),
     ("autoscaler_tag", Refused(OF_NOTHING)),
-    ("availability_zone", Sets(|s, v| { s.availability_zone = Some(word(v)?); Ok(()) })),
+    ("availability_zone", Sets(|s, v| { s.availability_zone = Some(zone(v)?); Ok(()) })),
     ("boot_volume_size", Sets(|s, v| { size(&mut s.boot_volume, v) })),
     ("boot_volume_type", Sets(|s, v| { kind(&mut s.boot_volume, v) })),
     ("calico_ipv4pool", Sets(|s, v| { s.pod_cidr = cidr(v)?; Ok(()) })),

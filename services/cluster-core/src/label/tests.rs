@@ -49,6 +49,10 @@ fn what_users_of_magnum_set_is_understood() {
 fn what_is_not_is_refused_by_name() {
     refuses(&[("colour", "red")], "labels/colour: there is no such label");
     refuses(
+        &[("availability_zone", "nova:compute-17")],
+        "labels/availability_zone: it must be the name of a zone, and no host of it",
+    );
+    refuses(
         &[("coredns_tag", "1.9.4")],
         "labels/coredns_tag: its version comes with the one that kube_tag names; remove it",
     );
