@@ -116,7 +116,8 @@ async fn patch(
     let template = again(|| async {
         let before = own(&app, &caller, &ident).await?;
         let mut after = body::patched(&before, patch.clone())?;
-        check_public(&caller, after.public && !before.public)?;
+        let is_another = !before.public || after.blueprint != before.blueprint;
+        check_public(&caller, after.public && is_another)?;
         let said = Some(&before.blueprint);
         after.blueprint = app.borrowed(&caller, said, after.blueprint).await?;
         after.updated_at = Some((app.clock)());
@@ -148,9 +149,9 @@ async fn delete(
 }
 
 /// What everybody is offered is for administrators to say, as in Magnum.
-fn check_public(caller: &Caller, becomes: bool) -> Result<(), ApiError> {
-    if becomes && !caller.is_admin() {
-        let why = "public: only administrators offer a template to all projects";
+fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
+    if offers && !caller.is_admin() {
+        let why = "public: only administrators say what is offered to all projects";
         return Err(ApiError::new(StatusCode::FORBIDDEN, why));
     }
     Ok(())

@@ -68,6 +68,13 @@ async fn a_project_names_what_it_has_or_everybody() {
         let fields = json!({"fixed_network": network, "fixed_subnet": subnet});
         template(&service, member, fields).await.has(201);
     }
+    // Pods' own addresses are on no network of others.
+    for (network, status) in [(&ours.0, 201), (&shared.0, 400)] {
+        let fields = json!({"fixed_network": network, "labels": {"pod_network": "routes"}});
+        let told = template(&service, member, fields).await.has(status).json();
+        let said = told["errors"][0]["detail"].as_str().unwrap_or("labels.pod_network");
+        assert!(said.starts_with("labels.pod_network"), "{said}");
+    }
     for named in [theirs.0.as_str(), "net-b"] {
         refuses(template(&service, member, json!({"fixed_network": named})).await, "fixed_network");
     }
@@ -80,6 +87,29 @@ async fn a_project_names_what_it_has_or_everybody() {
     );
     let fields = json!({"labels": {"dns_zone": "none.example"}});
     refuses(template(&service, member, fields).await, "labels.dns_zone");
+}
+
+#[tokio::test]
+async fn what_is_offered_to_all_is_an_administrators_to_change() {
+    let service = Service::clusters_in_a_cloud().await;
+    for called in ["for-all", "another"] {
+        image(&service, "project-a-admin", called, "public").await;
+    }
+    let member = "project-a-member";
+    let made = template(&service, member, json!({"name": "t"})).await.has(201).json();
+    let path = format!("/v1/clustertemplates/{}", made["uuid"].as_str().unwrap());
+    let patch =
+        |field: &str, value: Value| json!([{"op": "replace", "path": field, "value": value}]);
+    let image = patch("/image_id", json!("another"));
+    service.ask_as(member, "PATCH", &path, &image).await.has(200);
+    let publish = patch("/public", json!(true));
+    service.ask_as("project-a-admin", "PATCH", &path, &publish).await.has(200);
+
+    let image = patch("/image_id", json!("for-all"));
+    service.ask_as(member, "PATCH", &path, &image).await.has(403);
+    service.ask_as("project-a-admin", "PATCH", &path, &image).await.has(200);
+    service.ask_as(member, "PATCH", &path, &patch("/name", json!("u"))).await.has(200);
+    service.ask_as(member, "PATCH", &path, &patch("/public", json!(false))).await.has(200);
 }
 
 #[tokio::test]
