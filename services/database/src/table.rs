@@ -27,17 +27,7 @@ pub fn changed_one(rows: u64) -> Result<(), StoreError> {
     if rows == 0 { Err(StoreError::Stale) } else { Ok(()) }
 }
 
-/// Where the page after `marker` begins: the marker's key and id.
-pub async fn after(
-    connection: &mut Connection,
-    table: &str,
-    key: &Key,
-    marker: Option<Uuid>,
-) -> Result<Option<(Value, Value)>, StoreError> {
-    after_seen(connection, table, key, marker, None).await
-}
-
-/// Where the page after `marker` begins, for somebody who sees only rows that meet a condition, in which every `?` stands for
+/// Where the page after `marker` begins: the marker's key and id, for somebody who sees only rows that meet a condition, in which every `?` stands for
 /// the value beside it. Any other marker is as one that is not there.
 pub async fn after_seen(
     connection: &mut Connection,

@@ -1,7 +1,7 @@
 //! The table `clusters`.
 
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
-use database::table::{after, changed_one};
+use database::table::{after_seen, changed_one};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -77,7 +77,8 @@ pub(crate) async fn list(
         ClusterSort::Id => Key { sql: "id", is_number: false },
         ClusterSort::Name => Key { sql: "name", is_number: false },
     };
-    let after = after(connection, TABLE, &key, page.marker).await?;
+    let seen = scope.project().map(|own| ("project = ?", own));
+    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
     let mut query = Query::new(SELECT);
     query.and_if_set("project = ?", scope.project());
     query.page(&key, after, page.descending, page.limit);

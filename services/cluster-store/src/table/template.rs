@@ -1,7 +1,7 @@
 //! The table `templates`.
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
-use database::table::{after, changed_one};
+use database::table::{after_seen, changed_one};
 use database::{Connection, Key, Query, Row, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -10,6 +10,8 @@ use crate::Scope;
 
 const TABLE: &str = "templates";
 const SELECT: &str = "SELECT id, version, document FROM templates";
+/// Which of them a project is shown.
+const SEEN: &str = "(project = ? OR (public = 1 AND hidden = 0))";
 
 pub(crate) async fn insert(
     connection: &mut Connection,
@@ -69,9 +71,10 @@ pub(crate) async fn list(
         TemplateSort::Id => Key { sql: "id", is_number: false },
         TemplateSort::Name => Key { sql: "name", is_number: false },
     };
-    let after = after(connection, TABLE, &key, page.marker).await?;
+    let seen = scope.project().map(|own| (SEEN, own));
+    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
     let mut query = Query::new(SELECT);
-    query.and_if_set("(project = ? OR (public = 1 AND hidden = 0))", scope.project());
+    query.and_if_set(SEEN, scope.project());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
     read_all(connection.rows(sql, values).await?)

@@ -75,7 +75,7 @@ async fn lists_are_cut_into_pages_of_one_project(store: Store) {
     for name in ["c", "a", "b"] {
         store.insert_cluster(&cluster(&template, name), &[], &[], None).await.unwrap().unwrap();
     }
-    stored(&store, "q", "d").await;
+    let (_, others) = stored(&store, "q", "d").await;
     let mut page = Page { limit: 2, marker: None, sort: ClusterSort::Name, descending: true };
     let mut names = Vec::new();
     loop {
@@ -85,6 +85,9 @@ async fn lists_are_cut_into_pages_of_one_project(store: Store) {
         names.extend(found.iter().map(|cluster| cluster.name.to_string()));
     }
     assert_eq!(names, ["c", "b", "a"]);
+    page.marker = Some(others.id.into_untyped_uuid());
+    let refused = store.list_clusters(&project("p"), &page).await;
+    assert!(matches!(refused, Err(StoreError::NoMarker(_))), "{refused:?}");
     let all = Page { limit: 9, marker: None, sort: ClusterSort::CreatedAt, descending: false };
     assert_eq!(store.list_clusters(&Scope::All, &all).await.unwrap().len(), 4);
 }

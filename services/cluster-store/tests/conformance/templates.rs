@@ -53,7 +53,8 @@ async fn a_project_sees_its_own_and_public_ones(store: Store) {
     let own = template("p", "own");
     let public = Template { public: true, ..template("q", "public") };
     let hidden = Template { public: true, hidden: true, ..template("q", "hidden") };
-    for one in [&own, &public, &hidden, &template("q", "private")] {
+    let private = template("q", "private");
+    for one in [&own, &public, &hidden, &private] {
         store.insert_template(one).await.unwrap();
     }
     let listed = store.list_templates(&project("p"), &page(TemplateSort::Name)).await.unwrap();
@@ -68,9 +69,11 @@ async fn a_project_sees_its_own_and_public_ones(store: Store) {
 
     let second = Page { marker: Some(own.id.into_untyped_uuid()), ..page(TemplateSort::Name) };
     assert_eq!(store.list_templates(&project("p"), &second).await.unwrap(), [public]);
-    let gone = Page { marker: Some(uuid::Uuid::nil()), ..page(TemplateSort::Id) };
-    let refused = store.list_templates(&project("p"), &gone).await;
-    assert!(matches!(refused, Err(StoreError::NoMarker(_))), "{refused:?}");
+    for unseen in [uuid::Uuid::nil(), private.id.into_untyped_uuid()] {
+        let after = Page { marker: Some(unseen), ..page(TemplateSort::Id) };
+        let refused = store.list_templates(&project("p"), &after).await;
+        assert!(matches!(refused, Err(StoreError::NoMarker(_))), "{refused:?}");
+    }
 }
 
 async fn a_template_in_use_stays(store: Store) {
