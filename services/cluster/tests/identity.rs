@@ -190,6 +190,23 @@ async fn a_project_has_what_it_made_and_sees_nothing_of_others() {
 }
 
 #[tokio::test]
+async fn events_are_followed_no_longer_than_the_token_lasts() {
+    let settings = Settings { token_seconds: 3, ..Settings::default() };
+    let given = Given::with(settings, "").await;
+    let alice = given.token("alice", "tenant-a").await;
+    given.template(&alice, "t", false).await.has(201);
+    given.cluster(&alice, "c", "t").await.has(202);
+    let request = given.client.get(format!("{}/bedplate/v1/clusters/c/events", given.url));
+    let request = request.header("accept", "text/event-stream").header("x-auth-token", &alice);
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let whole = tokio::time::timeout(Duration::from_secs(30), answer.text()).await;
+    let text = whole.expect("the stream ends by itself").unwrap();
+    assert!(text.contains("CreateAsked"), "{text}");
+    given.get(&alice, "/v1/clusters/c").await.has(401);
+}
+
+#[tokio::test]
 async fn only_administrators_offer_a_template_to_everybody() {
     let given = Given::start().await;
     let alice = given.token("alice", "tenant-a").await;

@@ -1,9 +1,11 @@
 //! Who is asking, as far as it was proven.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
+use jiff::Timestamp;
 use openstack::Identity;
 
 use crate::policy::Bond;
@@ -91,6 +93,13 @@ impl Caller {
     /// The project that the token is valid in.
     pub fn project(&self) -> Option<&str> {
         self.identity().and_then(|identity| identity.project_id.as_deref())
+    }
+
+    /// How long the caller's token lasts still; `None` for who showed none.
+    pub fn lasts(&self, now: Timestamp) -> Option<Duration> {
+        let end = self.identity()?.expires_at;
+        let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
+        Some(left.unwrap_or(Duration::MAX))
     }
 
     /// The highest role held where the token is valid. Without Keystone everybody who is let in is an administrator.

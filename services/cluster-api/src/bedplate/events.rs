@@ -52,7 +52,7 @@ async fn events(
     if follow::is_asked(&headers) {
         query.finish()?;
         let cluster = app.cluster(&caller, &ident).await?;
-        return follow::answer(&app, &cluster, &headers);
+        return follow::answer(&app, &caller, &cluster, &headers);
     }
     let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
         None => 1000,

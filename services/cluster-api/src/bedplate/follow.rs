@@ -3,6 +3,8 @@
 //! An event's id is the number it was written under, so a client that comes again with it as `Last-Event-ID` misses
 //! nothing and gets nothing twice, among the events that the store still keeps. Its name is its severity, its data what
 //! the list shows. The last event is called `gone`.
+//!
+//! A stream ends as well when it is time to ask Keystone again whether its caller may: whoever comes again is asked as anybody is.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +17,9 @@ use cluster_store::Listener;
 use futures::stream::unfold;
 use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
-use openstack_api::ApiError;
+use openstack_api::{ApiError, Caller};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::events::shown;
@@ -29,6 +32,9 @@ const PAGE: u32 = 100;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often a stream says that it is alive, so that no proxy thinks otherwise.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long Keystone's word for a caller holds at most.
+const BELIEVED: Duration = Duration::from_mins(5);
 
 /// Those who follow events. Clones are the same.
 #[derive(Clone)]
@@ -73,7 +79,12 @@ pub(super) fn is_asked(headers: &HeaderMap) -> bool {
 }
 
 /// The events of `cluster` from the first that is kept, or from the one after `Last-Event-ID`, until it is gone.
-pub(super) fn answer(app: &App, cluster: &Cluster, headers: &HeaderMap) -> Result<Response, Error> {
+pub(super) fn answer(
+    app: &App,
+    caller: &Caller,
+    cluster: &Cluster,
+    headers: &HeaderMap,
+) -> Result<Response, Error> {
     let streams = &app.streams;
     let place = streams.room.clone().try_acquire_owned().map_err(|_| {
         let why = format!(
@@ -89,6 +100,7 @@ pub(super) fn answer(app: &App, cluster: &Cluster, headers: &HeaderMap) -> Resul
         cluster: cluster.clone(),
         app: app.clone(),
         page: VecDeque::new(),
+        believed: caller.lasts((app.clock)()).map(|it| Instant::now() + it.min(BELIEVED)),
         is_over: false,
         _place: place,
     };
@@ -120,6 +132,8 @@ struct Following {
     after: i64,
     /// What was read and not sent.
     page: VecDeque<(i64, Event)>,
+    /// Until when the caller is taken for who it was; for ever, where it is `None`.
+    believed: Option<Instant>,
     is_over: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -127,7 +141,7 @@ struct Following {
 impl Following {
     /// The next event, once there is one; `None` after the last.
     async fn next(&mut self) -> Option<Result<sse::Event, axum::Error>> {
-        while !self.is_over {
+        while !self.is_over && self.believed.is_none_or(|until| Instant::now() < until) {
             if let Some((number, event)) = self.page.pop_front() {
                 self.after = number;
                 let named = sse::Event::default().id(number.to_string());
