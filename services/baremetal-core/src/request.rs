@@ -200,10 +200,11 @@ fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The cleaning on the way to `available`.
+/// The cleaning on the way to `available`. What a lessee wrote is not for the next one to read: their disks are erased as a whole.
 fn automated_clean(node: &Node) -> Vec<crate::Task> {
     match node.automated_clean {
         Some(false) => Vec::new(),
+        Some(true) | None if node.lessee.is_some() => work::clean(node, AgentCommand::EraseDisks),
         Some(true) | None => work::clean(node, AgentCommand::EraseMetadata),
     }
 }

@@ -290,6 +290,22 @@ fn a_node_lives_its_whole_life() {
 }
 
 #[test]
+fn what_a_lessee_wrote_is_erased_before_the_next_one_comes() {
+    let ready = live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage);
+    for (lessee, want) in
+        [(None, AgentCommand::EraseMetadata), (Some("p".to_owned()), AgentCommand::EraseDisks)]
+    {
+        let node = Node { lessee, ..live(&live(&ready, Verb::Provide), Verb::Deploy) };
+        let (node, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
+        let (node, _) = finish(&node, WorkUuid::nil(), T0).unwrap();
+        let tasks = node.work.unwrap().tasks;
+        let erases = |command| tasks.contains(&Task::Agent(command));
+        assert!(erases(want), "{tasks:?}");
+        assert!(!erases(AgentCommand::EraseMetadata) || !erases(AgentCommand::EraseDisks));
+    }
+}
+
+#[test]
 fn a_failure_leads_to_the_failed_state_and_the_same_verb_goes_on_from_there() {
     let node =
         live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
