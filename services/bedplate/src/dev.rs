@@ -114,9 +114,9 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  pip install python-openstackclient python-ironicclient python-magnumclient\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node list\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node undeploy dev-1\
-         \n  export OS_CLIENT_CONFIG_FILE={state}/clouds.yaml OS_CLOUD=alice\
-         \n  openstack server list\
-         \n  openstack coe cluster resize tenant 4\
+         \n  export OS_CLIENT_CONFIG_FILE={state}/clouds.yaml\
+         \n  openstack --os-cloud alice server list\
+         \n  openstack --os-cloud alice coe cluster resize tenant 4\
          \n\nLogs and state are in {state}; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
          \nand http://127.0.0.1:9511/openapi.json."
     ))
