@@ -117,8 +117,13 @@ async fn by_password(users: &Arc<Htpasswd>, headers: &HeaderMap) -> Result<Calle
         return Ok(Caller::named(name));
     }
     let (claimed, file) = (name.clone(), users.clone());
-    let _turn = users.guesses.acquire().await;
-    let verified = tokio::task::spawn_blocking(move || file.verify(&claimed, &password)).await;
+    let turn = users.guesses.clone().acquire_owned().await;
+    let trying = tokio::task::spawn_blocking(move || {
+        // It goes on when whoever guessed hangs up, and counts until then.
+        let _turn = turn;
+        file.verify(&claimed, &password)
+    });
+    let verified = trying.await;
     if verified.unwrap_or(false) { Ok(Caller::named(name)) } else { Err(ApiError::unauthorized()) }
 }
 
@@ -176,6 +181,22 @@ mod tests {
         assert_eq!(check(Scheme::Http, PlainHttp::Loopback), Err(Exposed::Clear { address }));
         assert_eq!(check(Scheme::Http, PlainHttp::Anywhere), Ok(()));
         assert_eq!(check(Scheme::Https, PlainHttp::Loopback), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn who_hangs_up_does_not_guess_more_at_once() {
+        let hash = bcrypt::hash("x", 13).unwrap();
+        let users = Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap());
+        let (auth, all) = (Auth::HttpBasic(users.clone()), users.guesses.available_permits());
+        let guess = format!("Basic {}", STANDARD.encode("admin:wrong"));
+        let guessing = tokio::spawn(async move { call(&auth, Some(&guess)).await });
+        while users.guesses.available_permits() == all {
+            tokio::task::yield_now().await;
+        }
+        guessing.abort();
+        assert!(guessing.await.unwrap_err().is_cancelled());
+        assert_eq!(users.guesses.available_permits(), all - 1, "the guess is being tried");
+        let _turns = users.guesses.acquire_many(u32::try_from(all).unwrap()).await.unwrap();
     }
 
     #[tokio::test]

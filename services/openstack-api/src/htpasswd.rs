@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use argon2::{Argon2, Params, PasswordHash, PasswordVerifier};
 use sha2::{Digest, Sha256};
@@ -20,7 +20,7 @@ pub struct Htpasswd {
     accepted: RwLock<HashMap<String, [u8; 32]>>,
     salt: [u8; 16],
     /// How many guesses are tried at once: more would take the processors from those who are let in.
-    pub(crate) guesses: Semaphore,
+    pub(crate) guesses: Arc<Semaphore>,
 }
 
 /// A hash of a password, with all it takes to try one.
@@ -97,7 +97,7 @@ impl Htpasswd {
             decoy,
             accepted: RwLock::default(),
             salt,
-            guesses: Semaphore::new(GUESSES_AT_ONCE),
+            guesses: Arc::new(Semaphore::new(GUESSES_AT_ONCE)),
         })
     }
 
