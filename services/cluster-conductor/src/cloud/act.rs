@@ -125,10 +125,12 @@ impl<'a> Ground<'a> {
     async fn fits(&self, seen: &Seen, acted: &mut Acted) -> bool {
         let (short, (), pki) = tokio::join!(
             async {
-                match quota::shortage(self.site, self.shape, seen).await? {
-                    None => room::lack(self.site, self.shape, seen).await,
-                    short => Ok(short),
-                }
+                // Placement is asked beside the quotas: who waits for both waits for the longer one.
+                let (short, lack) = tokio::try_join!(
+                    quota::shortage(self.site, self.shape, seen),
+                    room::lack(self.site, self.shape, seen),
+                )?;
+                Ok::<_, Trouble>(short.or(lack))
             },
             self.site.look_ahead(self.shape),
             self.world.pki(self.spec.cluster),
