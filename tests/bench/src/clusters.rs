@@ -1,5 +1,6 @@
 //! Clusters by clusterd: from the request to all machines asked for and to ready, beside the critical path; and what they weigh.
 
+mod chain;
 pub(crate) mod cloud;
 mod configs;
 mod listen;

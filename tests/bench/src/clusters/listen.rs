@@ -37,7 +37,17 @@ struct Shared {
     began: Instant,
     /// Where each service is: scheme, host and port.
     origins: Mutex<BTreeMap<String, String>>,
-    calls: Mutex<Vec<Logged>>,
+    calls: Mutex<Vec<Heard>>,
+}
+
+/// A call, what it says, and what was made by it.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub(crate) call: Logged,
+    /// Its path and its body.
+    pub(crate) says: String,
+    /// The id of the object in its answer, if it is one.
+    pub(crate) made: Option<String>,
 }
 
 impl Listening {
@@ -86,7 +96,7 @@ impl Listening {
     }
 
     /// Everything that was asked, in the order of the answers.
-    pub(crate) fn calls(&self) -> Vec<Logged> {
+    pub(crate) fn calls(&self) -> Vec<Heard> {
         self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -106,16 +116,28 @@ impl Shared {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let begun = Instant::now();
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
-        let answer = self.forward(request).await;
+        let forwarded = async {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let says = format!("{path}\n{}", String::from_utf8_lossy(&body));
+            let (parts, answer) =
+                self.forward(Request::from_parts(parts, body)).await?.into_parts();
+            Ok((says, made(&answer), Response::from_parts(parts, Full::new(answer))))
+        };
+        let (says, made, answer) = match forwarded.await {
+            Ok((says, made, answer)) => (says, made, Ok(answer)),
+            Err(error) => (path.clone(), None, Err::<_, anyhow::Error>(error)),
+        };
         let millis = |at: Instant| at.duration_since(self.began).as_millis() as u64;
-        let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(Logged {
+        let call = Logged {
             at_millis: millis(begun),
             took_millis: Some(millis(Instant::now()) - millis(begun)),
             method,
             path,
-            status,
-        });
+            status: answer.as_ref().ok().map(|answer| answer.status().as_u16()),
+        };
+        let heard = Heard { call, says, made };
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
         answer.unwrap_or_else(|error| {
             let mut answer = Response::new(Full::new(format!("{error:#}").into()));
             *answer.status_mut() = StatusCode::BAD_GATEWAY;
@@ -123,7 +145,7 @@ impl Shared {
         })
     }
 
-    async fn forward(&self, request: Request<Incoming>) -> anyhow::Result<Response<Full<Bytes>>> {
+    async fn forward(&self, request: Request<Bytes>) -> anyhow::Result<Response<Bytes>> {
         let (mut parts, body) = request.into_parts();
         let whole = parts.uri.path_and_query().context("no path")?.as_str().to_owned();
         let (service, rest) = whole[1..].split_once('/').context("no service in the path")?;
@@ -134,7 +156,6 @@ impl Shared {
         let is_token = parts.method == "POST" && rest.ends_with("auth/tokens");
         parts.uri = format!("{origin}/{rest}").parse()?;
         parts.headers.remove(HOST);
-        let body = body.collect().await?.to_bytes();
         let answer = self.client.request(Request::from_parts(parts, Full::new(body))).await?;
         let (mut parts, body) = answer.into_parts();
         let mut body = body.collect().await?.to_bytes();
@@ -144,7 +165,7 @@ impl Shared {
         parts.headers.remove(CONNECTION);
         parts.headers.remove(TRANSFER_ENCODING);
         parts.headers.insert(CONTENT_LENGTH, body.len().into());
-        Ok(Response::from_parts(parts, Full::new(body)))
+        Ok(Response::from_parts(parts, body))
     }
 
     /// A token's body with ourselves in the place of every service.
@@ -165,4 +186,11 @@ impl Shared {
         }
         Ok(serde_json::to_vec(&token)?.into())
     }
+}
+
+/// The id in `{"port": {"id": …}}`.
+fn made(answer: &[u8]) -> Option<String> {
+    let answer: BTreeMap<String, Value> = serde_json::from_slice(answer).ok()?;
+    let [object] = answer.values().collect::<Vec<_>>()[..] else { return None };
+    object.get("id")?.as_str().map(str::to_owned)
 }

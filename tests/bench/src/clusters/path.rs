@@ -76,15 +76,7 @@ pub(crate) struct CriticalPath {
 impl CriticalPath {
     /// Of the calls in `calls`, each kind as long as its median; and of objects that come up as `times` says.
     pub(crate) fn of(calls: &[Logged], times: &Times) -> anyhow::Result<CriticalPath> {
-        let mut done: BTreeMap<&str, f64> = BTreeMap::new();
-        // No step stands before one that it waits for.
-        for step in STEPS {
-            let begun = step.after.iter().filter_map(|before| done.get(before)).copied();
-            let begun = begun.fold(0.0, f64::max);
-            let took = median(calls.iter().filter(|call| step.is(call)));
-            let took = took.with_context(|| format!("no {} was asked for", step.name))?;
-            done.insert(step.name, begun + took);
-        }
+        let done = done(calls, STEPS)?;
         let at = |name: &str, later: u32| done[name] + f64::from(later) / 1000.0;
         let ready = [
             at("server", times.server_build + times.guest_boot),
@@ -95,6 +87,26 @@ impl CriticalPath {
         ];
         Ok(CriticalPath { asked: at("server", 0), ready: ready.into_iter().fold(0.0, f64::max) })
     }
+}
+
+/// When each of these steps is done, in seconds from the request.
+fn done(calls: &[Logged], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static str, f64>> {
+    let mut done: BTreeMap<&str, f64> = BTreeMap::new();
+    // No step stands before one that it waits for.
+    for step in steps {
+        let begun = step.after.iter().filter_map(|before| done.get(before)).copied();
+        let begun = begun.fold(0.0, f64::max);
+        let took = median(calls.iter().filter(|call| step.is(call)));
+        let took = took.with_context(|| format!("no {} was asked for", step.name))?;
+        done.insert(step.name, begun + took);
+    }
+    Ok(done)
+}
+
+/// When it is known that everything fits, in seconds from the request.
+pub(crate) fn fits(calls: &[Logged]) -> anyhow::Result<f64> {
+    let done = done(calls, &STEPS[..=FITS.len()])?;
+    Ok(FITS.iter().filter_map(|step| done.get(step)).copied().fold(0.0, f64::max))
 }
 
 /// The median of how long these took, in seconds.

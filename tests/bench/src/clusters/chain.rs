@@ -1,0 +1,100 @@
+//! The critical path of calls that were really made: each takes as long as it took, and begins when what it names was there.
+//!
+//! A cloud that runs on a few processors answers eight calls of a kind one after the other, however they are asked: the median of them
+//! says little about the last. So nothing is averaged here. What a call needs is read from its path and body: the ids of objects which
+//! other calls made.
+
+use super::listen::Heard;
+
+/// Seconds from the request until the last server could have been agreed to, when it was known after `fits` that there is room.
+pub(crate) fn last_server(calls: &[Heard], fits: f64) -> f64 {
+    let balancers = calls.iter().filter(|it| is(it, "/load-balancer/", "/loadbalancers"));
+    // A server's user-data names the API's address, which no id tells: that of the load balancer's port.
+    let addresses: Vec<&Heard> = balancers.flat_map(|it| needs(it, calls)).collect();
+    let servers = calls.iter().filter(|it| is(it, "/compute/", "/servers"));
+    let done = servers.map(|server| {
+        let needs = needs(server, calls).chain(addresses.iter().copied());
+        let begun = needs.map(|it| answered(it, calls, fits)).fold(fits, f64::max);
+        begun + took(server)
+    });
+    done.fold(0.0, f64::max)
+}
+
+fn is(heard: &Heard, begin: &str, end: &str) -> bool {
+    let call = &heard.call;
+    call.method == "POST" && call.path.starts_with(begin) && call.path.ends_with(end)
+}
+
+/// When this one could have been answered.
+fn answered(heard: &Heard, calls: &[Heard], fits: f64) -> f64 {
+    let begun = needs(heard, calls).map(|it| answered(it, calls, fits)).fold(fits, f64::max);
+    begun + took(heard)
+}
+
+/// The calls that made what this one names.
+fn needs<'a>(heard: &'a Heard, calls: &'a [Heard]) -> impl Iterator<Item = &'a Heard> {
+    calls.iter().filter(|it| {
+        it.call.method == "POST"
+            && it.call.answered_millis() <= Some(heard.call.at_millis)
+            && it.made.as_deref().is_some_and(|made| heard.says.contains(made))
+    })
+}
+
+fn took(heard: &Heard) -> f64 {
+    heard.call.took_millis.unwrap_or_default() as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cloud::Logged;
+    use super::*;
+
+    /// A call at a time, so many milliseconds long.
+    fn heard(path: &str, (at, took): (u64, u64), says: &str, made: &str) -> Heard {
+        let call = Logged {
+            at_millis: at,
+            took_millis: Some(took),
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            status: Some(201),
+        };
+        Heard { call, says: says.to_owned(), made: Some(made.to_owned()) }
+    }
+
+    fn calls() -> Vec<Heard> {
+        vec![
+            heard("/network/v2.0/networks", (0, 100), "", "net"),
+            heard("/network/v2.0/ports", (500, 300), "net", "port-a"),
+            heard("/network/v2.0/ports", (500, 700), "net", "port-b"),
+            heard("/network/v2.0/ports", (500, 200), "net", "vip"),
+            heard("/load-balancer/v2/lbaas/loadbalancers", (2000, 5000), "vip", "balancer"),
+            heard("/compute/v2.1/servers", (3000, 400), "port-a", "server-a"),
+            heard("/compute/v2.1/servers", (3000, 100), "port-b", "server-b"),
+        ]
+    }
+
+    fn check(calls: &[Heard], want: f64) {
+        let path = last_server(calls, 1.0);
+        assert!((path - want).abs() < 1e-9, "{path} instead of {want}");
+    }
+
+    #[test]
+    fn the_longest_chain_of_what_was_named_counts() {
+        // Network, port b, its server: waiting between them is none of it, and neither is the load balancer.
+        check(&calls(), 1.0 + 0.1 + 0.7 + 0.1);
+    }
+
+    #[test]
+    fn a_server_waits_for_the_address_of_the_api() {
+        let mut calls = calls();
+        calls[3].call.took_millis = Some(900);
+        check(&calls, 1.0 + 0.1 + 0.9 + 0.4);
+    }
+
+    #[test]
+    fn what_was_answered_later_was_not_needed() {
+        let mut calls = calls();
+        calls.push(heard("/network/v2.0/ports", (2900, 900), "net", "port-a"));
+        check(&calls, 1.0 + 0.1 + 0.7 + 0.1);
+    }
+}
