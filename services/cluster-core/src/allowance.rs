@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use lease::Length;
 use serde::{Deserialize, Serialize};
 
 use crate::{Amounts, Resource};
@@ -75,6 +76,14 @@ impl Limits {
     /// The limit of `resource`: there is none where nobody said so.
     pub fn of(&self, resource: Resource) -> Limit {
         self.0.get(&resource).copied().unwrap_or(Limit::Unlimited)
+    }
+
+    /// The longest that something may be lent, where that is limited: a limit of none is one of a second.
+    pub fn longest_lease(&self) -> Option<Length> {
+        match self.of(Resource::LeaseSeconds) {
+            Limit::AtMost(seconds) => Length::from_secs(seconds.max(1)).ok(),
+            Limit::Unlimited => None,
+        }
     }
 }
 

@@ -73,3 +73,13 @@ fn limits_are_numbers_and_somebody_s_own_go_before_the_defaults() {
         assert_eq!(written, format!("{:?}", resource.as_str()));
     }
 }
+
+#[test]
+fn a_limit_of_leases_is_a_length() {
+    let longest =
+        |limit| account(None, &[], &[(Resource::LeaseSeconds, limit)]).limits.longest_lease();
+    assert_eq!(longest(86_400), "1d".parse().ok());
+    assert_eq!(longest(0), "1s".parse().ok());
+    assert_eq!(longest(-1), None);
+    assert_eq!(Limits::default().longest_lease(), None);
+}

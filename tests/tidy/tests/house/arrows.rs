@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
 
 /// Crates that compute and do nothing else.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "agent-protocol",
     "baremetal-core",
     "cluster-addons",
@@ -14,6 +14,7 @@ const PURE: [&str; 10] = [
     "dhcp",
     "hardware",
     "ignition",
+    "lease",
     "rack-manifest",
     "tftp",
 ];

@@ -1,0 +1,146 @@
+//! How long something is lent, as people write it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+/// What its units are worth, in seconds, from the largest.
+const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)];
+
+/// No length is longer: ten years.
+const MOST: u64 = 3650 * 86_400;
+
+/// A length of time in whole seconds, more than none and at most ten years: `14d`, `36h`, `1d12h`, `2w`.
+///
+/// A day has 24 hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Length(u32);
+
+/// What is not a length.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has to be a length of time from 1s to 3650d, such as 14d, 36h or 1d12h")]
+pub struct InvalidLength;
+
+impl Length {
+    /// So many seconds.
+    pub fn from_secs(seconds: u64) -> Result<Length, InvalidLength> {
+        let seconds = Some(seconds).filter(|it| (1..=MOST).contains(it));
+        seconds.and_then(|it| u32::try_from(it).ok()).map(Length).ok_or(InvalidLength)
+    }
+
+    /// In seconds.
+    pub fn as_secs(self) -> u64 {
+        self.0.into()
+    }
+
+    /// As a duration.
+    pub fn as_duration(self) -> SignedDuration {
+        SignedDuration::from_secs(self.0.into())
+    }
+
+    /// Days, for what is written here; more than ten years are ten years.
+    pub(crate) const fn days(days: u32) -> Length {
+        Length(if days < 3650 { days * 86_400 } else { 3650 * 86_400 })
+    }
+}
+
+impl FromStr for Length {
+    type Err = InvalidLength;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidLength> {
+        let (mut rest, mut seconds, mut units) = (raw, 0_u64, UNITS.iter());
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).ok_or(InvalidLength)?;
+            let (number, tail) = rest.split_at(end);
+            let unit = tail.chars().next().ok_or(InvalidLength)?;
+            // From the largest, each once.
+            let (_, worth) = units.find(|(name, _)| *name == unit).ok_or(InvalidLength)?;
+            let number: u64 = number.parse().map_err(|_| InvalidLength)?;
+            let more = number.checked_mul(*worth).ok_or(InvalidLength)?;
+            seconds = seconds.checked_add(more).ok_or(InvalidLength)?;
+            rest = tail.strip_prefix(unit).unwrap_or_default();
+        }
+        Length::from_secs(seconds)
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.as_secs();
+        // Nobody counts in weeks but who wrote it so.
+        for (name, worth) in UNITS.iter().skip(1) {
+            if rest >= *worth {
+                write!(f, "{}{name}", rest / worth)?;
+            }
+            rest %= worth;
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for Length {
+    type Error = InvalidLength;
+
+    fn try_from(raw: String) -> Result<Self, InvalidLength> {
+        raw.parse()
+    }
+}
+
+impl From<Length> for String {
+    fn from(length: Length) -> String {
+        length.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_and_written_as_people_do() {
+        let cases = [
+            ("14d", 1_209_600, "14d"),
+            ("2w", 1_209_600, "14d"),
+            ("36h", 129_600, "1d12h"),
+            ("1d12h", 129_600, "1d12h"),
+            ("90m", 5400, "1h30m"),
+            ("1s", 1, "1s"),
+            ("3650d", 315_360_000, "3650d"),
+        ];
+        for (raw, seconds, written) in cases {
+            let length: Length = raw.parse().unwrap();
+            assert_eq!(length.as_secs(), seconds, "{raw}");
+            assert_eq!(length.to_string(), written, "{raw}");
+            assert_eq!(written.parse::<Length>(), Ok(length), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_length_is_refused() {
+        let wrong = [
+            "",
+            "14",
+            "d",
+            "0d",
+            "-1d",
+            "+1d",
+            "1.5d",
+            "1 d",
+            "1d ",
+            "12h1d",
+            "1d1d",
+            "3651d",
+            "1y",
+            "1D",
+            "99999999999999999999d",
+            "9999999999999999w",
+            "١d",
+        ];
+        for raw in wrong {
+            assert_eq!(raw.parse::<Length>(), Err(InvalidLength), "{raw}");
+        }
+    }
+}

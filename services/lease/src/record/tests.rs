@@ -1,0 +1,104 @@
+use jiff::SignedDuration;
+
+use super::*;
+
+/// Days after the beginning.
+fn at(days: i64) -> Timestamp {
+    after(Timestamp::UNIX_EPOCH, SignedDuration::from_hours(days * 24))
+}
+
+fn terms(longest: Option<u32>) -> Terms {
+    Terms::new(None, longest.map(Length::days)).unwrap()
+}
+
+/// From day 0 to day 10.
+fn lease() -> Lease {
+    Lease::new(at(0), Length::days(10))
+}
+
+fn ended() -> Lease {
+    let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
+    warned.taken(&Step::ShutOff { deleted_at: at(17) }, at(10))
+}
+
+#[test]
+fn what_is_wanted_follows_from_what_was_taken() {
+    assert_eq!(lease().wanted(), Wanted::AsAsked);
+    assert_eq!(lease().taken(&Step::Warn { ends_at: at(10) }, at(3)).wanted(), Wanted::AsAsked);
+    assert_eq!(ended().wanted(), Wanted::Off);
+    assert_eq!(ended().taken(&Step::KeepCopy, at(10)).wanted(), Wanted::Off);
+    assert_eq!(ended().taken(&Step::Delete, at(17)).wanted(), Wanted::Gone);
+}
+
+#[test]
+fn the_first_warning_stays_the_first() {
+    let warn = Step::Warn { ends_at: at(10) };
+    let twice = lease().taken(&warn, at(3)).taken(&warn, at(9));
+    assert_eq!(twice.taken.warned, Some(Warned { first: at(3), last: at(9) }));
+}
+
+#[test]
+fn an_extension_begins_a_term() {
+    let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
+    let extended = warned.extended(at(20), "alice", terms(None), at(4)).unwrap();
+    let by_alice = Some(Extension { by: "alice".to_owned(), at: at(4) });
+    let want = Lease { since: at(4), until: at(20), extended: by_alice, ..lease() };
+    assert_eq!(extended, want);
+}
+
+#[test]
+fn a_shorter_extension_cuts_nothing() {
+    let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
+    for until in [at(-5), at(4), at(9), at(10)] {
+        assert_eq!(warned.extended(until, "alice", terms(Some(1)), at(4)), Ok(warned.clone()));
+    }
+}
+
+#[test]
+fn the_longest_lease_counts_from_the_moment_of_asking() {
+    let longest = terms(Some(10));
+    assert!(lease().extended(at(19), "alice", longest, at(9)).is_ok());
+    let refused = lease().extended(at(20), "alice", longest, at(9)).unwrap_err();
+    assert_eq!(refused, ExtendError::TooLong { longest: Length::days(10), latest: at(19) });
+    assert_eq!(
+        refused.to_string(),
+        "nothing is lent for longer than 10d from now, which is until 1970-01-20T00:00:00Z"
+    );
+}
+
+#[test]
+fn an_extension_after_the_end_undoes_it() {
+    let again = ended().extended(at(20), "alice", terms(None), at(12)).unwrap();
+    assert_eq!((again.wanted(), again.until), (Wanted::AsAsked, at(20)));
+    assert_eq!(again.taken, Taken::default());
+    let refused = ended().extended(at(11), "alice", terms(None), at(12)).unwrap_err();
+    assert_eq!(refused, ExtendError::InThePast { until: at(11) });
+    let gone = ended().taken(&Step::Delete, at(17));
+    assert_eq!(gone.extended(at(20), "alice", terms(None), at(17)), Err(ExtendError::TooLate));
+}
+
+#[test]
+fn an_end_is_undone_until_the_deletion() {
+    let ladder = Ladder::default();
+    let again = ended().undone("alice", &ladder, terms(None), at(12)).unwrap();
+    assert_eq!((again.wanted(), again.until), (Wanted::AsAsked, at(13)));
+    assert_eq!(lease().undone("alice", &ladder, terms(None), at(1)), Err(UndoError::NotEnded));
+    let gone = ended().taken(&Step::Delete, at(17));
+    assert_eq!(gone.undone("alice", &ladder, terms(None), at(17)), Err(UndoError::TooLate));
+}
+
+#[test]
+fn undoing_gives_no_more_than_the_longest_lease() {
+    let ladder: Ladder = toml::from_str("undo_gives = '5d'").unwrap();
+    let again = ended().undone("alice", &ladder, terms(Some(2)), at(12)).unwrap();
+    assert_eq!(again.until, at(14));
+}
+
+#[test]
+fn a_lease_is_read_as_it_was_written() {
+    let extended = ended().extended(at(20), "alice", terms(None), at(12)).unwrap();
+    for lease in [lease(), ended(), extended, ended().taken(&Step::Delete, at(17))] {
+        let written = serde_json::to_string(&lease).unwrap();
+        assert_eq!(serde_json::from_str::<Lease>(&written).unwrap(), lease);
+    }
+}

@@ -1,0 +1,174 @@
+//! However the clock jumps and whoever is down when: what is always true of a ladder that is climbed.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use jiff::{SignedDuration, Timestamp};
+use lease::{Due, Ladder, Lease, Length, Step, Terms, Wanted};
+use proptest::prelude::*;
+
+fn hours(hours: u64) -> Length {
+    Length::from_secs(hours * 3600).unwrap()
+}
+
+/// A ladder as an administrator writes it.
+fn ladders() -> impl Strategy<Value = Ladder> {
+    let warnings = proptest::collection::vec(1_u64..300, 0..4);
+    (warnings, 1_u64..100, 1_u64..200, any::<bool>()).prop_filter_map(
+        "the earliest warning is too late",
+        |(warnings, notice, undo, keep_copy)| {
+            let warn_before: Vec<String> = warnings.iter().map(|it| format!("{it}h")).collect();
+            let raw = serde_json::json!({
+                "warn_before": warn_before,
+                "notice": format!("{notice}h"),
+                "undo_window": format!("{undo}h"),
+                "keep_copy": keep_copy,
+            });
+            serde_json::from_value(raw).ok()
+        },
+    )
+}
+
+/// What happens beside the ladder.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// The clock goes on, or jumps, by so many minutes.
+    Clock(i64),
+    /// Somebody looks as soon as something is due.
+    WaitForDue,
+    /// Somebody extends by so many hours from now.
+    Extend(u64),
+    /// Somebody undoes the end.
+    Undo,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        4 => (0_i64..6000).prop_map(Move::Clock),
+        1 => (-20_000_i64..60_000).prop_map(Move::Clock),
+        6 => Just(Move::WaitForDue),
+        1 => (1_u64..400).prop_map(Move::Extend),
+        1 => Just(Move::Undo),
+    ];
+    proptest::collection::vec(one, 1..80)
+}
+
+/// A lease that is looked at now and then, and what was told of it.
+struct Watched {
+    ladder: Ladder,
+    lease: Lease,
+    now: Timestamp,
+    /// Since the last extension: of each step, when it was taken.
+    log: Vec<(Timestamp, Step)>,
+}
+
+impl Watched {
+    /// Looks once and takes what is due.
+    fn look(&mut self) -> Result<(), TestCaseError> {
+        let Due::Now(step) = self.ladder.due(&self.lease, self.now) else { return Ok(()) };
+        let (now, log) = (self.now, &self.log);
+        let told = |what: fn(&Step) -> Option<Timestamp>| {
+            log.iter().filter_map(move |(at, step)| what(step).map(|promised| (*at, promised)))
+        };
+        let of_end = |step: &Step| match step {
+            Step::Warn { ends_at } => Some(*ends_at),
+            Step::ShutOff { .. } | Step::KeepCopy | Step::WarnOfDeletion { .. } | Step::Delete => {
+                None
+            }
+        };
+        let of_deletion = |step: &Step| match step {
+            Step::WarnOfDeletion { deleted_at } => Some(*deleted_at),
+            Step::Warn { .. } | Step::ShutOff { .. } | Step::KeepCopy | Step::Delete => None,
+        };
+        match step {
+            Step::Warn { ends_at } => {
+                prop_assert!(ends_at >= self.lease.until);
+                prop_assert!(ends_at > now, "who is warned has time left");
+            }
+            Step::ShutOff { deleted_at } => {
+                prop_assert!(now >= self.lease.until, "nothing ends early");
+                // No sooner than the last word said.
+                let last = told(of_end).next_back();
+                prop_assert!(last.is_some_and(|(_, ends_at)| ends_at <= now));
+                prop_assert!(deleted_at > now);
+            }
+            Step::KeepCopy => prop_assert_eq!(self.lease.wanted(), Wanted::Off),
+            Step::WarnOfDeletion { deleted_at } => {
+                prop_assert_eq!(self.lease.wanted(), Wanted::Off);
+                prop_assert!(deleted_at > now);
+            }
+            Step::Delete => {
+                let last = told(of_deletion).next_back();
+                prop_assert!(last.is_some_and(|(_, deleted_at)| deleted_at <= now));
+                let ended = log.iter().find(|(_, step)| matches!(step, Step::ShutOff { .. }));
+                let ended = ended.map(|(at, _)| *at);
+                let window = self.ladder.undo_window().as_duration();
+                prop_assert!(ended.is_some_and(|at| now.duration_since(at) >= window));
+            }
+        }
+        self.lease = self.lease.taken(&step, now);
+        self.log.push((now, step));
+        // What was taken is not due again at once.
+        prop_assert_ne!(self.ladder.due(&self.lease, now), Due::Now(step));
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_ends_unwarned(ladder in ladders(), length in 1_u64..500, moves in moves()) {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let lease = Lease::new(now, hours(length));
+        let mut watched = Watched { ladder, lease, now, log: Vec::new() };
+        for one in moves {
+            match one {
+                Move::Clock(minutes) => watched.now += SignedDuration::from_mins(minutes),
+                Move::WaitForDue => match watched.ladder.due(&watched.lease, watched.now) {
+                    Due::At(at) => {
+                        prop_assert!(at > watched.now, "who is told to wait is told for how long");
+                        watched.now = at;
+                    }
+                    Due::Now(_) | Due::Nothing => {}
+                },
+                Move::Extend(more) => {
+                    let until = watched.now + hours(more).as_duration();
+                    let extended = watched.lease.extended(until, "u", Terms::default(), watched.now);
+                    prop_assert_eq!(extended.is_err(), watched.lease.wanted() == Wanted::Gone);
+                    let Ok(extended) = extended else { continue };
+                    prop_assert!(extended.until >= until.min(watched.lease.until));
+                    if extended != watched.lease {
+                        watched.log.clear();
+                    }
+                    watched.lease = extended;
+                }
+                Move::Undo => {
+                    let undone = watched.lease.undone("u", &watched.ladder, Terms::default(), watched.now);
+                    prop_assert_eq!(undone.is_ok(), watched.lease.wanted() == Wanted::Off);
+                    if let Ok(undone) = undone {
+                        watched.lease = undone;
+                        watched.log.clear();
+                    }
+                }
+            }
+            watched.look()?;
+        }
+    }
+
+    #[test]
+    fn who_looks_whenever_it_is_due_comes_to_the_end(ladder in ladders(), length in 1_u64..500) {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let lease = Lease::new(now, hours(length));
+        let until = lease.until;
+        let undo_window = ladder.undo_window().as_duration();
+        let mut watched = Watched { ladder, lease, now, log: Vec::new() };
+        for _ in 0..40 {
+            watched.look()?;
+            if let Due::At(at) = watched.ladder.due(&watched.lease, watched.now) {
+                watched.now = at;
+            }
+        }
+        prop_assert_eq!(watched.lease.wanted(), Wanted::Gone);
+        // Who watches is never late.
+        prop_assert_eq!(watched.lease.taken.ended_at, Some(until));
+        prop_assert_eq!(watched.lease.taken.deleted_at, Some(until + undo_window));
+    }
+}
