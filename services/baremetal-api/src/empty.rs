@@ -20,13 +20,12 @@ const ANYONE: Rule = Rule::LOOK;
 const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::LOOK };
 
 /// Lists of their own.
-const LISTS: [Empty; 9] = [
+const LISTS: [Empty; 8] = [
     ("/v1/chassis", "chassis", since::MINIMUM, OPERATORS),
     ("/v1/portgroups", "portgroups", since::PORTGROUPS, ANYONE),
     ("/v1/portgroups/detail", "portgroups", since::PORTGROUPS, ANYONE),
     ("/v1/volume/connectors", "connectors", since::VOLUME, ANYONE),
     ("/v1/volume/targets", "targets", since::VOLUME, ANYONE),
-    ("/v1/allocations", "allocations", since::ALLOCATIONS, ANYONE),
     ("/v1/deploy_templates", "deploy_templates", since::DEPLOY_TEMPLATES, OPERATORS),
     ("/v1/runbooks", "runbooks", since::RUNBOOKS, ANYONE),
     ("/v1/inspection_rules", "inspection_rules", since::INSPECTION_RULES, OPERATORS),

@@ -1,7 +1,7 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_core::{Frozen, Refusal};
+use baremetal_core::{Frozen, Mismatch, Refusal};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
@@ -20,6 +20,8 @@ pub(crate) enum Error {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Frozen(#[from] Frozen),
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
     #[error(transparent)]
     Bmc(#[from] BmcError),
 }
@@ -42,9 +44,11 @@ impl From<Error> for ApiError {
                 Frozen::Busy { .. }
                 | Frozen::State { .. }
                 | Frozen::InUse { .. }
+                | Frozen::Allocated { .. }
                 | Frozen::Delete { .. } => StatusCode::CONFLICT,
                 Frozen::Protected { .. } => StatusCode::FORBIDDEN,
             },
+            Error::Mismatch(_) => StatusCode::CONFLICT,
             Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
             Error::Bmc(why) if why.is_transient() => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bmc(_) => StatusCode::BAD_GATEWAY,

@@ -6,7 +6,7 @@ use openstack_api::{ApiError, Microversion};
 
 /// The fields of one kind of thing.
 pub(crate) trait Fields: Copy + PartialEq + 'static {
-    /// What has these fields: `node`.
+    /// What has these fields: `a node`.
     const THING: &'static str;
 
     /// Every field, in the order it is shown and written: one that another depends on comes first.
@@ -27,7 +27,7 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
     fn known(name: &str) -> Result<&'static Row<Self>, ApiError> {
         Self::find(name).map(|(_, row)| row).ok_or_else(|| {
             let (name, thing) = (short(name), Self::THING);
-            ApiError::bad_request(format!("{name}: a {thing} has no such field"))
+            ApiError::bad_request(format!("{name}: {thing} has no such field"))
         })
     }
 
@@ -35,7 +35,7 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
     fn creatable(name: &str, asked: Microversion) -> Result<&'static Row<Self>, ApiError> {
         let row = Self::known(name)?;
         if row.access == Access::Read {
-            let problem = format!("it can not be set when a {} is created", Self::THING);
+            let problem = format!("it can not be set when {} is created", Self::THING);
             return Err(ApiError::bad_field(row.name, problem));
         }
         asked.need(row.since, row.name)?;
@@ -107,7 +107,7 @@ impl<F: Fields> Shown<F> {
         let mut shown = Shown::these(|row| row.field == F::LINKS);
         for name in raw.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let (at, row) = F::find(name).ok_or_else(|| {
-                let problem = format!("a {} has no field {:?}", F::THING, short(name));
+                let problem = format!("{} has no field {:?}", F::THING, short(name));
                 ApiError::bad_field("fields", problem)
             })?;
             asked.need(row.since, row.name)?;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod allocation;
 mod app;
 mod bedplate;
 mod boot_device;
@@ -54,6 +55,7 @@ fn routes() -> Routes<App> {
         .merge(port::routes())
         .merge(driver::routes())
         .merge(conductor::routes())
+        .merge(allocation::routes())
         .merge(shards::routes())
         .merge(empty::routes())
         .merge(bedplate::routes())

@@ -10,7 +10,7 @@ mod write;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
-    Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_delete,
+    Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_delete, released,
 };
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
@@ -171,7 +171,10 @@ async fn patch(
             check_parent(&app, &after).await?;
         }
         after.updated_at = Some((app.clock)());
-        Ok(app.store.update_node(&after, &[]).await?)
+        Ok(match released(&before, &after) {
+            Some(ended) => app.store.update_node_and_end(&after, &[], ended).await?,
+            None => app.store.update_node(&after, &[]).await?,
+        })
     });
     let node = patched.await?;
     Ok(one(&node, look(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))

@@ -9,8 +9,7 @@ use utoipa::openapi::{
 };
 
 use crate::field::{Access, Fields};
-use crate::node;
-use crate::port;
+use crate::{allocation, microversion, node, port};
 
 /// Describes `paths`.
 pub(crate) fn document(paths: Paths) -> OpenApi {
@@ -70,6 +69,29 @@ pub(crate) fn port_body() -> RefOr<Schema> {
         (row.name, kind, row.since)
     });
     body(&["address", "node_uuid"], fields)
+}
+
+/// What `POST /v1/allocations` reads: every field a client may write, and the node that is in use already.
+pub(crate) fn allocation_body() -> RefOr<Schema> {
+    let writable = allocation::Field::TABLE.iter().filter(|row| row.access != Access::Read);
+    let fields = writable.map(|row| {
+        let kind = match row.field {
+            allocation::Field::Extra => Type::Object,
+            allocation::Field::Traits | allocation::Field::CandidateNodes => Type::Array,
+            allocation::Field::Uuid
+            | allocation::Field::Name
+            | allocation::Field::NodeUuid
+            | allocation::Field::State
+            | allocation::Field::LastError
+            | allocation::Field::ResourceClass
+            | allocation::Field::Owner
+            | allocation::Field::CreatedAt
+            | allocation::Field::UpdatedAt
+            | allocation::Field::Links => Type::String,
+        };
+        (row.name, kind, row.since)
+    });
+    body(&[], fields.chain([("node", Type::String, microversion::ALLOCATION_BACKFILL)]))
 }
 
 /// What every PATCH reads.

@@ -18,6 +18,10 @@ pub(crate) const USE: Rule = rule(Role::Member, Some(Role::Member), Some(Role::M
 pub(crate) const INSTALL: Rule = rule(Role::Member, Some(Role::Member), Some(Role::Manager));
 /// To run a machine: `SYSTEM_MEMBER_OR_OWNER_MEMBER`.
 pub(crate) const RUN: Rule = rule(Role::Member, Some(Role::Member), None);
+/// To see an allocation: `SYSTEM_READER` or `ALLOCATION_OWNER_READER`.
+pub(crate) const SEE_ALLOCATION: Rule = rule(Role::Reader, Some(Role::Reader), None);
+/// To ask for a node, and to give it up: `SYSTEM_MEMBER` or `ALLOCATION_OWNER_MEMBER`.
+pub(crate) const ALLOCATE: Rule = rule(Role::Member, Some(Role::Member), None);
 /// To say how a machine is driven: `SYSTEM_MEMBER_OR_OWNER_ADMIN`.
 pub(crate) const DRIVE: Rule = rule(Role::Member, Some(Role::Manager), None);
 /// To say by which addresses a machine is known: `SYSTEM_ADMIN_OR_OWNER_ADMIN`.

@@ -43,7 +43,7 @@ struct Body {
 }
 
 /// The most traits a node may have, as in Ironic.
-const MOST: usize = 50;
+pub(crate) const MOST: usize = 50;
 
 /// `GET /v1/nodes/{node}/traits`.
 async fn list(

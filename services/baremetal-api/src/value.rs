@@ -32,6 +32,20 @@ pub(crate) fn object(name: &str, value: Value) -> Result<Map<String, Value>, Api
     }
 }
 
+/// A list of `most` things at most; null is an empty one.
+pub(crate) fn list(name: &str, value: Value, most: usize) -> Result<Vec<Value>, ApiError> {
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(list) if list.len() > most => {
+            Err(ApiError::bad_field(name, format!("there are {most} at most")))
+        }
+        Value::Array(list) => Ok(list),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+            Err(wrong(name, "a list", &other))
+        }
+    }
+}
+
 /// True, false, or null; also as text.
 pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError> {
     match value {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use baremetal_core::{
     Failure, HistoryEntry, IllegalEvent, Node, NodeIdent, NodeUuid, Observed, PowerSeen, Problem,
-    Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, power_step_done, start_next_task,
+    Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, power_step_done, released,
+    start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -139,7 +140,10 @@ impl World {
         history: &[HistoryEntry],
     ) -> Result<Requeue, TurnError> {
         after.updated_at = Some(Timestamp::now());
-        self.store.update_node(&after, history).await?;
+        match released(before, &after) {
+            Some(ended) => self.store.update_node_and_end(&after, history, ended).await?,
+            None => self.store.update_node(&after, history).await?,
+        };
         if before.provision_state != after.provision_state {
             info!(
                 state.from = %before.provision_state, state.to = %after.provision_state,

@@ -1,6 +1,6 @@
 //! What an operator may change of a node, and when a node may be forgotten.
 
-use crate::{Interface, Node, State};
+use crate::{Interface, Node, State, check_release};
 
 /// Why a change was refused. The node is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +37,16 @@ pub enum Frozen {
         /// Who uses it.
         instance: uuid::Uuid,
     },
+    /// An allocation cannot be taken from the node in this state.
+    #[error(
+        "the allocation of node \"{node}\" can not be removed while it is in state \"{state}\": take the node out of use, or put it into maintenance"
+    )]
+    Allocated {
+        /// Which node.
+        node: String,
+        /// Where it is.
+        state: State,
+    },
     /// It is protected.
     #[error("node \"{node}\" is protected: switch that off first")]
     Protected {
@@ -69,7 +79,7 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
         Err(Frozen::State { field: field.to_owned(), node: node(), state, instead })
     };
 
-    let let_go = Node { instance_uuid: None, ..before.clone() };
+    let let_go = Node { instance_uuid: None, allocation: after.allocation, ..before.clone() };
     if state.is_busy()
         && !lets_changes_in(state)
         && !(before.maintenance.is_some() && *after == let_go)
@@ -104,6 +114,9 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
         && instance != other
     {
         return Err(Frozen::InUse { node: node(), instance });
+    }
+    if before.allocation.is_some() && after.instance_uuid.is_none() {
+        check_release(before)?;
     }
     if before.protected.is_none() && after.protected.is_some() && state != State::Active {
         return frozen("protected", "only a node in state \"active\" can be protected");

@@ -19,6 +19,7 @@ mod kinds {
             Port = {},
             Work = {},
             History = {},
+            Allocation = {},
         },
     }
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod allocation;
 mod boot;
 mod change;
 mod driver;
@@ -19,6 +20,10 @@ mod state;
 mod traits;
 mod work;
 
+pub use allocation::{
+    Allocation, AllocationState, Mismatch, Pool, UnknownAllocationState, backfill, check_release,
+    occupy, release, released,
+};
 pub use boot::Boot;
 pub use change::{Frozen, check_change, check_delete, check_idle};
 pub use driver::{
@@ -27,15 +32,17 @@ pub use driver::{
 pub use explain::{CurrentTask, Explanation, explain};
 pub use failure::{Failure, Problem, Reason};
 pub use ids::{
-    HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName, NodeUuid, PortKind, PortUuid,
-    WorkKind, WorkUuid,
+    AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
+    NodeUuid, PortKind, PortUuid, WorkKind, WorkUuid,
 };
 pub use inspection::{note_bmc_inventory, note_inventory};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
 pub use node::{Maintenance, Node, Place, PowerRequest};
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
 pub use port::Port;
-pub use query::{NodeFilter, NodeSort, Page, PortFilter, PortSort};
+pub use query::{
+    AllocationFilter, AllocationSort, NodeFilter, NodeSort, Page, PortFilter, PortSort,
+};
 pub use rack::{Rack, RackGoal, Reach, Way, plan_rack, way};
 pub use record::{Discovery, HistoryEntry, Inspected, Severity};
 pub use request::{

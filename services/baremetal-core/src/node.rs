@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    BootInterface, Driver, Failure, InspectInterface, Interface, NodeName, NodeUuid, State, Work,
+    AllocationUuid, BootInterface, Driver, Failure, InspectInterface, Interface, NodeName,
+    NodeUuid, State, Work,
 };
 
 /// One machine.
@@ -46,6 +47,8 @@ pub struct Node {
     pub instance_uuid: Option<Uuid>,
     /// The name of that instance.
     pub instance_name: Option<String>,
+    /// The allocation that reserves it; `instance_uuid` is the same then.
+    pub allocation: Option<AllocationUuid>,
     /// What kind of machine it is, for scheduling.
     pub resource_class: Option<String>,
     /// What it is capable of, for scheduling.
@@ -165,6 +168,7 @@ impl Node {
             instance_info: Map::new(),
             instance_uuid: None,
             instance_name: None,
+            allocation: None,
             resource_class: None,
             traits: BTreeSet::new(),
             conductor_group: String::new(),

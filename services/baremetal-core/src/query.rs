@@ -3,7 +3,7 @@
 use hardware::MacAddress;
 use uuid::Uuid;
 
-use crate::{Driver, NodeUuid, State};
+use crate::{AllocationState, Driver, NodeUuid, State};
 
 /// Which nodes. Every field that is set must fit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,6 +66,22 @@ pub struct PortFilter {
     pub seen_by: Option<String>,
 }
 
+/// Which allocations. Every field that is set must fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllocationFilter {
+    /// By the node that is reserved.
+    pub node: Option<NodeUuid>,
+    /// By the resource class that was asked for.
+    pub resource_class: Option<String>,
+    /// By state.
+    pub state: Option<AllocationState>,
+    /// By owner.
+    pub owner: Option<String>,
+    /// Only those that this project may see, whatever else is asked for: it owns them. Nor does it see a marker that is none
+    /// of them.
+    pub seen_by: Option<String>,
+}
+
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<Sort> {
@@ -111,5 +127,20 @@ pub enum PortSort {
     CreatedAt,
     Id,
     Address,
+    UpdatedAt,
+}
+
+/// By what allocations can be sorted. Where it is unset, an allocation counts as less than where it is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the allocation's field of the same name")]
+pub enum AllocationSort {
+    /// In the order of creation.
+    #[default]
+    CreatedAt,
+    Id,
+    Name,
+    State,
+    ResourceClass,
+    Owner,
     UpdatedAt,
 }

@@ -268,6 +268,7 @@ pub fn finish(
             done.instance_info.clear();
             done.instance_uuid = None;
             done.instance_name = None;
+            done.allocation = None;
             done.target_provision_state = Some(State::Available);
             done.work = Some(Work::new(cleaning, automated_clean(&done), now));
         }

@@ -1,5 +1,6 @@
 //! The store as the rest of the program sees it.
 
+mod allocation;
 mod machine;
 mod record;
 
@@ -15,7 +16,7 @@ use crate::table::{history, node, port, rack};
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 
 /// The versions of the tables.
-const TABLES: Schema = &[include_str!("schema.sql")];
+const TABLES: Schema = &[include_str!("schema.sql"), include_str!("schema-2.sql")];
 
 /// The power a machine was seen to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

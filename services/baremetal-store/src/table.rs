@@ -1,5 +1,6 @@
 //! One file a table: functions on a connection, and nothing else knows the table's columns.
 
+pub(crate) mod allocation;
 pub(crate) mod boot;
 pub(crate) mod conductor;
 pub(crate) mod discovery;
@@ -15,6 +16,6 @@ use database::StoreError;
 use newtype_uuid::GenericUuid;
 
 /// Why something cannot be written that would belong to `node`.
-fn no_node(node: NodeUuid) -> StoreError {
+pub(crate) fn no_node(node: NodeUuid) -> StoreError {
     StoreError::NoOwner { owner: "node", id: node.into_untyped_uuid() }
 }

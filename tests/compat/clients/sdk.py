@@ -147,6 +147,32 @@ class BareMetal(unittest.TestCase):
         self.baremetal.delete_port(port)
         self.assertEqual(list(self.baremetal.ports(node=node.id)), [])
 
+    def test_a_node_is_allocated(self):
+        """As metalsmith does it."""
+        node = self.available("sdk-allocated")
+        self.baremetal.set_node_power_state(node, "power off", wait=True, timeout=WAIT)
+        allocation = self.baremetal.create_allocation(
+            name="sdk-job", resource_class="baremetal", candidate_nodes=[node.id], extra={"a": 1}
+        )
+        allocation = self.baremetal.wait_for_allocation(allocation, timeout=WAIT)
+        self.assertEqual((allocation.state, allocation.node_id), ("active", node.id))
+        node = self.baremetal.get_node(node.id)
+        self.assertEqual((node.allocation_id, node.instance_id), (allocation.id, allocation.id))
+        self.assertEqual([found.id for found in self.baremetal.allocations(node=node.id)], [allocation.id])
+        self.assertEqual(self.baremetal.get_allocation("sdk-job").id, allocation.id)
+        allocation = self.baremetal.update_allocation(allocation, extra={"a": 2})
+        self.assertEqual(allocation.extra, {"a": 2})
+
+        vain = self.baremetal.create_allocation(name="sdk-vain", resource_class="baremetal")
+        with self.assertRaises(exceptions.SDKException):
+            self.baremetal.wait_for_allocation(vain, timeout=WAIT)
+        self.assertEqual(self.baremetal.get_allocation("sdk-vain").state, "error")
+        self.baremetal.delete_allocation("sdk-vain")
+
+        self.baremetal.delete_allocation(allocation)
+        self.assertEqual(list(self.baremetal.allocations()), [])
+        self.assertIsNone(self.baremetal.get_node(node.id).instance_id)
+
     def test_drivers_and_conductors(self):
         """Who serves what."""
         names = {driver.name for driver in self.baremetal.drivers()}

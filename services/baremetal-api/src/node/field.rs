@@ -73,7 +73,7 @@ const fn interface(interface: Interface, name: &'static str, minor: u16) -> Row<
 }
 
 impl Fields for Field {
-    const THING: &'static str = "node";
+    const THING: &'static str = "a node";
     const BRIEF: &'static [Field] = &[
         Field::Uuid,
         Field::Name,

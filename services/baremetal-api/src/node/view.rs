@@ -107,9 +107,8 @@ impl View<'_> {
             | Field::RaidConfig
             | Field::TargetRaidConfig
             | Field::NetworkData => object.serialize_value(&nothing),
-            Field::Fault | Field::Health | Field::AllocationUuid | Field::SecureBoot => {
-                object.serialize_value(&NULL)
-            }
+            Field::AllocationUuid => object.serialize_value(&node.allocation),
+            Field::Fault | Field::Health | Field::SecureBoot => object.serialize_value(&NULL),
             Field::ConsoleEnabled => object.serialize_value(&false),
             Field::ResourceClass => object.serialize_value(&node.resource_class),
             Field::Traits => object.serialize_value(&node.traits),

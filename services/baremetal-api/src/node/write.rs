@@ -100,7 +100,10 @@ fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
         Field::InstanceInfo => replace(name, &mut node.instance_info, value)?,
         Field::Properties => node.properties = object(name, value)?,
         Field::Extra => node.extra = object(name, value)?,
-        Field::InstanceUuid => node.instance_uuid = uuid(name, value)?,
+        Field::InstanceUuid => {
+            node.instance_uuid = uuid(name, value)?;
+            node.allocation = node.allocation.filter(|_| node.instance_uuid.is_some());
+        }
         Field::InstanceName => node.instance_name = text(name, value, 255)?,
         Field::ChassisUuid => {
             if uuid(name, value)?.is_some() {

@@ -28,7 +28,7 @@ pub(crate) enum Field {
 use Access::{Create, Read, Write};
 
 impl Fields for Field {
-    const THING: &'static str = "port";
+    const THING: &'static str = "a port";
     const BRIEF: &'static [Field] = &[Field::Uuid, Field::Address, Field::Links];
     const LINKS: Field = Field::Links;
     const TABLE: &'static [Row<Field>] = TABLE;

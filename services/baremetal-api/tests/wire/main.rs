@@ -2,6 +2,8 @@
 
 // `cfg(test)` tells clippy that what is not a test itself helps tests.
 #[cfg(test)]
+mod allocations;
+#[cfg(test)]
 mod api;
 #[cfg(test)]
 mod auth;

@@ -135,7 +135,6 @@ async fn there_is_none_of_much_that_clients_look_for() {
     for (path, key) in [
         ("chassis", "chassis"),
         ("portgroups", "portgroups"),
-        ("allocations", "allocations"),
         ("deploy_templates", "deploy_templates"),
         ("runbooks", "runbooks"),
         ("inspection_rules", "inspection_rules"),
@@ -148,7 +147,6 @@ async fn there_is_none_of_much_that_clients_look_for() {
     ] {
         api.get(&format!("/v1/{path}")).await.has(200).is(&format!(r#"{{"{key}": []}}"#));
     }
-    api.send("POST", "/v1/allocations", NEWEST, "{}").await.has(405);
     api.get("/v1/shards").await.has(200).is(r#"{"shards": [{"name": null, "count": 1}]}"#);
     api.get(&format!("/v1/nodes/{ID}/children")).await.has(200).is(&format!(
         r#"{{"children": [], "links": {{"href": "http://api:6385/v1/nodes?parent_node={ID}", "rel": "children"}}}}"#

@@ -1,6 +1,7 @@
 //! The table `nodes`.
 
 mod document;
+mod free;
 mod list;
 
 use baremetal_core::{Node, NodeIdent, NodeUuid, State};
@@ -9,6 +10,7 @@ use database::{AssertSqlSafe, Connection, Query, Row, SqlError, StoreError, Valu
 use hardware::PowerState;
 use jiff::Timestamp;
 
+pub(crate) use free::Free;
 pub(crate) use list::list;
 
 use document::Document;

@@ -113,7 +113,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
     let documents = (map(), interfaces, map(), map(), map(), btree_set(text(), 0..3));
     let said = (name, option::of(text()), option::of(text()), text(), option::of(text()));
     let tenants = (option::of(text()), option::of(text()), option::of(text()));
-    let relations = (option::of(uuid()), option::of(node_id()), option::of(uuid()));
+    let allocation = option::of(uuid().prop_map(|id| id.to_string().parse().unwrap()));
+    let relations = (option::of(uuid()), option::of(node_id()), option::of(uuid()), allocation);
     let guards = (
         option::of(any::<bool>()),
         option::of(text()),
@@ -137,7 +138,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             let (driver_info, interfaces, properties, extra, instance_info, traits) = documents;
             let (name, description, resource_class, conductor_group, shard) = said;
             let (owner, lessee, instance_name) = tenants;
-            let (instance_uuid, parent_node, chassis) = relations;
+            let (instance_uuid, parent_node, chassis, allocation) = relations;
             let (automated_clean, protected, retired, disable_power_off, maintenance, place) =
                 guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
@@ -157,6 +158,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 instance_info,
                 instance_uuid,
                 instance_name,
+                allocation,
                 resource_class,
                 traits,
                 conductor_group,

@@ -3,6 +3,7 @@
 //! PostgreSQL is tried where `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which schemas may be made.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod allocations;
 mod arbitrary;
 mod crash;
 mod enrolment;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::service::{Cloud, Service};
-use crate::walk::About::{self, List, Nobodys, Thing};
+use crate::walk::About::{self, List, Nobodys, Own, OwnList, Thing};
 use crate::walk::{Step, Things, walk};
 
 #[tokio::test]
@@ -33,7 +33,11 @@ async fn everybody_tries(cloud: Cloud) {
         let port = service.ask_as(admin, "POST", "/v1/ports", &body).await.has(201).json();
         let path = format!("/v1/nodes/{node}/traits/CUSTOM_FAST");
         service.ask_as(admin, "PUT", &path, &Value::Null).await.has(204);
-        Things::from([("node", node), ("port", port["uuid"].as_str().unwrap().to_owned())])
+        // There is no such machine; the wish is somebody's all the same.
+        let body = json!({"resource_class": "none", "owner": owner});
+        let wish = service.ask_as(admin, "POST", "/v1/allocations", &body).await.has(201).json();
+        let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
+        Things::from([("node", node), ("port", id(&port)), ("allocation", id(&wish))])
     };
     walk(&service, &steps(), make).await;
     service.end().await;
@@ -97,6 +101,14 @@ fn steps() -> Vec<Step> {
         node("DELETE", "/v1/ports/{port}", nothing()),
         see("/v1/nodes/{node}/ports"),
 
+        step(OwnList, "GET", "/v1/allocations", nothing()),
+        step(Nobodys, "POST", "/v1/allocations", json!({"resource_class": "none"})),
+        step(Own, "GET", "/v1/allocations/{allocation}", nothing()),
+        step(Own, "PATCH", "/v1/allocations/{allocation}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        step(Own, "DELETE", "/v1/allocations/{allocation}", nothing()),
+        see("/v1/nodes/{node}/allocation"),
+        node("DELETE", "/v1/nodes/{node}/allocation", nothing()),
+
         look("/v1/drivers"),
         look("/v1/drivers/{driver}"),
         look("/v1/drivers/{driver}/properties"),
@@ -108,7 +120,6 @@ fn steps() -> Vec<Step> {
         look("/v1/portgroups/detail"),
         look("/v1/volume/connectors"),
         look("/v1/volume/targets"),
-        look("/v1/allocations"),
         look("/v1/deploy_templates"),
         look("/v1/runbooks"),
         look("/v1/inspection_rules"),

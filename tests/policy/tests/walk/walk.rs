@@ -17,8 +17,22 @@ pub(crate) enum About {
     List,
     /// A thing of project A that is lent to project L, by its path or its body.
     Thing,
+    /// A thing of project A that is lent to nobody.
+    Own,
+    /// Lists such things.
+    OwnList,
     /// What project A may have: that there is such a project is no secret.
     Project,
+}
+
+impl About {
+    /// How somebody stands to this.
+    fn standing(self, of: Standing) -> Standing {
+        match (self, of) {
+            (About::Own | About::OwnList, Standing::Lessee(role)) => Standing::Stranger(role),
+            (_, of) => of,
+        }
+    }
 }
 
 /// A route, tried.
@@ -79,14 +93,15 @@ pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn()
         let row = rows.iter().find(is_it).unwrap();
         for person in &service.people {
             let answer = tried(service, step, person, &things).await;
-            let (want, got) = (expected(row, step, person.standing), outcome(&answer, &things));
+            let standing = step.about.standing(person.standing);
+            let (want, got) = (expected(row, step, standing), outcome(&answer, &things));
             let mut why = (want != got).then(|| format!("{got:?}, the table says {want:?}"));
             if got == Outcome::Hidden && !hidden_well(service, step, person, &things).await {
                 why = Some("what is not there is answered otherwise".to_owned());
             }
-            if got == Outcome::LetIn && step.about == About::List {
+            if got == Outcome::LetIn && matches!(step.about, About::List | About::OwnList) {
                 let shown = things.values().any(|id| answer.text.contains(id.as_str()));
-                if shown != sees(row, person.standing) {
+                if shown != sees(row, standing) {
                     why = Some(format!("the list shows it: {shown}"));
                 }
             }
@@ -157,9 +172,11 @@ fn expected(row: &Value, step: &Step, standing: Standing) -> Outcome {
     let in_project = |role: &str, bond: Option<&str>| {
         let gate = enough(role, least);
         match (gate, step.about, bond) {
-            (Outcome::LetIn, About::Thing, None) => Outcome::Hidden,
+            (Outcome::LetIn, About::Thing | About::Own, None) => Outcome::Hidden,
             (Outcome::LetIn, About::Project, None) => Outcome::Forbidden,
-            (Outcome::LetIn, About::Thing, Some(column)) => enough(role, needed(column)),
+            (Outcome::LetIn, About::Thing | About::Own, Some(column)) => {
+                enough(role, needed(column))
+            }
             (gate, ..) => gate,
         }
     };

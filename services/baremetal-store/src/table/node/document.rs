@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baremetal_core::{
-    Driver, Failure, Interface, Maintenance, Node, NodeName, NodeUuid, Place, PowerRequest, State,
-    Work,
+    AllocationUuid, Driver, Failure, Interface, Maintenance, Node, NodeName, NodeUuid, Place,
+    PowerRequest, State, Work,
 };
 use hardware::BootMode;
 use jiff::Timestamp;
@@ -33,6 +33,8 @@ pub(super) struct Document<'a> {
     instance_uuid: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instance_name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocation: Option<AllocationUuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_class: Option<Cow<'a, str>>,
     traits: Cow<'a, BTreeSet<String>>,
@@ -109,6 +111,7 @@ impl<'a> Document<'a> {
             instance_info: Cow::Borrowed(&node.instance_info),
             instance_uuid: node.instance_uuid,
             instance_name: text(&node.instance_name),
+            allocation: node.allocation,
             resource_class: text(&node.resource_class),
             traits: Cow::Borrowed(&node.traits),
             conductor_group: Cow::Borrowed(&node.conductor_group),
@@ -153,6 +156,7 @@ impl<'a> Document<'a> {
             instance_info: self.instance_info.into_owned(),
             instance_uuid: self.instance_uuid,
             instance_name: text(self.instance_name),
+            allocation: self.allocation,
             resource_class: text(self.resource_class),
             traits: self.traits.into_owned(),
             conductor_group: self.conductor_group.into_owned(),

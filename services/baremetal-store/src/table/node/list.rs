@@ -7,7 +7,7 @@ use database::{Connection, Key, Query, StoreError, Value};
 use super::{SELECT, read};
 
 /// What a project may see.
-const VISIBLE: &str = "(owner = ? OR lessee = ?)";
+pub(super) const VISIBLE: &str = "(owner = ? OR lessee = ?)";
 
 /// One page of the nodes that fit `filter`.
 pub(crate) async fn list(

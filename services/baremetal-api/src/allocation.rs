@@ -1,0 +1,329 @@
+//! `/v1/allocations`: ask for a node of a kind, and see which one it became.
+
+mod field;
+mod query;
+mod view;
+mod write;
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use baremetal_core::{
+    Allocation, AllocationState, AllocationUuid, Node, NodeIdent, NodeName, Page, Pool,
+    check_release,
+};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
+    Segment, Strict, json, next_link,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tracing::info;
+
+use crate::app::{App, again, project};
+use crate::error::Error;
+use crate::field::Shown;
+use crate::value::text;
+use crate::{microversion as since, openapi, rule};
+use view::View;
+
+pub(crate) use field::Field;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    // What is lent can be asked for too.
+    let all = [
+        Handle::get("List allocations", list).ruled(rule::SEE),
+        Handle::post("Ask for a node", create)
+            .ruled(rule::USE)
+            .reads(openapi::allocation_body())
+            .answers(StatusCode::CREATED),
+    ];
+    let one = [
+        Handle::get("Show an allocation", show).ruled(rule::SEE_ALLOCATION),
+        Handle::delete("Give an allocation up", forget)
+            .ruled(rule::ALLOCATE)
+            .answers(StatusCode::NO_CONTENT),
+    ];
+    let patch = Handle::patch("Change an allocation", patch)
+        .ruled(rule::ALLOCATE)
+        .reads(openapi::patch_body())
+        .since(since::ALLOCATION_UPDATE);
+    // Whose the node is lets a caller in; whose the allocation is says what may be done.
+    let of_node = [
+        Handle::get("Show a node's allocation", show_of_node).ruled(rule::SEE),
+        Handle::delete("Give a node's allocation up", forget_of_node)
+            .ruled(rule::USE)
+            .answers(StatusCode::NO_CONTENT),
+    ];
+    let came = |handle: Handle<App>| handle.since(since::ALLOCATIONS);
+    Routes::new("allocations")
+        .at("/v1/allocations", all.map(came))
+        .at("/v1/allocations/{allocation}", one.map(came).into_iter().chain([patch]))
+        .at("/v1/nodes/{node}/allocation", of_node.map(came))
+}
+
+/// `POST /v1/allocations`.
+///
+/// Ironic answers first and looks for a node then; here the answer tells what came of it.
+async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Strict(mut body): Strict<Map<String, Value>>,
+) -> Result<Response, Error> {
+    let now = (app.clock)();
+    let node = taken(&app, &caller, asked, &mut body).await?;
+    let mut wanted = Allocation {
+        id: AllocationUuid::new_v4(),
+        version: 1,
+        created_at: now,
+        updated_at: None,
+        name: None,
+        state: AllocationState::Allocating,
+        last_error: None,
+        node: None,
+        resource_class: node.as_ref().and_then(|node| node.resource_class.clone()),
+        traits: Default::default(),
+        candidate_nodes: Vec::new(),
+        extra: Map::new(),
+        owner: None,
+    };
+    if let Some(instance) = node.as_ref().and_then(|node| node.instance_uuid) {
+        wanted.id = AllocationUuid::from_untyped_uuid(instance);
+    }
+    let candidates = write::create(&mut wanted, body, asked)?;
+    settle_owner(&app, &caller, &mut wanted).await?;
+    for ident in candidates {
+        let candidate = app.node(&caller, asked, &ident).await;
+        wanted.candidate_nodes.push(candidate.map_err(in_body("candidate_nodes"))?.id);
+    }
+    let written = match node {
+        Some(node) => {
+            again(|| async { Ok(app.store.backfill(&wanted, node.id, now).await??) }).await?
+        }
+        None if wanted.resource_class.is_none() => {
+            let problem = "it is required, but for a node that is in use already";
+            return Err(ApiError::bad_field("resource_class", problem).into());
+        }
+        None => {
+            let pool = Pool::of(wanted.owner.as_deref());
+            app.store.allocate(&wanted, &pool, now).await?
+        }
+    };
+    tell(&written);
+    let view = View { allocation: &written, shown: Shown::all(asked), origin: &origin };
+    let mut answer = json(StatusCode::CREATED, &view);
+    if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/allocations/{}", written.id)) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    Ok(answer)
+}
+
+fn tell(allocation: &Allocation) {
+    match allocation.node {
+        Some(node) => {
+            info!(node.id = %node, "node {node} is reserved by allocation {}", allocation.id);
+        }
+        None => info!("there is no node for allocation {}", allocation.id),
+    }
+}
+
+/// The node in use that the allocation is to be written down for, taken out of `body`.
+async fn taken(
+    app: &App,
+    caller: &Caller,
+    asked: Microversion,
+    body: &mut Map<String, Value>,
+) -> Result<Option<Node>, Error> {
+    let Some(ident) = body.remove("node") else { return Ok(None) };
+    asked.need(since::ALLOCATION_BACKFILL, "node")?;
+    let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
+    let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
+    Ok(Some(node))
+}
+
+/// Nothing is missing at this path: what the body says is wrong.
+fn in_body(field: &'static str) -> impl Fn(Error) -> ApiError {
+    move |why| match ApiError::from(why) {
+        why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field(field, why.message),
+        why => why,
+    }
+}
+
+/// Whose the allocation is: a project's caller asks for its own project only, and need not say so.
+async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
+    match (project(caller), &wanted.owner) {
+        (Some(own), Some(owner)) if own != *owner => {
+            let why = "owner: an allocation for another project is for operators";
+            Err(ApiError::new(StatusCode::FORBIDDEN, why).into())
+        }
+        (Some(own), _) => {
+            wanted.owner = Some(own);
+            Ok(())
+        }
+        (None, Some(owner)) => Ok(app.auth.check_project(caller, "owner", owner).await?),
+        (None, None) => Ok(()),
+    }
+}
+
+/// `GET /v1/allocations`.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        allocations: Vec<View<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut rest = query.clone();
+    let shown = query::shown(&mut rest, asked)?;
+    let paging = Paging::take(&mut rest)?;
+    let mut filter = query::filter(&app, &caller, &mut rest, asked).await?;
+    rest.finish()?;
+    filter.seen_by = project(&caller);
+    let page = Page {
+        limit: paging.limit,
+        marker: paging.marker,
+        sort: query::sort(paging.sort_key.as_deref())?,
+        descending: paging.direction == Direction::Descending,
+    };
+    let found = app.store.list_allocations(&filter, &page).await?;
+    let last = found.last().filter(|_| found.len() == page.limit as usize);
+    let next = last.map(|last| {
+        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
+    });
+    let views = found.iter().map(|allocation| View { allocation, shown, origin: &origin });
+    Ok(json(StatusCode::OK, &Body { allocations: views.collect(), next }))
+}
+
+/// `GET /v1/allocations/{allocation}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let shown = query::shown(&mut query, asked)?;
+    query.finish()?;
+    let allocation = find(&app, &caller, &ident).await?;
+    Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
+}
+
+/// `GET /v1/nodes/{node}/allocation`.
+async fn show_of_node(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let shown = query::shown(&mut query, asked)?;
+    query.finish()?;
+    let node = app.node(&caller, asked, &ident).await?;
+    let allocation = of(&app, &caller, &node, &ident).await?;
+    Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
+}
+
+/// `PATCH /v1/allocations/{allocation}`.
+async fn patch(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    origin: Origin,
+    Segment(ident): Segment<String>,
+    Strict(patch): Strict<Vec<Operation>>,
+) -> Result<Response, Error> {
+    let patched = again(|| async {
+        let before = find(&app, &caller, &ident).await?;
+        let mut after = write::patched(&before, patch.clone(), asked)?;
+        after.updated_at = Some((app.clock)());
+        Ok(app.store.update_allocation(&after).await?)
+    });
+    let allocation = patched.await?;
+    let view = View { allocation: &allocation, shown: Shown::all(asked), origin: &origin };
+    Ok(json(StatusCode::OK, &view))
+}
+
+/// `DELETE /v1/allocations/{allocation}`.
+async fn forget(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    again(|| async { give_up(&app, find(&app, &caller, &ident).await?).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /v1/nodes/{node}/allocation`.
+async fn forget_of_node(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    again(|| async {
+        let node = app.node(&caller, asked, &ident).await?;
+        give_up(&app, of(&app, &caller, &node, &ident).await?).await
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes the allocation and frees its node, unless somebody uses it.
+async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
+    let node = match allocation.node {
+        Some(node) => app.store.find_node(&NodeIdent::Id(node)).await?,
+        None => None,
+    };
+    if let Some(node) = &node {
+        check_release(node)?;
+    }
+    app.store.delete_allocation(&allocation, node.as_ref(), (app.clock)()).await?;
+    info!("allocation {} was given up", allocation.id);
+    Ok(())
+}
+
+/// The allocation that `ident` points at, if the caller has to do with it, and may do what it came for.
+async fn find(app: &App, caller: &Caller, ident: &str) -> Result<Allocation, Error> {
+    let missing = || {
+        let ident: String = ident.chars().take(64).collect();
+        ApiError::not_found(format!("Allocation {ident} could not be found."))
+    };
+    let found = match ident.parse::<AllocationUuid>() {
+        Ok(id) => app.store.find_allocation(id).await?,
+        Err(_) => {
+            let name: NodeName = ident.parse().map_err(|_| missing())?;
+            app.store.find_allocation_by_name(&name).await?
+        }
+    };
+    let allocation = found.ok_or_else(missing)?;
+    let bond = caller.bond(allocation.owner.as_deref(), None).ok_or_else(missing)?;
+    caller.rule().check(caller, bond)?;
+    Ok(allocation)
+}
+
+/// The allocation of a node that the caller has to do with.
+async fn of(app: &App, caller: &Caller, node: &Node, ident: &str) -> Result<Allocation, Error> {
+    let found = match node.allocation {
+        Some(id) => app.store.find_allocation(id).await?,
+        None => None,
+    };
+    let bond = |it: &Allocation| caller.bond(it.owner.as_deref(), None).is_some();
+    found.filter(bond).ok_or_else(|| {
+        let ident: String = ident.chars().take(64).collect();
+        ApiError::not_found(format!("Allocation for node {ident} was not found")).into()
+    })
+}

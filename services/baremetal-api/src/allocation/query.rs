@@ -1,0 +1,59 @@
+//! Which allocations a client asks for, and how much of each.
+
+use baremetal_core::{AllocationFilter, AllocationSort};
+use openstack_api::{ApiError, Caller, Microversion, Query};
+
+use super::{Field, in_body};
+use crate::app::App;
+use crate::error::Error;
+use crate::field::Shown;
+use crate::microversion as since;
+
+/// Which fields to show, by `fields`.
+pub(crate) fn shown(query: &mut Query, asked: Microversion) -> Result<Shown<Field>, ApiError> {
+    match query.take("fields") {
+        Some(raw) => Shown::named(&raw, asked),
+        None => Ok(Shown::all(asked)),
+    }
+}
+
+/// Takes out of `query` what narrows the list.
+pub(crate) async fn filter(
+    app: &App,
+    caller: &Caller,
+    query: &mut Query,
+    asked: Microversion,
+) -> Result<AllocationFilter, Error> {
+    let mut filter = AllocationFilter::default();
+    if let Some(ident) = query.take("node") {
+        let node = app.node(caller, asked, &ident).await;
+        filter.node = Some(node.map_err(in_body("node"))?.id);
+    }
+    filter.resource_class = query.take("resource_class");
+    if let Some(word) = query.take("state") {
+        filter.state = Some(word.parse().map_err(|why| ApiError::bad_field("state", why))?);
+    }
+    if let Some(owner) = query.take("owner") {
+        asked.need(since::ALLOCATION_OWNER, "owner")?;
+        filter.owner = Some(owner);
+    }
+    Ok(filter)
+}
+
+/// By what to sort.
+pub(crate) fn sort(key: Option<&str>) -> Result<AllocationSort, ApiError> {
+    match key {
+        None | Some("id" | "created_at") => Ok(AllocationSort::CreatedAt),
+        Some("uuid") => Ok(AllocationSort::Id),
+        Some("name") => Ok(AllocationSort::Name),
+        Some("state") => Ok(AllocationSort::State),
+        Some("resource_class") => Ok(AllocationSort::ResourceClass),
+        Some("owner") => Ok(AllocationSort::Owner),
+        Some("updated_at") => Ok(AllocationSort::UpdatedAt),
+        Some(key) => {
+            let key: String = key.chars().take(64).collect();
+            let problem = format!("allocations can not be sorted by {key:?}");
+            Err(ApiError::bad_field("sort_key", problem))
+        }
+    }
+}

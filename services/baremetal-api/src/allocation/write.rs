@@ -1,0 +1,108 @@
+//! From what clients send to an allocation: one function for a field, whether it is created or patched.
+
+use std::collections::BTreeSet;
+
+use baremetal_core::{Allocation, AllocationUuid, NodeName, Trait};
+use newtype_uuid::GenericUuid;
+use openstack_api::{ApiError, Microversion, Operation, apply_patch};
+use serde_json::{Map, Value};
+
+use super::Field;
+use crate::field::{Fields, Row};
+use crate::traits::MOST;
+use crate::value::{list, object, text, uuid};
+
+/// What a client wants to set: fields and their new values, null for the default.
+type Wanted = Map<String, Value>;
+
+/// The most nodes to choose from that can be named.
+const MOST_CANDIDATES: usize = 1000;
+
+/// Sets what `body` says of an allocation that is being created; its node is not in there any more. The answer is the nodes
+/// to choose from, as the client calls them.
+pub(crate) fn create(
+    allocation: &mut Allocation,
+    mut body: Wanted,
+    asked: Microversion,
+) -> Result<Vec<String>, ApiError> {
+    for name in body.keys() {
+        Field::creatable(name, asked)?;
+    }
+    let name = "candidate_nodes";
+    let candidates = list(name, body.remove(name).unwrap_or(Value::Null), MOST_CANDIDATES)?;
+    set_all(allocation, body)?;
+    let candidates = candidates.into_iter().map(|node| {
+        text(name, node, 255)?.ok_or_else(|| ApiError::bad_field(name, "one of them has no name"))
+    });
+    candidates.collect()
+}
+
+/// What becomes of `before` by `patch`.
+pub(crate) fn patched(
+    before: &Allocation,
+    patch: Vec<Operation>,
+    asked: Microversion,
+) -> Result<Allocation, ApiError> {
+    let mut document = Wanted::new();
+    for operation in &patch {
+        let row = Field::changeable(operation.field()?, asked)?;
+        if !document.contains_key(row.name) {
+            let present = match row.field == Field::Extra {
+                true => Value::Object(before.extra.clone()),
+                false => Value::Null,
+            };
+            document.insert(row.name.to_owned(), present);
+        }
+    }
+    apply_patch(&mut document, patch)?;
+    let mut after = before.clone();
+    set_all(&mut after, document)?;
+    Ok(after)
+}
+
+fn set_all(allocation: &mut Allocation, mut wanted: Wanted) -> Result<(), ApiError> {
+    for row in Field::TABLE {
+        if let Some(value) = wanted.remove(row.name) {
+            set(allocation, row, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn set(allocation: &mut Allocation, row: &Row<Field>, value: Value) -> Result<(), ApiError> {
+    let name = row.name;
+    match row.field {
+        Field::Uuid => {
+            let given = uuid(name, value)?.map(AllocationUuid::from_untyped_uuid);
+            allocation.id = given.unwrap_or(allocation.id);
+        }
+        Field::Name => {
+            let given = text(name, value, 255)?.map(NodeName::try_from).transpose();
+            allocation.name = given.map_err(|why| ApiError::bad_field(name, why))?;
+        }
+        Field::ResourceClass => {
+            let given = text(name, value, 80)?;
+            allocation.resource_class = given.or(allocation.resource_class.take());
+        }
+        Field::Traits => allocation.traits = traits(name, value)?,
+        Field::Extra => allocation.extra = object(name, value)?,
+        Field::Owner => allocation.owner = text(name, value, 255)?,
+        Field::NodeUuid
+        | Field::State
+        | Field::LastError
+        | Field::CandidateNodes
+        | Field::CreatedAt
+        | Field::UpdatedAt
+        | Field::Links => return Err(ApiError::bad_field(name, "it can not be changed")),
+    }
+    Ok(())
+}
+
+/// The traits that a node must have.
+pub(crate) fn traits(name: &str, value: Value) -> Result<BTreeSet<String>, ApiError> {
+    let given = list(name, value, MOST)?.into_iter().map(|one| {
+        let one = text(name, one, 255)?.unwrap_or_default();
+        Trait::try_from(one).map(String::from).map_err(|why| ApiError::bad_field(name, why))
+    });
+    given.collect()
+}

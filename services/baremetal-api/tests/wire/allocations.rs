@@ -1,0 +1,223 @@
+//! Allocations.
+
+use baremetal_core::{Node, State};
+use hardware::PowerState;
+
+use crate::api::{Api, ID, NEWEST};
+
+const WISH: &str = "0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d";
+
+/// With a node that can be reserved.
+async fn with_free_node() -> Api {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1", "resource_class": "gpu""#).await;
+    api.edit(|node| {
+        node.provision_state = State::Available;
+        node.power_state = Some(PowerState::Off);
+        node.traits = ["CUSTOM_FAST", "CUSTOM_LOUD"].map(str::to_owned).into();
+    })
+    .await;
+    api
+}
+
+fn body(more: &str) -> String {
+    format!(r#"{{"uuid": "{WISH}", "resource_class": "gpu"{more}}}"#)
+}
+
+async fn reserved() -> Api {
+    let api = with_free_node().await;
+    api.send("POST", "/v1/allocations", NEWEST, &body(r#", "name": "job-1""#)).await.has(201);
+    api
+}
+
+const ACTIVE: &str = r#"{
+    "uuid": "0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "name": "job-1", "node_uuid": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+    "state": "active", "last_error": null, "resource_class": "gpu", "traits": ["CUSTOM_FAST"],
+    "candidate_nodes": ["7c9e6679-7425-40de-944b-e07fc1f90ae7"], "extra": {"a": 1}, "owner": null,
+    "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null, "links": [
+        {"href": "http://api:6385/v1/allocations/0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "rel": "self"},
+        {"href": "http://api:6385/allocations/0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "rel": "bookmark"}
+    ]
+}"#;
+
+#[tokio::test]
+async fn a_node_of_the_kind_is_reserved() {
+    let api = with_free_node().await;
+    let body = body(
+        r#", "name": "job-1", "traits": ["CUSTOM_FAST"], "candidate_nodes": ["n1"], "extra": {"a": 1}"#,
+    );
+    let answer = api.send("POST", "/v1/allocations", NEWEST, &body).await.has(201);
+    assert_eq!(answer.headers["location"], format!("http://api:6385/v1/allocations/{WISH}"));
+    answer.is(ACTIVE);
+
+    for path in [
+        format!("/v1/allocations/{WISH}"),
+        "/v1/allocations/job-1".to_owned(),
+        "/v1/nodes/n1/allocation".to_owned(),
+    ] {
+        api.get(&path).await.has(200).is(ACTIVE);
+    }
+    let shown = api.get("/v1/nodes/n1").await.has(200).json();
+    assert_eq!(shown["allocation_uuid"], WISH);
+    assert_eq!(shown["instance_uuid"], WISH);
+    assert_eq!(shown["instance_info"], serde_json::json!({"traits": ["CUSTOM_FAST"]}));
+}
+
+#[tokio::test]
+async fn allocations_are_listed_by_what_they_are() {
+    let api = reserved().await;
+    let other = r#"{"resource_class": "none", "name": "job-2", "extra": {}}"#;
+    let failed = api.send("POST", "/v1/allocations", NEWEST, other).await.has(201).json();
+    assert_eq!((&failed["state"], &failed["node_uuid"]), (&"error".into(), &None::<()>.into()));
+    assert_eq!(
+        failed["last_error"],
+        format!(
+            "Failed to process allocation {}: no available nodes match the resource class none.",
+            failed["uuid"].as_str().unwrap()
+        )
+    );
+    let both = r#"[{"name": "job-1"}, {"name": "job-2"}]"#;
+    let first = r#"[{"name": "job-1"}]"#;
+    let second = r#"[{"name": "job-2"}]"#;
+    for (query, want) in [
+        ("", both),
+        ("node=n1&", first),
+        ("state=active&", first),
+        ("state=error&", second),
+        ("resource_class=none&", second),
+        ("owner=nobody&", "[]"),
+        ("sort_key=name&sort_dir=asc&", both),
+    ] {
+        let found = api.get(&format!("/v1/allocations?{query}fields=name")).await.has(200).json();
+        let names = found["allocations"].as_array().unwrap().iter();
+        let names: Vec<_> = names.map(|it| serde_json::json!({"name": it["name"]})).collect();
+        assert_eq!(serde_json::json!(names).to_string().replace(' ', ""), want.replace(' ', ""));
+    }
+    let page = api.get("/v1/allocations?limit=1&fields=uuid").await.has(200).json();
+    assert_eq!(
+        page["next"],
+        format!("http://api:6385/v1/allocations?fields=uuid&limit=1&marker={WISH}")
+    );
+    let words = "state: an allocation is allocating, active or in error, and never \"zz\"";
+    api.get("/v1/allocations?state=zz").await.refuses(400, words);
+    api.get("/v1/allocations?node=zz").await.refuses(400, "node: Node zz could not be found.");
+}
+
+#[tokio::test]
+async fn each_version_knows_what_came_with_it() {
+    let api = reserved().await;
+    let path = format!("/v1/allocations/{WISH}");
+    let older = api.send("GET", &path, "1.59", "").await.has(200).json();
+    assert!(older.get("owner").is_none());
+    for path in ["/v1/allocations", &path, "/v1/nodes/n1/allocation"] {
+        api.send("GET", path, "1.51", "").await.has(404);
+    }
+    api.send("POST", "/v1/allocations", "1.51", &body("")).await.has(404);
+    let patch = r#"[{"op": "replace", "path": "/name", "value": "other"}]"#;
+    api.send("PATCH", &path, "1.56", patch).await.has(404);
+    let owner = body(r#", "owner": "physics""#);
+    api.send("POST", "/v1/allocations", "1.59", &owner).await.has(406);
+    let node = body(r#", "node": "n1""#);
+    api.send("POST", "/v1/allocations", "1.57", &node).await.has(406);
+    api.send("GET", "/v1/allocations?owner=x", "1.59", "").await.has(406);
+    api.send("GET", "/v1/allocations?fields=owner", "1.59", "").await.has(406);
+}
+
+#[tokio::test]
+async fn a_name_and_notes_can_be_changed_and_nothing_else() {
+    let api = reserved().await;
+    let path = format!("/v1/allocations/{WISH}");
+    let patch = r#"[{"op": "replace", "path": "/name", "value": "job-9"},
+                    {"op": "add", "path": "/extra/a", "value": 2}]"#;
+    let changed = api.send("PATCH", &path, "1.57", patch).await.has(200).json();
+    assert_eq!(changed["name"], "job-9");
+    assert_eq!(changed["extra"], serde_json::json!({"a": 2}));
+    assert_eq!(changed["updated_at"], "2026-01-02T03:04:05.000006+00:00");
+    for field in ["resource_class", "traits", "state", "node_uuid", "owner", "uuid"] {
+        let patch = format!(r#"[{{"op": "replace", "path": "/{field}", "value": null}}]"#);
+        let refused = api.send("PATCH", &path, NEWEST, &patch).await;
+        refused.refuses(400, &format!("{field}: it can not be changed"));
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_wish_is_said() {
+    let api = with_free_node().await;
+    let required = "resource_class: it is required, but for a node that is in use already";
+    for (body, status, words) in [
+        ("{}", 400, required),
+        (r#"{"resource_class": "gpu", "zz": 1}"#, 400, "zz: an allocation has no such field"),
+        (
+            r#"{"resource_class": "gpu", "state": "active"}"#,
+            400,
+            "state: it can not be set when an allocation is created",
+        ),
+        (
+            r#"{"resource_class": "gpu", "traits": "x"}"#,
+            400,
+            "traits: it must be a list, not a string",
+        ),
+        (
+            r#"{"resource_class": "gpu", "candidate_nodes": ["zz"]}"#,
+            400,
+            "candidate_nodes: Node zz could not be found.",
+        ),
+        (r#"{"node": "zz"}"#, 400, "node: Node zz could not be found."),
+        (
+            r#"{"node": "n1"}"#,
+            409,
+            "node: node \"n1\" is in state \"available\": it must be active",
+        ),
+    ] {
+        api.send("POST", "/v1/allocations", NEWEST, body).await.refuses(status, words);
+    }
+    api.get("/v1/allocations").await.has(200).is(r#"{"allocations": []}"#);
+    api.get("/v1/nodes/n1/allocation").await.refuses(404, "Allocation for node n1 was not found");
+    api.get("/v1/allocations/zz").await.refuses(404, "Allocation zz could not be found.");
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_free_again() {
+    for path in [format!("/v1/allocations/{WISH}"), format!("/v1/nodes/{ID}/allocation")] {
+        let api = reserved().await;
+        api.edit(|node| node.provision_state = State::Active).await;
+        let words = "the allocation of node \"n1\" can not be removed while it is in state \"active\": \
+                     take the node out of use, or put it into maintenance";
+        api.send("DELETE", &path, NEWEST, "").await.refuses(409, words);
+        api.edit(|node| node.provision_state = State::Available).await;
+        api.send("DELETE", &path, NEWEST, "").await.has(204);
+        api.send("DELETE", &path, NEWEST, "").await.has(404);
+        let shown = api.get("/v1/nodes/n1").await.json();
+        assert!(shown["instance_uuid"].is_null() && shown["allocation_uuid"].is_null());
+        api.send("POST", "/v1/allocations", NEWEST, &body("")).await.has(201);
+        assert_eq!(api.get("/v1/nodes/n1").await.json()["allocation_uuid"], WISH);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_loses_its_instance_loses_its_allocation() {
+    let api = reserved().await;
+    let patch = r#"[{"op": "remove", "path": "/instance_uuid"}]"#;
+    api.edit(|node| node.provision_state = State::Active).await;
+    api.send("PATCH", "/v1/nodes/n1", NEWEST, patch).await.has(409);
+    api.edit(|node| node.provision_state = State::Available).await;
+    let shown = api.send("PATCH", "/v1/nodes/n1", NEWEST, patch).await.has(200).json();
+    assert!(shown["allocation_uuid"].is_null());
+    api.get("/v1/allocations").await.has(200).is(r#"{"allocations": []}"#);
+}
+
+#[tokio::test]
+async fn a_node_in_use_is_written_down_afterwards() {
+    let api = with_free_node().await;
+    let active = |node: &mut Node| {
+        node.provision_state = State::Active;
+        node.instance_uuid = Some(WISH.parse().unwrap());
+    };
+    api.edit(active).await;
+    let shown = api.send("POST", "/v1/allocations", "1.58", r#"{"node": "n1"}"#).await;
+    let shown = shown.has(201).json();
+    assert_eq!((&shown["uuid"], &shown["state"]), (&WISH.into(), &"active".into()));
+    assert_eq!((&shown["node_uuid"], &shown["resource_class"]), (&ID.into(), &"gpu".into()));
+    let words = format!("node: node \"n1\" is used by instance {WISH}");
+    api.send("POST", "/v1/allocations", NEWEST, r#"{"node": "n1"}"#).await.refuses(409, &words);
+}

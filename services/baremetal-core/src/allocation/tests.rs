@@ -1,0 +1,157 @@
+use hardware::PowerState;
+use uuid::Uuid;
+
+use super::*;
+use crate::{Driver, Maintenance, WorkUuid, finish};
+
+fn wish() -> Allocation {
+    Allocation {
+        id: AllocationUuid::from_untyped_uuid(Uuid::from_u128(7)),
+        version: 1,
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: None,
+        name: None,
+        state: AllocationState::Allocating,
+        last_error: None,
+        node: None,
+        resource_class: Some("gpu".to_owned()),
+        traits: BTreeSet::from(["CUSTOM_FAST".to_owned()]),
+        candidate_nodes: Vec::new(),
+        extra: Map::new(),
+        owner: None,
+    }
+}
+
+fn node() -> Node {
+    let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, Timestamp::UNIX_EPOCH);
+    node.provision_state = State::Available;
+    node.power_state = Some(PowerState::Off);
+    node.resource_class = Some("gpu".to_owned());
+    node.traits = ["CUSTOM_FAST", "CUSTOM_LOUD"].map(str::to_owned).into();
+    node
+}
+
+#[track_caller]
+fn check(change: impl FnOnce(&mut Node), pool: &Pool, want: bool) {
+    let mut node = node();
+    change(&mut node);
+    assert_eq!(wish().fits(&node, pool), want);
+}
+
+#[test]
+fn only_a_free_node_of_the_kind_fits() {
+    check(|_| {}, &Pool::All, true);
+    check(|node| node.maintenance = Some(Maintenance { reason: None }), &Pool::All, false);
+    check(|node| node.retired = Some(String::new()), &Pool::All, false);
+    check(|node| node.instance_uuid = Some(Uuid::max()), &Pool::All, false);
+    check(|node| node.power_state = None, &Pool::All, false);
+    check(|node| node.resource_class = None, &Pool::All, false);
+    check(|node| node.traits.clear(), &Pool::All, false);
+    for state in State::ALL.into_iter().filter(|state| *state != State::Available) {
+        check(|node| node.provision_state = state, &Pool::All, false);
+    }
+    let elsewhere = Allocation { candidate_nodes: vec![NodeUuid::max()], ..wish() };
+    assert!(!elsewhere.fits(&node(), &Pool::All));
+    let here = Allocation { candidate_nodes: vec![NodeUuid::max(), NodeUuid::nil()], ..wish() };
+    assert!(here.fits(&node(), &Pool::All));
+}
+
+#[test]
+fn a_project_gets_what_it_owns_or_leases() {
+    let pool = Pool::of(Some("physics"));
+    check(|_| {}, &pool, false);
+    check(|node| node.owner = Some("physics".to_owned()), &pool, true);
+    check(|node| node.lessee = Some("physics".to_owned()), &pool, true);
+    check(|node| node.owner = Some("biology".to_owned()), &pool, false);
+    check(|node| node.owner = Some("biology".to_owned()), &Pool::of(None), true);
+}
+
+#[test]
+fn what_is_reserved_is_known_by_both() {
+    let (node, allocation) = occupy(&node(), &wish());
+    assert_eq!(node.instance_uuid, Some(Uuid::from_u128(7)));
+    assert_eq!(node.allocation, Some(allocation.id));
+    assert_eq!(node.instance_info["traits"], serde_json::json!(["CUSTOM_FAST"]));
+    assert_eq!((allocation.state, allocation.node), (AllocationState::Active, Some(node.id)));
+    assert!(!wish().fits(&node, &Pool::All));
+
+    let free = release(&node);
+    assert_eq!(free, self::node());
+    assert_eq!(released(&node, &free), Some(allocation.id));
+    assert_eq!(released(&free, &node), None);
+}
+
+#[test]
+fn giving_a_node_back_ends_its_allocation() {
+    let (mut node, allocation) = occupy(&node(), &wish());
+    node.provision_state = State::Deleting;
+    let (done, _) = finish(&node, WorkUuid::nil(), Timestamp::UNIX_EPOCH).unwrap();
+    assert_eq!((done.instance_uuid, released(&node, &done)), (None, Some(allocation.id)));
+}
+
+#[test]
+fn an_allocation_stays_while_its_node_is_used() {
+    let refused = |state: &State| {
+        let mut node = occupy(&node(), &wish()).0;
+        node.provision_state = *state;
+        let refused = check_release(&node).is_err();
+        node.maintenance = Some(Maintenance { reason: None });
+        assert!(check_release(&node).is_ok(), "{state}");
+        refused
+    };
+    let refused: Vec<State> = State::ALL.into_iter().filter(refused).collect();
+    assert_eq!(
+        refused,
+        [
+            State::Cleaning,
+            State::CleanWait,
+            State::Deploying,
+            State::DeployWait,
+            State::Active,
+            State::Deleting,
+            State::Adopting
+        ]
+    );
+}
+
+#[test]
+fn only_what_agrees_is_written_down_afterwards() {
+    let mut used = node();
+    assert!(matches!(backfill(&used, &wish()), Err(Mismatch::State { .. })));
+    used.provision_state = State::Active;
+    let (written, allocation) = backfill(&used, &wish()).unwrap();
+    assert_eq!((written.allocation, allocation.node), (Some(wish().id), Some(used.id)));
+    assert!(matches!(backfill(&written, &wish()), Err(Mismatch::InUse { .. })));
+
+    let other = Allocation { resource_class: Some("cpu".to_owned()), ..wish() };
+    assert!(matches!(backfill(&used, &other), Err(Mismatch::ResourceClass { .. })));
+    let other = Allocation { traits: BTreeSet::from(["CUSTOM_X".to_owned()]), ..wish() };
+    assert!(matches!(backfill(&used, &other), Err(Mismatch::Traits { .. })));
+    let other = Allocation { candidate_nodes: vec![NodeUuid::max()], ..wish() };
+    assert!(matches!(backfill(&used, &other), Err(Mismatch::Candidates { .. })));
+    used.instance_uuid = Some(Uuid::from_u128(7));
+    assert!(backfill(&used, &wish()).is_ok());
+    used.instance_uuid = Some(Uuid::max());
+    assert!(matches!(backfill(&used, &wish()), Err(Mismatch::InUse { .. })));
+}
+
+#[test]
+fn why_there_is_no_node_is_said() {
+    let why = |allocation: &Allocation, same_kind| allocation.failed(same_kind).last_error.unwrap();
+    let failed = "Failed to process allocation 00000000-0000-0000-0000-000000000007:";
+    assert_eq!(
+        why(&wish(), false),
+        format!("{failed} no available nodes match the resource class gpu.")
+    );
+    assert_eq!(
+        why(&wish(), true),
+        format!("{failed} no suitable nodes have the requested traits CUSTOM_FAST.")
+    );
+    let among = Allocation { candidate_nodes: vec![NodeUuid::max()], ..wish() };
+    assert_eq!(
+        why(&among, false),
+        format!(
+            "{failed} none of the requested nodes are available and match the resource class gpu."
+        )
+    );
+}

@@ -1,0 +1,202 @@
+//! The table `allocations`.
+
+use std::collections::BTreeSet;
+
+use baremetal_core::{
+    Allocation, AllocationFilter, AllocationSort, AllocationUuid, NodeName, NodeUuid, Page,
+};
+use database::table::{after_seen, changed_one, clash, is_orphan};
+use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use crate::table::no_node;
+
+const TABLE: &str = "allocations";
+
+/// What `read` reads.
+const SELECT: &str = "SELECT id, version, updated_at, name, state, node, resource_class, owner, document FROM allocations";
+
+/// All of an allocation that has no column of its own.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    traits: BTreeSet<String>,
+    candidate_nodes: Vec<NodeUuid>,
+    extra: Map<String, serde_json::Value>,
+}
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    allocation: &Allocation,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO allocations (id, version, created_at, updated_at, name, state, node, resource_class, \
+         owner, document) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let written = connection.execute(INSERT, columns(allocation)?).await;
+    written.map(drop).map_err(|error| refused(allocation, error))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    allocation: &Allocation,
+) -> Result<Allocation, StoreError> {
+    const UPDATE: &str = "UPDATE allocations SET version = $2 + 1, created_at = $3, updated_at = $4, name = $5, state = $6, \
+         node = $7, resource_class = $8, owner = $9, document = $10 WHERE id = $1 AND version = $2";
+    let written = connection.execute(UPDATE, columns(allocation)?).await;
+    changed_one(written.map_err(|error| refused(allocation, error))?)?;
+    Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
+}
+
+/// Deletes an allocation, whatever its version; one that is not there is well too.
+pub(crate) async fn remove(
+    connection: &mut Connection,
+    id: AllocationUuid,
+) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM allocations WHERE id = $1", values![id]).await?;
+    Ok(())
+}
+
+/// Deletes an allocation, if its version is still the one that was read.
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    allocation: &Allocation,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM allocations WHERE id = $1 AND version = $2";
+    changed_one(connection.execute(DELETE, values![allocation.id, allocation.version]).await?)
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    id: AllocationUuid,
+) -> Result<Option<Allocation>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("id = ?", id);
+    Ok(all(connection, query).await?.pop())
+}
+
+pub(crate) async fn find_by_name(
+    connection: &mut Connection,
+    name: &NodeName,
+) -> Result<Option<Allocation>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("name = ?", name.as_str());
+    Ok(all(connection, query).await?.pop())
+}
+
+/// What a project may see.
+const VISIBLE: &str = "owner = ?";
+
+/// One page of the allocations that fit `filter`.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    filter: &AllocationFilter,
+    page: &Page<AllocationSort>,
+) -> Result<Vec<Allocation>, StoreError> {
+    let key = key(page.sort);
+    let AllocationFilter { node, resource_class, state, owner, seen_by } = filter;
+    let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
+    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
+    let mut query = Query::new(SELECT);
+    query.and_if_set("node = ?", *node);
+    query.and_if_set("resource_class = ?", resource_class.as_deref());
+    query.and_if_set("state = ?", state.map(|state| state.as_str()));
+    query.and_if_set("owner = ?", owner.as_deref());
+    query.and_if_set(VISIBLE, seen_by.as_deref());
+    query.page(&key, after, page.descending, page.limit);
+    all(connection, query).await
+}
+
+/// What is sorted by. Unset is less than anything: no time is earlier than the one put in its place.
+fn key(sort: AllocationSort) -> Key {
+    let text = |sql| Key { sql, is_number: false };
+    let number = |sql| Key { sql, is_number: true };
+    match sort {
+        AllocationSort::CreatedAt => number("created_at"),
+        AllocationSort::Id => text("id"),
+        AllocationSort::Name => text("coalesce(name, '')"),
+        AllocationSort::State => text("state"),
+        AllocationSort::ResourceClass => text("coalesce(resource_class, '')"),
+        AllocationSort::Owner => text("coalesce(owner, '')"),
+        AllocationSort::UpdatedAt => number("coalesce(updated_at, -400000000000000000)"),
+    }
+}
+
+async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Allocation>, StoreError> {
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// The values of `INSERT` and `UPDATE`.
+fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
+    let document = Document {
+        created_at: allocation.created_at,
+        last_error: allocation.last_error.clone(),
+        traits: allocation.traits.clone(),
+        candidate_nodes: allocation.candidate_nodes.clone(),
+        extra: allocation.extra.clone(),
+    };
+    let document = serde_json::to_string(&document)
+        .map_err(|error| StoreError::corrupt(TABLE, &allocation.id.to_string(), error))?;
+    Ok(values![
+        allocation.id,
+        allocation.version,
+        allocation.created_at,
+        allocation.updated_at,
+        allocation.name.as_ref().map(|name| name.as_str()),
+        allocation.state.as_str(),
+        allocation.node,
+        allocation.resource_class.as_deref(),
+        allocation.owner.as_deref(),
+        document,
+    ])
+}
+
+/// The allocation in a row of `SELECT`.
+fn read(row: &Row) -> Result<Allocation, StoreError> {
+    let document: Document = row.json(TABLE, 8)?;
+    let name = row
+        .optional_text(3)?
+        .map(|name| name.parse().map_err(|error| StoreError::corrupt(TABLE, name, error)));
+    let node = row
+        .optional_text(5)?
+        .map(|id| id.parse().map_err(|error| StoreError::corrupt(TABLE, id, error)));
+    Ok(Allocation {
+        id: row.parse(TABLE, 0)?,
+        version: row.int(1)?,
+        created_at: document.created_at,
+        updated_at: row.optional_time(TABLE, 2)?,
+        name: name.transpose()?,
+        state: row.parse(TABLE, 4)?,
+        last_error: document.last_error,
+        node: node.transpose()?,
+        resource_class: row.optional_text(6)?.map(str::to_owned),
+        traits: document.traits,
+        candidate_nodes: document.candidate_nodes,
+        extra: document.extra,
+        owner: row.optional_text(7)?.map(str::to_owned),
+    })
+}
+
+/// Why the allocation cannot be written.
+fn refused(allocation: &Allocation, error: SqlError) -> StoreError {
+    if let Some(node) = allocation.node
+        && is_orphan(&error)
+    {
+        return no_node(node);
+    }
+    match clash(&error).as_deref() {
+        Some("name") => StoreError::Duplicate {
+            field: "name",
+            value: allocation.name.as_ref().map(ToString::to_string).unwrap_or_default(),
+        },
+        Some("node") => StoreError::Duplicate {
+            field: "node",
+            value: allocation.node.map(|node| node.to_string()).unwrap_or_default(),
+        },
+        Some(_) => StoreError::Duplicate { field: "uuid", value: allocation.id.to_string() },
+        None => error.into(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Allocations: one node each, and no node twice.
+
+use std::collections::BTreeSet;
+
+use baremetal_core::{
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, Maintenance,
+    Mismatch, Node, NodeIdent, NodeUuid, Page, Pool, State, release,
+};
+use baremetal_store::{Store, StoreError};
+use hardware::PowerState;
+use newtype_uuid::GenericUuid;
+use serde_json::Map;
+
+use crate::scratch::{at, bare_node, on_both};
+
+on_both! { Store:
+    two_hundred_ask_for_ten_nodes
+    what_nobody_may_have_is_left
+    the_namesake_comes_first
+    a_node_is_found_beyond_many_that_do_not_fit
+    a_node_that_is_written_meanwhile_is_given_out_all_the_same
+    an_allocation_is_written_and_deleted_with_its_node
+    an_allocation_ends_with_its_node
+    what_is_in_use_is_written_down_afterwards
+    names_and_ids_are_given_once
+    allocations_are_listed_in_pages
+}
+
+fn wish() -> Allocation {
+    Allocation {
+        id: AllocationUuid::new_v4(),
+        version: 1,
+        created_at: at(0),
+        updated_at: None,
+        name: None,
+        state: AllocationState::Allocating,
+        last_error: None,
+        node: None,
+        resource_class: Some("gpu".to_owned()),
+        traits: BTreeSet::new(),
+        candidate_nodes: Vec::new(),
+        extra: Map::new(),
+        owner: None,
+    }
+}
+
+fn free() -> Node {
+    Node {
+        provision_state: State::Available,
+        power_state: Some(PowerState::Off),
+        resource_class: Some("gpu".to_owned()),
+        ..bare_node()
+    }
+}
+
+async fn node(store: &Store, id: NodeUuid) -> Node {
+    store.find_node(&NodeIdent::Id(id)).await.unwrap().unwrap()
+}
+
+async fn allocate(store: &Store, wish: &Allocation) -> Allocation {
+    let written = store.allocate(wish, &Pool::of(wish.owner.as_deref()), at(5)).await.unwrap();
+    assert_eq!(store.find_allocation(wish.id).await.unwrap().as_ref(), Some(&written));
+    written
+}
+
+async fn two_hundred_ask_for_ten_nodes(store: Store) {
+    for _ in 0..10 {
+        store.insert_node(&free()).await.unwrap();
+    }
+    let asking = (0..200).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.allocate(&wish(), &Pool::All, at(5)).await.unwrap() })
+    });
+    let mut nodes = BTreeSet::new();
+    let mut without = 0;
+    for asked in asking.collect::<Vec<_>>() {
+        let allocation = asked.await.unwrap();
+        match allocation.node {
+            Some(id) => {
+                assert_eq!(allocation.state, AllocationState::Active);
+                assert!(nodes.insert(id), "node {id} was given out twice");
+                let node = node(&store, id).await;
+                assert_eq!(node.allocation, Some(allocation.id));
+                assert_eq!(node.instance_uuid, Some(allocation.id.into_untyped_uuid()));
+            }
+            None => {
+                assert_eq!(allocation.state, AllocationState::Error);
+                without += 1;
+            }
+        }
+    }
+    assert_eq!((nodes.len(), without), (10, 190));
+    let active =
+        AllocationFilter { state: Some(AllocationState::Active), ..AllocationFilter::default() };
+    assert_eq!(store.list_allocations(&active, &page(1000, None)).await.unwrap().len(), 10);
+}
+
+async fn what_nobody_may_have_is_left(store: Store) {
+    let owned = Node { owner: Some("physics".into()), ..free() };
+    for node in [
+        Node { maintenance: Some(Maintenance { reason: None }), ..free() },
+        Node { retired: Some(String::new()), ..free() },
+        Node { power_state: None, ..free() },
+        Node { instance_uuid: Some(uuid::Uuid::new_v4()), ..free() },
+        Node { provision_state: State::Manageable, ..free() },
+        Node { resource_class: Some("cpu".into()), ..free() },
+        Node { owner: Some("biology".into()), ..free() },
+        owned.clone(),
+    ] {
+        store.insert_node(&node).await.unwrap();
+    }
+    let mine = Allocation { owner: Some("physics".into()), ..wish() };
+    assert_eq!(allocate(&store, &mine).await.node, Some(owned.id));
+    let second = Allocation { id: AllocationUuid::new_v4(), ..mine };
+    let failed = allocate(&store, &second).await;
+    let why = format!(
+        "Failed to process allocation {}: no available nodes match the resource class gpu.",
+        second.id
+    );
+    assert_eq!((failed.node, failed.last_error), (None, Some(why)));
+
+    let fast = Allocation { traits: BTreeSet::from(["CUSTOM_FAST".into()]), ..wish() };
+    let why = allocate(&store, &fast).await.last_error.unwrap();
+    assert!(why.ends_with("no suitable nodes have the requested traits CUSTOM_FAST."), "{why}");
+    let among = Allocation { candidate_nodes: vec![owned.id], ..wish() };
+    let why = allocate(&store, &among).await.last_error.unwrap();
+    assert!(why.contains("none of the requested nodes are available"), "{why}");
+}
+
+async fn the_namesake_comes_first(store: Store) {
+    let named = Node { name: Some("worker-3".parse().unwrap()), ..free() };
+    store.insert_node(&named).await.unwrap();
+    for _ in 0..20 {
+        store.insert_node(&free()).await.unwrap();
+    }
+    let asked = Allocation { name: Some("worker-3".parse().unwrap()), ..wish() };
+    assert_eq!(allocate(&store, &asked).await.node, Some(named.id));
+    let by_name = store.find_allocation_by_name(&"worker-3".parse().unwrap()).await.unwrap();
+    assert_eq!(by_name.map(|it| it.id), Some(asked.id));
+}
+
+async fn a_node_is_found_beyond_many_that_do_not_fit(store: Store) {
+    for _ in 0..150 {
+        store.insert_node(&free()).await.unwrap();
+    }
+    let fast = Node { traits: BTreeSet::from(["CUSTOM_FAST".into()]), ..free() };
+    store.insert_node(&fast).await.unwrap();
+    let asked = Allocation { traits: BTreeSet::from(["CUSTOM_FAST".into()]), ..wish() };
+    assert_eq!(allocate(&store, &asked).await.node, Some(fast.id));
+}
+
+async fn a_node_that_is_written_meanwhile_is_given_out_all_the_same(store: Store) {
+    let only = free();
+    store.insert_node(&only).await.unwrap();
+    let writing = {
+        let (store, id) = (store.clone(), only.id);
+        tokio::spawn(async move {
+            for round in 0..50 {
+                let read = node(&store, id).await;
+                let noted = Node { description: Some(round.to_string()), ..read };
+                // Who is late is refused: the node is reserved between the two lines above, perhaps.
+                let _ = store.update_node(&noted, &[]).await;
+            }
+        })
+    };
+    assert_eq!(allocate(&store, &wish()).await.node, Some(only.id));
+    writing.await.unwrap();
+    assert!(node(&store, only.id).await.allocation.is_some());
+}
+
+async fn an_allocation_is_written_and_deleted_with_its_node(store: Store) {
+    let only = free();
+    store.insert_node(&only).await.unwrap();
+    let active = allocate(&store, &wish()).await;
+    let taken = node(&store, only.id).await;
+    assert_eq!((taken.version, taken.updated_at), (2, Some(at(5))));
+
+    let named = Allocation { name: Some("a".parse().unwrap()), ..active.clone() };
+    let named = store.update_allocation(&named).await.unwrap();
+    let late = store.delete_allocation(&active, Some(&taken), at(6)).await;
+    assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
+    assert_eq!(node(&store, only.id).await, taken, "nothing of a refused deletion is written");
+    let late = store.delete_allocation(&named, Some(&only), at(6)).await;
+    assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
+    assert_eq!(store.find_allocation(named.id).await.unwrap(), Some(named.clone()));
+
+    store.delete_allocation(&named, Some(&taken), at(6)).await.unwrap();
+    assert_eq!(store.find_allocation(named.id).await.unwrap(), None);
+    let free = node(&store, only.id).await;
+    assert_eq!(free, Node { version: 3, updated_at: Some(at(6)), ..release(&taken) });
+    assert_eq!(allocate(&store, &wish()).await.node, Some(only.id));
+}
+
+async fn an_allocation_ends_with_its_node(store: Store) {
+    for _ in 0..2 {
+        store.insert_node(&free()).await.unwrap();
+    }
+    let (given_back, forgotten) =
+        (allocate(&store, &wish()).await, allocate(&store, &wish()).await);
+    let used = node(&store, given_back.node.unwrap()).await;
+    store.update_node_and_end(&release(&used), &[], given_back.id).await.unwrap();
+    assert_eq!(store.find_allocation(given_back.id).await.unwrap(), None);
+    let gone = node(&store, forgotten.node.unwrap()).await;
+    store.delete_node(&gone).await.unwrap();
+    assert_eq!(store.find_allocation(forgotten.id).await.unwrap(), None);
+}
+
+async fn what_is_in_use_is_written_down_afterwards(store: Store) {
+    let used = Node { provision_state: State::Active, ..free() };
+    store.insert_node(&used).await.unwrap();
+    let asked = wish();
+    let written = store.backfill(&asked, used.id, at(5)).await.unwrap().unwrap();
+    assert_eq!((written.state, written.node), (AllocationState::Active, Some(used.id)));
+    assert_eq!(node(&store, used.id).await.allocation, Some(asked.id));
+    let again = store.backfill(&wish(), used.id, at(5)).await.unwrap();
+    assert!(matches!(again, Err(Mismatch::InUse { .. })), "{again:?}");
+    let nowhere = store.backfill(&wish(), NodeUuid::new_v4(), at(5)).await;
+    assert!(matches!(nowhere, Err(StoreError::NoOwner { .. })), "{nowhere:?}");
+}
+
+async fn names_and_ids_are_given_once(store: Store) {
+    for _ in 0..3 {
+        store.insert_node(&free()).await.unwrap();
+    }
+    let first = Allocation { name: Some("a".parse().unwrap()), ..wish() };
+    allocate(&store, &first).await;
+    let check =
+        async |asked: Allocation, want: &str| match store.allocate(&asked, &Pool::All, at(5)).await
+        {
+            Err(StoreError::Duplicate { field, .. }) => assert_eq!(field, want),
+            other => panic!("{other:?}"),
+        };
+    check(Allocation { name: first.name.clone(), ..wish() }, "name").await;
+    // The node's instance would be the same.
+    check(Allocation { id: first.id, ..wish() }, "instance_uuid").await;
+    let all = store.list_allocations(&AllocationFilter::default(), &page(10, None)).await.unwrap();
+    assert_eq!(all.len(), 1);
+    // What was refused keeps no node.
+    allocate(&store, &wish()).await.node.unwrap();
+    allocate(&store, &wish()).await.node.unwrap();
+}
+
+fn page(limit: u32, marker: Option<uuid::Uuid>) -> Page<AllocationSort> {
+    Page { limit, marker, sort: AllocationSort::CreatedAt, descending: false }
+}
+
+async fn allocations_are_listed_in_pages(store: Store) {
+    let mut want = Vec::new();
+    for n in 0..5 {
+        let owner = (n % 2 == 0).then(|| "physics".to_owned());
+        let asked = Allocation { created_at: at(n), owner, ..wish() };
+        want.push(allocate(&store, &asked).await);
+    }
+    let all = AllocationFilter::default();
+    let first = store.list_allocations(&all, &page(3, None)).await.unwrap();
+    assert_eq!(first, want[..3]);
+    let marker = Some(first[2].id.into_untyped_uuid());
+    assert_eq!(store.list_allocations(&all, &page(3, marker)).await.unwrap(), want[3..]);
+    for sort in [
+        AllocationSort::Id,
+        AllocationSort::Name,
+        AllocationSort::State,
+        AllocationSort::ResourceClass,
+        AllocationSort::Owner,
+        AllocationSort::UpdatedAt,
+    ] {
+        let page = Page { sort, ..page(3, marker) };
+        store.list_allocations(&all, &page).await.unwrap();
+    }
+    let physics = AllocationFilter { seen_by: Some("physics".into()), ..all };
+    let seen = store.list_allocations(&physics, &page(9, None)).await.unwrap();
+    assert_eq!(seen, [want[0].clone(), want[2].clone(), want[4].clone()]);
+    let hidden = Some(want[1].id.into_untyped_uuid());
+    let refused = store.list_allocations(&physics, &page(9, hidden)).await;
+    assert!(matches!(refused, Err(StoreError::NoMarker(_))), "{refused:?}");
+}
