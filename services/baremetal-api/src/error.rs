@@ -36,6 +36,7 @@ impl From<Error> for ApiError {
                 | Refusal::Maintenance { .. }
                 | Refusal::Field { .. }
                 | Refusal::Retired { .. }
+                | Refusal::LeaseEnded { .. }
                 | Refusal::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
                 Refusal::Protected { .. } => StatusCode::FORBIDDEN,
                 Refusal::Locked { .. } => StatusCode::CONFLICT,
@@ -45,6 +46,7 @@ impl From<Error> for ApiError {
                 | Frozen::State { .. }
                 | Frozen::InUse { .. }
                 | Frozen::Allocated { .. }
+                | Frozen::Lent { .. }
                 | Frozen::Delete { .. } => StatusCode::CONFLICT,
                 Frozen::Protected { .. } => StatusCode::FORBIDDEN,
             },

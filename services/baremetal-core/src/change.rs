@@ -1,5 +1,7 @@
 //! What an operator may change of a node, and when a node may be forgotten.
 
+use jiff::Timestamp;
+
 use crate::{Interface, Node, State, check_release};
 
 /// Why a change was refused. The node is as it was.
@@ -52,6 +54,16 @@ pub enum Frozen {
     Protected {
         /// Which node.
         node: String,
+    },
+    /// It is lent until a time, and its lessee relies on that.
+    #[error(
+        "lessee: node \"{node}\" is lent until {until}: its lessee stays until it was given back"
+    )]
+    Lent {
+        /// Which node.
+        node: String,
+        /// Until when.
+        until: Timestamp,
     },
     /// It cannot be forgotten in this state.
     #[error(
@@ -118,6 +130,9 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     if before.allocation.is_some() && after.instance_uuid.is_none() {
         check_release(before)?;
     }
+    if before.lessee != after.lessee {
+        check_not_lent(before)?;
+    }
     if before.protected.is_none() && after.protected.is_some() && state != State::Active {
         return frozen("protected", "only a node in state \"active\" can be protected");
     }
@@ -125,6 +140,13 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
         return frozen("retired", "take it back with \"manage\" first, so that nobody is given it");
     }
     Ok(())
+}
+
+fn check_not_lent(node: &Node) -> Result<(), Frozen> {
+    match &node.lending {
+        Some(lending) => Err(Frozen::Lent { node: node.label(), until: lending.lease.until }),
+        None => Ok(()),
+    }
 }
 
 /// Whether a change in this busy state harms nothing: neither the BMC's verification nor a machine that has yet to
@@ -138,6 +160,7 @@ pub fn check_delete(node: &Node) -> Result<(), Frozen> {
     let state = node.provision_state;
     let label = || node.label();
     check_idle(node)?;
+    check_not_lent(node)?;
     if node.protected.is_some() {
         return Err(Frozen::Protected { node: label() });
     }

@@ -9,6 +9,7 @@ mod failure;
 mod ids;
 mod inspection;
 mod instance;
+mod lending;
 mod node;
 mod plan;
 mod port;
@@ -37,6 +38,10 @@ pub use ids::{
 };
 pub use inspection::{note_bmc_inventory, note_inventory};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
+pub use lending::{
+    LendError, Lending, LendingStep, Loan, extend, given_back, lend, lending_taken, plan_lending,
+    told, undo,
+};
 pub use node::{Maintenance, Node, Place, PowerRequest};
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
 pub use port::Port;

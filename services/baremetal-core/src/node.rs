@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AllocationUuid, BootInterface, Driver, Failure, InspectInterface, Interface, NodeName,
+    AllocationUuid, BootInterface, Driver, Failure, InspectInterface, Interface, Lending, NodeName,
     NodeUuid, State, Work,
 };
 
@@ -59,6 +59,8 @@ pub struct Node {
     pub owner: Option<String>,
     /// The project that uses it.
     pub lessee: Option<String>,
+    /// Until when it does; without it, until its owner says otherwise.
+    pub lending: Option<Lending>,
     /// A key by which clients divide nodes among themselves.
     pub shard: Option<String>,
     /// The node this one is a part of.
@@ -174,6 +176,7 @@ impl Node {
             conductor_group: String::new(),
             owner: None,
             lessee: None,
+            lending: None,
             shard: None,
             parent_node: None,
             chassis: None,

@@ -2,6 +2,7 @@
 
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
+use lease::Wanted;
 
 use crate::{
     AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest, Reason, State,
@@ -83,6 +84,16 @@ pub enum Refusal {
         field: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// What it was lent for is over.
+    #[error(
+        "the lease of node \"{node}\" has ended: the action \"{verb}\" is not possible until it is extended"
+    )]
+    LeaseEnded {
+        /// Which node.
+        node: String,
+        /// What was asked, in the API's word.
+        verb: &'static str,
     },
     /// Its power must not be switched off.
     #[error("node \"{node}\" has disable_power_off set: it can not be switched off")]
@@ -197,12 +208,16 @@ fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
     if node.retired.is_some() && matches!(verb, Verb::Deploy | Verb::Provide) {
         return Err(Refusal::Retired { node: label(), verb: verb.as_str() });
     }
+    if node.wanted_by_lease() != Wanted::AsAsked && matches!(verb, Verb::Deploy | Verb::Rebuild) {
+        return Err(Refusal::LeaseEnded { node: label(), verb: verb.as_str() });
+    }
     Ok(())
 }
 
 /// The cleaning on the way to `available`. What a lessee wrote is not for the next one to read: their disks are erased as a whole.
 fn automated_clean(node: &Node) -> Vec<crate::Task> {
     match node.automated_clean {
+        _ if node.wanted_by_lease() == Wanted::Gone => work::clean(node, AgentCommand::EraseDisks),
         Some(false) => Vec::new(),
         Some(true) | None if node.lessee.is_some() => work::clean(node, AgentCommand::EraseDisks),
         Some(true) | None => work::clean(node, AgentCommand::EraseMetadata),
@@ -213,6 +228,13 @@ fn automated_clean(node: &Node) -> Vec<crate::Task> {
 pub fn ask_power(node: &Node, change: PowerChange, deadline: Timestamp) -> Result<Node, Refusal> {
     if node.provision_state.is_busy() {
         return Err(Refusal::Locked { node: node.label(), state: node.provision_state });
+    }
+    let goes_on = match change {
+        PowerChange::On | PowerChange::ForceRestart | PowerChange::SoftRestart => true,
+        PowerChange::ForceOff | PowerChange::SoftOff => false,
+    };
+    if goes_on && node.wanted_by_lease() != Wanted::AsAsked {
+        return Err(Refusal::LeaseEnded { node: node.label(), verb: "power on" });
     }
     if node.disable_power_off && change != PowerChange::On {
         return Err(Refusal::PowerOffDisabled { node: node.label() });

@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod contact;
 mod due;
 mod ladder;
 mod length;
 mod record;
 mod terms;
 
+pub use contact::{InvalidAddress, MailAddress};
 pub use due::{Due, Step};
 pub use ladder::{Ladder, LadderError};
 pub use length::{InvalidLength, Length};

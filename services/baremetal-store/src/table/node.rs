@@ -20,15 +20,15 @@ const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM
 
 const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
     instance_name, driver, provision_state, provision_updated_at, resource_class, conductor_group, owner, lessee, \
-    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, document) \
+    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25)";
+    $23, $24, $25, $26)";
 
 const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, updated_at = $4, power_state = $5, \
     name = $6, instance_uuid = $7, instance_name = $8, driver = $9, provision_state = $10, \
     provision_updated_at = $11, resource_class = $12, conductor_group = $13, owner = $14, lessee = $15, shard = $16, \
     parent_node = $17, chassis = $18, description = $19, rack = $20, position = $21, maintenance = $22, \
-    retired = $23, busy = $24, document = $25 WHERE id = $1 AND version = $2";
+    retired = $23, busy = $24, lent = $25, document = $26 WHERE id = $1 AND version = $2";
 
 /// So many ids fit in one statement.
 const IDS_AT_ONCE: usize = 500;
@@ -103,6 +103,12 @@ pub(crate) async fn busy(connection: &mut Connection) -> Result<Vec<NodeUuid>, S
     connection.rows(BUSY, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
 }
 
+/// The nodes that are lent until a time.
+pub(crate) async fn lent(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
+    const LENT: &str = "SELECT id FROM nodes WHERE lent = 1 ORDER BY id";
+    connection.rows(LENT, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
+}
+
 /// The nodes whose power is looked at from time to time: nothing is under way and someone has seen their BMC.
 pub(crate) async fn sweep_page(
     connection: &mut Connection,
@@ -147,6 +153,7 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
         node.maintenance.is_some(),
         node.retired.is_some(),
         node.work.is_some() || node.power_request.is_some(),
+        node.lending.is_some(),
         document,
     ])
 }

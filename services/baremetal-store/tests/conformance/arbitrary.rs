@@ -1,11 +1,12 @@
 //! Nodes and ports of every shape.
 
 use baremetal_core::{
-    AgentCommand, Driver, Failure, Interface, Maintenance, Node, NodeName, NodeUuid, Place, Port,
-    PortUuid, PowerRequest, Reason, State, Task, Work, WorkUuid,
+    AgentCommand, Driver, Failure, Interface, Lending, Maintenance, Node, NodeName, NodeUuid,
+    Place, Port, PortUuid, PowerRequest, Reason, State, Task, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
+use lease::{Lease, Length};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -105,6 +106,15 @@ fn place() -> impl Strategy<Value = Place> {
         .prop_map(|(rack, position, group, role)| Place { rack, position, group, role })
 }
 
+fn lending() -> impl Strategy<Value = Lending> {
+    let length = (1_u64..1_000_000).prop_map(|seconds| Length::from_secs(seconds).unwrap());
+    let notify = option::of("[a-z]{1,9}@[a-z]{1,9}".prop_map(|raw| raw.parse().unwrap()));
+    (moment(), length, text(), notify).prop_map(|(at, length, by, notify)| {
+        let warned = lease::Step::Warn { ends_at: at };
+        Lending { lease: Lease::new(at, length).taken(&warned, at), by, notify }
+    })
+}
+
 /// Any node, of version 1.
 pub(crate) fn node() -> impl Strategy<Value = Node> {
     let name = option::of("[A-Za-z0-9._~-]{1,30}".prop_map(|raw| NodeName::try_from(raw).unwrap()));
@@ -112,7 +122,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
     let written = (node_id(), moment(), option::of(moment()), select(&Driver::ALL[..]));
     let documents = (map(), interfaces, map(), map(), map(), btree_set(text(), 0..3));
     let said = (name, option::of(text()), option::of(text()), text(), option::of(text()));
-    let tenants = (option::of(text()), option::of(text()), option::of(text()));
+    let tenants =
+        (option::of(text()), option::of(text()), option::of(lending()), option::of(text()));
     let allocation = option::of(uuid().prop_map(|id| id.to_string().parse().unwrap()));
     let relations = (option::of(uuid()), option::of(node_id()), option::of(uuid()), allocation);
     let guards = (
@@ -137,7 +148,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             let (id, created_at, updated_at, driver) = written;
             let (driver_info, interfaces, properties, extra, instance_info, traits) = documents;
             let (name, description, resource_class, conductor_group, shard) = said;
-            let (owner, lessee, instance_name) = tenants;
+            let (owner, lessee, lending, instance_name) = tenants;
             let (instance_uuid, parent_node, chassis, allocation) = relations;
             let (automated_clean, protected, retired, disable_power_off, maintenance, place) =
                 guards;
@@ -164,6 +175,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 conductor_group,
                 owner,
                 lessee,
+                lending,
                 shard,
                 parent_node,
                 chassis,

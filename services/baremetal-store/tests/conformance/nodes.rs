@@ -1,8 +1,9 @@
 //! Nodes one at a time: written, found, changed, deleted.
 
-use baremetal_core::{HistoryEntry, Node, NodeIdent, PowerRequest, State, Work, WorkUuid};
+use baremetal_core::{HistoryEntry, Lending, Node, NodeIdent, PowerRequest, State, Work, WorkUuid};
 use baremetal_store::{SeenPower, Store, StoreError};
 use hardware::{PowerChange, PowerState};
+use lease::Lease;
 use uuid::Uuid;
 
 use crate::scratch::{at, bare_node, named, on_both};
@@ -14,6 +15,7 @@ on_both! { Store:
     power_is_written_where_it_differs
     power_seen_before_a_write_does_not_undo_it
     busy_nodes_have_work_or_a_power_request
+    lent_nodes_are_found
     the_sweep_looks_at_nodes_that_rest
 }
 
@@ -113,6 +115,23 @@ async fn power_is_written_where_it_differs(store: Store) {
     assert_eq!(find(&off).await, changed(&off, PowerState::On));
     // Whoever read the node before must read it again.
     assert!(matches!(store.update_node(&off, &[]).await, Err(StoreError::Stale)));
+}
+
+async fn lent_nodes_are_found(store: Store) {
+    let (kept, lent) = (named("kept"), named("lent"));
+    let lending = Lending {
+        lease: Lease::new(lent.created_at, "1d".parse().unwrap()),
+        by: "u".to_owned(),
+        notify: None,
+    };
+    store.insert_node(&kept).await.unwrap();
+    store.insert_node(&lent).await.unwrap();
+    assert_eq!(store.lent_nodes().await.unwrap(), []);
+    let lent = Node { lending: Some(lending), ..lent };
+    let lent = store.update_node(&lent, &[]).await.unwrap();
+    assert_eq!(store.lent_nodes().await.unwrap(), [lent.id]);
+    store.update_node(&Node { lending: None, ..lent }, &[]).await.unwrap();
+    assert_eq!(store.lent_nodes().await.unwrap(), []);
 }
 
 async fn busy_nodes_have_work_or_a_power_request(store: Store) {

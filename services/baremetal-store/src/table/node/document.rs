@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baremetal_core::{
-    AllocationUuid, Driver, Failure, Interface, Maintenance, Node, NodeName, NodeUuid, Place,
+    AllocationUuid, Driver, Failure, Interface, Lending, Maintenance, Node, NodeName, NodeUuid, Place,
     PowerRequest, State, Work,
 };
 use hardware::BootMode;
@@ -43,6 +43,8 @@ pub(super) struct Document<'a> {
     owner: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lessee: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lending: Option<Cow<'a, Lending>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +119,7 @@ impl<'a> Document<'a> {
             conductor_group: Cow::Borrowed(&node.conductor_group),
             owner: text(&node.owner),
             lessee: text(&node.lessee),
+            lending: node.lending.as_ref().map(Cow::Borrowed),
             shard: text(&node.shard),
             parent_node: node.parent_node,
             chassis: node.chassis,
@@ -162,6 +165,7 @@ impl<'a> Document<'a> {
             conductor_group: self.conductor_group.into_owned(),
             owner: text(self.owner),
             lessee: text(self.lessee),
+            lending: self.lending.map(Cow::into_owned),
             shard: text(self.shard),
             parent_node: self.parent_node,
             chassis: self.chassis,

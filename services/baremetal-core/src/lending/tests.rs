@@ -1,0 +1,156 @@
+use jiff::SignedDuration;
+
+use super::*;
+use crate::{Driver, NodeUuid, Refusal, Task, Verb, WorkUuid, ask, ask_power, finish};
+
+const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// Hours after the beginning.
+fn at(hours: i64) -> Timestamp {
+    T0 + SignedDuration::from_hours(hours)
+}
+
+fn hours(hours: u64) -> Length {
+    Length::from_secs(hours * 3600).unwrap()
+}
+
+/// Warned 24 h before, 12 h of notice, 20 h to undo.
+fn ladder() -> Ladder {
+    let raw = r#"{"warn_before": ["24h"], "notice": "12h", "undo_window": "20h"}"#;
+    serde_json::from_str::<Ladder>(raw).unwrap().without_copy()
+}
+
+fn node(state: State) -> Node {
+    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    node.provision_state = state;
+    node.power_state = Some(PowerState::On);
+    node
+}
+
+fn loan(length: u64) -> Loan {
+    Loan { lessee: "lab".to_owned(), length: hours(length), notify: None }
+}
+
+/// Lent for 100 h.
+fn lent(state: State) -> Node {
+    lend(&node(state), loan(100), "root", Terms::default(), T0).unwrap().0
+}
+
+fn take(node: &Node, step: lease::Step, hour: i64) -> Node {
+    lending_taken(node, step, at(hour)).0
+}
+
+fn ended(state: State) -> Node {
+    let warned = take(&lent(state), lease::Step::Warn { ends_at: at(100) }, 76);
+    take(&warned, lease::Step::ShutOff { deleted_at: at(120) }, 100)
+}
+
+fn gone(state: State) -> Node {
+    let warned = take(&ended(state), lease::Step::WarnOfDeletion { deleted_at: at(120) }, 110);
+    take(&warned, lease::Step::Delete, 120)
+}
+
+#[track_caller]
+fn check(node: &Node, hour: i64, want: LendingStep) {
+    assert_eq!(plan_lending(node, &ladder(), at(hour)), want);
+}
+
+const fn rest(until: Option<Timestamp>) -> LendingStep {
+    wait(until, None)
+}
+
+#[test]
+fn the_ladder_is_climbed() {
+    let lent = lent(State::Active);
+    check(&lent, 1, rest(Some(at(76))));
+    check(&lent, 76, LendingStep::Take(lease::Step::Warn { ends_at: at(100) }));
+    let ended = ended(State::Active);
+    check(&ended, 100, LendingStep::Power(PowerChange::SoftOff));
+    let off = Node { power_state: Some(PowerState::Off), ..ended };
+    check(&off, 101, rest(Some(at(110))));
+    check(&off, 110, LendingStep::Take(lease::Step::WarnOfDeletion { deleted_at: at(120) }));
+    check(&gone(State::Active), 120, LendingStep::Undeploy);
+    check(&gone(State::Available), 121, LendingStep::Release);
+}
+
+#[test]
+fn nothing_of_a_machine_at_work_is_cut_short() {
+    for state in [State::Deploying, State::DeployWait, State::Cleaning, State::Deleting] {
+        check(&ended(state), 100, rest(Some(at(110))));
+        check(&gone(state), 120, rest(None));
+    }
+    let asked = ask_power(&lent(State::Active), PowerChange::On, at(101)).unwrap();
+    let ended = take(&asked, lease::Step::ShutOff { deleted_at: at(120) }, 100);
+    check(&ended, 100, rest(Some(at(110))));
+}
+
+#[test]
+fn what_stands_against_giving_back_is_said() {
+    let held = |node: Node| {
+        let step = plan_lending(&node, &ladder(), at(120));
+        let LendingStep::Wait { held, .. } = step else { panic!("{step:?}") };
+        held
+    };
+    let protected = Node { protected: Some("precious".to_owned()), ..gone(State::Active) };
+    assert_eq!(held(protected), Some("it is protected"));
+    assert!(held(gone(State::CleanFailed)).is_some_and(|why| why.contains("manageable")));
+    let stays_on = Node { disable_power_off: true, ..ended(State::Active) };
+    check(&stays_on, 100, wait(Some(at(110)), Some("it has disable_power_off set")));
+}
+
+#[test]
+fn a_machine_that_does_not_go_off_when_asked_is_made_to() {
+    let failure = crate::Failure::new(crate::Reason::PowerStuck, "it stayed on".to_owned());
+    let stuck = Node { failure: Some(failure), ..ended(State::Active) };
+    check(&stuck, 100, LendingStep::Power(PowerChange::ForceOff));
+}
+
+#[test]
+fn what_ended_is_neither_switched_on_nor_installed() {
+    let ended = ended(State::Active);
+    let refused = ask_power(&ended, PowerChange::On, at(101)).unwrap_err();
+    assert!(matches!(refused, Refusal::LeaseEnded { .. }), "{refused}");
+    assert!(ask_power(&ended, PowerChange::ForceRestart, at(101)).is_err());
+    assert!(ask_power(&ended, PowerChange::ForceOff, at(101)).is_ok());
+    assert!(ask(&ended, Verb::Rebuild, WorkUuid::nil(), at(101)).is_err());
+    assert!(ask(&ended, Verb::Undeploy, WorkUuid::nil(), at(101)).is_ok());
+    let (again, _) = undo(&ended, "ann", &ladder(), Terms::default(), at(101)).unwrap();
+    assert!(ask_power(&again, PowerChange::On, at(101)).is_ok());
+}
+
+#[test]
+fn what_is_given_back_is_erased_whatever_its_owner_said_of_cleaning() {
+    let unclean = Node { automated_clean: Some(false), ..gone(State::Active) };
+    let (deleting, _) = ask(&unclean, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
+    let (cleaning, _) = finish(&deleting, WorkUuid::nil(), at(120)).unwrap();
+    let erases = Task::Agent(crate::AgentCommand::EraseDisks);
+    assert!(cleaning.work.is_some_and(|work| work.tasks.contains(&erases)));
+    assert_eq!(cleaning.lessee.as_deref(), Some("lab"));
+    let (free, _) = given_back(&gone(State::Available), at(121));
+    assert_eq!((free.lessee, free.lending), (None, None));
+}
+
+#[test]
+fn what_is_lent_is_nobody_elses() {
+    let again = |node: &Node, lessee: &str| {
+        let loan = Loan { lessee: lessee.to_owned(), ..loan(10) };
+        lend(node, loan, "root", Terms::default(), at(1)).map(|(node, _)| node)
+    };
+    let lent = lent(State::Active);
+    assert!(matches!(again(&lent, "other"), Err(LendError::Taken { .. })));
+    // Its time is set anew, and its end is warned of as any other.
+    let shorter = again(&lent, "lab").unwrap();
+    check(&shorter, 1, rest(Some(at(6))));
+    assert!(matches!(again(&gone(State::Active), "lab"), Err(LendError::Returning { .. })));
+    let short = Terms::new(None, Some(hours(5))).unwrap();
+    let refused = lend(&node(State::Available), loan(6), "root", short, T0).unwrap_err();
+    assert_eq!(refused.to_string(), "nothing is lent for longer than 5h");
+}
+
+#[test]
+fn what_is_not_lent_has_no_lease_to_extend() {
+    let node = node(State::Active);
+    let refused = extend(&node, at(9), "ann", Terms::default(), T0).unwrap_err();
+    assert!(matches!(refused, LendError::NotLent { .. }));
+    check(&node, 1, rest(None));
+}

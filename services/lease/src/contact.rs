@@ -1,0 +1,111 @@
+//! A mail address that is told of an end.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A mail address in the letters that every mail server takes (RFC 5321, section 4.1.2, without quoted names): nothing in it can begin
+/// a line of its own, a second address or a comment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MailAddress(String);
+
+/// What is no mail address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has to be one mail address, such as ann@example.org")]
+pub struct InvalidAddress;
+
+impl MailAddress {
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What comes after its `@`.
+    pub fn domain(&self) -> &str {
+        self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
+    }
+}
+
+impl FromStr for MailAddress {
+    type Err = InvalidAddress;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidAddress> {
+        let (name, domain) = raw.rsplit_once('@').ok_or(InvalidAddress)?;
+        let is_atom = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
+        let is_name = |part: &str| !part.is_empty() && part.chars().all(is_atom);
+        let is_label = |part: &str| {
+            (1..=63).contains(&part.len())
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+        };
+        let fits = name.len() <= 64 && domain.len() <= 253 && raw.len() <= 254;
+        let is_right = fits && name.split('.').all(is_name) && domain.split('.').all(is_label);
+        is_right.then(|| MailAddress(raw.to_owned())).ok_or(InvalidAddress)
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for MailAddress {
+    type Error = InvalidAddress;
+
+    fn try_from(raw: String) -> Result<Self, InvalidAddress> {
+        raw.parse()
+    }
+}
+
+impl From<MailAddress> for String {
+    fn from(address: MailAddress) -> String {
+        address.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        for raw in ["ann@example.org", "a.b+c@localhost", "o'neil@x-1.example.co.uk"] {
+            let address: MailAddress = raw.parse().unwrap();
+            assert_eq!(address.as_str(), raw);
+        }
+        assert_eq!("ann@example.org".parse::<MailAddress>().unwrap().domain(), "example.org");
+    }
+
+    #[test]
+    fn what_would_be_more_than_one_address_is_refused() {
+        let wrong = [
+            "",
+            "ann",
+            "@x.org",
+            "ann@",
+            "ann@x..org",
+            ".ann@x.org",
+            "ann.@x.org",
+            "a@b@c",
+            "ann@-x.org",
+            "ann@x.org\r\nBcc: eve@x.org",
+            "ann@x.org,eve@x.org",
+            "ann <ann@x.org>",
+            "\"a b\"@x.org",
+            "ann@x.org ",
+            "ann(x)@x.org",
+            "änn@x.org",
+            "ann@[127.0.0.1]",
+            "ann@x.org\0",
+        ];
+        for raw in wrong {
+            assert_eq!(raw.parse::<MailAddress>(), Err(InvalidAddress), "{raw:?}");
+        }
+        let long = format!("{}@x.org", "a".repeat(65));
+        assert_eq!(long.parse::<MailAddress>(), Err(InvalidAddress));
+    }
+}
