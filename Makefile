@@ -67,7 +67,7 @@ lint: build-packages
 # Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios.
 test-fast: build-packages
 	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd ndisc6 openipmi ovmf \
-	  python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa xfsprogs
+	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa xfsprogs
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins
 	@rm -f $(BEDPLATE_SKIPPED)

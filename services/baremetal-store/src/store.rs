@@ -1,6 +1,7 @@
 //! The store as the rest of the program sees it.
 
 mod allocation;
+mod lending;
 mod machine;
 mod record;
 
@@ -16,7 +17,8 @@ use crate::table::{history, node, port, rack};
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 
 /// The versions of the tables.
-const TABLES: Schema = &[include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const TABLES: Schema =
+    &[include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// The power a machine was seen to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,11 +138,6 @@ impl Store {
     /// The nodes that have work or a change of power under way, for a conductor that starts.
     pub async fn busy_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
         self.database.read(|c| Box::pin(node::busy(c))).await
-    }
-
-    /// The nodes that are lent until a time, for a conductor that starts.
-    pub async fn lent_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
-        self.database.read(|c| Box::pin(node::lent(c))).await
     }
 
     /// The next `limit` nodes by id whose power is looked at from time to time: neither in `enroll` nor with work or a

@@ -4,6 +4,7 @@ mod connection;
 mod database;
 mod error;
 mod migrate;
+pub mod outbox;
 mod query;
 mod readers;
 #[cfg(feature = "scratch")]

@@ -2,7 +2,9 @@
 
 use baremetal_core::{HistoryEntry, Lending, Node, NodeIdent, PowerRequest, State, Work, WorkUuid};
 use baremetal_store::{SeenPower, Store, StoreError};
+use database::outbox::Letter;
 use hardware::{PowerChange, PowerState};
+use jiff::SignedDuration;
 use lease::Lease;
 use uuid::Uuid;
 
@@ -16,6 +18,7 @@ on_both! { Store:
     power_seen_before_a_write_does_not_undo_it
     busy_nodes_have_work_or_a_power_request
     lent_nodes_are_found
+    who_is_told_is_written_with_the_node
     the_sweep_looks_at_nodes_that_rest
 }
 
@@ -132,6 +135,24 @@ async fn lent_nodes_are_found(store: Store) {
     assert_eq!(store.lent_nodes().await.unwrap(), [lent.id]);
     store.update_node(&Node { lending: None, ..lent }, &[]).await.unwrap();
     assert_eq!(store.lent_nodes().await.unwrap(), []);
+}
+
+async fn who_is_told_is_written_with_the_node(store: Store) {
+    let node = named("n1");
+    store.insert_node(&node).await.unwrap();
+    let letter = Letter { notice: Uuid::new_v4(), receiver: "r".to_owned(), body: "{}".to_owned() };
+    let tell = async |node: &Node| {
+        store.update_node_and_tell(node, &[], std::slice::from_ref(&letter), at(1)).await
+    };
+    let (written, lost) = tell(&node).await.unwrap();
+    assert_eq!((written.version, lost), (2, 0));
+    // Who is late tells nobody.
+    let due = async || store.outbox().due(at(1), SignedDuration::ZERO, 9).await.unwrap();
+    let first = due().await.pop().unwrap();
+    assert_eq!(first.letter, letter);
+    store.outbox().remove(first.seq).await.unwrap();
+    assert!(matches!(tell(&node).await, Err(StoreError::Stale)));
+    assert_eq!(due().await, []);
 }
 
 async fn busy_nodes_have_work_or_a_power_request(store: Store) {

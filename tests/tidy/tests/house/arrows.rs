@@ -25,7 +25,7 @@ const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx"
 /// What one crate alone may use, so that there is one place to look.
 const KEPT_APART: [(&str, &[&str]); 4] = [
     ("sqlx", &["database"]),
-    ("database", &["baremetal-store", "cluster-store"]),
+    ("database", &["baremetal-store", "cluster-store", "notices"]),
     ("redfish", &["baremetal-conductor"]),
     ("ipmi", &["baremetal-conductor"]),
 ];

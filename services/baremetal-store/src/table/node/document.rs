@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baremetal_core::{
-    AllocationUuid, Driver, Failure, Interface, Lending, Maintenance, Node, NodeName, NodeUuid, Place,
-    PowerRequest, State, Work,
+    AllocationUuid, Driver, Failure, Interface, Lending, Maintenance, Node, NodeName, NodeUuid,
+    Place, PowerRequest, State, Work,
 };
 use hardware::BootMode;
 use jiff::Timestamp;

@@ -1,0 +1,186 @@
+//! A webhook: one POST for each notice, signed, to one address that is looked at before it is spoken to.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::Sha256;
+use url::{Host, Url};
+use uuid::Uuid;
+
+use crate::config::{SetupError, WebhookConfig, secret};
+use crate::pump::Unsent;
+use crate::trust;
+
+/// How long one notice may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The header with the signature: `t=SECONDS,v1=HEX`, where HEX is HMAC-SHA256 of `SECONDS.BODY`.
+const SIGNATURE: &str = "bedplate-signature";
+/// The header with the notice's id, which is in the body too.
+const NOTICE: &str = "bedplate-notice";
+
+/// The administrator's webhook.
+pub(crate) struct Webhook {
+    client: Client,
+    url: Url,
+    secret: SecretString,
+}
+
+impl Webhook {
+    pub(crate) fn new(config: &WebhookConfig) -> Result<Webhook, SetupError> {
+        let literal = match config.url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            Some(Host::Domain(_)) | None => None,
+        };
+        if let Some(address) = literal.filter(|address| !config.allow_local && is_local(*address)) {
+            return Err(SetupError::Local { address });
+        }
+        let tls = trust::client(&trust::authorities(config.authorities.as_deref())?)?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent("bedplate")
+            // What is not where it was said to be is not followed to where nobody looked.
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .retry(reqwest::retry::never())
+            .pool_max_idle_per_host(0)
+            .timeout(TIMEOUT)
+            .dns_resolver(Resolver { allow_local: config.allow_local })
+            .build()?;
+        Ok(Webhook { client, url: config.url.clone(), secret: secret(&config.secret_file)? })
+    }
+
+    /// Posts one notice. Of the answer its status is looked at, and nothing of its body.
+    pub(crate) async fn send(&self, id: Uuid, body: &str, now: Timestamp) -> Result<(), Unsent> {
+        let call = self.client.post(self.url.clone());
+        let call = call
+            .header("content-type", "application/json")
+            .header(NOTICE, id.to_string())
+            .header(SIGNATURE, signature(&self.secret, body, now))
+            .body(body.to_owned());
+        let answer = call.send().await.map_err(|error| Unsent::Unreachable(why(&error)))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
+                Err(Unsent::Unreachable(format!("it answered {status}")))
+            }
+            status => Err(Unsent::Refused(format!("it answered {status}"))),
+        }
+    }
+}
+
+/// What the receiver knows `body` by.
+fn signature(secret: &SecretString, body: &str, now: Timestamp) -> String {
+    let seconds = now.as_second();
+    let key = secret.expose_secret().as_bytes();
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(format!("{seconds}.{body}").as_bytes());
+    format!("t={seconds},v1={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+/// The innermost reason, without the URL.
+fn why(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} s", TIMEOUT.as_secs());
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// Looks names up, and leaves out what may not be spoken to. What it answers is what is connected to: nobody looks again.
+struct Resolver {
+    allow_local: bool,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_local = self.allow_local;
+        Box::pin(async move {
+            let all = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let may: Vec<SocketAddr> =
+                all.filter(|address| allow_local || !is_local(address.ip())).collect();
+            if may.is_empty() {
+                return Err("its name leads to this machine or its link alone".into());
+            }
+            Ok(Box::new(may.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether that is this machine, its link, everybody or nobody: nothing that a webhook is for.
+fn is_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || v4.is_multicast()
+                || v4.is_broadcast()
+                || v4.octets().first() == Some(&0)
+        }
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped().or_else(|| nat64(v6)) {
+            Some(v4) => is_local(IpAddr::V4(v4)),
+            None => {
+                v6.is_loopback()
+                    || v6.is_unspecified()
+                    || v6.is_multicast()
+                    || v6.is_unicast_link_local()
+            }
+        },
+    }
+}
+
+/// The IPv4 address that one of the well-known prefix of RFC 6052 stands for.
+fn nat64(address: std::net::Ipv6Addr) -> Option<std::net::Ipv4Addr> {
+    let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = address.segments() else { return None };
+    Some(std::net::Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_near_is_known_in_every_spelling() {
+        let near = [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "0.1.2.3",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+        ];
+        for raw in near {
+            assert!(is_local(raw.parse().unwrap()), "{raw}");
+        }
+        for raw in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:192.0.2.1"] {
+            assert!(!is_local(raw.parse().unwrap()), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_signature_is_an_hmac_of_time_and_body() {
+        // printf '7.{}' | openssl dgst -sha256 -hmac key
+        let signed = signature(&"key".into(), "{}", Timestamp::from_second(7).unwrap());
+        let want = "t=7,v1=77bc83bd1f40422311e47918b203449aecf84b02c1568bb1b570ac2a474cc2d8";
+        assert_eq!(signed, want);
+    }
+}

@@ -1,0 +1,144 @@
+//! Notices on their way out, tried against other people's receivers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod mailbox;
+mod outbox;
+mod receiver;
+mod smtp;
+mod webhook;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use database::outbox::Outbox;
+use database::scratch::Scratch;
+use database::{Database, Extent, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use lease::MailAddress;
+use notices::{About, GivenUp, Notice, NoticesConfig, Pump, RetryConfig};
+use serde_json::Map;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// As both services have it.
+const TABLES: &[&str] = &["CREATE TABLE outbox (
+    seq      SERIAL,
+    notice   TEXT   NOT NULL,
+    receiver TEXT   NOT NULL,
+    body     TEXT   NOT NULL,
+    due_at   BIGINT NOT NULL,
+    tries    BIGINT NOT NULL,
+    UNIQUE (notice, receiver)
+);
+CREATE INDEX outbox_due ON outbox (due_at, seq);"];
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A database with an outbox.
+struct Store(Database);
+
+impl Store {
+    async fn open(url: &str) -> Result<Store, StoreError> {
+        Database::open(url, TABLES).await.map(Store)
+    }
+
+    fn outbox(&self) -> Outbox {
+        Outbox::new(self.0.clone())
+    }
+
+    /// Writes letters as a service does; how many there was no place for.
+    async fn append(&self, letters: Vec<database::outbox::Letter>, now: Timestamp) -> usize {
+        let write = self.0.write(Extent::AnyDecides, move |c| {
+            Box::pin(async move { database::outbox::append(c, &letters, now).await })
+        });
+        write.await.unwrap()
+    }
+
+    /// Waits until nothing waits.
+    async fn emptied(&self) {
+        let all = || async { self.outbox().due(Timestamp::MAX, SignedDuration::ZERO, 9).await };
+        until(async || all().await.unwrap().is_empty()).await;
+    }
+}
+
+/// Waits until something is so.
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap();
+}
+
+/// A notice about a cluster of this name.
+fn notice(name: &str) -> Notice {
+    Notice {
+        id: Uuid::new_v4(),
+        at: Timestamp::UNIX_EPOCH,
+        event: "lease.ends".to_owned(),
+        subject: format!("cluster {name} ends"),
+        text: format!("The lease of {name} ends tomorrow."),
+        project_id: Some("p".to_owned()),
+        about: About { kind: "cluster".to_owned(), id: "7".to_owned(), name: name.to_owned() },
+        details: Map::new(),
+    }
+}
+
+/// Tried again at once, and given up after three tries.
+fn hasty() -> RetryConfig {
+    RetryConfig {
+        first: SignedDuration::from_millis(20),
+        tries: 3.try_into().unwrap(),
+        look_every: SignedDuration::from_millis(10),
+    }
+}
+
+/// What was given up.
+#[derive(Clone, Default)]
+struct Lost(Arc<Mutex<Vec<String>>>);
+
+impl GivenUp for Lost {
+    async fn given_up(&self, notice: &Notice, why: &str) -> Result<(), StoreError> {
+        self.0.lock().unwrap().push(format!("{}: {why}", notice.about.name));
+        Ok(())
+    }
+}
+
+/// A service that sends, on a database of its own.
+struct Service {
+    store: Store,
+    addressees: notices::Addressees,
+    lost: Lost,
+    stop: CancellationToken,
+    _scratch: Scratch,
+}
+
+impl Service {
+    async fn start(config: &NoticesConfig) -> Service {
+        let scratch = Scratch::sqlite();
+        let store = Store::open(&scratch.url).await.unwrap();
+        let pump = Pump::new(config, Timestamp::now).unwrap();
+        let (addressees, lost, stop) =
+            (pump.addressees(), Lost::default(), CancellationToken::new());
+        tokio::spawn(pump.run(store.outbox(), lost.clone(), stop.clone()));
+        Service { store, addressees, lost, stop, _scratch: scratch }
+    }
+
+    async fn tell(&self, notice: &Notice, contact: Option<&str>) {
+        let contact: Option<MailAddress> = contact.map(|raw| raw.parse().unwrap());
+        let letters = self.addressees.letters(notice, contact.as_ref());
+        assert_eq!(self.store.append(letters, Timestamp::now()).await, 0);
+    }
+
+    fn lost(&self) -> Vec<String> {
+        self.lost.0.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

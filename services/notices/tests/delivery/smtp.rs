@@ -1,0 +1,85 @@
+//! Notices by mail.
+
+use std::path::Path;
+
+use notices::{MailConfig, NoticesConfig};
+use serde_json::{Value, json};
+
+use crate::mailbox::{Mailbox, PASSWORD};
+use crate::{Service, hasty, notice, until};
+
+/// The mail server, unless it is not installed.
+fn mailbox(test: &str, folder: &Path) -> Option<Mailbox> {
+    if !peers::installed("aiosmtpd") {
+        peers::skip(test, "aiosmtpd is not installed (Debian's package python3-aiosmtpd)");
+        return None;
+    }
+    Some(Mailbox::start(folder, "nobody@example.org"))
+}
+
+fn config(folder: &Path, mailbox: &Mailbox, password: &str) -> NoticesConfig {
+    let file = folder.join("password");
+    std::fs::write(&file, format!("{password}\n")).unwrap();
+    let mail = json!({
+        "host": "localhost", "port": mailbox.port, "from": "bedplate@example.org", "username": "bedplate",
+        "password_file": file, "authorities": folder.join("certificate.pem"),
+    });
+    let mail: MailConfig = serde_json::from_value(mail).unwrap();
+    NoticesConfig { mail: Some(mail), retry: hasty(), ..NoticesConfig::default() }
+}
+
+#[tokio::test]
+async fn a_notice_is_mailed_by_starttls_with_a_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mailbox) = mailbox("a_notice_is_mailed", folder.path()) else { return };
+    let service = Service::start(&config(folder.path(), &mailbox, PASSWORD)).await;
+    let told = notice("blue\r\nBcc: eve@example.org");
+    service.tell(&told, Some("ann@example.org")).await;
+    service.store.emptied().await;
+    until(async || !mailbox.mails().is_empty()).await;
+    let mail = mailbox.mails().remove(0);
+    let header = |name: &str| mail[name].clone();
+    assert_eq!(header("from"), "bedplate@example.org");
+    assert_eq!(header("to"), json!(["ann@example.org"]));
+    assert_eq!((header("tls"), header("user")), (Value::Bool(true), json!("bedplate")));
+    let content = mail["content"].as_str().unwrap();
+    let (headers, body) = content.split_once("\r\n\r\n").unwrap();
+    assert!(!headers.lines().any(|line| line.starts_with("Bcc")), "{headers}");
+    assert!(headers.contains(&format!("Message-ID: <{}@example.org>", told.id)), "{headers}");
+    assert!(headers.contains("Auto-Submitted: auto-generated"), "{headers}");
+    assert!(body.contains(&format!("notice {}", told.id)), "{body}");
+    assert_eq!(service.lost(), [""; 0]);
+}
+
+#[tokio::test]
+async fn who_does_not_exist_is_given_up_and_others_get_their_mail() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mailbox) = mailbox("who_does_not_exist", folder.path()) else { return };
+    let service = Service::start(&config(folder.path(), &mailbox, PASSWORD)).await;
+    service.tell(&notice("blue"), Some("nobody@example.org")).await;
+    service.tell(&notice("green"), Some("ann@example.org")).await;
+    service.store.emptied().await;
+    until(async || mailbox.mails().len() == 1).await;
+    let lost = service.lost();
+    assert!(lost.len() == 1 && lost[0].contains("no such mailbox"), "{lost:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_said_and_never_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mailbox) = mailbox("a_wrong_password", folder.path()) else { return };
+    let service = Service::start(&config(folder.path(), &mailbox, "sesame, open")).await;
+    service.tell(&notice("blue"), Some("ann@example.org")).await;
+    until(async || !service.lost().is_empty()).await;
+    assert!(!service.lost()[0].contains("sesame"), "{:?}", service.lost());
+    assert!(mailbox.mails().is_empty());
+}
+
+#[test]
+fn a_password_is_not_sent_in_the_clear() {
+    let mail = json!({
+        "host": "h", "from": "b@example.org", "security": "none", "username": "b", "password_file": "/p",
+    });
+    let refused = serde_json::from_value::<MailConfig>(mail).unwrap_err().to_string();
+    assert!(refused.contains("in the clear"), "{refused}");
+}
