@@ -106,7 +106,7 @@ run-test-cloud: build-packages
 	  trap 'kill -- -$$build 2>/dev/null || true; $(OPENSTACK) down' EXIT; \
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,policy,walk); \
-	  cargo $(TEST) $(call binary,real-clusters,eight_servers); \
+	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
 	  wait $$build || { cat target/kubernetes.log; exit 1; }; \
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)

@@ -1,6 +1,7 @@
 //! `bedplate setup …`: what others have to be told once.
 
 mod catalogue;
+mod tenants;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -16,8 +17,9 @@ use crate::output::{line, plain};
 /// `bedplate setup …`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Tells Keystone's catalogue where the services are, so that the cloud's clients find them. It takes an administrator
-    /// of the cloud. To do it again changes nothing; another address moves the endpoint.
+    /// Tells Keystone's catalogue where the services are, so that the cloud's clients find them, and lets clusterd into the
+    /// projects of its tenants. It takes an administrator of the cloud. To do it again changes nothing; another address moves
+    /// the endpoint.
     Keystone(Box<Options>),
 }
 
@@ -25,7 +27,7 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Options {
     /// Where everybody reaches baremetald: https://api.example:6385.
-    #[arg(long, value_name = "URL", value_parser = address, required_unless_present = "clusterd")]
+    #[arg(long, value_name = "URL", value_parser = address, required_unless_present_any = ["clusterd", "tenant"])]
     baremetald: Option<Url>,
     /// Where the cloud's own services do, if elsewhere.
     #[arg(long, value_name = "URL", value_parser = address, requires = "baremetald")]
@@ -45,6 +47,13 @@ pub(crate) struct Options {
     /// The region; that of clouds.yaml or OS_REGION_NAME unless said, or the only one there is.
     #[arg(long)]
     region: Option<String>,
+    /// A project that clusterd is to make clusters in, by name or id: its user gets the role member there, and load-balancer_member
+    /// where the cloud has such a role. May be given several times.
+    #[arg(long, value_name = "PROJECT")]
+    tenant: Vec<String>,
+    /// clusterd's user in the cloud, by name or id.
+    #[arg(long, value_name = "USER", default_value = "clusterd")]
+    service_user: String,
     /// Says what would be done, and does none of it.
     #[arg(long)]
     dry_run: bool,
@@ -70,9 +79,15 @@ pub(crate) async fn run(command: Command, connection: &Connection) -> anyhow::Re
             "no cloud is named: give --os-cloud or OS_CLOUD, or OS_AUTH_URL and the other OS_* variables of an administrator"
         );
     };
-    let region = region(&session, options.region.as_deref()).await?;
-    for wanted in options.wanted() {
-        register(&session, &wanted, &region, options.dry_run).await?;
+    let wanted = options.wanted();
+    if !wanted.is_empty() {
+        let region = region(&session, options.region.as_deref()).await?;
+        for wanted in wanted {
+            register(&session, &wanted, &region, options.dry_run).await?;
+        }
+    }
+    if !options.tenant.is_empty() {
+        tenants::let_in(&session, &options.service_user, &options.tenant, options.dry_run).await?;
     }
     if options.dry_run { line("--dry-run: nothing was changed") } else { Ok(()) }
 }

@@ -244,3 +244,25 @@ async fn who_may_use_which_route_is_printed_for_people_and_programs() {
     let row = rows.iter().find(|row| row["path"] == path).unwrap();
     assert_eq!((&row["cloud"], &row["lessee"]), (&"member".into(), &serde_json::Value::Null));
 }
+
+#[tokio::test]
+async fn clusterd_is_let_into_the_projects_of_its_tenants() {
+    let given = Given::start().await;
+    let tenants = ["--tenant", "tenant-a", "--tenant", "tenant-b"];
+    let told = given.setup(&[&tenants[..], &["--dry-run"]].concat()).await.done();
+    assert!(told.contains("tenant-b: clusterd would get the role member\n"), "{told}");
+    assert_eq!(given.changes(), 0);
+    given.setup(&["--tenant", "tenant-a", "--tenant", "nobody"]).await.refused(&["\"nobody\""]);
+    given.setup(&["--tenant", "tenant-a", "--service-user", "x"]).await.refused(&["user \"x\""]);
+    let puts = |given: &Given| given.cloud.count(|call| call.method == "PUT");
+    assert_eq!(puts(&given), 0, "nothing is given where anything is wrong");
+
+    let told = given.setup(&tenants).await.done();
+    assert!(told.contains("tenant-a: clusterd got the role load-balancer_member\n"), "{told}");
+    assert_eq!(puts(&given), 4);
+    let told = given.setup(&tenants).await.done();
+    assert!(told.contains("tenant-b: clusterd has the role member\n"), "{told}");
+    assert_eq!(puts(&given), 4);
+    let alice = ["--os-cloud", "alice", "setup", "keystone", "--tenant", "tenant-a"];
+    given.run(&alice).await.refused(&["administrators"]);
+}

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use axum::extract::FromRef;
-use cluster_conductor::{Borrower, Conductor};
+use cluster_conductor::{Borrower, Conductor, Tenancy};
 use cluster_core::{Blueprint, Cluster, Defaults, Event, Ident, NodeGroup, Severity, Template};
 use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
@@ -86,6 +86,25 @@ impl App {
         caller.user().unwrap_or("anonymous").to_owned()
     }
 
+    /// Refuses a caller for whose project no cluster can be made, before anything is looked at. Without Keystone there is one project,
+    /// clusterd's own.
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), Error> {
+        let Some((identity, id)) = caller.identity().zip(caller.project()) else { return Ok(()) };
+        let name = identity.project_name.as_deref().unwrap_or(id);
+        Ok(self.conductor.admit(id, name).await?)
+    }
+
+    /// What a cluster of this template need not ask for again: what the template's project was asked about when it said so, if that is as
+    /// good for the cluster's.
+    pub(crate) fn settled<'t>(
+        &self,
+        template: &'t Template,
+        project: &str,
+    ) -> Option<&'t Blueprint> {
+        let is_same = self.conductor.tenancy() == Tenancy::Shared || template.project == project;
+        is_same.then_some(&template.blueprint)
+    }
+
     /// `wanted`, with the ids of what it names otherwise than `before`, if the caller's project may use that. Without Keystone
     /// there is one project, and it may use all that clusterd may.
     pub(crate) async fn borrowed(
@@ -100,15 +119,16 @@ impl App {
         }
     }
 
-    /// The image that `given` names, if the caller's project may use it.
+    /// The image that `given` names, if the caller's project may use it for machines of this cluster.
     pub(crate) async fn borrowed_image(
         &self,
         caller: &Caller,
+        cluster: &Cluster,
         given: String,
     ) -> Result<String, Error> {
         match caller.identity() {
             None => Ok(given),
-            Some(_) => Ok(self.conductor.borrow_image(borrower(caller), &given).await?),
+            Some(_) => Ok(self.conductor.borrow_image(borrower(caller), cluster, &given).await?),
         }
     }
 
@@ -167,7 +187,8 @@ impl App {
             let mut change = decide(cluster, groups.clone())?;
             change.cluster.updated_at = Some((self.clock)());
             let touched = change.added.iter_mut().chain(&mut change.changed);
-            let unmeasured = self.measure(touched.filter(|it| has_grown(it, &groups))).await;
+            let grown = touched.filter(|it| has_grown(it, &groups));
+            let unmeasured = self.measure(&change.cluster, grown).await;
             let written = self.store.change_within(&change, &self.settings.quotas).await?;
             written.map_err(|denial| Error::Denied(denial, unmeasured))
         });

@@ -1,7 +1,7 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use cluster_conductor::{BorrowError, KeysError, OwnConfigError, Unmeasured};
+use cluster_conductor::{BorrowError, KeysError, OwnConfigError, TenancyError, Unmeasured};
 use cluster_core::{Denial, InvalidName, LabelsError, Refusal};
 use cluster_store::StoreError;
 use http::StatusCode;
@@ -27,6 +27,8 @@ pub(crate) enum Error {
     #[error(transparent)]
     Borrow(#[from] BorrowError),
     #[error(transparent)]
+    Tenancy(#[from] TenancyError),
+    #[error(transparent)]
     Keys(#[from] KeysError),
     #[error("{0}")]
     Denied(Denial, Option<Unmeasured>),
@@ -49,12 +51,26 @@ impl From<Error> for ApiError {
                 error!("cannot tell whose something is: {}", chain(why));
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Error::Tenancy(why) | Error::Borrow(BorrowError::Closed(why)) => closed(why),
             Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
             | Error::Labels(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
             Error::Refused(Refusal::Going { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
         };
         ApiError::new(status, error.to_string())
+    }
+}
+
+/// Who asks may do so: it is clusterd that may not do it for them.
+fn closed(why: &TenancyError) -> StatusCode {
+    match why {
+        TenancyError::Roleless { .. } | TenancyError::Bound { .. } | TenancyError::Nowhere => {
+            StatusCode::FORBIDDEN
+        }
+        TenancyError::Away(_) => {
+            error!("no token in a tenant's project: {}", chain(why));
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }
 

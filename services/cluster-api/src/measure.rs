@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use cluster_conductor::Unmeasured;
-use cluster_core::{Denial, NodeGroup};
+use cluster_core::{Cluster, Denial, NodeGroup};
 use http::StatusCode;
 use openstack_api::ApiError;
 
 use crate::app::App;
 
 impl App {
-    /// Notes what the flavors of these groups give a machine now. Where nobody knows, the groups stay as they are, and this is why.
+    /// Notes what the flavors of these groups give a machine of the cluster now. Where nobody knows, the groups stay as they are, and this is why.
     pub(crate) async fn measure<'g>(
         &self,
+        cluster: &Cluster,
         groups: impl IntoIterator<Item = &'g mut NodeGroup>,
     ) -> Option<Unmeasured> {
         let groups: Vec<&mut NodeGroup> = groups.into_iter().collect();
@@ -21,7 +22,7 @@ impl App {
         if flavors.is_empty() {
             return None;
         }
-        match self.conductor.sizes(&flavors).await {
+        match self.conductor.sizes(cluster, &flavors).await {
             Ok(sizes) => {
                 for group in groups {
                     let size = group.flavor.as_ref().and_then(|flavor| sizes.get(flavor));

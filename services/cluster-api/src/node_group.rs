@@ -56,8 +56,8 @@ async fn create(
 ) -> Result<Response, Error> {
     let id = (app.ids)();
     // Who may not have the cluster is told that first.
-    app.cluster(&caller, &ident).await?;
-    let body = &body.borrowed(&app, &caller).await?;
+    let cluster = app.cluster(&caller, &ident).await?;
+    let body = &body.borrowed(&app, &caller, &cluster).await?;
     let cluster = app
         .change(&caller, &ident, |cluster, groups| {
             check_stays(&cluster)?;

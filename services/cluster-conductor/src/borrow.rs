@@ -1,9 +1,10 @@
 //! What a cluster is to use that is in the cloud already: only what its project has, or everybody.
 //!
-//! clusterd may see more of the cloud than who asks it for a cluster. So what a project names is looked at as the project would
-//! see it, and kept by its id: of two images with one name the other may be a stranger's, and newer.
+//! clusterd may see more of the cloud than who asks it for a cluster. So what a project names is looked at in that project, where its
+//! clusters are made there, and always as the project would see it; and it is kept by its id: of two images with one name the other may
+//! be a stranger's, and newer.
 
-use cluster_core::{Blueprint, Labels, PodNetwork};
+use cluster_core::{Blueprint, Cluster, Labels, PodNetwork};
 use openstack::compute::keypairs;
 use openstack::dns::zones;
 use openstack::image::images::{self, Image};
@@ -12,6 +13,8 @@ use openstack::network::subnets;
 use openstack::{CloudError, Session};
 
 use crate::Conductor;
+use crate::cloud::operators_zone;
+use crate::tenancy::{Premises, TenancyError};
 
 /// Who names what a cluster is to use.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,9 @@ pub enum BorrowError {
         /// Why not.
         source: CloudError,
     },
+    /// Nothing can be looked at in the project.
+    #[error(transparent)]
+    Closed(TenancyError),
 }
 
 impl Conductor {
@@ -59,16 +65,17 @@ impl Conductor {
         before: Option<&Blueprint>,
         wanted: Blueprint,
     ) -> Result<Blueprint, BorrowError> {
-        let Some(session) = &self.world.cloud else { return Ok(wanted) };
+        let Some(premises) = &self.world.cloud else { return Ok(wanted) };
+        let (session, own) = (&eyes(premises, who).await?, premises.own());
         let of = |field: fn(&Blueprint) -> Option<&str>| before.and_then(field);
         let zone = |it: &Blueprint| it.labels.settings().dns_zone.clone();
         let named = zone(&wanted).filter(|it| before.and_then(zone).as_ref() != Some(it));
         if let Some(name) = named {
-            own_zone(session, who, &name).await?;
+            own_zone((session, own), who, &name).await?;
         }
         let image = match of(|it| Some(it.image.as_str())) == Some(wanted.image.as_str()) {
             true => wanted.image,
-            false => self.borrow_image(who, &wanted.image).await?,
+            false => told("image_id", &wanted.image, own_image(session, who, &wanted.image).await)?,
         };
         let (mut network, mut subnet) = (wanted.fixed_network, wanted.fixed_subnet);
         let mut external = wanted.external_network;
@@ -89,7 +96,7 @@ impl Conductor {
             external = Some(external_network(session, given).await?);
         }
         if let Some(given) = changed(&wanted.keypair, of(|it| it.keypair.as_deref())) {
-            // Machines are made as clusterd's own user: its keypairs are those that an operator offers to all.
+            // Machines are made as clusterd's own user: its keypairs, which Nova keeps by user, are those that an operator offers to all.
             let found = keypairs::find(session, given).await;
             told("keypair", given, found.map(|found| found.map(drop)))?;
         }
@@ -102,7 +109,7 @@ impl Conductor {
         })
     }
 
-    /// The id of an image that the borrower may use.
+    /// The id of an image that the borrower may use for machines of this cluster.
     ///
     /// # Errors
     ///
@@ -110,10 +117,26 @@ impl Conductor {
     pub async fn borrow_image(
         &self,
         who: Borrower<'_>,
+        cluster: &Cluster,
         given: &str,
     ) -> Result<String, BorrowError> {
-        let Some(session) = &self.world.cloud else { return Ok(given.to_owned()) };
-        told("image_id", given, own_image(session, who, given).await)
+        let sessions = self.world.sessions(cluster, false).await.map_err(closed)?;
+        let Some((session, _)) = sessions else { return Ok(given.to_owned()) };
+        told("image_id", given, own_image(&session, who, given).await)
+    }
+}
+
+/// The cloud as the borrower sees it.
+async fn eyes(premises: &Premises, who: Borrower<'_>) -> Result<Session, BorrowError> {
+    premises.eyes(who.project).await.map_err(closed)
+}
+
+fn closed(why: TenancyError) -> BorrowError {
+    match why {
+        TenancyError::Away(source) => BorrowError::Away { setting: "project", source },
+        closed @ (TenancyError::Roleless { .. }
+        | TenancyError::Bound { .. }
+        | TenancyError::Nowhere) => BorrowError::Closed(closed),
     }
 }
 
@@ -228,12 +251,19 @@ async fn external_network(session: &Session, given: &str) -> Result<String, Borr
 }
 
 /// A zone is theirs, or clusterd's own, in which an operator offers names to all.
-async fn own_zone(session: &Session, who: Borrower<'_>, name: &str) -> Result<(), BorrowError> {
+async fn own_zone(
+    (session, own): (&Session, &Session),
+    who: Borrower<'_>,
+    name: &str,
+) -> Result<(), BorrowError> {
     let look = async {
-        let Some(zone) = zones::find(session, name).await? else { return Ok(None) };
-        let ours = session.identity().await?.project_id;
-        let own = zone.project_id.as_deref() == Some(who.project) || zone.project_id == ours;
-        Ok((own || who.is_admin).then_some(()))
+        let theirs = zones::find(session, name)
+            .await?
+            .filter(|zone| who.is_admin || zone.project_id.as_deref() == Some(who.project));
+        match theirs {
+            Some(_) => Ok(Some(())),
+            None => Ok(operators_zone(own, name).await?.map(drop)),
+        }
     };
     told("labels.dns_zone", name, look.await)
 }

@@ -20,6 +20,6 @@ mod work;
 pub(crate) use flavors::Flavors;
 pub(crate) use lately::Lately;
 pub(crate) use quota::outlook;
-pub(crate) use site::Site;
+pub(crate) use site::{Site, operators_zone};
 pub(crate) use trouble::Trouble;
 pub(crate) use work::{Worked, work};

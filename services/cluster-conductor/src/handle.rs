@@ -18,6 +18,7 @@ use crate::cloud::{Flavors, Lately};
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::seal::{self, SealError, SealingKeys};
+use crate::tenancy::{Premises, Tenancy};
 use crate::{keys, turn};
 
 /// How the conductor behaves.
@@ -48,8 +49,8 @@ pub struct Conductor {
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
-    /// The cloud that clusters are made in, as whom they are made.
-    pub(crate) cloud: Option<Session>,
+    /// The cloud that clusters are made in, and as whom.
+    pub(crate) cloud: Option<Premises>,
     pub(crate) keys: SealingKeys,
     pub(crate) hush: Hush,
     /// Clients of clusters' own APIs.
@@ -85,13 +86,24 @@ const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Conductor {
-    /// A conductor that is not at work yet. Without a cloud it builds nothing, and says so of each cluster.
+    /// A conductor that is not at work yet, and makes all clusters in the session's project. Without a cloud it builds nothing, and says
+    /// so of each cluster.
     pub fn new(
         settings: Settings,
         store: Store,
         keys: SealingKeys,
         cloud: Option<Session>,
     ) -> Self {
+        let cloud = cloud.map(|session| Premises::new(session, Tenancy::Shared));
+        Conductor::of(settings, store, keys, cloud)
+    }
+
+    /// The same that makes each cluster in the project that asked for it, as the session's user, who has a role there.
+    pub fn of_tenants(settings: Settings, store: Store, keys: SealingKeys, cloud: Session) -> Self {
+        Conductor::of(settings, store, keys, Some(Premises::new(cloud, Tenancy::Own)))
+    }
+
+    fn of(settings: Settings, store: Store, keys: SealingKeys, cloud: Option<Premises>) -> Self {
         let world = World {
             settings,
             store,

@@ -9,6 +9,7 @@ mod nodes;
 mod preview;
 mod seal;
 mod sizes;
+mod tenancy;
 mod turn;
 
 pub use borrow::{BorrowError, Borrower};
@@ -20,3 +21,4 @@ pub use machines::{
 pub use preview::Preview;
 pub use seal::{SealError, SealingKeys};
 pub use sizes::Unmeasured;
+pub use tenancy::{Tenancy, TenancyError};

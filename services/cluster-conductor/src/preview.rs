@@ -47,19 +47,18 @@ impl Conductor {
         let ledger = self.world.store.ledger_of(cluster.id).await?;
         let present = ledger.iter().filter(|line| line.cloud_id.is_some());
         let there: BTreeSet<Key> = present.filter_map(|line| line.kind.parse().ok()).collect();
-        let outlook = match &self.world.cloud {
-            None => Err("this clusterd was given no cloud that it could ask".to_owned()),
-            Some(session) => {
-                let site = Site::new(session, &cluster.blueprint, Arc::default());
-                let asked = cloud::outlook(&site, &shape, &there);
-                match tokio::time::timeout(PATIENCE, asked).await {
-                    Ok(told) => told.map_err(|trouble| trouble.to_string()),
-                    Err(_) => {
-                        Err(format!("the cloud did not answer within {} s", PATIENCE.as_secs()))
-                    }
-                }
-            }
+        let asked = async {
+            let sessions = self.world.sessions(cluster, !ledger.is_empty()).await;
+            let sessions = sessions.map_err(|closed| closed.to_string())?;
+            let Some((session, own)) = sessions else {
+                return Err("this clusterd was given no cloud that it could ask".to_owned());
+            };
+            let site = Site::new((&session, own), &cluster.blueprint, Arc::default());
+            cloud::outlook(&site, &shape, &there).await.map_err(|trouble| trouble.to_string())
         };
+        let late = || format!("the cloud did not answer within {} s", PATIENCE.as_secs());
+        let outlook = tokio::time::timeout(PATIENCE, asked).await;
+        let outlook = outlook.unwrap_or_else(|_| Err(late()));
         let (need, shortages) = match outlook {
             Ok((need, shortages)) => (need, Ok(shortages)),
             Err(why) => (need(&shape, &BTreeMap::new(), |_| false), Err(why)),

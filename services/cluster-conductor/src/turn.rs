@@ -25,15 +25,18 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
     let found = world.store.find_clusters(&Ident::Id(id.into_untyped_uuid()), &Scope::All).await?;
     let Some(cluster) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
-    let groups = world.store.groups_of(id).await?;
-    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
-
     let ledger = world.store.ledger_of(id).await?;
     if cluster.desire == Desire::Gone && ledger.is_empty() {
         return let_go(world, &cluster).await;
     }
+    let cluster = match placed(world, cluster, !ledger.is_empty()).await {
+        Err(KeysError::Store(StoreError::Stale)) => return Ok(Requeue::Now),
+        placed => placed?,
+    };
+    let groups = world.store.groups_of(id).await?;
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let Worked { seen, next } = match &world.cloud {
-        Some(session) => cloud::work(world, session, &spec, ledger).await?,
+        Some(premises) => cloud::work(world, premises, &spec, ledger).await?,
         None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
     };
     let now = (world.settings.clock)();
@@ -57,6 +60,18 @@ pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, Keys
         Err(StoreError::Stale) => Ok(Requeue::Now),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The cluster with the project of the cloud that it is in, written down before anything is made there. Where nobody knows it yet, the
+/// turn will say why.
+async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Cluster, KeysError> {
+    let Some(premises) = world.cloud.as_ref().filter(|_| cluster.cloud_project.is_none()) else {
+        return Ok(cluster);
+    };
+    let Ok(place) = premises.place(&cluster, is_begun).await else { return Ok(cluster) };
+    info!("cluster {} is in project {place} of the cloud", cluster.id);
+    let noted = Cluster { cloud_project: Some(place), ..cluster };
+    Ok(world.store.change_cluster(&Change::of(noted)).await?)
 }
 
 /// The groups that have new machines in place of those.

@@ -66,6 +66,10 @@ pub struct Cluster {
     /// What the cloud failed at.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, Setback>,
+    /// The id of the cloud's project that it is made in, which stays the same whatever is configured later; not known before its first
+    /// turn.
+    #[serde(default)]
+    pub cloud_project: Option<String>,
     /// What was concluded of it last.
     pub conditions: Vec<Condition>,
 }
@@ -103,6 +107,7 @@ impl Cluster {
             first_machine: 0,
             authorities: Authorities::default(),
             setbacks: BTreeMap::new(),
+            cloud_project: None,
             conditions: Vec::new(),
         }
     }

@@ -148,9 +148,23 @@ pub struct CloudAccess {
     /// Which of its clouds; needed where there are several.
     #[serde(default)]
     pub name: Option<String>,
-    /// How many calls of each of its services are under way at once at most.
+    /// How many calls of each of its services are under way at once at most, whichever project they are for.
     #[serde(default)]
     pub calls_at_once: Option<NonZeroUsize>,
+    /// In which projects of the cloud clusters are made. Unless told otherwise in those that ask for them, where Keystone tells who asks
+    /// and the cloud's user has a password; else in clusterd's own.
+    #[serde(default)]
+    pub tenancy: Option<Tenancy>,
+}
+
+/// In which projects of the cloud clusters are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tenancy {
+    /// Each in the project that asked for it, where clusterd's user needs a role.
+    Own,
+    /// All in the one that clusterd's own account is of.
+    Shared,
 }
 
 /// How the conductor behaves.
@@ -231,6 +245,10 @@ mod tests {
         refuses("state_dir = '/tmp/x'\n[api]\nauth = 'http_basic'", "htpasswd: is needed");
         refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: means nothing");
         refuses("state_dir = '/tmp/x'\n[cloud]\nname = 'x'", "missing field `clouds_yaml`");
+        refuses(
+            "state_dir = '/tmp/x'\n[cloud]\nclouds_yaml = 'x'\ntenancy = 'none'",
+            "unknown variant `none`, expected `own` or `shared`",
+        );
         refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: it must not be empty");
         let nodes =
             |more: &str| format!("state_dir = '/tmp/x'\n[nodes]\nlisten = '[::]:9512'\n{more}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, MachineSettings, NodesListener, SealingKeys};
 use cluster_core::RepairLimits;
@@ -12,7 +12,7 @@ use cluster_store::Store;
 use daemon::{Tls, TlsFiles};
 use jiff::Timestamp;
 use openstack::{CloudConfig, Session};
-use openstack_api::{Auth, Forwarded, Scheme};
+use openstack_api::{Access, Auth, Forwarded, Scheme};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use uuid::Uuid;
 
-use crate::config::{ApiConfig, CloudAccess};
+use crate::config::{ApiConfig, CloudAccess, Tenancy};
 use crate::{Config, nodes};
 
 /// A service that listens and does not work yet.
@@ -73,8 +73,15 @@ impl Service {
             },
             clock: Timestamp::now,
         };
-        let cloud = config.cloud.as_ref().map(session).transpose()?;
-        let conductor = Conductor::new(settings, store.clone(), keys, cloud);
+        let conductor = match cloud(&config)? {
+            Some((session, Tenancy::Own)) => {
+                Conductor::of_tenants(settings, store.clone(), keys, session)
+            }
+            Some((session, Tenancy::Shared)) => {
+                Conductor::new(settings, store.clone(), keys, Some(session))
+            }
+            None => Conductor::new(settings, store.clone(), keys, None),
+        };
         let streams = Streams::at_most(config.api.event_streams);
         let app = App {
             store,
@@ -168,7 +175,7 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
     auth(&config.api)?;
     config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
     config.database_url().context("cannot read database.url_file")?;
-    config.cloud.as_ref().map(session).transpose()?;
+    cloud(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::given).transpose().context(NO_CERTIFICATE)?;
     Ok(())
@@ -203,7 +210,32 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
     Ok(Some((settings, made.tls)))
 }
 
-/// The cloud that clusters are made in. Nothing is asked of it yet.
+/// The cloud that clusters are made in, and in which of its projects.
+fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
+    let Some(access) = &config.cloud else { return Ok(None) };
+    let session = session(access)?;
+    let knows_projects = matches!(config.api.access, Access::Keystone(_));
+    let is_bound = matches!(session.config().auth, openstack::Auth::ApplicationCredential { .. });
+    let tenancy = match access.tenancy {
+        Some(Tenancy::Own) if !knows_projects => {
+            bail!(
+                "cloud.tenancy: own takes api.auth = \"keystone\": without it nobody tells whose project it is"
+            )
+        }
+        Some(Tenancy::Own) if is_bound => {
+            bail!(
+                "cloud.tenancy: own takes a user with a password in {}: an application credential is good in one project alone",
+                access.clouds_yaml.display()
+            )
+        }
+        Some(said) => said,
+        None if knows_projects && !is_bound => Tenancy::Own,
+        None => Tenancy::Shared,
+    };
+    Ok(Some((session, tenancy)))
+}
+
+/// As whom we are in the cloud. Nothing is asked of it yet.
 fn session(cloud: &CloudAccess) -> anyhow::Result<Session> {
     let file = cloud.clouds_yaml.display();
     let read = CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());

@@ -66,3 +66,41 @@ fn passwords_and_clouds_are_opened() {
     let cloud = lacks("[cloud]\nclouds_yaml = '/no/clouds.yaml'\n");
     assert!(cloud.contains("cannot use /no/clouds.yaml (cloud.clouds_yaml)"), "{cloud}");
 }
+
+#[test]
+fn clusters_are_not_made_in_their_projects_by_who_is_bound_to_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, auth: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, format!("clouds: {{c: {{{auth}}}}}")).unwrap();
+        file
+    };
+    let user =
+        "username: u, password: p, project_name: s, user_domain_name: D, project_domain_name: D";
+    let user = write("user.yaml", &format!("auth: {{auth_url: 'http://k/v3', {user}}}"));
+    let bound = "application_credential_id: a, application_credential_secret: s";
+    let bound =
+        format!("auth_type: v3applicationcredential, auth: {{auth_url: 'http://k/v3', {bound}}}");
+    let bound = write("bound.yaml", &bound);
+    let keystone = format!("[api]\nauth = 'keystone'\nkeystone.clouds_yaml = {user:?}\n");
+    let check = |api: &str, clouds: &Path, tenancy: &str| {
+        said(folder.path(), &format!("{api}[cloud]\nclouds_yaml = {clouds:?}\n{tenancy}"))
+    };
+    let own = "tenancy = 'own'\n";
+    for (api, clouds, tenancy) in [
+        (keystone.as_str(), &user, ""),
+        (&keystone, &user, own),
+        (&keystone, &bound, ""),
+        (&keystone, &bound, "tenancy = 'shared'\n"),
+        ("", &user, ""),
+    ] {
+        assert_eq!(check(api, clouds, tenancy), None);
+    }
+    let refused = check(&keystone, &bound, own).unwrap();
+    assert!(
+        refused.contains("an application credential is good in one project alone"),
+        "{refused}"
+    );
+    let refused = check("", &user, own).unwrap();
+    assert!(refused.contains("own takes api.auth"), "{refused}");
+}

@@ -41,7 +41,7 @@ impl Cloud {
     }
 
     /// Any cloud, whose servers are no machines of a machine room.
-    pub(crate) fn of(clouds_yaml: PathBuf, user: &str) -> Self {
+    pub fn of(clouds_yaml: PathBuf, user: &str) -> Self {
         let user = CommandLine::in_cloud(&clouds_yaml, user);
         Cloud { clouds_yaml, machines: None, user }
     }
@@ -52,7 +52,13 @@ impl Cloud {
         self.user.done(&words(command))
     }
 
-    /// The same for one that tells something as JSON.
+    /// A command that has to be refused; what was said of it.
+    #[track_caller]
+    pub fn refused(&mut self, command: &str) -> String {
+        self.user.refused(&words(command))
+    }
+
+    /// The output of a command that tells something as JSON.
     #[track_caller]
     pub fn json(&mut self, command: &str) -> Value {
         self.user.json(&words(command))

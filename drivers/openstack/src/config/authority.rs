@@ -89,6 +89,18 @@ pub enum Scope {
 }
 
 impl Auth {
+    /// The same user in the project of this id; `None` for an application credential, which is good in one project alone.
+    pub fn in_project(&self, id: &str) -> Option<Auth> {
+        let scope = Scope::Project(Project::Id(id.to_owned()));
+        match self {
+            Auth::Password { user, password, .. } => {
+                Some(Auth::Password { user: user.clone(), password: password.clone(), scope })
+            }
+            Auth::Token { token, .. } => Some(Auth::Token { token: token.clone(), scope }),
+            Auth::ApplicationCredential { .. } => None,
+        }
+    }
+
     /// The body of `POST /v3/auth/tokens`: Identity API v3, "Authentication and token management".
     /// It holds the secret.
     pub(crate) fn request(&self) -> Value {
@@ -213,6 +225,17 @@ mod tests {
         let scope = Scope::Trust { id: "t".to_owned() };
         let auth = Auth::Token { token: "token".into(), scope };
         assert_eq!(auth.request()["auth"]["scope"], json!({"OS-TRUST:trust": {"id": "t"}}));
+    }
+
+    #[test]
+    fn only_a_user_goes_to_another_project() {
+        let auth = Auth::Password { user: alice(), password: "p".into(), scope: Scope::System };
+        let there = auth.in_project("p2").unwrap().request();
+        assert_eq!(there["auth"]["scope"], json!({"project": {"id": "p2"}}));
+        assert_eq!(there["auth"]["identity"], auth.request()["auth"]["identity"]);
+        let (credential, secret) = ("c".to_owned(), "s".into());
+        let bound = Auth::ApplicationCredential { credential, user: None, secret };
+        assert!(bound.in_project("p2").is_none());
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! Keystone: whose token this is, credentials that can do less than we can, and what is in the catalogue.
+//! Keystone: whose token this is, credentials that can do less than we can, who has which role, and what is in the catalogue.
 
 pub mod application_credentials;
 pub mod endpoints;
 pub mod projects;
 pub mod regions;
+pub mod roles;
 pub mod services;
 pub mod tokens;
 pub mod trusts;
+pub mod users;
 
 use crate::service::Service;
 pub use crate::session::Identity;

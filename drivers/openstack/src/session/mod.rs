@@ -4,6 +4,7 @@ mod answer;
 mod call;
 mod clients;
 mod patience;
+mod projects;
 mod send;
 mod token;
 
@@ -21,6 +22,7 @@ use crate::error::{CloudError, gone_is_fine};
 use crate::service::Service;
 
 pub(crate) use call::{Body, Call};
+pub use projects::Projects;
 pub use token::Identity;
 use token::Token;
 pub(crate) use token::X_SUBJECT_TOKEN;
@@ -39,8 +41,24 @@ struct Shared {
     config: CloudConfig,
     client: Client,
     token: Mutex<Option<Arc<Token>>>,
-    /// Who may call each service, in the order of [`Service::ALL`].
-    turns: [Semaphore; Service::ALL.len()],
+    turns: Arc<Turns>,
+}
+
+/// Who may call whom, whichever project it is for.
+#[derive(Debug)]
+struct Turns {
+    /// Each service, in the order of [`Service::ALL`].
+    services: [Semaphore; Service::ALL.len()],
+    /// Keystone, for a token. Who asks for one may have leave to call a service already, Keystone included.
+    tokens: Semaphore,
+}
+
+impl Turns {
+    fn new(at_once: usize) -> Turns {
+        let at_once = at_once.min(Semaphore::MAX_PERMITS);
+        let services = Service::ALL.map(|_| Semaphore::new(at_once));
+        Turns { services, tokens: Semaphore::new(at_once) }
+    }
 }
 
 impl Session {
@@ -48,9 +66,20 @@ impl Session {
     pub fn new(config: CloudConfig) -> Result<Session, ConfigError> {
         let client = clients::client(&config.tls)?;
         let token = Mutex::default();
-        let at_once = config.calls_at_once.get().min(Semaphore::MAX_PERMITS);
-        let turns = Service::ALL.map(|_| Semaphore::new(at_once));
+        let turns = Arc::new(Turns::new(config.calls_at_once.get()));
         Ok(Session { shared: Arc::new(Shared { config, client, token, turns }) })
+    }
+
+    /// The same user in the project of this id; `None` where what proves who we are is good in one project alone. It has a token of
+    /// its own, and shares connections, and how much is asked at once, with this one. Whether the user has a role there is known by
+    /// the first call.
+    pub fn in_project(&self, id: &str) -> Option<Session> {
+        let auth = self.shared.config.auth.in_project(id)?;
+        let config = CloudConfig { auth, ..self.shared.config.clone() };
+        let (client, turns) = (self.shared.client.clone(), self.shared.turns.clone());
+        Some(Session {
+            shared: Arc::new(Shared { config, client, token: Mutex::default(), turns }),
+        })
     }
 
     /// Who we are, by Keystone's word.
@@ -104,7 +133,12 @@ impl Session {
     /// Leave to call a service, until it is dropped: not too many call it at once.
     async fn turn(&self, service: Service) -> SemaphorePermit<'_> {
         let at = Service::ALL.iter().position(|it| *it == service).expect("all are in ALL");
-        self.shared.turns[at].acquire().await.expect("nobody closes it")
+        self.shared.turns.services[at].acquire().await.expect("nobody closes it")
+    }
+
+    /// The same for asking Keystone for a token.
+    async fn turn_for_token(&self) -> SemaphorePermit<'_> {
+        self.shared.turns.tokens.acquire().await.expect("nobody closes it")
     }
 
     /// A token that is good for some time. Whoever comes while another one gets it waits for that one.

@@ -31,10 +31,10 @@ const LONGEST_UPLOAD: Duration = Duration::from_secs(12 * 3600);
 impl Call<'_> {
     /// Sends it, again where that helps and is harmless; gives the answer if it is a success.
     pub(crate) async fn send(mut self) -> Result<Answer, CloudError> {
-        // Who asks for a token does so for somebody who has leave already.
+        // Who asks for a token may do so for somebody who has leave already, and waits for no such leave.
         let _leave = match &self.speaker {
-            Speaker::Session | Speaker::Bearer(_) => Some(self.session.turn(self.service).await),
-            Speaker::Nobody => None,
+            Speaker::Session | Speaker::Bearer(_) => self.session.turn(self.service).await,
+            Speaker::Nobody => self.session.turn_for_token().await,
         };
         let patience = self.session.config().patience;
         let deadline = Instant::now() + patience.call_timeout;

@@ -115,3 +115,21 @@ async fn wrong_passwords_are_told_without_the_password() {
     assert!(matches!(error, CloudError::Malformed { .. }), "{error}");
     assert!(!format!("{error:?} {error} {session:?}").contains("hunter2"));
 }
+
+#[tokio::test]
+async fn each_project_has_a_token_and_a_refused_one_is_renewed_for_that_project_alone() {
+    let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
+        Some("token-2") => Reply::json(401, json!({})),
+        _ => Reply::json(200, json!({"networks": []})),
+    })
+    .await;
+    let own = cloud.session();
+    let there = own.in_project("p2").unwrap();
+    for session in [&own, &there, &own, &there] {
+        networks::find(session, "n").await.unwrap();
+    }
+    assert_eq!(cloud.tokens(), 3);
+    let asked = cloud.asked();
+    let tokens: Vec<_> = asked.iter().map(|it| it.header("x-auth-token").unwrap()).collect();
+    assert_eq!(tokens, ["token-1", "token-2", "token-3", "token-1", "token-3"]);
+}

@@ -90,7 +90,7 @@ async fn dry_run(
 ) -> Result<Response, Error> {
     let newest: Microversion = since::MAXIMUM;
     let Order { cluster, mut groups } = body.into_order(&app, &caller, newest).await?;
-    let unmeasured = app.measure(&mut groups).await;
+    let unmeasured = app.measure(&cluster, &mut groups).await;
     let allowed = app.store.may_have(&cluster, &groups, &app.settings.quotas).await?;
     let denial = allowed.err().map(|denial| refusal(&denial, unmeasured.as_ref()));
     Ok(answer(app.conductor.preview(&cluster, &groups).await?, denial))

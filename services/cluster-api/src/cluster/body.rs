@@ -99,10 +99,11 @@ impl NewCluster {
         let base = template.blueprint.labels.clone();
         let blueprint = self.blueprint(template.blueprint.clone())?;
         check_cluster(&blueprint, masters)?;
-        // Of what the template says its project was asked when it said so.
-        let blueprint = app.borrowed(caller, Some(&template.blueprint), blueprint).await?;
-        let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
         let owner = Owner::new(app.project(caller)?, app.user(caller));
+        app.admit(caller).await?;
+        let settled = app.settled(&template, &owner.project);
+        let blueprint = app.borrowed(caller, settled, blueprint).await?;
+        let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
         let cluster = Cluster {
             labels_compared,
             create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),

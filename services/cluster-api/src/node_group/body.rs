@@ -65,9 +65,14 @@ struct Taint {
 
 impl NewGroup {
     /// This, with the id of its image, if the caller may use it.
-    pub(crate) async fn borrowed(self, app: &App, caller: &Caller) -> Result<Self, Error> {
+    pub(crate) async fn borrowed(
+        self,
+        app: &App,
+        caller: &Caller,
+        cluster: &Cluster,
+    ) -> Result<Self, Error> {
         let image_id = match self.image_id {
-            Some(given) => Some(app.borrowed_image(caller, given).await?),
+            Some(given) => Some(app.borrowed_image(caller, cluster, given).await?),
             None => None,
         };
         Ok(NewGroup { image_id, ..self })

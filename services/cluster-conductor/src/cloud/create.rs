@@ -119,7 +119,7 @@ pub(crate) async fn create(
                 description: name.to_owned(),
                 ttl: Some(NAME_LASTS),
             };
-            match recordsets::create(session, zone, &new).await {
+            match recordsets::create(zone.session, zone.id, &new).await {
                 Ok(made) => Ok(found::record(&made, false)),
                 Err(error) if error.is_conflict() => Err(Trouble::NameTaken { host: host.clone() }),
                 Err(error) => Err(error.into()),

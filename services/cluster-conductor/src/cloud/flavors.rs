@@ -1,7 +1,7 @@
 //! How large flavors are, as the API asks it for all that is asked of it at the same time.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cluster_addons::gpu_node;
@@ -17,9 +17,11 @@ use super::trouble::Trouble;
 /// How long what the cloud told counts.
 const LASTS: Duration = Duration::from_secs(10);
 
-/// What the cloud told last.
+/// What the cloud told last, each project of those that it may use.
 #[derive(Default)]
-pub(crate) struct Flavors(Mutex<Option<(Instant, Arc<[Flavor]>)>>);
+pub(crate) struct Flavors(std::sync::Mutex<HashMap<String, Arc<Told>>>);
+
+type Told = Mutex<Option<(Instant, Arc<[Flavor]>)>>;
 
 /// What a flavor gives a machine.
 pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
@@ -32,13 +34,25 @@ pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
 }
 
 impl Flavors {
+    /// What this project was told. What counts no more, and nobody is asking for, is forgotten.
+    fn of(&self, project: String) -> Arc<Told> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, told| {
+            let is_fresh =
+                |kept: Option<&(Instant, _)>| kept.is_some_and(|(at, _)| at.elapsed() < LASTS);
+            Arc::strong_count(told) > 1 || told.try_lock().is_ok_and(|kept| is_fresh(kept.as_ref()))
+        });
+        all.entry(project).or_default().clone()
+    }
+
     /// How large machines of these flavors are. The cloud is asked once, however many want to know.
     pub(crate) async fn sizes(
         &self,
         session: &Session,
         wanted: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
-        let mut kept = self.0.lock().await;
+        let told = self.of(session.identity().await?.project_id.unwrap_or_default());
+        let mut kept = told.lock().await;
         let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < LASTS);
         let known = fresh.map(|(_, all)| all.clone()).unwrap_or_default();
         let is_known = |given: &String| named(&known, given).is_some();

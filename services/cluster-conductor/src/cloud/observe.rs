@@ -242,18 +242,18 @@ async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble>
     let found = &found;
     if let Some(ids) = ids_of_few(ledger, Kind::Record) {
         let each = ids.into_iter().map(|(key, id)| async move {
-            let set = recordsets::show(site.session, zone, id).await?;
+            let set = recordsets::show(zone.session, zone.id, id).await?;
             Ok::<_, CloudError>(set.map(|set| found(key, &set)))
         });
         return Ok(try_join_all(each).await?.into_iter().flatten().collect());
     }
-    let listed = recordsets::list(site.session, zone).await?;
+    let listed = recordsets::list(zone.session, zone.id).await?;
     let mut owned = Vec::new();
     for (key, line) in lines {
         let set = match listed.iter().find(|set| set.description == line.name) {
             Some(set) => Some(set.clone()),
             None => match &line.cloud_id {
-                Some(id) => recordsets::show(site.session, zone, id).await?,
+                Some(id) => recordsets::show(zone.session, zone.id, id).await?,
                 None => None,
             },
         };

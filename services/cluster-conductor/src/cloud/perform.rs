@@ -155,7 +155,7 @@ impl Means<'_> {
             Thing::Record { zone, .. } => {
                 let zone = self.site.needed_zone(zone).await?;
                 let records: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
-                recordsets::set_records(session, zone, &found.id, &records).await?;
+                recordsets::set_records(zone.session, zone.id, &found.id, &records).await?;
             }
             Thing::Network
             | Thing::Subnet { .. }
@@ -193,7 +193,7 @@ impl Means<'_> {
             Kind::Record => {
                 // Without its zone it would not have been seen.
                 let zone = self.site.zone().await?.ok_or_else(|| Trouble::Lacks(key.clone()))?;
-                recordsets::delete(session, zone, id).await?;
+                recordsets::delete(zone.session, zone.id, id).await?;
             }
             Kind::Server => servers::delete(session, id).await?,
             Kind::Credential => application_credentials::delete(session, id).await?,

@@ -107,7 +107,7 @@ async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
 /// What the cluster's zone may hold; `None` where there is no such zone, of which whoever needs it is told when it is looked for.
 async fn recordsets(site: &Site<'_>) -> Result<Option<Allowance>, Trouble> {
     match site.zone().await? {
-        Some(zone) => Ok(present(dns::limits::recordsets(site.session, zone)).await?),
+        Some(zone) => Ok(present(dns::limits::recordsets(zone.session, zone.id)).await?),
         None => Ok(None),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn lack(
             continue;
         }
         let limit = count.saturating_mul(WAYS);
-        let hosts = match candidates::list(site.session, &need, limit).await {
+        let hosts = match candidates::list(site.own, &need, limit).await {
             Ok(hosts) => hosts,
             // Placement tells administrators alone, as a rule; what else keeps it is for Nova to find out.
             Err(error) => {

@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cluster_core::{Blueprint, Key, Reference, Seen, Shape, Thing};
-use openstack::Session;
 use openstack::compute::flavors::{self, Flavor};
 use openstack::dns::zones;
 use openstack::image::images;
 use openstack::network::{networks, subnets};
+use openstack::{CloudError, Session};
 use tokio::sync::{Mutex, OnceCell};
 
 use super::trouble::Trouble;
 
 /// The cloud as one turn of a cluster uses it.
 pub(crate) struct Site<'a> {
-    /// Who we are there.
+    /// Ourselves in the cluster's project.
     pub(crate) session: &'a Session,
+    /// Ourselves in our own, for what is no tenant's to ask or to have.
+    pub(crate) own: &'a Session,
     /// What the cluster is to be.
     pub(crate) blueprint: &'a Blueprint,
     known: Arc<LookedUp>,
@@ -28,19 +30,32 @@ pub(crate) struct LookedUp {
     external: OnceCell<String>,
     network: OnceCell<String>,
     subnet: OnceCell<String>,
-    zone: OnceCell<Option<String>>,
+    zone: OnceCell<Option<FoundZone>>,
     flavors: OnceCell<Vec<Flavor>>,
     images: Mutex<HashMap<String, String>>,
+}
+
+/// A zone that was looked up.
+struct FoundZone {
+    id: String,
+    is_operators: bool,
+}
+
+/// A zone, and as whom names are written there.
+#[derive(Clone, Copy)]
+pub(crate) struct Zone<'s> {
+    pub(crate) session: &'s Session,
+    pub(crate) id: &'s str,
 }
 
 impl<'a> Site<'a> {
     /// What is `known` is not looked up again.
     pub(crate) fn new(
-        session: &'a Session,
+        (session, own): (&'a Session, &'a Session),
         blueprint: &'a Blueprint,
         known: Arc<LookedUp>,
     ) -> Self {
-        Site { session, blueprint, known }
+        Site { session, own, blueprint, known }
     }
 
     /// The id of the external network of this id or name.
@@ -131,19 +146,39 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The id of the cluster's zone; `None` where there is no such zone of ours.
-    pub(crate) async fn zone(&self) -> Result<Option<&str>, Trouble> {
+    /// The cluster's zone: its project's, or the one of ours in which an operator offers names; `None` where there is no such zone.
+    pub(crate) async fn zone(&self) -> Result<Option<Zone<'_>>, Trouble> {
         let Some(name) = &self.blueprint.labels.settings().dns_zone else { return Ok(None) };
         let look = || async move {
-            let found = zones::find(self.session, name).await?;
-            Ok::<_, Trouble>(found.map(|it| it.id))
+            if let Some(theirs) = zones::find(self.session, name).await? {
+                return Ok(Some(FoundZone { id: theirs.id, is_operators: false }));
+            }
+            let operators = operators_zone(self.own, name).await?;
+            Ok::<_, Trouble>(operators.map(|it| FoundZone { id: it.id, is_operators: true }))
         };
-        Ok(self.known.zone.get_or_try_init(look).await?.as_deref())
+        let found = self.known.zone.get_or_try_init(look).await?.as_ref();
+        Ok(found.map(|found| Zone {
+            session: if found.is_operators { self.own } else { self.session },
+            id: &found.id,
+        }))
     }
 
-    /// The id of the cluster's zone, which has to be there.
-    pub(crate) async fn needed_zone(&self, name: &str) -> Result<&str, Trouble> {
+    /// The cluster's zone, which has to be there.
+    pub(crate) async fn needed_zone(&self, name: &str) -> Result<Zone<'_>, Trouble> {
         self.zone().await?.ok_or_else(|| no_such("dns_zone", name))
+    }
+}
+
+/// The zone of this name, if it is of clusterd's own project.
+pub(crate) async fn operators_zone(
+    own: &Session,
+    name: &str,
+) -> Result<Option<zones::Zone>, CloudError> {
+    let ours = own.identity().await?.project_id;
+    match zones::find(own, name).await {
+        Ok(found) => Ok(found.filter(|zone| ours.is_some() && zone.project_id == ours)),
+        Err(CloudError::NoEndpoint { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

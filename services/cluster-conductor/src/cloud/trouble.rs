@@ -9,6 +9,7 @@ use openstack::CloudError;
 
 use crate::handle::KeysError;
 use crate::machines::MachinesError;
+use crate::tenancy::TenancyError;
 
 /// What is in the way of a look or an action.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,9 @@ pub(crate) enum Trouble {
     /// The cloud does not do as asked.
     #[error(transparent)]
     Cloud(#[from] CloudError),
+    /// The cluster's project is closed to us.
+    #[error(transparent)]
+    Tenancy(#[from] TenancyError),
     /// What was done cannot be written down.
     #[error("cannot write to the ledger: {0}")]
     Store(#[from] StoreError),
@@ -38,7 +42,7 @@ pub(crate) enum Trouble {
     Lacks(Key),
     /// We are nothing in the cloud that a cluster may be.
     #[error(
-        "clusterd's user has none of the roles {roles} in its project, and a cluster gets no others"
+        "clusterd's user has none of the roles {roles} in the cluster's project, and a cluster gets no others"
     )]
     Roleless {
         /// Those that would do.
@@ -76,7 +80,10 @@ pub(crate) enum Trouble {
 impl Trouble {
     /// When to try again, where that is known.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        if let Trouble::Cloud(error) = self { error.retry_after() } else { None }
+        let (Trouble::Cloud(error) | Trouble::Tenancy(TenancyError::Away(error))) = self else {
+            return None;
+        };
+        error.retry_after()
     }
 
     /// Whether it passes by itself, and soon.
@@ -86,10 +93,14 @@ impl Trouble {
             Trouble::Cloud(error) => {
                 error.is_transient() || error.is_conflict() || error.is_not_found()
             }
+            Trouble::Tenancy(TenancyError::Away(error)) => error.is_transient(),
             Trouble::Store(_) | Trouble::Lacks(_) | Trouble::Keys(_) | Trouble::Silent => true,
             Trouble::Machines(error) => error.is_transient(),
             Trouble::Kubernetes(_) | Trouble::Held { .. } => true,
             Trouble::AddOn(_) => false,
+            Trouble::Tenancy(
+                TenancyError::Roleless { .. } | TenancyError::Bound { .. } | TenancyError::Nowhere,
+            ) => false,
             Trouble::NoSuch { .. } | Trouble::NameTaken { .. } | Trouble::Roleless { .. } => false,
         }
     }
@@ -110,7 +121,15 @@ impl Trouble {
     /// The same for people; `doing` completes the sentence "cannot …".
     pub(crate) fn problem(&self, doing: &str) -> Problem {
         let (reason, next_action) = match self {
-            Trouble::Cloud(error) => of_cloud(error),
+            Trouble::Cloud(error) | Trouble::Tenancy(TenancyError::Away(error)) => of_cloud(error),
+            Trouble::Tenancy(TenancyError::Roleless { .. }) => (
+                "NoRole",
+                "let an administrator of the cloud give clusterd's user that role; it is looked at again",
+            ),
+            Trouble::Tenancy(TenancyError::Bound { .. } | TenancyError::Nowhere) => (
+                "OtherProject",
+                "put a user with a password, and a project, into clusterd's clouds.yaml",
+            ),
             Trouble::Store(_) => ("StoreFailed", "look at clusterd's database"),
             Trouble::NoSuch { .. } => (
                 "NoSuchObject",

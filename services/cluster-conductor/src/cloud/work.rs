@@ -8,7 +8,6 @@ use cluster_core::{
     failures, held, shape,
 };
 use jiff::Timestamp;
-use openstack::Session;
 use reconcile::Requeue;
 
 use super::act::{Ground, act};
@@ -18,6 +17,7 @@ use super::site::Site;
 use super::trouble::Trouble;
 use crate::handle::{KeysError, World};
 use crate::nodes::Nodes;
+use crate::tenancy::Premises;
 
 /// How long to leave a cloud alone that is at work, or busy.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -35,14 +35,22 @@ pub(crate) struct Worked {
 /// What fails is tried again by a later turn, which looks first.
 pub(crate) async fn work(
     world: &World,
-    session: &Session,
+    premises: &Premises,
     spec: &ClusterSpec<'_>,
     lines: Vec<LedgerEntry>,
 ) -> Result<Worked, KeysError> {
     let now = (world.settings.clock)();
+    let session = match premises.of(spec.cluster, !lines.is_empty()).await {
+        Ok(session) => session,
+        Err(closed) => {
+            let trouble = Trouble::Tenancy(closed);
+            tracing::warn!("cannot work in the cluster's project: {trouble}");
+            return Ok(unseen(world, trouble, "work in the cluster's project of the cloud"));
+        }
+    };
     let of = (spec.cluster.id, spec.cluster.asked_at);
     let mut looks = world.lately.take(of, now, world.settings.look_every);
-    let site = Site::new(session, &spec.cluster.blueprint, looks.looked_up());
+    let site = Site::new((&session, premises.own()), &spec.cluster.blueprint, looks.looked_up());
     let shape = shape(spec);
     let mut ledger = Ledger::new(&world.store, spec.cluster.id, now, lines);
     let (observed, nodes) =
@@ -51,10 +59,8 @@ pub(crate) async fn work(
     let mut seen = match observed {
         Ok(objects) => Seen { at: Some(now), objects, ..Seen::default() },
         Err(trouble) => {
-            let problem = Some(trouble.problem("look at the cloud"));
             tracing::warn!("cannot look at the cloud: {trouble}");
-            let next = Requeue::After(pause(world, &[trouble]));
-            return Ok(Worked { seen: Seen { problem, ..Seen::default() }, next });
+            return Ok(unseen(world, trouble, "look at the cloud"));
         }
     };
     let limits = &world.settings.repair;
@@ -110,6 +116,13 @@ pub(crate) async fn work(
     }
     seen.problem = acted.problem;
     Ok(Worked { seen, next })
+}
+
+/// What a turn came to that saw nothing.
+fn unseen(world: &World, trouble: Trouble, doing: &str) -> Worked {
+    let problem = Some(trouble.problem(doing));
+    let next = Requeue::After(pause(world, &[trouble]));
+    Worked { seen: Seen { problem, ..Seen::default() }, next }
 }
 
 /// Not later than what is held is due.

@@ -23,8 +23,8 @@ CREATE TRIGGER secrets_new AFTER INSERT ON secrets BEGIN INSERT INTO written (wh
 CREATE TRIGGER secrets_news AFTER UPDATE ON secrets BEGIN INSERT INTO written (what) VALUES ('secret ' || NEW.name); END;
 CREATE TRIGGER groups_news AFTER UPDATE ON node_groups BEGIN INSERT INTO written (what) VALUES ('group ' || NEW.name); END;
 CREATE TRIGGER clusters_news AFTER UPDATE ON clusters BEGIN INSERT INTO written (what)
-  VALUES ('cluster of ' || json_array_length(NEW.document, '$.nodes') || ' nodes ' || (SELECT group_concat(
-    json_extract(value, '$.type') || ' ' || json_extract(value, '$.reason')) FROM json_each(NEW.document, '$.conditions'))); END;
+  VALUES ('cluster of ' || json_array_length(NEW.document, '$.nodes') || ' nodes ' || coalesce((SELECT group_concat(
+    json_extract(value, '$.type') || ' ' || json_extract(value, '$.reason')) FROM json_each(NEW.document, '$.conditions')), 'placed')); END;
 CREATE TRIGGER clusters_gone AFTER DELETE ON clusters BEGIN INSERT INTO written (what) VALUES ('cluster gone'); END;
 ";
 

@@ -1,13 +1,14 @@
 //! A cloud, a store with a cluster in it, and conductors that come and go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_bootstrap::Source;
 use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
 use cluster_core::{
     Asked, Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, Ident,
-    KubernetesVersion, Labels, MachineRef, NodeGroup, RepairLimits, Truth,
+    KubernetesVersion, Labels, MachineRef, NodeGroup, RepairLimits, Template, Truth,
 };
 use cluster_store::{Change, Scope, Store};
 use database::scratch::Scratch;
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A cluster on its way, in a cloud of its own.
 pub(crate) struct Given {
-    _emulator: Emulator,
+    emulator: Arc<Emulator>,
     /// The cloud.
     pub(crate) cloud: Cloud,
     /// Where the conductor keeps what it knows.
@@ -34,7 +35,7 @@ pub(crate) struct Given {
     pub(crate) keys: String,
     /// The file of the store, where it has one.
     pub(crate) scratch: Option<Scratch>,
-    project: String,
+    pub(crate) project: String,
     before: Vec<(Kind, String, String)>,
 }
 
@@ -44,8 +45,10 @@ pub(crate) fn session(cloud: &Cloud) -> Session {
 }
 
 /// The same as another user, whose password is `NAME-secret`.
-fn session_as(cloud: &Cloud, user: &str) -> Session {
-    let clouds = cloud.clouds_yaml().replace("alice", user);
+pub(crate) fn session_as(cloud: &Cloud, user: &str) -> Session {
+    let known = ["admin", "alice", "bob", "clusterd"].contains(&user);
+    let clouds = cloud.clouds_yaml();
+    let clouds = if known { clouds } else { clouds.replace("alice", user) };
     Session::new(CloudConfig::from_clouds_yaml(&clouds, Some(user)).unwrap()).unwrap()
 }
 
@@ -62,17 +65,49 @@ impl Given {
 
     async fn kept(masters: u32, workers: u32, scratch: Option<Scratch>) -> Given {
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
+        let emulator = Arc::new(emulator);
         let cloud = emulator.cloud.clone();
         zones::create(&session(&cloud), "example.org.", "a@example.org", "").await.unwrap();
-        let projects = cloud.objects(Kind::Project);
-        let project = projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id.clone();
+        let project = project(&cloud, "tenant-a");
         let before = cloud.belongings(&project);
         let url = scratch.as_ref().map_or("sqlite::memory:", |scratch| &scratch.url);
         let store = Store::open(url).await.unwrap();
-        let id = insert(&store, masters, workers).await;
+        let id = insert(&store, (masters, workers), |it| it).await;
         let keys = SealingKeys::generate().unwrap();
         let settings = settings();
-        Given { _emulator: emulator, cloud, store, id, settings, keys, scratch, project, before }
+        Given { emulator, cloud, store, id, settings, keys, scratch, project, before }
+    }
+
+    /// A further cluster like the first one, that this project asked for, with names in this zone.
+    pub(crate) async fn another(&self, of: &str, zone: &str) -> Given {
+        let project = project(&self.cloud, of);
+        let label = BTreeMap::from([("dns_zone".to_owned(), zone.to_owned())]);
+        let id = insert(&self.store, (1, 1), |cluster| {
+            let labels = cluster.blueprint.labels.merged(&Labels::try_from(label).unwrap());
+            let blueprint = Blueprint { labels: labels.unwrap(), ..cluster.blueprint };
+            let name = format!("of-{of}").parse().unwrap();
+            Cluster { project: project.clone(), blueprint, name, ..cluster }
+        });
+        Given {
+            id: id.await,
+            emulator: self.emulator.clone(),
+            cloud: self.cloud.clone(),
+            store: self.store.clone(),
+            settings: self.settings.clone(),
+            keys: self.keys.clone(),
+            scratch: None,
+            before: self.cloud.belongings(&project),
+            project,
+        }
+    }
+
+    /// A conductor that makes each cluster in the project that asked for it, as this user.
+    pub(crate) fn conductor_of_tenants(&self, user: &str) -> JoinHandle<()> {
+        let keys = SealingKeys::parse(&self.keys).unwrap();
+        let session = session_as(&self.cloud, user);
+        let (settings, store) = (self.settings.clone(), self.store.clone());
+        let conductor = Conductor::of_tenants(settings, store, keys, session);
+        tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
     }
 
     /// A conductor that works until it is aborted.
@@ -298,8 +333,18 @@ fn machines() -> MachineSettings {
     MachineSettings { kubernetes, nodes: None }
 }
 
-/// A cluster with a load balancer before its control plane, a floating address and names.
-async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
+/// The id of the project of this name.
+pub(crate) fn project(cloud: &Cloud, name: &str) -> String {
+    let projects = cloud.objects(Kind::Project);
+    projects.iter().find(|it| it.text("name") == name).unwrap().id.clone()
+}
+
+/// A cluster with a load balancer before its control plane, a floating address and names, otherwise as `differs` has it.
+async fn insert(
+    store: &Store,
+    (masters, workers): (u32, u32),
+    differs: impl FnOnce(Cluster) -> Cluster,
+) -> ClusterUuid {
     let labels = [
         ("dns_zone", "example.org"),
         ("master_lb_floating_ip_enabled", "true"),
@@ -317,6 +362,8 @@ async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
     };
     let Asked { template, cluster, groups } =
         Asked::new(blueprint, masters, workers, Timestamp::now());
+    let cluster = differs(cluster);
+    let template = Template { project: cluster.project.clone(), ..template };
     store.insert_template(&template).await.unwrap();
     store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
     cluster.id

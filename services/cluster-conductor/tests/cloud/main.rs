@@ -15,4 +15,5 @@ mod parts;
 mod portrait;
 mod process;
 mod refused;
+mod tenancy;
 mod whole;

@@ -3,6 +3,7 @@
 use base64::Engine;
 use serde_json::{Map, Value, json};
 
+use super::flavor::is_open;
 use super::{group, limits, parts};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
@@ -96,6 +97,7 @@ fn check(
     let flavor = world
         .store
         .get(Kind::Flavor, flavor)
+        .filter(|it| is_open(asked, it))
         .cloned()
         .ok_or_else(|| Problem::bad(format!("Flavor {flavor} could not be found.")))?;
     check_image(world, asked, &given, &flavor)?;

@@ -32,7 +32,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                 |key: &str| asked.query(key).and_then(|text| text.parse().ok()).unwrap_or(0_i64);
             let (ram, disk) = (least("minRam"), least("minDisk"));
             let all = world.store.all(Kind::Flavor).filter(|flavor| {
-                (flavor.is("os-flavor-access:is_public") || asked.caller.is_admin())
+                is_open(asked, flavor)
                     && flavor.number("ram") >= ram
                     && flavor.number("disk") >= disk
             });
@@ -53,7 +53,8 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             Ok(Answer::ok(body))
         }
         ("GET", [id]) => {
-            let flavor = world.store.get(Kind::Flavor, id).ok_or_else(|| missing(id))?;
+            let flavor = world.store.get(Kind::Flavor, id).filter(|it| is_open(asked, it));
+            let flavor = flavor.ok_or_else(|| missing(id))?;
             Ok(Answer::ok(json!({"flavor": shown(asked, flavor)})))
         }
         ("POST", []) => create(world, asked),
@@ -104,8 +105,17 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
         return Err(Problem::conflict(format!("Flavor with name {name} already exists.")));
     }
     let id = add(world, &id, name, number("vcpus"), number("ram"), number("disk"), json!({}));
-    let flavor = world.store.get(Kind::Flavor, &id).ok_or_else(Problem::nowhere)?;
-    Ok(Answer::ok(json!({"flavor": shown(asked, flavor)})))
+    let flavor = world.store.get_mut(Kind::Flavor, &id).ok_or_else(Problem::nowhere)?;
+    if let Some(is_public) = given.get("os-flavor-access:is_public") {
+        flavor.set("os-flavor-access:is_public", is_public.clone());
+    }
+    let flavor = flavor.clone();
+    Ok(Answer::ok(json!({"flavor": shown(asked, &flavor)})))
+}
+
+/// Whether the caller may know of a flavor and use it. No project is let in to one that is not public.
+pub(super) fn is_open(asked: &Asked, flavor: &Object) -> bool {
+    flavor.is("os-flavor-access:is_public") || asked.caller.is_admin()
 }
 
 /// Adds a flavor to the cloud.

@@ -41,137 +41,145 @@ fn refuses(answer: Answer, field: &str) {
 
 #[tokio::test]
 async fn a_project_names_what_it_has_or_everybody() {
-    let service = Service::clusters_in_a_cloud().await;
-    let for_all = image(&service, "project-a-admin", "for-all", "public").await;
-    let a = image(&service, "project-a-member", "mine", "private").await;
-    let b = image(&service, "project-b-member", "mine", "private").await;
-    let c = image(&service, "project-b-member", "given", "community").await;
-    // It is newer, and called like that which is for all.
-    image(&service, "project-b-member", "for-all", "private").await;
-    let ours = network(&service, "project-a-member", "net-a", false).await;
-    let theirs = network(&service, "project-b-member", "net-b", false).await;
-    let shared = network(&service, "project-b-admin", "net-s", true).await;
-    let member = "project-a-member";
+    for service in Service::clusters_in_clouds().await {
+        let for_all = image(&service, "project-a-admin", "for-all", "public").await;
+        let a = image(&service, "project-a-member", "mine", "private").await;
+        let b = image(&service, "project-b-member", "mine", "private").await;
+        let c = image(&service, "project-b-member", "given", "community").await;
+        // It is newer, and called like that which is for all.
+        image(&service, "project-b-member", "for-all", "private").await;
+        let ours = network(&service, "project-a-member", "net-a", false).await;
+        let theirs = network(&service, "project-b-member", "net-b", false).await;
+        let shared = network(&service, "project-b-admin", "net-s", true).await;
+        let member = "project-a-member";
 
-    for (named, id) in
-        [("mine", &a), (&a, &a), ("for-all", &for_all), (&for_all, &for_all), (&c, &c)]
-    {
-        let made = template(&service, member, json!({"image_id": named})).await.has(201).json();
-        assert_eq!(made["image_id"], id.as_str(), "{named}");
+        for (named, id) in
+            [("mine", &a), (&a, &a), ("for-all", &for_all), (&for_all, &for_all), (&c, &c)]
+        {
+            let made = template(&service, member, json!({"image_id": named})).await.has(201).json();
+            assert_eq!(made["image_id"], id.as_str(), "{named}");
+        }
+        for named in [b.as_str(), "given", "none", "7c9e6679-7425-40de-944b-e07fc1f90ae7"] {
+            refuses(template(&service, member, json!({"image_id": named})).await, "image_id");
+        }
+        for (network, subnet) in
+            [("net-a", ours.1.as_str()), (&ours.0, "net-a"), (&shared.0, &shared.1)]
+        {
+            let fields = json!({"fixed_network": network, "fixed_subnet": subnet});
+            template(&service, member, fields).await.has(201);
+        }
+        // Pods' own addresses are on no network of others.
+        for (network, status) in [(&ours.0, 201), (&shared.0, 400)] {
+            let fields = json!({"fixed_network": network, "labels": {"pod_network": "routes"}});
+            let told = template(&service, member, fields).await.has(status).json();
+            let said = told["errors"][0]["detail"].as_str().unwrap_or("labels.pod_network");
+            assert!(said.starts_with("labels.pod_network"), "{said}");
+        }
+        for named in [theirs.0.as_str(), "net-b"] {
+            refuses(
+                template(&service, member, json!({"fixed_network": named})).await,
+                "fixed_network",
+            );
+        }
+        let fields = json!({"fixed_network": ours.0, "fixed_subnet": theirs.1});
+        refuses(template(&service, member, fields).await, "fixed_subnet");
+        refuses(template(&service, member, json!({"keypair_id": "none"})).await, "keypair");
+        refuses(
+            template(&service, member, json!({"external_network_id": ours.0})).await,
+            "external_network_id",
+        );
+        let fields = json!({"labels": {"dns_zone": "none.example"}});
+        refuses(template(&service, member, fields).await, "labels.dns_zone");
     }
-    for named in [b.as_str(), "given", "none", "7c9e6679-7425-40de-944b-e07fc1f90ae7"] {
-        refuses(template(&service, member, json!({"image_id": named})).await, "image_id");
-    }
-    for (network, subnet) in
-        [("net-a", ours.1.as_str()), (&ours.0, "net-a"), (&shared.0, &shared.1)]
-    {
-        let fields = json!({"fixed_network": network, "fixed_subnet": subnet});
-        template(&service, member, fields).await.has(201);
-    }
-    // Pods' own addresses are on no network of others.
-    for (network, status) in [(&ours.0, 201), (&shared.0, 400)] {
-        let fields = json!({"fixed_network": network, "labels": {"pod_network": "routes"}});
-        let told = template(&service, member, fields).await.has(status).json();
-        let said = told["errors"][0]["detail"].as_str().unwrap_or("labels.pod_network");
-        assert!(said.starts_with("labels.pod_network"), "{said}");
-    }
-    for named in [theirs.0.as_str(), "net-b"] {
-        refuses(template(&service, member, json!({"fixed_network": named})).await, "fixed_network");
-    }
-    let fields = json!({"fixed_network": ours.0, "fixed_subnet": theirs.1});
-    refuses(template(&service, member, fields).await, "fixed_subnet");
-    refuses(template(&service, member, json!({"keypair_id": "none"})).await, "keypair");
-    refuses(
-        template(&service, member, json!({"external_network_id": ours.0})).await,
-        "external_network_id",
-    );
-    let fields = json!({"labels": {"dns_zone": "none.example"}});
-    refuses(template(&service, member, fields).await, "labels.dns_zone");
 }
 
 #[tokio::test]
 async fn what_is_offered_to_all_is_an_administrators_to_change() {
-    let service = Service::clusters_in_a_cloud().await;
-    for called in ["for-all", "another"] {
-        image(&service, "project-a-admin", called, "public").await;
-    }
-    let member = "project-a-member";
-    let made = template(&service, member, json!({"name": "t"})).await.has(201).json();
-    let path = format!("/v1/clustertemplates/{}", made["uuid"].as_str().unwrap());
-    let patch =
-        |field: &str, value: Value| json!([{"op": "replace", "path": field, "value": value}]);
-    let image = patch("/image_id", json!("another"));
-    service.ask_as(member, "PATCH", &path, &image).await.has(200);
-    let publish = patch("/public", json!(true));
-    service.ask_as("project-a-admin", "PATCH", &path, &publish).await.has(200);
+    for service in Service::clusters_in_clouds().await {
+        for called in ["for-all", "another"] {
+            image(&service, "project-a-admin", called, "public").await;
+        }
+        let member = "project-a-member";
+        let made = template(&service, member, json!({"name": "t"})).await.has(201).json();
+        let path = format!("/v1/clustertemplates/{}", made["uuid"].as_str().unwrap());
+        let patch =
+            |field: &str, value: Value| json!([{"op": "replace", "path": field, "value": value}]);
+        let image = patch("/image_id", json!("another"));
+        service.ask_as(member, "PATCH", &path, &image).await.has(200);
+        let publish = patch("/public", json!(true));
+        service.ask_as("project-a-admin", "PATCH", &path, &publish).await.has(200);
 
-    let image = patch("/image_id", json!("for-all"));
-    service.ask_as(member, "PATCH", &path, &image).await.has(403);
-    service.ask_as("project-a-admin", "PATCH", &path, &image).await.has(200);
-    service.ask_as(member, "PATCH", &path, &patch("/name", json!("u"))).await.has(200);
-    service.ask_as(member, "PATCH", &path, &patch("/public", json!(false))).await.has(200);
+        let image = patch("/image_id", json!("for-all"));
+        service.ask_as(member, "PATCH", &path, &image).await.has(403);
+        service.ask_as("project-a-admin", "PATCH", &path, &image).await.has(200);
+        service.ask_as(member, "PATCH", &path, &patch("/name", json!("u"))).await.has(200);
+        service.ask_as(member, "PATCH", &path, &patch("/public", json!(false))).await.has(200);
+    }
 }
 
 #[tokio::test]
 async fn what_is_shared_with_a_project_is_named_once_it_took_it() {
-    let service = Service::clusters_in_a_cloud().await;
-    let shared = image(&service, "project-b-member", "shared", "shared").await;
-    let [a, l, _] = service.projects.clone();
-    let members = format!("/image/v2/images/{shared}/members");
-    let body = json!({"member": a});
-    service.ask_cloud("project-b-member", "POST", &members, &body).await.has(200);
+    for service in Service::clusters_in_clouds().await {
+        let shared = image(&service, "project-b-member", "shared", "shared").await;
+        let [a, l, _] = service.projects.clone();
+        let members = format!("/image/v2/images/{shared}/members");
+        let body = json!({"member": a});
+        service.ask_cloud("project-b-member", "POST", &members, &body).await.has(200);
 
-    let named = json!({"image_id": shared});
-    refuses(template(&service, "project-a-member", named.clone()).await, "image_id");
-    let (own, accepted) = (format!("{members}/{a}"), json!({"status": "accepted"}));
-    // Nobody takes it in another's place.
-    service.ask_cloud("project-b-member", "PUT", &own, &accepted).await.has(403);
-    service.ask_cloud("project-a-member", "PUT", &own, &accepted).await.has(200);
-    let made = template(&service, "project-a-member", named.clone()).await.has(201).json();
-    assert_eq!(made["image_id"], shared.as_str());
-    refuses(template(&service, "project-l-member", named.clone()).await, "image_id");
-    service
-        .ask_cloud("project-l-member", "PUT", &format!("{members}/{l}"), &accepted)
-        .await
-        .has(404);
+        let named = json!({"image_id": shared});
+        refuses(template(&service, "project-a-member", named.clone()).await, "image_id");
+        let (own, accepted) = (format!("{members}/{a}"), json!({"status": "accepted"}));
+        // Nobody takes it in another's place.
+        service.ask_cloud("project-b-member", "PUT", &own, &accepted).await.has(403);
+        service.ask_cloud("project-a-member", "PUT", &own, &accepted).await.has(200);
+        let made = template(&service, "project-a-member", named.clone()).await.has(201).json();
+        assert_eq!(made["image_id"], shared.as_str());
+        refuses(template(&service, "project-l-member", named.clone()).await, "image_id");
+        service
+            .ask_cloud("project-l-member", "PUT", &format!("{members}/{l}"), &accepted)
+            .await
+            .has(404);
 
-    service.ask_cloud("project-b-member", "DELETE", &own, &Value::Null).await.has(204);
-    refuses(template(&service, "project-a-member", named).await, "image_id");
+        service.ask_cloud("project-b-member", "DELETE", &own, &Value::Null).await.has(204);
+        refuses(template(&service, "project-a-member", named).await, "image_id");
+    }
 }
 
 #[tokio::test]
 async fn neither_a_cluster_nor_a_group_nor_a_patch_names_what_is_anothers() {
-    let service = Service::clusters_in_a_cloud().await;
-    image(&service, "project-a-admin", "for-all", "public").await;
-    let b = image(&service, "project-b-member", "theirs", "private").await;
-    let (network, subnet) = network(&service, "project-b-member", "net-b", false).await;
-    let member = "project-a-member";
-    let made = template(&service, member, json!({"name": "t"})).await.has(201).json();
-    let path = format!("/v1/clustertemplates/{}", made["uuid"].as_str().unwrap());
-    for (field, value) in [("image_id", &b), ("fixed_network", &network)] {
-        let body = json!([{"op": "replace", "path": format!("/{field}"), "value": value}]);
-        refuses(service.ask_as(member, "PATCH", &path, &body).await, field);
-    }
-    let shown = service.ask_as(member, "GET", &path, &Value::Null).await.json();
-    assert_eq!(shown["image_id"], made["image_id"]);
+    for service in Service::clusters_in_clouds().await {
+        image(&service, "project-a-admin", "for-all", "public").await;
+        let b = image(&service, "project-b-member", "theirs", "private").await;
+        let (network, subnet) = network(&service, "project-b-member", "net-b", false).await;
+        let member = "project-a-member";
+        let made = template(&service, member, json!({"name": "t"})).await.has(201).json();
+        let path = format!("/v1/clustertemplates/{}", made["uuid"].as_str().unwrap());
+        for (field, value) in [("image_id", &b), ("fixed_network", &network)] {
+            let body = json!([{"op": "replace", "path": format!("/{field}"), "value": value}]);
+            refuses(service.ask_as(member, "PATCH", &path, &body).await, field);
+        }
+        let shown = service.ask_as(member, "GET", &path, &Value::Null).await.json();
+        assert_eq!(shown["image_id"], made["image_id"]);
 
-    let body =
-        json!({"cluster_template_id": "t", "fixed_network": network, "fixed_subnet": subnet});
-    refuses(service.ask_as(member, "POST", "/v1/clusters", &body).await, "fixed_network");
-    refuses(service.ask_as(member, "POST", "/bedplate/v1/plan", &body).await, "fixed_network");
-    let body = json!({"cluster_template_id": "t", "name": "c"});
-    service.ask_as(member, "POST", "/v1/clusters", &body).await.has(202);
-    let body = json!({"name": "g", "image_id": b});
-    let path = "/v1/clusters/c/nodegroups";
-    refuses(service.ask_as(member, "POST", path, &body).await, "image_id");
-    let body = json!({"name": "g", "image_id": "for-all"});
-    service.ask_as(member, "POST", path, &body).await.has(202);
+        let body =
+            json!({"cluster_template_id": "t", "fixed_network": network, "fixed_subnet": subnet});
+        refuses(service.ask_as(member, "POST", "/v1/clusters", &body).await, "fixed_network");
+        refuses(service.ask_as(member, "POST", "/bedplate/v1/plan", &body).await, "fixed_network");
+        let body = json!({"cluster_template_id": "t", "name": "c"});
+        service.ask_as(member, "POST", "/v1/clusters", &body).await.has(202);
+        let body = json!({"name": "g", "image_id": b});
+        let path = "/v1/clusters/c/nodegroups";
+        refuses(service.ask_as(member, "POST", path, &body).await, "image_id");
+        let body = json!({"name": "g", "image_id": "for-all"});
+        service.ask_as(member, "POST", path, &body).await.has(202);
+    }
 }
 
 #[tokio::test]
 async fn while_nobody_can_tell_whose_it_is_nothing_is_named() {
-    let service = Service::clusters_in_a_cloud().await;
-    service.stop_answering("/image/");
-    let answer = template(&service, "project-a-member", json!({"image_id": "for-all"})).await;
-    assert!(answer.has(503).text.contains("image_id: the cloud cannot be asked now"));
+    for service in Service::clusters_in_clouds().await {
+        service.stop_answering("/image/");
+        let answer = template(&service, "project-a-member", json!({"image_id": "for-all"})).await;
+        assert!(answer.has(503).text.contains("image_id: the cloud cannot be asked now"));
+    }
 }

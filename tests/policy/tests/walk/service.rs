@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use openstack::CloudConfig;
-use openstack_emulator::{Act, Emulator, Rule, Settings};
+use openstack_emulator::{Act, Emulator, Kind, Rule, Settings};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -115,10 +115,19 @@ impl Service {
         service
     }
 
-    /// A clusterd that makes clusters in the emulated cloud whose Keystone it believes, as an administrator there.
-    pub(crate) async fn clusters_in_a_cloud() -> Service {
+    /// Clusterds that make clusters in the emulated cloud whose Keystone they believe: one in its own project, as an administrator there,
+    /// and one in those of its tenants, where it has the role member.
+    pub(crate) async fn clusters_in_clouds() -> [Service; 2] {
         let rest = "[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n";
-        Service::of_clusters(Cloud::emulated().await, rest).await
+        let shared = format!("{rest}tenancy = 'shared'\n");
+        let shared = Service::of_clusters(Cloud::emulated().await, &shared).await;
+        let own = Service::of_clusters(Cloud::emulated().await, rest).await;
+        let users = own.cloud.emulator().cloud.objects(Kind::User);
+        let user = users.iter().find(|it| it.text("name") == "clusterd").unwrap();
+        for project in &own.projects {
+            own.keystone.grant(Place::Project(project), &user.id, "member").await;
+        }
+        [shared, own]
     }
 
     async fn of_clusters(cloud: Cloud, rest: &str) -> Service {

@@ -1,0 +1,82 @@
+//! clusterd's user gets its roles in the projects that it is to make clusters in.
+
+use anyhow::{Context, bail};
+use openstack::identity::projects::Named;
+use openstack::identity::roles::{self, Role};
+use openstack::identity::{projects, users};
+use openstack::{CloudError, Session};
+
+use crate::output::{line, plain};
+
+/// What it takes to make a cluster.
+const NEEDED: &str = "member";
+/// What it takes to make load balancers, where the cloud has such a role.
+const BALANCES: &str = "load-balancer_member";
+
+/// Gives `user` its roles in each of `tenants`. All are looked up before the first is given.
+pub(super) async fn let_in(
+    session: &Session,
+    user: &str,
+    tenants: &[String],
+    dry_run: bool,
+) -> anyhow::Result<()> {
+    let found = (users::show(session, user).await, users::named(session, user).await);
+    let user = only("user", user, found)?;
+    let mut places = Vec::new();
+    for tenant in tenants {
+        let found = (projects::show(session, tenant).await, projects::named(session, tenant).await);
+        places.push(only("project", tenant, found)?);
+    }
+    let member = roles::find(session, NEEDED).await.map_err(explain)?;
+    let member = member.with_context(|| format!("Keystone has no role {NEEDED}"))?;
+    let balances = roles::find(session, BALANCES).await.map_err(explain)?;
+    let all: Vec<Role> = [member].into_iter().chain(balances).collect();
+    for place in &places {
+        for role in &all {
+            let whose = (user.id.as_str(), place.id.as_str());
+            let is_given = roles::is_given(session, whose, &role.id).await.map_err(explain)?;
+            let said = match (is_given, dry_run) {
+                (true, _) => "has",
+                (false, true) => "would get",
+                (false, false) => {
+                    roles::give(session, whose, &role.id).await.map_err(explain)?;
+                    "got"
+                }
+            };
+            line(&plain(&format!("{}: {} {said} the role {}", place.name, user.name, role.name)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The one of this id, else the only one of this name.
+fn only(
+    what: &str,
+    given: &str,
+    (by_id, named): (Result<Option<Named>, CloudError>, Result<Vec<Named>, CloudError>),
+) -> anyhow::Result<Named> {
+    let by_id = match by_id {
+        // A name with a slash, say.
+        Err(CloudError::InvalidId { .. }) => None,
+        by_id => by_id.map_err(explain)?,
+    };
+    let mut named = named.map_err(explain)?;
+    match (by_id, named.pop(), named.is_empty()) {
+        (Some(one), ..) | (None, Some(one), true) => Ok(one),
+        (None, None, _) => bail!("Keystone knows no {what} {given:?}"),
+        (None, Some(_), false) => {
+            bail!("several domains have a {what} {given:?}: give its id")
+        }
+    }
+}
+
+fn explain(why: CloudError) -> anyhow::Error {
+    let is_forbidden = matches!(why, CloudError::Forbidden(_));
+    let why = anyhow::Error::new(why);
+    if is_forbidden {
+        return why.context("roles are for administrators of the cloud to give: name one's cloud");
+    }
+    why.context(
+        "cannot give clusterd's user its roles; what was given stays, and to do it again goes on",
+    )
+}

@@ -1,0 +1,170 @@
+//! Clusters are made where their project is, or not asked of the cloud at all.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::time::Duration;
+
+use cluster::{Config, Service};
+use openstack_emulator::{Cloud, Emulator, Kind, Settings};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A clusterd that makes clusters in the cloud whose Keystone it believes.
+struct Given {
+    cloud: Cloud,
+    client: Client,
+    url: String,
+    token: String,
+    _emulator: Emulator,
+    _state: tempfile::TempDir,
+    _running: AbortOnDropHandle<()>,
+}
+
+impl Given {
+    async fn start(tenancy: &str) -> Given {
+        let emulator = Emulator::start(Settings::default()).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        let state = tempfile::tempdir().unwrap();
+        let clouds = state.path().join("clouds.yaml");
+        std::fs::write(&clouds, cloud.clouds_yaml()).unwrap();
+        let text = format!(
+            "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
+             [api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n\
+             [cloud]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n{tenancy}",
+            state.path().join("state"),
+        );
+        let config: Config = toml::from_str(&text).unwrap();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let service = Service::start(config).await.unwrap();
+        let url = format!("http://{}", service.listeners().api);
+        let running = tokio::spawn(async move {
+            service.run(CancellationToken::new()).await.unwrap();
+        });
+        let client = Client::builder().no_proxy().build().unwrap();
+        let given = Given {
+            token: token(&cloud, &client, ("alice", "tenant-a")).await,
+            cloud,
+            client,
+            url,
+            _emulator: emulator,
+            _state: state,
+            _running: AbortOnDropHandle::new(running),
+        };
+        let template = json!({"name": "t", "coe": "kubernetes", "image_id": "fedora-coreos",
+            "flavor_id": "m1.small", "external_network_id": "public", "labels": {"user_data_delivery": "inline"}});
+        given.ask(Method::POST, "/v1/clustertemplates", template, 201).await;
+        given
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Value, status: u16) -> Value {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.header("openstack-api-version", "container-infra latest");
+        let answer = request.header("x-auth-token", &self.token).json(&body).send().await.unwrap();
+        let (had, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        assert_eq!(had, status, "{path}: {text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// Has an administrator make a flavor that is not for everybody.
+    async fn private_flavor(&self, name: &str) {
+        let admin = token(&self.cloud, &self.client, ("admin", "admin")).await;
+        let flavor = json!({"name": name, "vcpus": 1, "ram": 1024, "disk": 10, "os-flavor-access:is_public": false});
+        let url = format!("{}/compute/v2.1/flavors", self.cloud.url());
+        let made = self.client.post(url).header("x-auth-token", admin);
+        let made = made.json(&json!({"flavor": flavor})).send().await.unwrap();
+        assert_eq!(made.status(), 200);
+    }
+
+    /// What clusterd says of a cluster of such machines that alice might ask for.
+    async fn plan(&self, flavor: &str) -> Value {
+        let cluster = json!({"name": "c", "cluster_template_id": "t", "flavor_id": flavor});
+        self.ask(Method::POST, "/bedplate/v1/plan", cluster, 200).await
+    }
+
+    /// Waits until the project of this name has a network.
+    async fn until_network(&self, project: &str) {
+        let projects = self.cloud.objects(Kind::Project);
+        let id = &projects.iter().find(|it| it.text("name") == project).unwrap().id;
+        let looking = async {
+            while self.cloud.count_of(Kind::Network, id) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), looking).await.unwrap();
+    }
+}
+
+/// A user's, in this project.
+async fn token(cloud: &Cloud, client: &Client, (user, project): (&str, &str)) -> String {
+    let domain = json!({"id": "default"});
+    let user = json!({"name": user, "domain": domain, "password": format!("{user}-secret")});
+    let identity = json!({"methods": ["password"], "password": {"user": user}});
+    let scope = json!({"project": {"name": project, "domain": domain}});
+    let body = json!({"auth": {"identity": identity, "scope": scope}});
+    let url = format!("{}/auth/tokens", cloud.auth_url());
+    let answer = client.post(url).json(&body).send().await.unwrap();
+    answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_nothing() {
+    let given = Given::start("").await;
+    let cluster = json!({"name": "c", "cluster_template_id": "t"});
+    for path in ["/bedplate/v1/plan", "/v1/clusters"] {
+        let refused = given.ask(Method::POST, path, cluster.clone(), 403).await;
+        let said = refused["errors"][0]["detail"].as_str().unwrap();
+        let words = "clusterd's user clusterd needs the role member in project tenant-a";
+        assert!(said.starts_with(words), "{said}");
+    }
+    // A role that makes nothing is none, and one that was given meanwhile counts at once.
+    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &["reader"]);
+    given.ask(Method::POST, "/v1/clusters", cluster.clone(), 403).await;
+    let listed = given.ask(Method::GET, "/v1/clusters", Value::Null, 200).await;
+    assert_eq!(listed["clusters"], json!([]));
+    let is_change = |method: &str| ["POST", "PUT", "DELETE"].contains(&method);
+    let changes =
+        given.cloud.count(|it| is_change(&it.method) && !it.path.ends_with("/auth/tokens"));
+    assert_eq!(changes, 0);
+
+    let roles = ["member", "load-balancer_member"];
+    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &roles);
+    given.ask(Method::POST, "/bedplate/v1/plan", cluster.clone(), 200).await;
+    given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
+    given.until_network("tenant-a").await;
+}
+
+#[tokio::test]
+async fn where_the_project_is_shared_no_role_is_needed_elsewhere() {
+    let given = Given::start("tenancy = 'shared'\n").await;
+    let cluster = json!({"name": "c", "cluster_template_id": "t"});
+    given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
+    given.until_network("service").await;
+}
+
+#[tokio::test]
+async fn flavors_and_quotas_are_those_of_the_project() {
+    let given = Given::start("").await;
+    let roles = ["member", "load-balancer_member"];
+    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &roles);
+    given.cloud.set_quota("tenant-a", "instances", 1);
+    let cluster = json!({"name": "c", "cluster_template_id": "t"});
+    let plan = given.ask(Method::POST, "/bedplate/v1/plan", cluster.clone(), 200).await;
+    assert_eq!(plan["shortages"][0]["resource"], "instances", "{plan:#}");
+    given.cloud.set_quota("tenant-a", "instances", 10);
+    given.cloud.set_quota("service", "instances", 0);
+    let plan = given.ask(Method::POST, "/bedplate/v1/plan", cluster, 200).await;
+    assert_eq!(plan["fits"], true, "{plan:#}");
+}
+
+#[tokio::test]
+async fn a_flavor_that_is_not_for_the_project_is_not_there_for_its_clusters() {
+    let given = Given::start("").await;
+    let roles = ["member", "load-balancer_member"];
+    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &roles);
+    given.private_flavor("secret").await;
+    assert_eq!(given.plan("m1.small").await["fits"], true);
+    let plan = given.plan("secret").await;
+    let why = plan["fits_reason"].as_str().unwrap();
+    assert!(why.contains("flavor_id: the cloud has no \"secret\""), "{plan:#}");
+}
