@@ -174,7 +174,7 @@ impl App {
     }
 
     /// Reads a cluster and its node groups, has `decide` change them, writes that and wakes the conductor; all over again
-    /// when someone else wrote them meanwhile. What is more than the cluster's project or its owner may have is refused.
+    /// when someone else wrote them meanwhile. What is more than the cluster's project or the caller may have is refused.
     pub(crate) async fn change(
         &self,
         caller: &Caller,
@@ -186,6 +186,7 @@ impl App {
             let groups = self.store.groups_of(cluster.id).await?;
             let mut change = decide(cluster, groups.clone())?;
             change.cluster.updated_at = Some((self.clock)());
+            change.by = Some(self.user(caller));
             let touched = change.added.iter_mut().chain(&mut change.changed);
             let grown = touched.filter(|it| has_grown(it, &groups));
             let unmeasured = self.measure(&change.cluster, grown).await;

@@ -19,6 +19,8 @@ use crate::handle::{KeysError, World};
 
 /// How often the conductor says that it is alive.
 const SAY_EVERY: Duration = Duration::from_secs(10);
+/// When a cluster has another turn that was changed in the middle of one.
+const SOON: Duration = Duration::from_millis(100);
 
 /// One turn of a cluster. The only writer of its conditions.
 #[instrument(skip_all, fields(cluster.id = %id))]
@@ -36,7 +38,13 @@ pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, Keys
     let groups = world.store.groups_of(id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let Worked { seen, next } = match &world.cloud {
-        Some(premises) => cloud::work(world, premises, &spec, ledger).await?,
+        Some(premises) => match cloud::work(world, premises, &spec, ledger).await {
+            // It is to be otherwise since it was read.
+            Err(KeysError::Store(StoreError::Stale)) => {
+                return Ok(Requeue::After(SOON.min(world.settings.look_every)));
+            }
+            worked => worked?,
+        },
         None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
     };
     let now = (world.settings.clock)();

@@ -28,8 +28,13 @@ pub fn api_address(spec: &ClusterSpec<'_>, seen: &Seen) -> Option<String> {
 
 /// What a cluster's API is called in its DNS zone, where it has one; without the dot at the end.
 pub fn api_name(cluster: &Cluster) -> Option<String> {
+    subdomain(cluster).map(|names| format!("api.{names}"))
+}
+
+/// Below what all of a cluster's names in its DNS zone are, where it has one; without the dot at the end.
+pub fn subdomain(cluster: &Cluster) -> Option<String> {
     let zone = cluster.blueprint.labels.settings().dns_zone.as_deref()?;
-    Some(format!("api.{}.{}", cluster.name.label(63), zone.trim_end_matches('.')))
+    Some(format!("{}.{}", cluster.name.label(63), zone.trim_end_matches('.')))
 }
 
 /// The name by which machines find the API in place of an address: that of a control plane of several machines without a load

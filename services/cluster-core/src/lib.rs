@@ -34,7 +34,9 @@ mod shape;
 mod status;
 mod template;
 
-pub use address::{api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses};
+pub use address::{
+    api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses, subdomain,
+};
 pub use allowance::{
     Account, Defaults, Denial, Excess, InvalidLimit, Limit, Limits, UnknownResource, Whose, admit,
 };

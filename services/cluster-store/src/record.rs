@@ -38,12 +38,20 @@ pub struct Change {
     pub removed: Vec<NodeGroup>,
     /// What to say of it.
     pub events: Vec<Event>,
+    /// Whose limits hold for it beside the project's, and who has what is new; the cluster's owner, where nobody else asked for it.
+    pub by: Option<String>,
 }
 
 impl Change {
     /// A change of the cluster's own record alone.
     pub fn of(cluster: Cluster) -> Self {
-        Change { cluster, added: vec![], changed: vec![], removed: vec![], events: vec![] }
+        let (added, changed, removed, events) = (vec![], vec![], vec![], vec![]);
+        Change { cluster, added, changed, removed, events, by: None }
+    }
+
+    /// Who asks for it.
+    pub(crate) fn by(&self) -> &str {
+        self.by.as_deref().unwrap_or(&self.cluster.user)
     }
 }
 

@@ -14,13 +14,17 @@ use cluster_core::{
 use database::Extent::{AnyDecides, OneStatement};
 use database::{Connection, Database, Schema, StoreError};
 
-use crate::table::{cluster, event, node_group, template};
+use crate::table::{cluster, event, node_group, subdomain, template};
 use crate::written::Bell;
 use crate::{Change, Scope};
 
 /// The versions of the tables.
-const TABLES: Schema =
-    &[include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const TABLES: Schema = &[
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+];
 
 /// All of clusterd's that must not be lost. Clones share one database.
 ///
@@ -37,6 +41,7 @@ impl Store {
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         let database = Database::open(url, TABLES).await?;
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
+        database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
         Ok(Store { database, bell: Bell::new() })
     }
 
@@ -89,7 +94,7 @@ impl Store {
     }
 
     /// Adds a cluster with its node groups and what is said of it, unless its project or its owner may not have that much; without
-    /// `within` they may have anything.
+    /// `within` they may have anything. `Duplicate` where another cluster has its names in the zone.
     pub async fn insert_cluster(
         &self,
         new: &Cluster,
@@ -105,11 +110,15 @@ impl Store {
                     let asked = Asked::anew(&new, &groups);
                     if let Some(defaults) = &within {
                         c.write_in_turn_as(&new.project).await?;
-                        if let Err(denial) = allowance::check(c, &new, &asked, defaults).await? {
+                        let by = new.user.as_str();
+                        if let Err(denial) =
+                            allowance::check(c, (&new, by), &asked, defaults).await?
+                        {
                             return Ok(Err(denial));
                         }
                     }
                     cluster::insert(c, &new).await?;
+                    subdomain::take(c, &new).await?;
                     for group in &groups {
                         node_group::insert(c, group).await?;
                     }
@@ -185,7 +194,7 @@ impl Store {
         Ok(written)
     }
 
-    /// As [`Store::change_cluster`], unless the cluster's project or its owner may not have that much.
+    /// As [`Store::change_cluster`], unless the cluster's project or who asks for it may not have that much.
     pub async fn change_within(
         &self,
         change: &Change,
@@ -200,7 +209,9 @@ impl Store {
                     // What was decided on what is no longer so is neither counted nor refused.
                     cluster::check_version(c, &change.cluster).await?;
                     let asked = Asked::by(c, &change).await?;
-                    match allowance::check(c, &change.cluster, &asked, &defaults).await? {
+                    match allowance::check(c, (&change.cluster, change.by()), &asked, &defaults)
+                        .await?
+                    {
                         Err(denial) => Ok(Err(denial)),
                         Ok(()) => write(c, &change, &asked).await.map(Ok),
                     }

@@ -12,6 +12,7 @@ pub(crate) mod node_group;
 pub(crate) mod quota;
 pub(crate) mod secret;
 pub(crate) mod service;
+pub(crate) mod subdomain;
 pub(crate) mod template;
 
 use cluster_core::ClusterUuid;

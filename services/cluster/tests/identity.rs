@@ -284,6 +284,15 @@ async fn a_grant_is_one_s_own_and_only_administrators_give_it() {
     given.cloud.add_user("carol", "carol-secret", "tenant-a");
     let carol = given.token("carol", "tenant-a").await;
     given.cluster(&carol, "d", "t").await.has(202);
+    // Who resizes a cluster answers for it, whoever asked for the cluster.
+    let carols = given.cloud.add_user_with("carol", "carol-secret", "tenant-a", &[]).user_id;
+    let limits = format!("/bedplate/v1/quotas/{project}/users/{carols}");
+    given.send(&admin, Method::PUT, &limits, json!({"nodes": 2})).await.has(200);
+    let more = json!([{"op": "replace", "path": "/node_count", "value": 2}]);
+    let words = format!("user {carols} in project {project} uses 2 of 2");
+    let resized = given.send(&carol, Method::PATCH, "/v1/clusters/c", more.clone()).await;
+    resized.refuses(403, &words);
+    given.send(&alice, Method::PATCH, "/v1/clusters/c", more).await.has(202);
     let asked = format!("/bedplate/v1/quotas?user_id={user}");
     given.get(&carol, &asked).await.refuses(403, "other users");
     let asked = format!("/bedplate/v1/quotas?project_id={project}");

@@ -182,7 +182,7 @@ impl<'a> Ledger<'a> {
             return Ok(());
         }
         let entries: Vec<LedgerEntry> = news.iter().map(|(_, line)| line.clone()).collect();
-        self.store.save_ledger(&entries).await?;
+        self.store.intend(&entries).await?;
         self.lines.extend(news);
         Ok(())
     }

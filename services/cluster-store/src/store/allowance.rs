@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, Limits, NodeGroup, Whose,
-    admit, holdings,
+    Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, Limits, Name, NodeGroup,
+    Whose, admit, holdings,
 };
 use database::Extent::AnyDecides;
 use database::{Connection, StoreError};
@@ -30,7 +30,11 @@ impl Store {
     ) -> Result<Result<(), Denial>, StoreError> {
         let (new, defaults, asked) = (new.clone(), defaults.clone(), Asked::anew(new, groups));
         self.database
-            .read(|c| Box::pin(async move { check(c, &new, &asked, &defaults).await }))
+            .read(|c| {
+                Box::pin(
+                    async move { check(c, (&new, new.user.as_str()), &asked, &defaults).await },
+                )
+            })
             .await
     }
 
@@ -69,16 +73,16 @@ async fn account(
     Ok(Account { limits: own.or(defaults.of(&whose)), used, whose })
 }
 
-/// Whether `asked` may be had by the project of `of` and by its owner. Where nobody else writes in the project's turn, that holds until
+/// Whether `asked` may be had by the project of `of` and by who asks. Where nobody else writes in the project's turn, that holds until
 /// the transaction's end.
 pub(crate) async fn check(
     connection: &mut Connection,
-    of: &Cluster,
+    (of, by): (&Cluster, &str),
     asked: &Asked,
     defaults: &Defaults,
 ) -> Result<Result<(), Denial>, StoreError> {
     let project = Whose { project: of.project.clone(), person: None };
-    let person = Whose { person: Some(of.user.clone()), ..project.clone() };
+    let person = Whose { person: Some(by.to_owned()), ..project.clone() };
     let accounts = [
         account(connection, project, defaults).await?,
         account(connection, person, defaults).await?,
@@ -89,8 +93,8 @@ pub(crate) async fn check(
 /// What a cluster is to take otherwise than it does.
 #[derive(Default)]
 pub(crate) struct Asked {
-    /// What has to be written.
-    saved: Vec<Holding>,
+    /// What has to be written, and whose it is.
+    saved: Vec<(Holding, String)>,
     /// The machines that are to go.
     leaving: Vec<String>,
     /// How much more it is.
@@ -102,7 +106,8 @@ pub(crate) struct Asked {
 impl Asked {
     /// By a new cluster.
     pub(crate) fn anew(cluster: &Cluster, groups: &[NodeGroup]) -> Self {
-        Asked::beyond(&BTreeMap::new(), holdings(&ClusterSpec { cluster, groups }))
+        let all = holdings(&ClusterSpec { cluster, groups });
+        Asked::beyond(&BTreeMap::new(), all, &cluster.user)
     }
 
     /// By a change: nothing, where it touches no node group.
@@ -122,10 +127,14 @@ impl Asked {
         groups.extend(change.added.iter().cloned());
         let before = holding::of(connection, &change.cluster).await?;
         let spec = ClusterSpec { cluster: &change.cluster, groups: &groups };
-        Ok(Asked::beyond(&before, holdings(&spec)))
+        let mut asked = Asked::beyond(&before, holdings(&spec), change.by());
+        if change.by.is_none() {
+            asked.inherit(&before);
+        }
+        Ok(asked)
     }
 
-    fn beyond(before: &BTreeMap<String, Held>, now: Vec<Holding>) -> Self {
+    fn beyond(before: &BTreeMap<String, Held>, now: Vec<Holding>, by: &str) -> Self {
         let named: BTreeMap<String, Holding> =
             now.into_iter().map(|holding| (holding::name(&holding), holding)).collect();
         let gone =
@@ -143,9 +152,25 @@ impl Asked {
             let before = had.map(|had| had.holding.amounts).unwrap_or_default();
             asked.more += &holding.amounts.beyond(&before);
             asked.is_measured &= holding.is_measured;
-            asked.saved.push(holding);
+            let is_kept = had.filter(|had| !had.is_leaving);
+            let person = is_kept.map_or(by, |had| had.person.as_str()).to_owned();
+            asked.saved.push((holding, person));
         }
         asked
+    }
+
+    /// Machines that come for others of their node group, which nobody asked for, are of who had those.
+    fn inherit(&mut self, before: &BTreeMap<String, Held>) {
+        let mut gone: BTreeMap<Option<Name>, Vec<&str>> = BTreeMap::new();
+        let group = |holding: &Holding| holding.machine.as_ref().map(|it| it.group.clone());
+        for held in self.leaving.iter().filter_map(|name| before.get(name)) {
+            gone.entry(group(&held.holding)).or_default().push(&held.person);
+        }
+        for (holding, person) in &mut self.saved {
+            if let Some(heir) = gone.get_mut(&group(holding)).and_then(Vec::pop) {
+                heir.clone_into(person);
+            }
+        }
     }
 
     /// Writes it.

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use cluster_core::{ClaimUuid, ClusterUuid, Event, EventUuid, LedgerEntry, LedgerUuid, MachineRef};
+use cluster_core::{
+    ClaimUuid, ClusterUuid, Event, EventUuid, LedgerEntry, LedgerState, LedgerUuid, MachineRef,
+};
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 use database::StoreError;
 use jiff::Timestamp;
@@ -18,6 +20,29 @@ impl Store {
             .write(FirstDecides, |c| {
                 Box::pin(async move {
                     for entry in &entries {
+                        ledger::save(c, entry).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Writes what is about to be asked for or deleted, as [`Store::save_ledger`] does. `Stale` where a server is among it whose machine is
+    /// wanted no more: it would be counted nowhere.
+    pub async fn intend(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
+        let entries = entries.to_vec();
+        self.database
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    for entry in &entries {
+                        let machine = entry.kind.strip_prefix("server/");
+                        let machine = machine.filter(|_| entry.state == LedgerState::Intended);
+                        if let Some(machine) = machine
+                            && !holding::is_counted(c, (entry.cluster, machine)).await?
+                        {
+                            return Err(StoreError::Stale);
+                        }
                         ledger::save(c, entry).await?;
                     }
                     Ok(())

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster_core::{Amounts, Cluster, Holding, LedgerUuid, Resource, Whose};
+use cluster_core::{Amounts, Cluster, ClusterUuid, Holding, LedgerUuid, Resource, Whose};
 use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
 
 const TABLE: &str = "holdings";
@@ -15,6 +15,8 @@ const AT_ONCE: usize = 200;
 /// What is written of one holding.
 pub(crate) struct Held {
     pub(crate) holding: Holding,
+    /// Who asked for it.
+    pub(crate) person: String,
     /// Whether it is to go.
     pub(crate) is_leaving: bool,
 }
@@ -41,30 +43,31 @@ pub(crate) async fn of(
     cluster: &Cluster,
 ) -> Result<BTreeMap<String, Held>, StoreError> {
     let sql = format!(
-        "SELECT machine, leaving, measured, {} FROM holdings WHERE cluster = $1",
+        "SELECT machine, leaving, measured, person, {} FROM holdings WHERE cluster = $1",
         columns(|it| it.to_string())
     );
     let rows = connection.rows(AssertSqlSafe(sql), values![cluster.id]).await?;
     let read = |row: &Row| {
         let name = row.text(0)?.to_owned();
         let machine = if name.is_empty() { None } else { Some(row.parse(TABLE, 0)?) };
-        let (amounts, is_measured) = (amounts(row, 3)?, row.int(2)? != 0);
+        let (amounts, is_measured) = (amounts(row, 4)?, row.int(2)? != 0);
         let holding = Holding { machine, amounts, is_measured };
-        Ok((name, Held { holding, is_leaving: row.int(1)? != 0 }))
+        let (person, is_leaving) = (row.text(3)?.to_owned(), row.int(1)? != 0);
+        Ok((name, Held { holding, person, is_leaving }))
     };
     rows.iter().map(read).collect()
 }
 
-/// Writes what `cluster` takes, in place of what stands there.
+/// Writes what `cluster` takes, and who asked for it, in place of what stands there.
 pub(crate) async fn save(
     connection: &mut Connection,
     cluster: &Cluster,
-    holdings: &[Holding],
+    holdings: &[(Holding, String)],
 ) -> Result<(), StoreError> {
     for some in holdings.chunks(AT_ONCE) {
         let mut values: Vec<Value> = Vec::new();
         let mut rows = Vec::with_capacity(some.len());
-        for holding in some {
+        for (holding, person) in some {
             let machine = name(holding);
             let holder = match machine.as_str() {
                 "" => cluster.id.to_string(),
@@ -76,7 +79,7 @@ pub(crate) async fn save(
                 cluster.id,
                 machine,
                 cluster.project.as_str(),
-                cluster.user.as_str(),
+                person.as_str(),
                 false,
                 holding.is_measured,
             ]);
@@ -88,7 +91,7 @@ pub(crate) async fn save(
         }
         let sql = format!(
             "INSERT INTO holdings (holder, cluster, machine, project, person, leaving, measured, {}) VALUES {} \
-             ON CONFLICT (holder) DO UPDATE SET leaving = excluded.leaving, measured = excluded.measured, {}",
+             ON CONFLICT (holder) DO UPDATE SET person = excluded.person, leaving = excluded.leaving, measured = excluded.measured, {}",
             columns(|it| it.to_string()),
             rows.join(", "),
             columns(|it| format!("{it} = excluded.{it}")),
@@ -116,6 +119,15 @@ pub(crate) async fn leave(
         connection.execute(FORGET, values![cluster.id]).await?;
     }
     Ok(())
+}
+
+/// Whether the machine whose server is to be asked for is counted. It stays so until the transaction's end: who takes it away waits.
+pub(crate) async fn is_counted(
+    connection: &mut Connection,
+    (cluster, machine): (ClusterUuid, &str),
+) -> Result<bool, StoreError> {
+    const HOLD: &str = "UPDATE holdings SET leaving = leaving WHERE cluster = $1 AND machine = $2";
+    Ok(connection.execute(HOLD, values![cluster, machine]).await? > 0)
 }
 
 /// Forgets what was taken by the machine whose server the line names, if it is to go.

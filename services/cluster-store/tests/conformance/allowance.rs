@@ -13,6 +13,8 @@ use database::{Database, Extent, values};
 use crate::samples::{LARGE, at, cluster, find, group, on_both, project, stored, template};
 
 on_both! { Store:
+    who_resizes_has_what_is_new_and_what_comes_for_it
+    a_server_is_not_asked_for_whose_machine_is_counted_no_more
     what_is_asked_for_is_counted_until_it_is_gone
     a_flavor_that_becomes_another_changes_nothing_that_was_asked_for
     a_machine_that_is_to_go_counts_until_its_server_is_gone
@@ -193,6 +195,50 @@ async fn a_decision_on_what_is_no_longer_so_is_stale_and_not_refused(store: Stor
     changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
     let refused = store.change_within(&late, &defaults).await;
     assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+}
+
+async fn who_resizes_has_what_is_new_and_what_comes_for_it(store: Store) {
+    let (cluster, workers) = large(&store).await;
+    store.set_limits(&whose(Some("v")), &at_most(&[(Resource::Nodes, 1)]), at(1)).await.unwrap();
+    let grow = async |machines| {
+        let changed = vec![resize(&workers, machines, &[]).unwrap()];
+        let by = Some("v".to_owned());
+        let change = Change { changed, by, ..Change::of(cluster.clone()) };
+        store.change_within(&change, &Defaults::default()).await.unwrap()
+    };
+    let words = "quota exceeded: nodes: user v in project p uses 0 of 1, and 2 more is asked for";
+    assert_eq!(grow(4).await.unwrap_err().to_string(), words);
+    let cluster = grow(3).await.unwrap();
+    let nodes = async |person| used(&store, Some(person)).await[Resource::Nodes];
+    assert_eq!((nodes("u").await, nodes("v").await), (2, 1));
+    // Repair puts another one in its place, which nobody asked for.
+    let mut workers = store.groups_of(cluster.id).await.unwrap().remove(0);
+    let last = *workers.machines.last().unwrap();
+    workers.replace_machine(last);
+    changed(&store, cluster, workers).await;
+    assert_eq!((nodes("u").await, nodes("v").await), (2, 1));
+}
+
+async fn a_server_is_not_asked_for_whose_machine_is_counted_no_more(store: Store) {
+    let (cluster, workers) = large(&store).await;
+    let intent = LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        cluster: cluster.id,
+        kind: "server/default-worker-1".to_owned(),
+        name: "one-default-worker-1".to_owned(),
+        cloud_id: None,
+        state: LedgerState::Intended,
+        created_at: at(1),
+        updated_at: None,
+    };
+    let of = cluster.id;
+    changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
+    let refused = store.intend(std::slice::from_ref(&intent)).await;
+    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    assert_eq!(store.ledger_of(of).await.unwrap(), []);
+    let kind = "server/default-worker-0".to_owned();
+    store.intend(&[LedgerEntry { kind, ..intent }]).await.unwrap();
+    assert_eq!(store.ledger_of(of).await.unwrap().len(), 1);
 }
 
 /// The tables as they were before anything was counted.

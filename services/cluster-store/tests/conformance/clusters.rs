@@ -1,6 +1,8 @@
 //! Clusters and their node groups: written together or not at all.
 
-use cluster_core::{Cluster, ClusterSort, Desire, NodeGroup, Page};
+use std::collections::BTreeMap;
+
+use cluster_core::{Cluster, ClusterSort, Desire, Labels, NodeGroup, Page, TemplateUuid};
 use cluster_store::{Change, Scope, Store, StoreError};
 use newtype_uuid::GenericUuid;
 
@@ -12,6 +14,7 @@ on_both! { Store:
     lists_are_cut_into_pages_of_one_project
     what_belongs_to_a_cluster_goes_with_it
     a_cluster_needs_its_template
+    no_two_clusters_have_their_names_below_the_same_one
 }
 
 async fn a_cluster_comes_back_with_its_groups_and_events(store: Store) {
@@ -39,8 +42,8 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
         cluster: Cluster { desire: Desire::Gone, ..cluster.clone() },
         added: vec![group(&cluster, "gpu", 1)],
         changed: vec![grown.clone()],
-        removed: vec![],
         events: vec![event(&cluster, "Resized")],
+        ..Change::of(cluster.clone())
     };
     let written = store.change_cluster(&change).await.unwrap();
     assert_eq!((written.version, written.desire), (2, Desire::Gone));
@@ -110,4 +113,30 @@ async fn a_cluster_needs_its_template(store: Store) {
     let orphan = cluster(&template("p", "nowhere"), "one");
     let refused = store.insert_cluster(&orphan, &[], &[], None).await;
     assert!(matches!(refused, Err(StoreError::NoOwner { owner: "template", .. })), "{refused:?}");
+}
+
+async fn no_two_clusters_have_their_names_below_the_same_one(store: Store) {
+    let labels = [("dns_zone".to_owned(), "k8s.example".to_owned())];
+    let labels: Labels = BTreeMap::from(labels).try_into().unwrap();
+    let insert = async |project: &str, name: &str| {
+        let template = template(project, &format!("t{}", TemplateUuid::new_v4()));
+        store.insert_template(&template).await.unwrap();
+        let mut new = cluster(&template, name);
+        new.blueprint.labels = labels.clone();
+        let written = store.insert_cluster(&new, &[], &[], None).await;
+        written.map(|written| written.map(|()| new).unwrap())
+    };
+    let first = insert("p", "one").await.unwrap();
+    insert("q", "two").await.unwrap();
+    // Names of one project are not told apart by the case of their letters, or by what no label has.
+    for (project, name) in [("q", "one"), ("r", "One")] {
+        let refused = insert(project, name).await;
+        let Err(StoreError::Duplicate { field, value }) = &refused else { panic!("{refused:?}") };
+        assert_eq!((*field, value.as_str()), ("labels.dns_zone", "one.k8s.example"));
+    }
+    assert_eq!(store.count_clusters(&Scope::All).await.unwrap().0, 2);
+    // Names without a zone are anybody's.
+    stored(&store, "r", "one").await;
+    store.delete_cluster(&first).await.unwrap();
+    insert("q", "one").await.unwrap();
 }

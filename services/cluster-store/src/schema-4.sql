@@ -1,0 +1,7 @@
+-- Version 4: the names below which each cluster's names are, which no other cluster has.
+
+CREATE TABLE subdomains (
+    name    TEXT NOT NULL PRIMARY KEY,
+    cluster TEXT NOT NULL REFERENCES clusters (id) ON DELETE CASCADE
+);
+CREATE INDEX subdomains_cluster ON subdomains (cluster);

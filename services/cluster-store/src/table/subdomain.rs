@@ -1,0 +1,34 @@
+//! The table `subdomains`: the names below which clusters have theirs. No two clusters share one, whosever they are.
+
+use cluster_core::{Cluster, subdomain};
+use database::table::clash;
+use database::{Connection, Row, StoreError, values};
+
+/// Takes a new cluster's, if it has names.
+pub(crate) async fn take(connection: &mut Connection, cluster: &Cluster) -> Result<(), StoreError> {
+    const TAKE: &str = "INSERT INTO subdomains (name, cluster) VALUES ($1, $2)";
+    let Some(name) = subdomain(cluster) else { return Ok(()) };
+    match connection.execute(TAKE, values![name.as_str(), cluster.id]).await {
+        Err(error) if clash(&error).is_some() => {
+            Err(StoreError::Duplicate { field: "labels.dns_zone", value: name })
+        }
+        written => Ok(written.map(drop)?),
+    }
+}
+
+/// Takes those of clusters that were there before any was taken. Of two that share one, one has it.
+pub(crate) async fn take_all(connection: &mut Connection) -> Result<(), StoreError> {
+    const LACKING: &str = "SELECT id, document FROM clusters WHERE document LIKE '%\"dns_zone\"%' \
+         AND NOT EXISTS (SELECT 1 FROM subdomains WHERE subdomains.cluster = clusters.id) ORDER BY id";
+    const TAKE: &str =
+        "INSERT INTO subdomains (name, cluster) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    let read = |row: &Row| row.json::<Cluster>("clusters", 1);
+    let lacking = connection.rows(LACKING, values![]).await?;
+    for cluster in lacking.iter().map(read) {
+        let cluster = cluster?;
+        if let Some(name) = subdomain(&cluster) {
+            connection.execute(TAKE, values![name, cluster.id]).await?;
+        }
+    }
+    Ok(())
+}
