@@ -27,4 +27,4 @@ pub use config::{
 pub use error::{CloudError, Refusal, Request};
 pub use quota::Allowance;
 pub use service::Service;
-pub use session::{Identity, Projects, Session};
+pub use session::{Identity, Projects, Session, on_behalf_of, request_id};

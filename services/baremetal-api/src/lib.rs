@@ -28,6 +28,8 @@ mod validate;
 mod value;
 mod vifs;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use openstack_api::{Manners, Routes};
@@ -69,6 +71,7 @@ pub fn router(app: App) -> Router {
         challenge: app.auth.challenge("Baremetal API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
+        trail: Arc::new(app.store.trail().clone()),
     };
     let router = routes().finish(openapi::document);
     openstack_api::apply(router.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(app), manners)

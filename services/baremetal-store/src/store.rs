@@ -5,6 +5,7 @@ mod lending;
 mod machine;
 mod record;
 
+use audit_store::Recorder;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
@@ -17,8 +18,12 @@ use crate::table::{history, node, port, rack};
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 
 /// The versions of the tables.
-const TABLES: Schema =
-    &[include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const TABLES: Schema = &[
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    audit_store::TABLES,
+];
 
 /// The power a machine was seen to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +46,7 @@ impl SeenPower {
 #[derive(Clone)]
 pub struct Store {
     database: Database,
+    trail: Recorder,
 }
 
 impl Store {
@@ -50,7 +56,14 @@ impl Store {
     /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
     /// it; once that is gone, every write is refused as `Closing`.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        Ok(Store { database: Database::open(url, TABLES).await? })
+        let database = Database::open(url, TABLES).await?;
+        let trail = Recorder::new(database.clone(), "baremetald");
+        Ok(Store { database, trail })
+    }
+
+    /// The audit trail, in the same database.
+    pub fn trail(&self) -> &Recorder {
+        &self.trail
     }
 
     /// Adds a node.

@@ -31,6 +31,7 @@ use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 /// A service that listens and does not work yet.
 pub struct Service {
     conductor: Conductor,
+    store: Store,
     api: (TcpListener, Option<Tls>, axum::Router),
     provisioning: Option<(TcpListener, axum::Router)>,
     /// Network boot runs while this is kept.
@@ -94,7 +95,7 @@ impl Service {
             tftp: None,
         };
         let app = App {
-            store,
+            store: store.clone(),
             conductor: conductor.clone(),
             clock: Timestamp::now,
             auth,
@@ -106,6 +107,7 @@ impl Service {
         };
         let mut service = Service {
             conductor: conductor.clone(),
+            store,
             api: (api, tls, baremetal_api::router(app)),
             provisioning: None,
             _boot: None,
@@ -157,6 +159,7 @@ impl Service {
                 outcome = ended;
             }
         }
+        self.store.trail().settle().await;
         outcome
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod api;
+mod audit;
 mod cluster;
 mod connection;
 mod dev;
@@ -51,6 +52,9 @@ enum Command {
     Setup(setup::Command),
     /// Who may use which route of the services: the table that their gates read.
     Policy(policy::Options),
+    /// What was asked of the services, by whom, and what came of it.
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
 }
@@ -86,6 +90,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Setup(command) => setup::run(command, &arguments.connection).await,
         Command::Policy(options) => {
             policy::run(&options, &arguments.connection, arguments.output).await
+        }
+        Command::Audit(command) => {
+            audit::run(command, &arguments.connection, arguments.output).await
         }
         Command::Dev(options) => dev::run(&options).await,
     }

@@ -15,8 +15,9 @@ pub(crate) struct Options {
     service: Option<Service>,
 }
 
+/// One of the services, as it is named on the command line.
 #[derive(Clone, Copy, ValueEnum)]
-enum Service {
+pub(crate) enum Service {
     /// The Bare Metal service.
     Machines,
     /// The Container Infra service.
@@ -24,14 +25,20 @@ enum Service {
 }
 
 impl Service {
-    fn name(self) -> &'static str {
+    /// Those that are meant where none is named.
+    pub(crate) fn all_or(named: Option<Service>) -> Vec<Service> {
+        let both = || vec![Service::Machines, Service::Clusters];
+        named.map_or_else(both, |one| vec![one])
+    }
+
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Service::Machines => "machines",
             Service::Clusters => "clusters",
         }
     }
 
-    async fn api(self, connection: &Connection) -> anyhow::Result<Api> {
+    pub(crate) async fn api(self, connection: &Connection) -> anyhow::Result<Api> {
         match self {
             Service::Machines => Api::of_machines(connection).await,
             Service::Clusters => Api::of_clusters(connection).await,
@@ -49,9 +56,8 @@ pub(crate) async fn run(
     connection: &Connection,
     format: Format,
 ) -> anyhow::Result<()> {
-    let both = vec![Service::Machines, Service::Clusters];
     let mut tables = Map::new();
-    for service in options.service.map_or(both, |one| vec![one]) {
+    for service in Service::all_or(options.service) {
         let answer = service.api(connection).await?.get("/bedplate/v1/policy").await?;
         tables.insert(service.name().to_owned(), answer["policy"].clone());
     }

@@ -187,6 +187,8 @@ impl App {
             let mut change = decide(cluster, groups.clone())?;
             change.cluster.updated_at = Some((self.clock)());
             change.by = Some(self.user(caller));
+            let asked_before = change.cluster.asked_by.take();
+            change.cluster.asked_by = openstack_api::request_id().or(asked_before);
             let touched = change.added.iter_mut().chain(&mut change.changed);
             let grown = touched.filter(|it| has_grown(it, &groups));
             let unmeasured = self.measure(&change.cluster, grown).await;

@@ -76,6 +76,8 @@ async fn explain(
         status_reason: Option<String>,
         health_status: &'static str,
         kubernetes: String,
+        /// The id of the request that asked for something last, by which the cloud's logs know what is done since.
+        asked_by: Option<&'a str>,
         conditions: Vec<ShownCondition<'a>>,
     }
     let cluster = app.cluster(&caller, &ident).await?;
@@ -86,6 +88,7 @@ async fn explain(
         status_reason: status_reason(&cluster),
         health_status: health(&cluster).as_str(),
         kubernetes: cluster.kubernetes.to_string(),
+        asked_by: cluster.asked_by.as_deref(),
         conditions: cluster.conditions.iter().map(shown_condition).collect(),
     };
     Ok(json(StatusCode::OK, &body))

@@ -71,6 +71,7 @@ async fn create(
     Strict(body): Strict<NewCluster>,
 ) -> Result<Response, Error> {
     let Order { cluster, mut groups } = body.into_order(&app, &caller, asked_for).await?;
+    let cluster = Cluster { asked_by: openstack_api::request_id(), ..cluster };
     let unmeasured = app.measure(&cluster, &mut groups).await;
     let said = format!("a cluster of {} machines was asked for", machines(&groups));
     let event = app.asked(&cluster, "CreateAsked", said);

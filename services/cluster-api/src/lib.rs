@@ -17,6 +17,8 @@ mod service;
 mod stats;
 mod template;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use openstack_api::{Manners, Routes};
@@ -50,6 +52,7 @@ pub fn router(app: App) -> Router {
         challenge: app.auth.challenge("Container Infra API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
+        trail: Arc::new(app.store.trail().clone()),
     };
     let router = routes().finish(openapi::document);
     openstack_api::apply(router.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(app), manners)

@@ -12,7 +12,9 @@ use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use reconcile::Requeue;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, instrument};
+use tracing::field::Empty;
+use tracing::{Span, debug, info, instrument};
+use uuid::Uuid;
 
 use crate::cloud::{self, Worked};
 use crate::handle::{KeysError, World};
@@ -22,11 +24,20 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 /// When a cluster has another turn that was changed in the middle of one.
 const SOON: Duration = Duration::from_millis(100);
 
-/// One turn of a cluster. The only writer of its conditions.
-#[instrument(skip_all, fields(cluster.id = %id))]
+/// One turn of a cluster, on behalf of the request that asked for something last: the cloud is told its id with every call.
+#[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
 pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
     let found = world.store.find_clusters(&Ident::Id(id.into_untyped_uuid()), &Scope::All).await?;
     let Some(cluster) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
+    // What was asked for before requests were kept has a new one each turn.
+    let request = cluster.asked_by.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
+    Span::current().record("request.id", &request);
+    openstack::on_behalf_of(request, Box::pin(work(world, cluster))).await
+}
+
+/// What a turn does. The only writer of a cluster's conditions.
+async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
+    let id = cluster.id;
     let ledger = world.store.ledger_of(id).await?;
     if cluster.desire == Desire::Gone && ledger.is_empty() {
         return let_go(world, &cluster).await;

@@ -46,6 +46,9 @@ pub struct Cluster {
     pub completed_at: Option<Timestamp>,
     /// When something was last asked of it.
     pub asked_at: Timestamp,
+    /// The id of the request that did: what is done of the cluster since is done on behalf of it.
+    #[serde(default)]
+    pub asked_by: Option<String>,
     /// Where its API answers, once that is known: `https://ADDRESS:PORT`.
     pub api_address: Option<String>,
     /// Where its machines are, once that is known.
@@ -100,6 +103,7 @@ impl Cluster {
             desire: Desire::Exist,
             completed_at: None,
             asked_at: now,
+            asked_by: None,
             api_address: None,
             machine_addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),

@@ -7,6 +7,7 @@ mod record;
 use std::collections::BTreeMap;
 
 use allowance::Asked;
+use audit_store::Recorder;
 use cluster_core::{
     Cluster, ClusterSort, ClusterUuid, Defaults, Denial, Event, Ident, NodeGroup, Page, Template,
     TemplateSort,
@@ -24,6 +25,7 @@ const TABLES: Schema = &[
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
+    audit_store::TABLES,
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.
@@ -33,6 +35,7 @@ const TABLES: Schema = &[
 pub struct Store {
     database: Database,
     bell: Bell,
+    trail: Recorder,
 }
 
 impl Store {
@@ -42,7 +45,13 @@ impl Store {
         let database = Database::open(url, TABLES).await?;
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
         database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
-        Ok(Store { database, bell: Bell::new() })
+        let trail = Recorder::new(database.clone(), "clusterd");
+        Ok(Store { database, bell: Bell::new(), trail })
+    }
+
+    /// The audit trail, in the same database.
+    pub fn trail(&self) -> &Recorder {
+        &self.trail
     }
 
     /// Adds a template.

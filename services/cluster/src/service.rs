@@ -27,6 +27,7 @@ use crate::{Config, nodes};
 /// A service that listens and does not work yet.
 pub struct Service {
     conductor: Conductor,
+    store: Store,
     api: (TcpListener, Option<Tls>, axum::Router),
     nodes: Option<(TcpListener, TlsAcceptor, axum::Router)>,
     streams: Streams,
@@ -84,7 +85,7 @@ impl Service {
         };
         let streams = Streams::at_most(config.api.event_streams);
         let app = App {
-            store,
+            store: store.clone(),
             conductor: conductor.clone(),
             clock: Timestamp::now,
             ids: Uuid::new_v4,
@@ -121,6 +122,7 @@ impl Service {
         daemon::write_whole(&file, &text).context("cannot write listeners.json")?;
         Ok(Service {
             conductor,
+            store,
             api: (api, tls, cluster_api::router(app)),
             nodes,
             streams,
@@ -165,6 +167,7 @@ impl Service {
                 outcome = ended;
             }
         }
+        self.store.trail().settle().await;
         outcome
     }
 }

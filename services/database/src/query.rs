@@ -70,6 +70,19 @@ impl Query {
         self.into_parts()
     }
 
+    /// Ends with the first `limit` rows in the order of `column`, in which no two are equal.
+    pub fn first_by(
+        mut self,
+        column: &str,
+        descending: bool,
+        limit: u32,
+    ) -> (AssertSqlSafe<String>, Vec<Value>) {
+        let order = if descending { "DESC" } else { "ASC" };
+        let limit = self.place(limit.into());
+        self.sql.push_str(&format!(" ORDER BY {column} {order} LIMIT {limit}"));
+        self.into_parts()
+    }
+
     /// The text, and its values.
     pub fn into_parts(self) -> (AssertSqlSafe<String>, Vec<Value>) {
         (AssertSqlSafe(self.sql), self.values)

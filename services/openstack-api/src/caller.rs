@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use openstack::Identity;
 
 use crate::policy::Bond;
+use crate::routes::Gate;
+use crate::watch::Watch;
 use crate::{ApiError, Auth, Role, Rule};
 
 /// Someone who may call. There is no other way to make one than to have been let in.
@@ -162,11 +164,17 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let caller = Auth::from_ref(state).identify(&parts.headers).await?;
-        // Nothing but `Routes` makes routes of handlers, and that never without a rule.
-        let rule = parts.extensions.get::<Rule>().copied();
-        let rule = rule.ok_or_else(|| ApiError::broken("this route has no rule"))?;
-        let caller = caller.under(rule);
-        rule.admit(&caller)?;
+        // Nothing but `Routes` makes routes of handlers, and that never without a gate; nothing but `apply` serves them.
+        let gate = parts.extensions.get::<Gate>().copied();
+        let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
+        let watch = parts.extensions.get::<Watch>().cloned();
+        let watch = watch.ok_or_else(|| ApiError::broken("nobody records what is asked here"))?;
+        watch.is_by(&caller);
+        let caller = caller.under(gate.rule);
+        gate.rule.admit(&caller)?;
+        if let Some(action) = gate.recorded {
+            watch.ask(action, parts).await?;
+        }
         Ok(caller)
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod audit_routes;
 mod auth;
 mod body;
 mod caller;
@@ -20,8 +21,10 @@ mod routes;
 mod segment;
 mod time;
 mod versions;
+mod watch;
 
 pub use access::{Access, AccessError, AuthKind, KeystoneAccess};
+pub use audit::Trail;
 pub use auth::{Auth, Exposed, PlainHttp};
 pub use body::Strict;
 pub use caller::{Caller, Reach};
@@ -32,6 +35,7 @@ pub use keystone::Keystone;
 pub use links::Links;
 pub use manners::{Manners, RequestId, apply};
 pub use microversion::{Dialect, Microversion, NotAcceptable};
+pub use openstack::request_id;
 pub use origin::{Forwarded, Origin, Scheme};
 pub use paging::{Direction, MAX_LIMIT, Paging, next_link};
 pub use patch::{Op, Operation, apply as apply_patch};

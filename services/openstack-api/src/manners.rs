@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use audit::Trail;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -13,6 +14,7 @@ use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
 use uuid::Uuid;
 
+use crate::watch::Watch;
 use crate::{ApiError, Dialect, Envelope, Forwarded, Scheme};
 
 /// How one API behaves, whatever it is asked.
@@ -28,6 +30,8 @@ pub struct Manners {
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
+    /// Where it is recorded what is asked of it.
+    pub trail: Arc<dyn Trail>,
 }
 
 /// The id of one request, for logs and support.
@@ -81,16 +85,21 @@ async fn behave(State(manners): State<Arc<Manners>>, mut request: Request, next:
         }
     }
     let negotiated = manners.dialect.negotiate(request.headers());
+    let watch = Watch::begin(&manners.trail, id, &request, manners.forwarded);
     let mut answer = match &negotiated {
         Ok(version) => {
             let extensions = request.extensions_mut();
             extensions.insert(*version);
             extensions.insert(id);
             extensions.insert((manners.scheme, manners.forwarded));
-            next.run(request).instrument(span.clone()).await
+            extensions.insert(watch.clone());
+            // What is asked of a cloud meanwhile is asked on behalf of this request, and says so.
+            let running = openstack::on_behalf_of(watch.known_as(), next.run(request));
+            running.instrument(span.clone()).await
         }
         Err(why) => ApiError::from(why.clone()).into_response(),
     };
+    watch.end(answer.status()).instrument(span.clone()).await;
 
     let _entered = span.enter();
     if let Some(refusal) = refusal(&mut answer) {

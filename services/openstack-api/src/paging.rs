@@ -1,5 +1,7 @@
 //! Pages of a list, and the link to the next.
 
+use std::fmt::Display;
+
 use uuid::Uuid;
 
 use crate::{ApiError, Origin, Query};
@@ -58,7 +60,13 @@ impl Paging {
 }
 
 /// Where the page after `last` is: `query` with another marker.
-pub fn next_link(origin: &Origin, path: &str, query: &Query, limit: u32, last: Uuid) -> String {
+pub fn next_link(
+    origin: &Origin,
+    path: &str,
+    query: &Query,
+    limit: u32,
+    last: impl Display,
+) -> String {
     let mut next = query.clone();
     next.take("limit");
     next.take("marker");

@@ -133,6 +133,10 @@ impl Rule {
         lessee: Some(Role::Reader),
     };
 
+    /// For what was asked by a project's people: of projects, for those who manage them.
+    pub const TRAIL: Rule =
+        Rule { cloud: Role::Admin, services: false, owner: Some(Role::Manager), lessee: None };
+
     /// The role it takes of who has this bond; `None`: it is not for such.
     pub fn role(self, bond: Bond) -> Option<Role> {
         match bond {

@@ -17,7 +17,7 @@ use utoipa::openapi::path::{HttpMethod, PathsBuilder};
 use utoipa::openapi::{OpenApi, Paths, RefOr, Schema};
 
 use crate::policy::Ward;
-use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, json};
+use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, audit_routes, json};
 use describe::describe;
 pub use table::{Row, Table};
 
@@ -29,12 +29,23 @@ pub struct Routes<S> {
     tag: &'static str,
 }
 
+/// What stands before a handler that has a caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Gate {
+    /// Who is let in.
+    pub(crate) rule: Rule,
+    /// What the route does, where that is recorded before it does so.
+    pub(crate) recorded: Option<&'static str>,
+}
+
 /// One route: who answers, and what it says of itself.
 pub struct Handle<S> {
     methods: MethodRouter<S>,
     method: HttpMethod,
     /// Who may use it; `None`: anyone.
     rule: Option<Rule>,
+    /// Whether it is recorded who used it: it changes something, or tells a secret.
+    recorded: bool,
     summary: &'static str,
     since: Option<Microversion>,
     body: Option<RefOr<Schema>>,
@@ -133,6 +144,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
             methods,
             method,
             rule: Some(S::POLICY.rule(need)),
+            recorded: !reads,
             summary,
             since: None,
             body: None,
@@ -148,8 +160,14 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         self
     }
 
-    /// What the route asks of its callers, where the method does not tell: `GET` shows, all else changes.
-    pub fn needs(self, need: Need) -> Self {
+    /// What the route asks of its callers, where the method does not tell: `GET` shows, all else changes. What changes things or tells a
+    /// secret is recorded.
+    pub fn needs(mut self, need: Need) -> Self {
+        self.recorded = match need {
+            Need::Read => false,
+            Need::Change => true,
+            Need::Administer => self.recorded,
+        };
         self.ruled(S::POLICY.rule(need))
     }
 
@@ -206,10 +224,11 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
         let mut methods = MethodRouter::new();
         for handle in handles {
             self.paths = self.paths.path(path, describe(self.tag, path, &handle));
-            self.table.add(&handle.method, path, handle.rule);
+            self.table.add(&handle.method, path, handle.rule, handle.recorded);
             // What the gate reads is what the table shows.
+            let recorded = handle.recorded.then_some(handle.summary);
             methods = methods.merge(match handle.rule {
-                Some(rule) => handle.methods.route_layer(Extension(rule)),
+                Some(rule) => handle.methods.route_layer(Extension(Gate { rule, recorded })),
                 None => handle.methods,
             });
         }
@@ -229,7 +248,8 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
         }
     }
 
-    /// The routes, and two more: `/openapi.json` with what `document` makes of all, and `/bedplate/v1/policy` with the table.
+    /// The routes, and those that every API has: `/openapi.json` with what `document` makes of all, `/bedplate/v1/policy` with the table, and
+    /// `/bedplate/v1/audit` with what was asked of them.
     pub fn finish(self, document: impl FnOnce(Paths) -> OpenApi) -> Router<S>
     where
         Auth: FromRef<S>,
@@ -243,7 +263,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
         let own = Routes::new("versions")
             .at("/openapi.json", [Handle::public_get("Describe every route", describe)])
             .at("/bedplate/v1/policy", [show]);
-        let all = self.merge(own);
+        let all = self.merge(own).merge(audit_routes::routes());
         described.get_or_init(|| document(all.paths.build()));
         table.get_or_init(|| all.table);
         all.router

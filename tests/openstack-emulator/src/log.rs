@@ -31,6 +31,8 @@ pub struct Call {
     pub worked: bool,
     /// The request's id.
     pub request_id: String,
+    /// The id that whoever sent it gave it (`X-Openstack-Request-Id`); empty where that is none.
+    pub global_request_id: String,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,13 @@ impl Log {
         Log { calls: VecDeque::new(), next: 1, started: Instant::now() }
     }
 
-    pub(crate) fn begin(&mut self, method: &str, path: &str, query: &str, request_id: &str) -> u64 {
+    pub(crate) fn begin(
+        &mut self,
+        method: &str,
+        path: &str,
+        query: &str,
+        (request_id, global): (&str, &str),
+    ) -> u64 {
         if self.calls.len() == KEPT {
             self.calls.pop_front();
         }
@@ -62,6 +70,7 @@ impl Log {
             status: None,
             worked: false,
             request_id: request_id.to_owned(),
+            global_request_id: global.to_owned(),
         });
         number
     }

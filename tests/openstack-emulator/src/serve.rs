@@ -110,9 +110,10 @@ async fn respond(
         caller: Caller::default(),
         version: 0,
     };
-    let number = shared.with(|world| {
-        world.log.begin(asked.method.as_str(), &asked.path, query, &asked.request_id)
-    });
+    let global = asked.headers.get("x-openstack-request-id").and_then(|id| id.to_str().ok());
+    let ids = (asked.request_id.as_str(), global.unwrap_or_default());
+    let number =
+        shared.with(|world| world.log.begin(asked.method.as_str(), &asked.path, query, ids));
     let answered = handle(&shared, asked, body, query, number).await;
     let status = answered.as_ref().ok().map(|answer| answer.status);
     shared.with(|world| world.log.end(number, status));

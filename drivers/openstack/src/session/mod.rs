@@ -1,6 +1,7 @@
 //! One authenticated session with a cloud: what every call goes through.
 
 mod answer;
+mod behalf;
 mod call;
 mod clients;
 mod patience;
@@ -21,6 +22,7 @@ use crate::config::{CloudConfig, ConfigError};
 use crate::error::{CloudError, gone_is_fine};
 use crate::service::Service;
 
+pub use behalf::{on_behalf_of, request_id};
 pub(crate) use call::{Body, Call};
 pub use projects::Projects;
 pub use token::Identity;

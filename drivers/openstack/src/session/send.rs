@@ -12,6 +12,7 @@ use tracing::debug;
 use url::Url;
 
 use super::answer::{Answer, Unread};
+use super::behalf::request_id;
 use super::call::{Body, Call, Speaker};
 use super::clients::no_answer;
 use super::patience::{self, Failure};
@@ -21,7 +22,8 @@ use crate::refusal;
 use crate::service::Service;
 
 const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
-/// Ours goes along as the "global" id, so that a service's logs know a request whose answer was lost.
+/// Ours goes along as the "global" id, so that a service's logs know a request whose answer was lost: that of the request on whose behalf it
+/// is made, or one of its own.
 const X_OPENSTACK_REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
 const OPENSTACK_API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
@@ -89,7 +91,7 @@ impl Call<'_> {
         let request = Request {
             method: self.method.clone(),
             path: url.path().chars().take(200).collect(),
-            id: format!("req-{}", uuid::Uuid::new_v4()),
+            id: request_id().unwrap_or_else(|| format!("req-{}", uuid::Uuid::new_v4())),
         };
         let timeout = self.timeout(deadline);
         let host = url.host_str().unwrap_or_default().to_owned();

@@ -52,6 +52,12 @@ async fn our_own_id_goes_along() {
     ports::find(&cloud.session(), "p").await.unwrap();
     let id = cloud.asked()[0].header("x-openstack-request-id").unwrap().to_owned();
     assert!(id.starts_with("req-") && id.len() == 40, "{id}");
+
+    let ours = "req-7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let session = cloud.session();
+    openstack::on_behalf_of(ours.to_owned(), ports::find(&session, "p")).await.unwrap();
+    let asked = cloud.asked();
+    assert_eq!(asked.last().unwrap().header("x-openstack-request-id"), Some(ours));
 }
 
 #[tokio::test]

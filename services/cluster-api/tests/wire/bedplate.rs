@@ -68,9 +68,12 @@ async fn a_kubeconfig_leads_to_the_clusters_api() {
 async fn a_cluster_explains_itself() {
     let api = Api::start().await;
     let id = api.small().await;
-    api.get("/bedplate/v1/clusters/c").await.has(200).is(&format!(
+    let answer = api.get("/bedplate/v1/clusters/c").await.has(200);
+    let by = answer.json()["asked_by"].as_str().unwrap().to_owned();
+    assert!(by.starts_with("req-"), "{by}");
+    answer.is(&format!(
         r#"{{"uuid": "{id}", "name": "c", "status": "CREATE_IN_PROGRESS", "status_reason": null,
-             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "conditions": []}}"#
+             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "asked_by": "{by}", "conditions": []}}"#
     ));
 }
 

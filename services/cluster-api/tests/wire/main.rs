@@ -4,6 +4,7 @@
 mod actions;
 mod allowance;
 mod api;
+mod audit;
 mod auth;
 mod bedplate;
 mod certificates;

@@ -21,6 +21,8 @@ pub struct Row {
     pub path: &'static str,
     /// Whether anyone may use it, unasked.
     pub public: bool,
+    /// Whether it is recorded who used it, and what for.
+    pub recorded: bool,
     /// Who may use it that is not public.
     #[serde(flatten)]
     pub rule: Option<Rule>,
@@ -28,7 +30,13 @@ pub struct Row {
 
 impl Table {
     /// Adds a row.
-    pub(super) fn add(&mut self, method: &HttpMethod, path: &'static str, rule: Option<Rule>) {
+    pub(super) fn add(
+        &mut self,
+        method: &HttpMethod,
+        path: &'static str,
+        rule: Option<Rule>,
+        recorded: bool,
+    ) {
         let method = match method {
             HttpMethod::Get => "GET",
             HttpMethod::Post => "POST",
@@ -39,7 +47,7 @@ impl Table {
             HttpMethod::Head => "HEAD",
             HttpMethod::Trace => "TRACE",
         };
-        self.policy.push(Row { method, path, public: rule.is_none(), rule });
+        self.policy.push(Row { method, path, public: rule.is_none(), recorded, rule });
     }
 
     /// These rows and `others`.

@@ -50,6 +50,8 @@ fn steps() -> Vec<Step> {
         look("/v1"),
         look("/openapi.json"),
         look("/bedplate/v1/policy"),
+        look("/bedplate/v1/audit"),
+        look("/bedplate/v1/audit/verify"),
 
         step(List, "GET", "/v1/clustertemplates", nothing()),
         step(List, "GET", "/v1/clustertemplates/detail", nothing()),

@@ -62,6 +62,8 @@ fn steps() -> Vec<Step> {
         look("/v1/"),
         look("/openapi.json"),
         look("/bedplate/v1/policy"),
+        look("/bedplate/v1/audit"),
+        look("/bedplate/v1/audit/verify"),
 
         step(List, "GET", "/v1/nodes", nothing()),
         step(Nobodys, "POST", "/v1/nodes", json!({"driver": "fake-hardware"})),

@@ -8,4 +8,5 @@ mod lending;
 mod machines;
 mod people;
 mod service;
+mod trail;
 mod walk;

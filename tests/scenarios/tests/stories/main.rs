@@ -7,3 +7,4 @@ mod faults;
 mod inspect;
 mod kinds;
 mod rack_up;
+mod trail;

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
 
 /// Crates that compute and do nothing else.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "agent-protocol",
+    "audit",
     "baremetal-core",
     "cluster-addons",
     "cluster-bootstrap",
@@ -25,7 +26,7 @@ const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx"
 /// What one crate alone may use, so that there is one place to look.
 const KEPT_APART: [(&str, &[&str]); 4] = [
     ("sqlx", &["database"]),
-    ("database", &["baremetal-store", "cluster-store", "notices"]),
+    ("database", &["audit-store", "baremetal-store", "cluster-store", "notices"]),
     ("redfish", &["baremetal-conductor"]),
     ("ipmi", &["baremetal-conductor"]),
 ];

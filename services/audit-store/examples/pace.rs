@@ -1,0 +1,129 @@
+//! How much the trail takes: requests that write one row are answered with it and without it.
+//!
+//! `cargo run --release -p audit-store --example pace [postgres://…]`; without a URL on a SQLite file.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measurement that cannot go on ends here, and is printed"
+)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use audit::{Entry, Filter, Head, Listed, Refusal, Trail, TrailError};
+use audit_store::Recorder;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRef, State};
+use database::Extent::OneStatement;
+use database::{Database, values};
+use http::{HeaderName, Request, StatusCode};
+use openstack_api::{
+    ApiError, Auth, Caller, Dialect, Forwarded, Handle, Manners, Microversion, Policy, Routes,
+    Scheme, Ward, apply,
+};
+use tower::ServiceExt;
+use utoipa::openapi::{Info, OpenApi};
+use uuid::Uuid;
+
+/// So many requests in all.
+const REQUESTS: usize = 20_000;
+
+/// A trail that keeps nothing.
+struct None;
+
+#[async_trait]
+impl Trail for None {
+    async fn record(&self, _: Entry) -> Result<(), TrailError> {
+        Ok(())
+    }
+    fn record_later(&self, _: Entry) {}
+    fn refused(&self, _: Refusal) {}
+    async fn head(&self) -> Result<Head, TrailError> {
+        Ok(Head::NONE)
+    }
+    async fn list(&self, _: &Filter) -> Result<Vec<Listed>, TrailError> {
+        Ok(Vec::new())
+    }
+}
+
+#[derive(Clone)]
+struct App(Database);
+
+impl Ward for App {
+    const POLICY: Policy = Policy::Projects;
+}
+
+impl FromRef<App> for Auth {
+    fn from_ref(_: &App) -> Auth {
+        Auth::None
+    }
+}
+
+async fn write(_: Caller, State(app): State<App>) -> Result<StatusCode, ApiError> {
+    let written = app.0.write(OneStatement, |c| {
+        const INSERT: &str = "INSERT INTO things (id, document) VALUES ($1, $2)";
+        let values = values![Uuid::new_v4(), "x".repeat(1000)];
+        Box::pin(async move { Ok(c.execute(INSERT, values).await?) })
+    });
+    written.await.map_err(|why| ApiError::broken(why.to_string()))?;
+    Ok(StatusCode::CREATED)
+}
+
+fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
+    let manners = Manners {
+        dialect: Dialect {
+            header: HeaderName::from_static("version"),
+            prefix: "",
+            minimum_header: HeaderName::from_static("minimum"),
+            maximum_header: HeaderName::from_static("maximum"),
+            minimum: Microversion::new(1),
+            maximum: Microversion::new(1),
+        },
+        envelope: |refusal, _| refusal.to_string(),
+        challenge: String::new(),
+        scheme: Scheme::Http,
+        forwarded: Forwarded::Ignored,
+        trail,
+    };
+    let routes = Routes::new("things").at("/things/{thing}", [Handle::post("Make a thing", write)]);
+    let router = routes.finish(|paths| OpenApi::new(Info::default(), paths));
+    apply(router.with_state(App(database.clone())), manners)
+}
+
+async fn pace(router: &Router, at_once: usize) -> f64 {
+    let begun = Instant::now();
+    let workers = (0..at_once).map(|_| {
+        let router = router.clone();
+        tokio::spawn(async move {
+            for _ in 0..REQUESTS / at_once {
+                let request = Request::post("/things/t").body(Body::empty()).unwrap();
+                let answer = router.clone().oneshot(request).await.unwrap();
+                assert_eq!(answer.status(), StatusCode::CREATED);
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await.unwrap();
+    }
+    REQUESTS as f64 / begun.elapsed().as_secs_f64()
+}
+
+#[tokio::main]
+async fn main() {
+    let folder = std::env::temp_dir().join(format!("pace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = format!("sqlite://{}/pace.db", folder.display());
+    let url = std::env::args().nth(1).unwrap_or(file);
+    const THINGS: &str =
+        "CREATE TABLE things (id TEXT NOT NULL PRIMARY KEY, document TEXT NOT NULL)";
+    let database = Database::open(&url, &[audit_store::TABLES, THINGS]).await.unwrap();
+    let with = router(&database, Arc::new(Recorder::new(database.clone(), "pace")));
+    let without = router(&database, Arc::new(None));
+    for at_once in [1, 8, 64] {
+        let (without, with) = (pace(&without, at_once).await, pace(&with, at_once).await);
+        println!("{at_once} at once: {without:.0} requests/s without the trail, {with:.0} with it");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,169 @@
+//! The one writer of a trail: what is asked for at the same time is written together.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use audit::{Broken, Entry, Filter, Head, Listed, Refusal, Refusals, Trail, TrailError};
+use database::Extent::AnyDecides;
+use database::{Database, StoreError};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+use tracing::error;
+
+use crate::table;
+
+/// At most so many rows share a transaction, and as many wait.
+const BATCH: usize = 256;
+/// So long refusals are counted before rows say how many there were.
+const COUNT_FOR: Duration = Duration::from_secs(300);
+
+/// Keeps the trail of one service. Clones share it.
+#[derive(Clone)]
+pub struct Recorder {
+    database: Database,
+    refusals: Arc<Mutex<Refusals>>,
+    jobs: mpsc::Sender<Job>,
+}
+
+/// Something to write.
+struct Job {
+    /// `None`: what was counted of refusals.
+    entry: Option<Entry>,
+    /// Who waits for it.
+    waiting: Option<oneshot::Sender<Result<(), TrailError>>>,
+}
+
+impl Recorder {
+    /// Keeps the trail of `service` in this database, whose schema has [`crate::TABLES`]. What writes it runs in the tokio runtime that
+    /// this is called in, until the last clone is gone.
+    pub fn new(database: Database, service: &'static str) -> Self {
+        let (jobs, queue) = mpsc::channel(BATCH);
+        let refusals = Arc::default();
+        let writer =
+            Writer { database: database.clone(), refusals: Arc::clone(&refusals), service };
+        tokio::spawn(writer.run(queue));
+        Recorder { database, refusals, jobs }
+    }
+
+    /// Waits until all that was to be recorded is, refusals too. To be called last.
+    pub async fn settle(&self) {
+        // Whoever is to be told has gone where this fails, and the log says why.
+        let _ = self.send(None).await;
+    }
+
+    async fn send(&self, entry: Option<Entry>) -> Result<(), TrailError> {
+        let (waiting, answer) = oneshot::channel();
+        let job = Job { entry, waiting: Some(waiting) };
+        self.jobs.send(job).await.map_err(|_| closing())?;
+        answer.await.map_err(|_| closing())?
+    }
+}
+
+#[async_trait]
+impl Trail for Recorder {
+    async fn record(&self, entry: Entry) -> Result<(), TrailError> {
+        self.send(Some(entry)).await
+    }
+
+    fn record_later(&self, entry: Entry) {
+        let job = Job { entry: Some(entry), waiting: None };
+        if let Err(mpsc::error::TrySendError::Full(job)) = self.jobs.try_send(job) {
+            let jobs = self.jobs.clone();
+            tokio::spawn(async move { jobs.send(job).await.ok() });
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) {
+        lock(&self.refusals).count(refusal, Timestamp::now());
+    }
+
+    async fn head(&self) -> Result<Head, TrailError> {
+        self.database.read(|c| Box::pin(table::head(c))).await.map_err(told)
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Listed>, TrailError> {
+        let filter = filter.clone();
+        let listed =
+            self.database.read(|c| Box::pin(async move { table::list(c, &filter).await })).await;
+        listed.map_err(told)
+    }
+}
+
+struct Writer {
+    database: Database,
+    refusals: Arc<Mutex<Refusals>>,
+    service: &'static str,
+}
+
+impl Writer {
+    async fn run(self, mut queue: mpsc::Receiver<Job>) {
+        let mut tell = Instant::now() + COUNT_FOR;
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            let came = timeout_at(tell, queue.recv_many(&mut batch, BATCH)).await;
+            let is_over = came == Ok(0);
+            let asks = batch.iter().any(|job| job.entry.is_none());
+            let mut entries: Vec<Entry> =
+                batch.iter_mut().filter_map(|job| job.entry.take()).collect();
+            if is_over || asks || Instant::now() >= tell {
+                entries.extend(lock(&self.refusals).drain());
+                tell = Instant::now() + COUNT_FOR;
+            }
+            let written = self.write(entries).await;
+            for waiting in batch.drain(..).filter_map(|job| job.waiting) {
+                // Whoever no longer waits does not want to know.
+                let _ = waiting.send(written.clone());
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    async fn write(&self, entries: Vec<Entry>) -> Result<(), TrailError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let (service, count) = (self.service, entries.len());
+        let written = self
+            .database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move { table::append(c, service, entries, Timestamp::now()).await })
+            })
+            .await;
+        written.map_err(told).inspect_err(|why| {
+            error!("{count} rows of the audit trail cannot be written: {}", chain(why));
+        })
+    }
+}
+
+fn lock(refusals: &Mutex<Refusals>) -> std::sync::MutexGuard<'_, Refusals> {
+    // Counts are whole whatever panicked while they were locked.
+    refusals.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether what is kept is wrong, or what keeps it.
+fn told(error: StoreError) -> TrailError {
+    if let StoreError::Corrupt { source, .. } = &error
+        && let Some(broken) = source.downcast_ref::<Broken>()
+    {
+        return TrailError::Broken(broken.clone());
+    }
+    TrailError::Unavailable(Arc::new(error))
+}
+
+fn closing() -> TrailError {
+    TrailError::Unavailable(Arc::new(StoreError::Closing))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut chain = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        chain = format!("{chain}: {cause}");
+        source = cause.source();
+    }
+    chain
+}

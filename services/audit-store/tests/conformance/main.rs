@@ -1,0 +1,8 @@
+//! What the trail promises, tried on both databases.
+//!
+//! PostgreSQL is tried where `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which schemas may be made.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod kept;
+mod tampered;
+mod trail;

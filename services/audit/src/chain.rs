@@ -1,0 +1,279 @@
+//! Whether rows are those that were written, all of them, in that order.
+
+use std::fmt;
+
+use crate::hash::Head;
+use crate::{Hash, Row};
+
+/// Follows a trail row by row.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    head: Head,
+    count: u64,
+    known: Vec<Head>,
+}
+
+/// A trail that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("row {number} {fault}")]
+pub struct Broken {
+    /// The first row that is wrong.
+    pub number: i64,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What is wrong with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Another stands where it should be, or none.
+    Missing,
+    /// Its fields are not those that its hash was made of.
+    Changed,
+    /// It does not name the hash of the row before.
+    Detached,
+    /// Its fields cannot be read as such.
+    Unreadable,
+    /// It is another than the one that was known to be there.
+    Replaced,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Missing => "is missing",
+            Fault::Changed => "was changed: its hash is not that of its fields",
+            Fault::Detached => {
+                "does not follow the row before it: that one, or this, is not what was written"
+            }
+            Fault::Unreadable => "was changed: its fields cannot be read",
+            Fault::Replaced => "is not the one that was known: its hash is another",
+        })
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Chain { head: Head::NONE, count: 0, known: Vec::new() }
+    }
+}
+
+impl Chain {
+    /// It is known from elsewhere that the trail has, or had, this row.
+    pub fn knowing(mut self, row: Head) -> Self {
+        self.known.push(row);
+        self
+    }
+
+    /// The row that was followed last.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// How many rows were followed.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Goes on with `row`.
+    ///
+    /// # Errors
+    ///
+    /// That it is not the next that was written.
+    pub fn follow(&mut self, row: &Row) -> Result<(), Broken> {
+        let number = self.head.number.saturating_add(1);
+        let broken = |fault| Err(Broken { number, fault });
+        if row.number != number {
+            return broken(Fault::Missing);
+        }
+        let (Ok(previous), Ok(hash)) = (row.previous.parse::<Hash>(), row.hash.parse::<Hash>())
+        else {
+            return broken(Fault::Unreadable);
+        };
+        if hash != row.digest() {
+            return broken(Fault::Changed);
+        }
+        if previous != self.head.hash {
+            return broken(Fault::Detached);
+        }
+        let head = Head { number, hash };
+        if self.known.iter().any(|known| known.number == number && *known != head) {
+            return broken(Fault::Replaced);
+        }
+        self.head = head;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Says that there are no more rows.
+    ///
+    /// # Errors
+    ///
+    /// That one that is known to have been there is not among them.
+    pub fn end(&self) -> Result<Head, Broken> {
+        let missing = self.known.iter().any(|known| known.number > self.head.number);
+        match missing {
+            true => {
+                let number = self.head.number.saturating_add(1);
+                Err(Broken { number, fault: Fault::Missing })
+            }
+            false => Ok(self.head),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{Entry, Outcome};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn rows(count: i64) -> Vec<Row> {
+        let mut head = Head::NONE;
+        let rows = (1..=count).map(|number| {
+            let mut entry = Entry::new(Outcome::Asked);
+            entry.request_id = format!("req-{number}");
+            entry.since = (number == 2).then(|| at(1));
+            let row = Row::after(head, "clusterd", entry, at(number));
+            head = Head { number, hash: row.hash.parse().unwrap() };
+            row
+        });
+        rows.collect()
+    }
+
+    fn verify(rows: &[Row]) -> Result<Head, Broken> {
+        let mut chain = Chain::default();
+        rows.iter().try_for_each(|row| chain.follow(row))?;
+        Ok(chain.head())
+    }
+
+    #[track_caller]
+    fn finds(rows: &[Row], number: i64, fault: Fault) {
+        assert_eq!(verify(rows), Err(Broken { number, fault }));
+    }
+
+    /// Another text, of one field after the other.
+    fn changes() -> Vec<fn(&mut Row)> {
+        fn other(text: &mut String) {
+            text.push('x');
+        }
+        vec![
+            |row| row.at = at(99),
+            |row| other(&mut row.service),
+            |row| other(&mut row.outcome),
+            |row| row.status += 1,
+            |row| row.times += 1,
+            |row| row.since = row.since.is_none().then(|| at(0)),
+            |row| other(&mut row.request_id),
+            |row| other(&mut row.global_request_id),
+            |row| other(&mut row.user_id),
+            |row| other(&mut row.user_name),
+            |row| other(&mut row.project_id),
+            |row| other(&mut row.roles),
+            |row| other(&mut row.service_user_id),
+            |row| other(&mut row.source),
+            |row| other(&mut row.method),
+            |row| other(&mut row.route),
+            |row| other(&mut row.target),
+            |row| other(&mut row.action),
+            |row| row.previous = "ab".repeat(32),
+            |row| row.hash = "ab".repeat(32),
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_followed_to_its_end() {
+        let rows = rows(4);
+        let head = verify(&rows).unwrap();
+        assert_eq!((head.number, head.hash.to_string()), (4, rows[3].hash.clone()));
+        assert_eq!(verify(&[]), Ok(Head::NONE));
+    }
+
+    #[test]
+    fn no_field_can_be_changed() {
+        for change in changes() {
+            for which in [0, 1, 3] {
+                let mut rows = rows(4);
+                change(&mut rows[which]);
+                finds(&rows, which as i64 + 1, Fault::Changed);
+            }
+        }
+        let mut rows = rows(1);
+        rows[0].hash = "x".to_owned();
+        finds(&rows, 1, Fault::Unreadable);
+        // A number is another row's.
+        rows[0].number = 2;
+        finds(&rows, 1, Fault::Missing);
+    }
+
+    #[test]
+    fn what_moves_from_one_field_into_the_next_is_seen() {
+        let mut rows = rows(1);
+        (rows[0].user_id, rows[0].user_name) = ("ab".to_owned(), "c".to_owned());
+        let one = rows[0].digest();
+        (rows[0].user_id, rows[0].user_name) = ("a".to_owned(), "bc".to_owned());
+        assert_ne!(one, rows[0].digest());
+    }
+
+    #[test]
+    fn no_row_is_taken_out_put_in_or_moved() {
+        let whole = rows(5);
+        let mut cut = whole.clone();
+        cut.remove(2);
+        finds(&cut, 3, Fault::Missing);
+        let mut swapped = whole.clone();
+        swapped.swap(1, 2);
+        finds(&swapped, 2, Fault::Missing);
+        // Renumbered, they are not what they were.
+        (swapped[1].number, swapped[2].number) = (2, 3);
+        finds(&swapped, 2, Fault::Changed);
+        // A row that is right in itself, in the place of another.
+        let mut replaced = whole.clone();
+        let before = Head { number: 2, hash: whole[1].hash.parse().unwrap() };
+        replaced[2] = Row::after(before, "clusterd", Entry::new(Outcome::Answered), at(3));
+        finds(&replaced, 4, Fault::Detached);
+    }
+
+    #[test]
+    fn an_end_that_was_cut_off_is_seen_by_whoever_knew_it() {
+        let whole = rows(5);
+        let known = verify(&whole).unwrap();
+        let follow = |known: Head, rows: &[Row]| {
+            let mut chain = Chain::default().knowing(known);
+            rows.iter().try_for_each(|row| chain.follow(row))?;
+            chain.end()
+        };
+        assert_eq!(follow(known, &whole), Ok(known));
+        let missing = Broken { number: 4, fault: Fault::Missing };
+        assert_eq!(follow(known, &whole[..3]), Err(missing));
+        // What was written anew from there on is right in itself.
+        let other = Head { number: 3, hash: Hash::NONE };
+        let replaced = Broken { number: 3, fault: Fault::Replaced };
+        assert_eq!(follow(other, &whole), Err(replaced));
+    }
+
+    #[test]
+    fn what_would_not_be_kept_as_it_is_is_not_written() {
+        let mut entry = Entry::new(Outcome::Asked);
+        entry.user_name = "a\0b\u{1b}[2J".to_owned();
+        entry.target = "é".repeat(1000);
+        let row = Row::after(Head::NONE, "clusterd", entry, at(1));
+        assert_eq!(row.user_name, "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(row.target.chars().count(), 255);
+        verify(&[row]).unwrap();
+    }
+
+    #[test]
+    fn a_row_is_the_same_after_its_way_to_a_client() {
+        let mut row = rows(2).remove(1);
+        row.at = Timestamp::from_microsecond(1_767_323_045_000_006).unwrap();
+        row.hash = row.digest().to_string();
+        let read: Row = serde_json::from_str(&serde_json::to_string(&row).unwrap()).unwrap();
+        assert_eq!((read.digest().to_string(), &read), (row.hash.clone(), &row));
+    }
+}

@@ -1,0 +1,90 @@
+//! Hashes, and where a trail ends.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A SHA-256. As text: 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hash(pub(crate) [u8; 32]);
+
+impl Hash {
+    /// What stands before the first row.
+    pub const NONE: Hash = Hash([0; 32]);
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hash({self})")
+    }
+}
+
+impl FromStr for Hash {
+    type Err = NoHead;
+
+    fn from_str(text: &str) -> Result<Self, NoHead> {
+        let mut bytes = [0; 32];
+        let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        match hex::decode_to_slice(text, &mut bytes) {
+            Ok(()) if is_lower => Ok(Hash(bytes)),
+            Ok(()) | Err(_) => Err(NoHead),
+        }
+    }
+}
+
+/// Where a trail ends: its last row's number and hash. As text: `NUMBER:HASH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the last row; 0 where there is none.
+    pub number: i64,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// It is no head of a trail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it must be NUMBER:HASH, the number and the hash (64 hexadecimal digits) of a row")]
+pub struct NoHead;
+
+impl Head {
+    /// Of a trail without rows.
+    pub const NONE: Head = Head { number: 0, hash: Hash::NONE };
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.number, self.hash)
+    }
+}
+
+impl FromStr for Head {
+    type Err = NoHead;
+
+    fn from_str(text: &str) -> Result<Self, NoHead> {
+        let (number, hash) = text.trim().split_once(':').ok_or(NoHead)?;
+        let number = number.parse().ok().filter(|number| *number >= 0).ok_or(NoHead)?;
+        Ok(Head { number, hash: hash.parse()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_as_it_is_written() {
+        let head = Head { number: 7, hash: Hash([0xab; 32]) };
+        assert_eq!(head.to_string().parse(), Ok(head));
+        let hash = "ab".repeat(32);
+        for bad in
+            ["", "7", ":", "7:ab", &format!("-1:{hash}"), &format!("7:{}", hash.to_uppercase())]
+        {
+            assert_eq!(bad.parse::<Head>(), Err(NoHead), "{bad}");
+        }
+    }
+}

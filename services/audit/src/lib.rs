@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+mod chain;
+mod entry;
+mod hash;
+mod refusals;
+mod row;
+mod trail;
+
+pub use chain::{Broken, Chain, Fault};
+pub use entry::{Entry, Outcome};
+pub use hash::{Hash, Head, NoHead};
+pub use refusals::{Refusal, Refusals};
+pub use row::Row;
+pub use trail::{Filter, Listed, Order, Trail, TrailError, TrailResult};

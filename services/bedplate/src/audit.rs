@@ -1,0 +1,214 @@
+//! `bedplate audit`: what was asked of the services, and whether that is still what they wrote.
+
+use ::audit::{Chain, Head, Row};
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use url::form_urlencoded::Serializer;
+
+use crate::api::Api;
+use crate::connection::Connection;
+use crate::output::{self, Format, plain};
+use crate::policy::Service;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Lists what was asked, the newest first.
+    List(Wanted),
+    /// Follows the whole trail, computing each row's hash anew; fails at the first row that is not as it was written.
+    Verify(Checked),
+}
+
+/// Which rows.
+#[derive(Args)]
+pub(crate) struct Wanted {
+    /// Of which service; both where none is named.
+    #[arg(value_enum)]
+    service: Option<Service>,
+    /// By whom: an id or a name.
+    #[arg(long)]
+    by: Option<String>,
+    /// In which project, by its id.
+    #[arg(long)]
+    project: Option<String>,
+    /// By which request, by the id that it had here or where it came from.
+    #[arg(long)]
+    request: Option<String>,
+    /// Not earlier than this, such as 2026-01-02T03:04:05Z.
+    #[arg(long)]
+    since: Option<String>,
+    /// Earlier than this.
+    #[arg(long)]
+    until: Option<String>,
+    /// At most so many rows of each service.
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+/// Which trail.
+#[derive(Args)]
+pub(crate) struct Checked {
+    /// Of which service; both where none is named.
+    #[arg(value_enum)]
+    service: Option<Service>,
+    /// A head that was written down earlier, NUMBER:HASH: that row has to be there still.
+    #[arg(long, requires = "service")]
+    head: Option<Head>,
+}
+
+/// So many rows are asked for at once.
+const PAGE: usize = 1000;
+
+pub(crate) async fn run(
+    command: Command,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
+    match command {
+        Command::List(wanted) => list(&wanted, connection, format).await,
+        Command::Verify(checked) => verify(&checked, connection, format).await,
+    }
+}
+
+async fn list(wanted: &Wanted, connection: &Connection, format: Format) -> anyhow::Result<()> {
+    let query = query(wanted);
+    let mut trails = Map::new();
+    for service in Service::all_or(wanted.service) {
+        let answer =
+            service.api(connection).await?.get(&format!("/bedplate/v1/audit?{query}")).await?;
+        trails.insert(service.name().to_owned(), answer["audit"].clone());
+    }
+    match format {
+        Format::Json => output::json(&Value::Object(trails)),
+        Format::Table => output::table(&HEADER, trails.iter().flat_map(lines)),
+    }
+}
+
+fn query(wanted: &Wanted) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("limit", &wanted.limit.to_string());
+    for (name, value) in [
+        ("user", &wanted.by),
+        ("project", &wanted.project),
+        ("request_id", &wanted.request),
+        ("since", &wanted.since),
+        ("until", &wanted.until),
+    ] {
+        if let Some(value) = value {
+            query.append_pair(name, value);
+        }
+    }
+    query.finish()
+}
+
+const HEADER: [&str; 8] = ["row", "service", "time", "who", "from", "what", "which", "came of it"];
+
+/// A line for each request, and for each count of refusals: what a request came to is told where it was asked.
+fn lines((service, rows): (&String, &Value)) -> Vec<Vec<String>> {
+    let is_told = |row: &&Value| matches!(row["outcome"].as_str(), Some("asked" | "refused"));
+    let rows = rows.as_array().into_iter().flatten().filter(is_told);
+    rows.map(|row| line(service, row)).collect()
+}
+
+fn line(service: &str, row: &Value) -> Vec<String> {
+    let text = |key: &str| plain(row[key].as_str().unwrap_or_default());
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let who = [text("user_name"), text("user_id")].into_iter().find(|name| !name.is_empty());
+    let result = &row["result"];
+    let came = match (row["outcome"].as_str(), result["outcome"].as_str()) {
+        (Some("refused"), _) => format!("refused {} times: {}", row["times"], row["status"]),
+        (_, Some("answered")) => result["status"].to_string(),
+        (_, Some(other)) => plain(other),
+        (_, None) => "no end is known".to_owned(),
+    };
+    vec![
+        row["number"].to_string(),
+        service.to_owned(),
+        text("at"),
+        or_dash(who.unwrap_or_default()),
+        or_dash(text("source")),
+        text("action"),
+        or_dash(text("target")),
+        came,
+    ]
+}
+
+async fn verify(checked: &Checked, connection: &Connection, format: Format) -> anyhow::Result<()> {
+    let mut verdicts = Map::new();
+    let mut broken = Vec::new();
+    for service in Service::all_or(checked.service) {
+        let api = service.api(connection).await?;
+        let (chain, fault) = follow(&api, checked.head).await?;
+        let (count, head) = (chain.count(), chain.head());
+        let name = service.name();
+        if format == Format::Table {
+            output::line(&format!("{name}: {count} rows are as they were written, up to {head}"))?;
+        }
+        verdicts.insert(
+            name.to_owned(),
+            json!({"count": count, "head": head.to_string(), "broken": fault.as_deref()}),
+        );
+        broken.extend(fault.map(|fault| format!("the audit trail of {name} is broken: {fault}")));
+    }
+    if format == Format::Json {
+        output::json(&Value::Object(verdicts))?;
+    }
+    if !broken.is_empty() {
+        bail!("{}", broken.join("; "));
+    }
+    Ok(())
+}
+
+/// Follows a whole trail, up to what its service says is its end at least; and what is wrong with it, if anything.
+async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option<String>)> {
+    let said = api.get("/bedplate/v1/audit/verify").await?;
+    let said_broken = said["broken"]["why"].as_str().map(plain);
+    let head = said["head"].as_str().and_then(|text| text.parse::<Head>().ok());
+    let head = head.context("the API does not say where its audit trail ends")?;
+    let mut chain = known.into_iter().fold(Chain::default().knowing(head), Chain::knowing);
+    loop {
+        let after = chain.head().number;
+        let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
+        // What the service itself cannot read of its trail, it says as it is asked for it.
+        let page = match (api.get(&path).await, &said_broken) {
+            (Ok(page), _) => page,
+            (Err(_), Some(broken)) => return Ok((chain, Some(broken.clone()))),
+            (Err(why), None) => return Err(why),
+        };
+        let rows: Vec<Row> = serde_json::from_value(page["audit"].clone())
+            .context("the API's audit trail cannot be read")?;
+        for row in &rows {
+            if let Err(broken) = chain.follow(row) {
+                return Ok((chain, Some(broken.to_string())));
+            }
+        }
+        if rows.len() < PAGE {
+            break;
+        }
+    }
+    let own = chain.end().err().map(|broken| broken.to_string());
+    Ok((chain, own.or(said_broken)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn came(row: Value, want: &str) {
+        assert_eq!(line("clusters", &row).last().map(String::as_str), Some(want), "{row}");
+    }
+
+    #[test]
+    fn what_a_request_came_to_is_told_where_it_was_asked() {
+        came(json!({"outcome": "asked", "result": {"outcome": "answered", "status": 202}}), "202");
+        came(
+            json!({"outcome": "asked", "result": {"outcome": "abandoned", "status": 0}}),
+            "abandoned",
+        );
+        came(json!({"outcome": "asked", "result": null}), "no end is known");
+        came(json!({"outcome": "refused", "times": 7, "status": 401}), "refused 7 times: 401");
+        let answered = json!([{"outcome": "answered"}, {"outcome": "asked"}]);
+        assert_eq!(lines((&"clusters".to_owned(), &answered)).len(), 1);
+    }
+}

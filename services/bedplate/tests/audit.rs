@@ -1,0 +1,115 @@
+//! `bedplate audit`: what was asked of a service, and whether that is still what it wrote.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use reqwest::Client;
+use sqlx::{Connection, SqliteConnection};
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A clusterd that asks nobody for a name.
+struct Given {
+    state: TempDir,
+    url: String,
+    _running: AbortOnDropHandle<()>,
+}
+
+/// What `bedplate` said, and with which exit status it ended.
+struct Said {
+    status: i32,
+    out: String,
+    error: String,
+}
+
+impl Given {
+    async fn start() -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let state = tempfile::tempdir().unwrap();
+        let text = format!("state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\n", state.path());
+        let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+        let url = format!("http://{}", service.listeners().api);
+        let running = async { service.run(CancellationToken::new()).await.unwrap() };
+        Given { state, url, _running: AbortOnDropHandle::new(tokio::spawn(running)) }
+    }
+
+    /// Asks for the end of a template that there is not.
+    async fn ask(&self) {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let answer = client.delete(format!("{}/v1/clustertemplates/t1", self.url)).send().await;
+        assert_eq!(answer.unwrap().status(), 404);
+    }
+
+    async fn audit(&self, arguments: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
+        command.env_clear().args(["--clusters-url", &self.url, "audit"]).args(arguments);
+        let output = command.output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said {
+            status: output.status.code().unwrap(),
+            out: text(output.stdout),
+            error: text(output.stderr),
+        }
+    }
+
+    async fn verified(&self) -> String {
+        let said = self.audit(&["verify", "clusters"]).await;
+        assert_eq!(said.status, 0, "{}", said.error);
+        said.out.trim_end().rsplit(' ').next().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_is_listed() {
+    let given = Given::start().await;
+    given.ask().await;
+    let said = given.audit(&["list", "clusters"]).await;
+    assert_eq!(said.status, 0, "{}", said.error);
+    let line = said.out.lines().last().unwrap();
+    for word in ["1", "clusters", "127.0.0.1", "template=t1", "404"] {
+        assert!(line.contains(word), "{word} in {line}");
+    }
+    assert_eq!(said.out.lines().count(), 2, "{}", said.out);
+    let said = given.audit(&["--output", "json", "list", "clusters", "--by", "nobody"]).await;
+    let listed: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(listed, serde_json::json!({"clusters": []}));
+    let said = given.audit(&["list", "clusters", "--since", "yesterday"]).await;
+    assert_eq!(said.status, 1);
+    assert!(said.error.contains("since: it must be a time"), "{}", said.error);
+}
+
+#[tokio::test]
+async fn a_trail_is_verified_and_what_was_done_to_it_found() {
+    let given = Given::start().await;
+    given.ask().await;
+    let head = given.verified().await;
+    assert!(head.starts_with("2:"), "{head}");
+    given.ask().await;
+    given.verified().await;
+    let known = given.audit(&["verify", "clusters", "--head", &head]).await;
+    assert_eq!(known.status, 0, "{}", known.error);
+    let other = format!("2:{}", "0".repeat(64));
+    let said = given.audit(&["verify", "clusters", "--head", &other]).await;
+    assert_eq!(said.status, 1);
+    assert!(said.error.contains("row 2 is not the one that was known"), "{}", said.error);
+    let said = given.audit(&["verify", "--head", &head]).await;
+    assert_eq!(said.status, 2, "{}", said.error);
+
+    let url = format!("sqlite://{}/clusterd.db", given.state.path().display());
+    let mut around = SqliteConnection::connect(&url).await.unwrap();
+    let change = "UPDATE audit SET user_name = 'mallory' WHERE number = 3";
+    sqlx::query(change).execute(&mut around).await.unwrap_err();
+    for sql in ["DROP TRIGGER audit_is_not_changed", change] {
+        sqlx::query(sql).execute(&mut around).await.unwrap();
+    }
+    let said = given.audit(&["verify", "clusters"]).await;
+    assert_eq!(said.status, 1);
+    assert!(
+        said.error.contains("the audit trail of clusters is broken: row 3 was changed"),
+        "{}",
+        said.error
+    );
+    let said = given.audit(&["--output", "json", "verify", "clusters"]).await;
+    let verdict: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((said.status, &verdict["clusters"]["count"]), (1, &serde_json::json!(2)));
+}

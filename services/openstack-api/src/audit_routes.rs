@@ -1,0 +1,154 @@
+//! `/bedplate/v1/audit`: what was asked of an API, and whether that is still what was written.
+
+use audit::{Chain, Filter, Listed, Order, TrailError};
+use axum::Extension;
+use axum::extract::{FromRef, OriginalUri};
+use axum::response::Response;
+use http::StatusCode;
+use jiff::Timestamp;
+use serde::Serialize;
+use tracing::error;
+
+use crate::policy::Ward;
+use crate::watch::Watch;
+use crate::{
+    ApiError, Auth, Caller, Handle, MAX_LIMIT, Need, Origin, Query, Reach, Routes, Rule, json,
+    next_link,
+};
+
+/// What is answered here.
+pub(crate) fn routes<S>() -> Routes<S>
+where
+    S: Ward + Clone + Send + Sync + 'static,
+    Auth: FromRef<S>,
+{
+    let verify = Handle::get("Verify the audit trail", verify).needs(Need::Administer);
+    Routes::new("audit")
+        .at("/bedplate/v1/audit", [Handle::get("List the audit trail", list).ruled(Rule::TRAIL)])
+        .at("/bedplate/v1/audit/verify", [verify])
+}
+
+/// `GET /bedplate/v1/audit`: the newest first; a project's managers see what was asked in their project.
+async fn list(
+    caller: Caller,
+    Extension(watch): Extension<Watch>,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, ApiError> {
+    #[derive(Serialize)]
+    struct Body {
+        audit: Vec<Listed>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut filter = filter(query.clone())?;
+    match caller.reach() {
+        Reach::Everything => {}
+        Reach::Project(own) if filter.project.as_deref().is_none_or(|asked| asked == own) => {
+            filter.project = Some(own.to_owned());
+        }
+        Reach::Project(_) | Reach::Nothing => {
+            let why = "project: what was asked in other projects is for administrators";
+            return Err(ApiError::new(StatusCode::FORBIDDEN, why));
+        }
+    }
+    let audit = watch.trail().list(&filter).await.map_err(failed)?;
+    let last = audit.last().filter(|_| audit.len() == filter.limit as usize);
+    let next =
+        last.map(|last| next_link(&origin, uri.path(), &query, filter.limit, last.row.number));
+    Ok(json(StatusCode::OK, &Body { audit, next }))
+}
+
+fn filter(mut query: Query) -> Result<Filter, ApiError> {
+    let number = |name: &str, raw: String| {
+        let number = raw.parse::<i64>().ok().filter(|number| *number >= 0);
+        number.ok_or_else(|| ApiError::bad_field(name, "it must be a number, and not negative"))
+    };
+    let time = |name: &str, raw: String| {
+        raw.parse::<Timestamp>().map_err(|_| {
+            ApiError::bad_field(name, "it must be a time such as 2026-01-02T03:04:05Z")
+        })
+    };
+    let limit = match query.take("limit").map(|raw| number("limit", raw)).transpose()? {
+        None => MAX_LIMIT,
+        Some(0) => return Err(ApiError::bad_field("limit", "it must be positive")),
+        Some(limit) => u32::try_from(limit).unwrap_or(MAX_LIMIT).min(MAX_LIMIT),
+    };
+    let order = match query.take("sort_dir").as_deref() {
+        None | Some("desc") => Order::NewestFirst,
+        Some("asc") => Order::OldestFirst,
+        Some(_) => return Err(ApiError::bad_field("sort_dir", "it must be asc or desc")),
+    };
+    let filter = Filter {
+        user: query.take("user"),
+        project: query.take("project"),
+        request_id: query.take("request_id"),
+        since: query.take("since").map(|raw| time("since", raw)).transpose()?,
+        until: query.take("until").map(|raw| time("until", raw)).transpose()?,
+        order,
+        marker: query.take("marker").map(|raw| number("marker", raw)).transpose()?,
+        limit,
+    };
+    query.finish()?;
+    Ok(filter)
+}
+
+#[derive(Serialize)]
+struct Verdict {
+    /// How many rows are as they were written, from the first on.
+    count: u64,
+    /// The last of them: `NUMBER:HASH`.
+    head: String,
+    /// The first that is not; null where there is none.
+    broken: Option<FirstBroken>,
+}
+
+#[derive(Serialize)]
+struct FirstBroken {
+    number: i64,
+    why: String,
+}
+
+/// `GET /bedplate/v1/audit/verify`: follows the whole trail, page by page, up to the row that is the last when it begins.
+async fn verify(_caller: Caller, Extension(watch): Extension<Watch>) -> Result<Response, ApiError> {
+    let mut chain = Chain::default();
+    let broken = match follow(&watch, &mut chain).await {
+        Ok(()) => None,
+        Err(TrailError::Broken(broken)) => {
+            Some(FirstBroken { number: broken.number, why: broken.to_string() })
+        }
+        Err(why @ TrailError::Unavailable(_)) => return Err(failed(why)),
+    };
+    let verdict = Verdict { count: chain.count(), head: chain.head().to_string(), broken };
+    Ok(json(StatusCode::OK, &verdict))
+}
+
+async fn follow(watch: &Watch, chain: &mut Chain) -> Result<(), TrailError> {
+    let head = watch.trail().head().await?;
+    *chain = Chain::default().knowing(head);
+    while chain.head().number < head.number {
+        let page = watch.trail().list(&Filter::after(chain.head().number, MAX_LIMIT)).await?;
+        if page.is_empty() {
+            break;
+        }
+        for listed in page {
+            chain.follow(&listed.row)?;
+        }
+    }
+    chain.end()?;
+    Ok(())
+}
+
+fn failed(why: TrailError) -> ApiError {
+    error!("the audit trail cannot be read: {why}");
+    match why {
+        TrailError::Broken(broken) => {
+            ApiError::broken(format!("the audit trail is broken: {broken}"))
+        }
+        TrailError::Unavailable(_) => {
+            let why = "the audit trail cannot be read now; the service's log says why";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
+        }
+    }
+}

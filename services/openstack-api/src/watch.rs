@@ -1,0 +1,268 @@
+//! What is recorded of a request: that it was asked before it is acted on, and what came of it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use audit::{Entry, Outcome, Refusal, Trail};
+use axum::extract::{ConnectInfo, MatchedPath, Request};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use tracing::error;
+
+use crate::{ApiError, Caller, Forwarded, RequestId};
+
+/// Who watches one request. Clones watch the same one; when the last is gone before it was answered, whoever asked hung up.
+#[derive(Clone)]
+pub(crate) struct Watch(Arc<Watched>);
+
+struct Watched {
+    trail: Arc<dyn Trail>,
+    known: Mutex<Known>,
+}
+
+/// What is known so far.
+struct Known {
+    entry: Entry,
+    /// Whether the trail says that it was asked and not yet what came of it.
+    is_open: bool,
+}
+
+/// How long the id of a request is.
+const ID_LENGTH: usize = "req-00000000-0000-0000-0000-000000000000".len();
+
+impl Watch {
+    /// Watches this request from its beginning.
+    pub(crate) fn begin(
+        trail: &Arc<dyn Trail>,
+        id: RequestId,
+        request: &Request,
+        forwarded: Forwarded,
+    ) -> Self {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let entry = Entry {
+            request_id: id.to_string(),
+            global_request_id: global_id(request.headers()).unwrap_or_default(),
+            source: source(request.headers(), peer.map(|peer| peer.0.ip()), forwarded),
+            method: request.method().to_string(),
+            ..Entry::new(Outcome::Asked)
+        };
+        let known = Mutex::new(Known { entry, is_open: false });
+        Watch(Arc::new(Watched { trail: trail.clone(), known }))
+    }
+
+    /// The id that others are to know the request by: the one it came with, or else its own.
+    pub(crate) fn known_as(&self) -> String {
+        let known = self.0.lock();
+        let Entry { request_id, global_request_id, .. } = &known.entry;
+        if global_request_id.is_empty() { request_id.clone() } else { global_request_id.clone() }
+    }
+
+    /// The trail.
+    pub(crate) fn trail(&self) -> &Arc<dyn Trail> {
+        &self.0.trail
+    }
+
+    /// Who asks, as far as it was proven.
+    pub(crate) fn is_by(&self, caller: &Caller) {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let roles = match caller.identity() {
+            Some(identity) => {
+                let mut roles: Vec<&str> = identity.roles.iter().map(String::as_str).collect();
+                roles.sort_unstable();
+                roles.join(",")
+            }
+            None => text(caller.role().map(crate::Role::as_str)),
+        };
+        let entry = &mut self.0.lock().entry;
+        entry.user_id = text(caller.user());
+        entry.user_name = text(caller.name());
+        entry.project_id = text(caller.project());
+        entry.roles = roles;
+        entry.service_user_id = text(caller.through().map(|service| service.user_id.as_str()));
+    }
+
+    /// Records that it is asked. To be called before anything is done of it.
+    ///
+    /// # Errors
+    ///
+    /// That it cannot be recorded: then it must not be done.
+    pub(crate) async fn ask(&self, action: &str, parts: &Parts) -> Result<(), ApiError> {
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let entry = {
+            let mut known = self.0.lock();
+            known.entry.route = route.to_owned();
+            known.entry.target = target(route, parts.uri.path());
+            known.entry.action = action.to_owned();
+            known.is_open = true;
+            known.entry.clone()
+        };
+        let recorded = self.0.trail.record(entry).await;
+        recorded.map_err(|why| {
+            self.0.lock().is_open = false;
+            error!("what cannot be recorded is not done: {why}");
+            let why =
+                "it cannot be recorded now who asks for this, so it is not done; try again later";
+            ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
+        })
+    }
+
+    /// Records what came of it.
+    pub(crate) async fn end(&self, status: StatusCode) {
+        let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let entry = {
+            let mut known = self.0.lock();
+            if !known.is_open {
+                if is_refusal {
+                    self.0.trail.refused(refusal(&known.entry, status));
+                }
+                return;
+            }
+            known.is_open = false;
+            let status = status.as_u16();
+            Entry { outcome: Outcome::Answered, status, ..known.entry.clone() }
+        };
+        let trail = self.0.trail.clone();
+        // Whoever hangs up now does not keep it out of the trail.
+        let writing = tokio::spawn(async move { trail.record(entry).await });
+        if let Ok(Err(why)) = writing.await {
+            error!("what was done is recorded as asked, and not how it ended: {why}");
+        }
+    }
+}
+
+impl Watched {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // What is known is whole whatever panicked while it was locked.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if known.is_open {
+            let entry = Entry { outcome: Outcome::Abandoned, ..known.entry.clone() };
+            self.trail.record_later(entry);
+        }
+    }
+}
+
+fn refusal(entry: &Entry, status: StatusCode) -> Refusal {
+    Refusal {
+        status: status.as_u16(),
+        source: entry.source.clone(),
+        user_id: entry.user_id.clone(),
+        user_name: entry.user_name.clone(),
+        project_id: entry.project_id.clone(),
+    }
+}
+
+/// What stands in `path` for the parts of `route` that vary: `NAME=VALUE`, with spaces between. A path has no spaces.
+fn target(route: &str, path: &str) -> String {
+    let parts = route.split('/').zip(path.split('/'));
+    let named = parts.filter_map(|(name, value)| {
+        let name = name.strip_prefix('{')?.strip_suffix('}')?;
+        Some(format!("{name}={value}"))
+    });
+    named.collect::<Vec<_>>().join(" ")
+}
+
+/// The id that whoever sent the request gave it, if it is one (as oslo.middleware has it).
+fn global_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-openstack-request-id")?.to_str().ok()?;
+    let rest = id.strip_prefix("req-").filter(|_| id.len() == ID_LENGTH)?;
+    uuid::Uuid::parse_str(rest).ok().map(|_| id.to_owned())
+}
+
+/// Where it came from: our peer, or whom a proxy says it speaks for that is our peer and believed.
+fn source(headers: &HeaderMap, peer: Option<IpAddr>, forwarded: Forwarded) -> String {
+    let shown = |address: IpAddr| address.to_canonical().to_string();
+    let peer = peer.map(shown).unwrap_or_default();
+    let client = match forwarded {
+        Forwarded::Believed => forwarded_for(headers).map(shown),
+        Forwarded::Ignored => None,
+    };
+    match client {
+        Some(client) if peer.is_empty() => client,
+        Some(client) => format!("{client}, {peer}"),
+        None => peer,
+    }
+}
+
+/// The address nearest to us that a proxy has seen: what stands before it, anyone may have written. `X-Forwarded-For`, or `for` of
+/// `Forwarded` (RFC 7239).
+fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = |name: &str| headers.get_all(name).iter().next_back()?.to_str().ok();
+    let named = |part: &str| {
+        let (name, value) = part.trim().split_once('=')?;
+        name.eq_ignore_ascii_case("for").then(|| value.trim().to_owned())
+    };
+    let found = match (last("x-forwarded-for"), last("forwarded")) {
+        (Some(list), _) => list.rsplit(',').next()?.trim().to_owned(),
+        (None, Some(list)) => list.rsplit(',').next()?.split(';').find_map(named)?,
+        (None, None) => return None,
+    };
+    let bare = found.trim_matches('"');
+    let whole = || bare.parse::<SocketAddr>().ok().map(|address| address.ip());
+    bare.trim_matches(['[', ']']).parse().ok().or_else(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_named_as_the_route_has_it() {
+        let route = "/v1/clusters/{cluster}/nodegroups/{nodegroup}";
+        assert_eq!(target(route, "/v1/clusters/c%201/nodegroups/g"), "cluster=c%201 nodegroup=g");
+        assert_eq!(target("/v1/clusters", "/v1/clusters"), "");
+    }
+
+    #[track_caller]
+    fn comes_from(headers: &[(&'static str, &str)], forwarded: Forwarded, want: &str) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        let peer = "::ffff:10.0.0.2".parse().ok();
+        assert_eq!(source(&map, peer, forwarded), want);
+    }
+
+    #[test]
+    fn a_proxy_is_believed_only_where_that_is_configured() {
+        let list = [("x-forwarded-for", "192.0.2.66, 203.0.113.9")];
+        comes_from(&list, Forwarded::Ignored, "10.0.0.2");
+        // What the client itself wrote is not what the proxy saw.
+        comes_from(&list, Forwarded::Believed, "203.0.113.9, 10.0.0.2");
+        let twice = [("x-forwarded-for", "192.0.2.66"), ("x-forwarded-for", "203.0.113.9")];
+        comes_from(&twice, Forwarded::Believed, "203.0.113.9, 10.0.0.2");
+        for (value, want) in [
+            ("for=192.0.2.66, for=203.0.113.9;proto=https", "203.0.113.9, 10.0.0.2"),
+            ("proto=https; For=\"[2001:db8::9]:4711\"", "2001:db8::9, 10.0.0.2"),
+            ("for=_hidden", "10.0.0.2"),
+        ] {
+            comes_from(&[("forwarded", value)], Forwarded::Believed, want);
+        }
+        comes_from(&[], Forwarded::Believed, "10.0.0.2");
+    }
+
+    #[test]
+    fn an_id_of_others_is_taken_if_it_is_one() {
+        let given = |id: &'static str| {
+            global_id(&HeaderMap::from_iter([(
+                http::HeaderName::from_static("x-openstack-request-id"),
+                http::HeaderValue::from_static(id),
+            )]))
+        };
+        let id = "req-7c9e6679-7425-40de-944b-e07fc1f90ae7";
+        assert_eq!(given(id).as_deref(), Some(id));
+        for bad in [
+            "",
+            "req-1",
+            "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+            "req-{7c9e6679-7425-40de-944b-e07fc1f90ae7}",
+        ] {
+            assert_eq!(given(bad), None, "{bad}");
+        }
+    }
+}
