@@ -9,7 +9,7 @@ use baremetal_core::{HistoryEntry, Node, NodeIdent};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use openstack_api::{
-    ApiError, Auth, Bond, Caller, Forwarded, Microversion, Policy, Reach, Scheme, Ward,
+    ApiError, Auth, Bond, Caller, Forwarded, Limits, Microversion, Policy, Reach, Scheme, Ward,
 };
 
 use crate::error::Error;
@@ -37,6 +37,8 @@ pub struct Settings {
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
+    /// How much callers may have.
+    pub limits: Limits,
     /// How long a change of power may take when the client does not say.
     pub power_timeout: Duration,
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use baremetal_conductor::UnknownMachines;
-use daemon::{LogFormat, TlsFiles};
+use daemon::{Connections, LogFormat, TlsFiles};
 use jiff::SignedDuration;
-use openstack_api::{Access, AuthKind, KeystoneAccess, PlainHttp};
+use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 use url::Url;
 
@@ -53,6 +53,10 @@ pub struct ApiConfig {
     pub tls: Option<TlsFiles>,
     /// Where it may be reached without TLS.
     pub plain_http: PlainHttp,
+    /// How much callers may have.
+    pub limits: Limits,
+    /// How many connections there are, and how long the slow are waited for.
+    pub connections: Connections,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +69,8 @@ struct RawApi {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     plain_http: PlainHttp,
+    limits: Limits,
+    connections: Connections,
 }
 
 impl Default for RawApi {
@@ -78,24 +84,32 @@ impl Default for RawApi {
             certificate: None,
             key: None,
             plain_http: PlainHttp::default(),
+            limits: Limits::default(),
+            connections: Connections::default(),
         }
     }
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        let RawApi { listen, plain_http, .. } = RawApi::default();
-        ApiConfig { listen, access: Access::None, tls: None, plain_http }
+        ApiConfig::new(RawApi::default(), Access::None, None)
+    }
+}
+
+impl ApiConfig {
+    fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
+        let RawApi { listen, plain_http, limits, connections, .. } = raw;
+        ApiConfig { listen, access, tls, plain_http, limits, connections }
     }
 }
 
 impl TryFrom<RawApi> for ApiConfig {
     type Error = &'static str;
 
-    fn try_from(raw: RawApi) -> Result<Self, Self::Error> {
-        let access = Access::new(raw.auth, raw.htpasswd, raw.keystone)?;
-        let tls = TlsFiles::new(raw.certificate, raw.key)?;
-        Ok(ApiConfig { listen: raw.listen, access, tls, plain_http: raw.plain_http })
+    fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
+        let access = Access::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
+        let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
+        Ok(ApiConfig::new(raw, access, tls))
     }
 }
 
@@ -236,10 +250,18 @@ pub struct ProvisioningConfig {
     /// The interface on which IPv6 router solicitations are answered: iPXE waits for that.
     #[serde(default)]
     pub router_advertisements: Option<String>,
+    /// How many machines are connected, and how long the slow are waited for.
+    #[serde(default = "of_machines")]
+    pub connections: Connections,
 }
 
 fn loaders() -> PathBuf {
     PathBuf::from("/usr/lib/ipxe")
+}
+
+/// A BMC that shows an image as a CD reads it as the machine does, which may be busy with other things for minutes.
+fn of_machines() -> Connections {
+    Connections { answer_timeout: Duration::from_mins(15), ..Connections::default() }
 }
 
 fn heartbeat_timeout() -> SignedDuration {
@@ -457,7 +479,7 @@ mod tests {
         check(
             "state_dir = '/tmp/s'\n[api]\nlisten_on = 'x'",
             expect![[
-                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`"#
+                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`, `limits`, `connections`"#
             ]],
         );
     }

@@ -11,7 +11,7 @@ use baremetal_api::App;
 use baremetal_conductor::{BmcSettings, Conductor, Leases, ServiceKey, Settings, SweepSettings};
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
-use daemon::{Tls, TlsFiles};
+use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use openstack_api::{Auth, Forwarded, Scheme};
 use pxe::{
@@ -32,8 +32,8 @@ use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 pub struct Service {
     conductor: Conductor,
     store: Store,
-    api: (TcpListener, Option<Tls>, axum::Router),
-    provisioning: Option<(TcpListener, axum::Router)>,
+    api: (TcpListener, Option<Tls>, axum::Router, Connections),
+    provisioning: Option<(TcpListener, axum::Router, Connections)>,
     /// Network boot runs while this is kept.
     _boot: Option<pxe::Running>,
     listeners: Listeners,
@@ -102,13 +102,14 @@ impl Service {
             settings: baremetal_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
+                limits: config.api.limits,
                 power_timeout: config.timeouts.power.unsigned_abs(),
             },
         };
         let mut service = Service {
             conductor: conductor.clone(),
             store,
-            api: (api, tls, baremetal_api::router(app)),
+            api: (api, tls, baremetal_api::router(app), config.api.connections),
             provisioning: None,
             _boot: None,
             listeners: listeners.clone(),
@@ -121,7 +122,7 @@ impl Service {
                 .await
                 .context("cannot start network boot")?;
             (listeners.dhcp, listeners.tftp) = (boot.dhcp, boot.tftp);
-            service.provisioning = Some((listener, router));
+            service.provisioning = Some((listener, router, section.connections));
             service._boot = Some(boot);
         }
         service.listeners = listeners;
@@ -140,11 +141,11 @@ impl Service {
         let at = &self.listeners;
         info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on {}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        let (listener, tls, router) = self.api;
-        let serving = daemon::serve_api(listener, tls, router, stop.clone());
+        let (listener, tls, router, connections) = self.api;
+        let serving = daemon::serve_api(listener, tls, router, connections, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
-        if let Some((listener, router)) = self.provisioning {
-            let serving = daemon::serve(listener, router, stop.clone());
+        if let Some((listener, router, connections)) = self.provisioning {
+            let serving = daemon::serve(listener, router, connections, stop.clone());
             tasks.spawn(async move { serving.await.context("a listener failed") });
         }
         let working = self.conductor.run(stop.clone());

@@ -8,7 +8,7 @@ use cluster_core::{Blueprint, Cluster, Defaults, Event, Ident, NodeGroup, Severi
 use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{ApiError, Auth, Caller, Forwarded, Policy, Reach, Scheme, Ward};
+use openstack_api::{ApiError, Auth, Caller, Forwarded, Limits, Policy, Reach, Scheme, Ward};
 use uuid::Uuid;
 
 use crate::bedplate::Streams;
@@ -41,6 +41,8 @@ pub struct Settings {
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
+    /// How much callers may have.
+    pub limits: Limits,
     /// The project that all callers are of where there is no Keystone.
     pub project: String,
     /// What projects and people may have for whom nobody said otherwise.

@@ -20,7 +20,6 @@ mod template;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use openstack_api::{Manners, Routes};
 
 pub use app::{App, Settings};
@@ -53,7 +52,9 @@ pub fn router(app: App) -> Router {
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
         trail: Arc::new(app.store.trail().clone()),
+        longest_body: BODY_LIMIT,
+        limits: app.settings.limits,
     };
     let router = routes().finish(openapi::document);
-    openstack_api::apply(router.layer(DefaultBodyLimit::max(BODY_LIMIT)).with_state(app), manners)
+    openstack_api::apply(router.with_state(app), manners)
 }

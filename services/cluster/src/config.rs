@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use daemon::{LogFormat, TlsFiles};
+use daemon::{Connections, LogFormat, TlsFiles};
 use jiff::SignedDuration;
-use openstack_api::{Access, AuthKind, KeystoneAccess, PlainHttp};
+use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
@@ -70,6 +70,12 @@ pub struct ApiConfig {
     pub project: String,
     /// How many may follow the events of clusters at once.
     pub event_streams: u32,
+    /// How many streams of events one caller may have.
+    pub event_streams_each: u32,
+    /// How much callers may have.
+    pub limits: Limits,
+    /// How many connections there are, and how long the slow are waited for.
+    pub connections: Connections,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +90,9 @@ struct RawApi {
     plain_http: PlainHttp,
     project: String,
     event_streams: u32,
+    event_streams_each: u32,
+    limits: Limits,
+    connections: Connections,
 }
 
 impl Default for RawApi {
@@ -99,6 +108,9 @@ impl Default for RawApi {
             plain_http: PlainHttp::default(),
             project: "default".to_owned(),
             event_streams: 64,
+            event_streams_each: 16,
+            limits: Limits::default(),
+            connections: Connections::default(),
         }
     }
 }
@@ -111,8 +123,17 @@ impl Default for ApiConfig {
 
 impl ApiConfig {
     fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
-        let RawApi { listen, plain_http, project, event_streams, .. } = raw;
-        ApiConfig { listen, access, tls, plain_http, project, event_streams }
+        ApiConfig {
+            listen: raw.listen,
+            access,
+            tls,
+            plain_http: raw.plain_http,
+            project: raw.project,
+            event_streams: raw.event_streams,
+            event_streams_each: raw.event_streams_each,
+            limits: raw.limits,
+            connections: raw.connections,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //! answers here.
 
 mod certificate;
-mod serve;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,7 +18,6 @@ use serde::Deserialize;
 use tower_http::timeout::TimeoutLayer;
 
 pub use certificate::{Certificate, CertificateError, certificate, given};
-pub use serve::serve;
 
 /// What Ignition's own configs are called.
 const IGNITION: &str = "application/vnd.coreos.ignition+json";

@@ -9,7 +9,7 @@ use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, MachineSettings, NodesListener, SealingKeys};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
-use daemon::{Tls, TlsFiles};
+use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use openstack::{CloudConfig, Session};
 use openstack_api::{Access, Auth, Forwarded, Scheme};
@@ -28,8 +28,8 @@ use crate::{Config, nodes};
 pub struct Service {
     conductor: Conductor,
     store: Store,
-    api: (TcpListener, Option<Tls>, axum::Router),
-    nodes: Option<(TcpListener, TlsAcceptor, axum::Router)>,
+    api: (TcpListener, Option<Tls>, axum::Router, Connections),
+    nodes: Option<(TcpListener, TlsAcceptor, axum::Router, Connections)>,
     streams: Streams,
     listeners: Listeners,
 }
@@ -83,7 +83,8 @@ impl Service {
             }
             None => Conductor::new(settings, store.clone(), keys, None),
         };
-        let streams = Streams::at_most(config.api.event_streams);
+        let streams =
+            Streams::at_most(config.api.event_streams).for_each(config.api.event_streams_each);
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
@@ -94,6 +95,7 @@ impl Service {
             settings: cluster_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
+                limits: config.api.limits,
                 project: config.api.project.clone(),
                 quotas: config.quotas.defaults(),
             },
@@ -108,7 +110,7 @@ impl Service {
                 let listener = TcpListener::bind(nodes.listen)
                     .await
                     .with_context(|| format!("cannot listen on {} (nodes.listen)", nodes.listen))?;
-                Some((listener, tls, nodes::router(conductor.clone())))
+                Some((listener, tls, nodes::router(conductor.clone()), nodes.connections))
             }
             _ => None,
         };
@@ -123,7 +125,7 @@ impl Service {
         Ok(Service {
             conductor,
             store,
-            api: (api, tls, cluster_api::router(app)),
+            api: (api, tls, cluster_api::router(app), config.api.connections),
             nodes,
             streams,
             listeners,
@@ -140,8 +142,8 @@ impl Service {
         let at = &self.listeners;
         info!(api = %at.api, "serving the Container Infra API on {}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        let (listener, tls, router) = self.api;
-        let serving = daemon::serve_api(listener, tls, router, stop.clone());
+        let (listener, tls, router, connections) = self.api;
+        let serving = daemon::serve_api(listener, tls, router, connections, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
         let (streams, ending) = (self.streams, stop.clone());
         tasks.spawn(async move {
@@ -150,9 +152,9 @@ impl Service {
             streams.end();
             Ok(())
         });
-        if let Some((listener, tls, router)) = self.nodes {
+        if let Some((listener, tls, router, connections)) = self.nodes {
             info!("serving machines");
-            let serving = nodes::serve(listener, tls, router, stop.clone());
+            let serving = daemon::serve_tls(listener, tls, router, connections, stop.clone());
             tasks.spawn(async move { serving.await.context("the machines' listener failed") });
         }
         let working = self.conductor.run(stop.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster::nodes::{certificate, router, serve};
+use cluster::nodes::{certificate, router};
 use cluster_bootstrap::Source;
 use cluster_conductor::{
     Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
@@ -16,6 +16,7 @@ use cluster_core::{
     MachineRef, NodeGroup, RepairLimits, Seen,
 };
 use cluster_store::Store;
+use daemon::{Connections, serve_tls};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Certificate, Client, StatusCode};
 use serde_json::Value;
@@ -83,7 +84,10 @@ async fn listening() -> Listening {
     let replace = &stub["ignition"]["config"]["replace"];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let claim = (text(&replace["source"]), text(&replace["httpHeaders"][0]["value"]));
-    tokio::spawn(serve(listener, shown.tls, router(conductor), CancellationToken::new()));
+    let limits = Connections::default().for_one_request();
+    let serving =
+        serve_tls(listener, shown.tls, router(conductor), limits, CancellationToken::new());
+    tokio::spawn(serving);
     Listening { at, authority: shown.authority, store, cluster, claim, _state: state }
 }
 

@@ -1,6 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod bodies;
+mod connections;
 mod files;
+mod neighbours;
+mod pace;
 mod serve;
 mod tls;
 
@@ -13,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing_subscriber::EnvFilter;
 
+pub use connections::Connections;
 pub use files::{keep_file, make_private, write_whole};
-pub use serve::{serve, serve_api};
+pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// The configuration file cannot be used.

@@ -1,15 +1,36 @@
 //! Serving HTTP until the service is told to stop.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::{Listener, ListenerExt};
-use tokio::net::TcpListener;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::Response;
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tower::ServiceExt;
+use tracing::{debug, error};
 
-use crate::tls::{Tls, TlsListener};
+use crate::Connections;
+use crate::bodies::{Answered, Awaited};
+use crate::connections::{LONGEST_HEAD, MOST_HEADERS};
+use crate::neighbours::Neighbours;
+use crate::pace::{Paced, Turn};
+use crate::tls::Tls;
 
 /// How long requests under way may take to end once the service is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -19,48 +40,153 @@ const GRACE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// When the listener fails.
+/// None as of now: a listener that fails is tried again.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    limits: Connections,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    serve_on(listener, router, stop).await
+    accept(listener, None, router, limits, stop).await;
+    Ok(())
 }
 
-/// The same over TLS where there is a certificate.
+/// The same over TLS, as `tls` has it.
 ///
 /// # Errors
 ///
-/// When the listener fails, or signals cannot be listened for.
+/// As [`serve`].
+pub async fn serve_tls(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    router: Router,
+    limits: Connections,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    accept(listener, Some(tls), router, limits, stop).await;
+    Ok(())
+}
+
+/// The same over TLS where there is a certificate, which is followed as its files change.
+///
+/// # Errors
+///
+/// When signals cannot be listened for, or the certificate cannot be served.
 pub async fn serve_api(
     listener: TcpListener,
     tls: Option<Tls>,
     router: Router,
+    limits: Connections,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    match tls {
-        Some(tls) => serve_on(TlsListener::new(listener, tls)?, router, stop).await,
-        None => serve_on(listener, router, stop).await,
-    }
+    let Some(tls) = tls else { return serve(listener, router, limits, stop).await };
+    let acceptor = tls.acceptor().map_err(io::Error::other)?;
+    let _following = AbortOnDropHandle::new(tokio::spawn(tls.follow()?));
+    serve_tls(listener, acceptor, router, limits, stop).await
 }
 
-async fn serve_on(
-    listener: impl Listener<Addr = SocketAddr>,
+async fn accept(
+    mut listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     router: Router,
+    limits: Connections,
     stop: CancellationToken,
-) -> io::Result<()> {
-    // axum tells where clients are for its own listeners, and for any that is tapped.
-    let listener = listener.tap_io(|_| {});
-    let app = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
-    tokio::select! {
-        served = serving => served,
-        () = grace(&stop) => Ok(()),
+) {
+    let room = Arc::new(Semaphore::new(limits.at_most.get()));
+    let (neighbours, mut open) = (Neighbours::default(), JoinSet::new());
+    loop {
+        let next = async {
+            let place = room.clone().acquire_owned().await;
+            // axum's own accept, which outlives errors of single connections.
+            (place, Listener::accept(&mut listener).await)
+        };
+        let (place, (stream, from)) = tokio::select! {
+            () = stop.cancelled() => break,
+            Some(ended) = open.join_next() => {
+                tell(ended);
+                continue;
+            }
+            next = next => next,
+        };
+        let Some(neighbour) = neighbours.enter(from.ip(), limits.from_one_address.get()) else {
+            debug!("{from} has too many connections");
+            continue;
+        };
+        let connection = Connection { from, router: router.clone(), limits, stop: stop.clone() };
+        let tls = tls.clone();
+        open.spawn(async move {
+            match tls {
+                Some(tls) => connection.agree(stream, tls).await,
+                None => connection.serve(stream).await,
+            }
+            drop((place, neighbour));
+        });
+    }
+    drop(listener);
+    let ending = async {
+        while let Some(ended) = open.join_next().await {
+            tell(ended);
+        }
+    };
+    // Who is not done then is cut off.
+    let _ = tokio::time::timeout(GRACE, ending).await;
+}
+
+fn tell(ended: Result<(), JoinError>) {
+    if let Err(why) = ended {
+        error!("a request was not answered: {why}");
     }
 }
 
-async fn grace(stop: &CancellationToken) {
-    stop.cancelled().await;
-    tokio::time::sleep(GRACE).await;
+/// One client's connection.
+struct Connection {
+    from: SocketAddr,
+    router: Router,
+    limits: Connections,
+    stop: CancellationToken,
+}
+
+impl Connection {
+    /// Agrees on TLS first.
+    async fn agree(self, stream: TcpStream, tls: TlsAcceptor) {
+        let from = self.from;
+        match tokio::time::timeout(self.limits.handshake_timeout, tls.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(why)) => debug!("{from} speaks no TLS that we do: {why}"),
+            Err(_) => debug!("{from} took too long to agree on TLS"),
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let Connection { from, router, limits, stop } = self;
+        let turn = Turn::default();
+        let stream = TokioIo::new(Paced::new(stream, turn.clone(), limits));
+        let service = service_fn(move |request: Request<Incoming>| {
+            let answering = turn.begin();
+            let (mut head, body) = request.into_parts();
+            head.extensions.insert(ConnectInfo(from));
+            let request = Request::from_parts(head, Awaited::body(body, limits));
+            let answer = router.clone().oneshot(request);
+            async move {
+                let answer: Result<Response<Body>, Infallible> = answer.await;
+                answer.map(|answer| answer.map(|body| Answered::new(body, answering)))
+            }
+        });
+        let mut http = http1::Builder::new();
+        http.max_buf_size(LONGEST_HEAD).max_headers(MOST_HEADERS);
+        http.keep_alive(!limits.idle_timeout.is_zero());
+        // How long a head may take, `Paced` knows.
+        http.header_read_timeout(None);
+        let mut serving = std::pin::pin!(http.serve_connection(stream, service));
+        let served = tokio::select! {
+            served = serving.as_mut() => served,
+            () = stop.cancelled() => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(why) = served {
+            debug!("the connection of {from} broke: {why}");
+        }
+    }
 }

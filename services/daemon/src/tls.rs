@@ -2,32 +2,22 @@
 
 use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use axum::serve::Listener;
 use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
-use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, error, info};
+use tracing::{error, info};
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a client may take to agree on a connection.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many may be about that at once.
-const HANDSHAKES: usize = 512;
 
 /// A certificate and its key, PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +121,7 @@ impl ResolvesServerCert for Served {
 }
 
 impl Tls {
-    fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -140,8 +130,13 @@ impl Tls {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Looks at the files again and again.
-    async fn follow(mut self, mut told: Signal) {
+    /// Looks at the files again and again. From here on SIGHUP ends nobody, even before it is first waited for.
+    pub(crate) fn follow(self) -> io::Result<impl Future<Output = ()> + Send> {
+        let told = signal(SignalKind::hangup())?;
+        Ok(self.look(told))
+    }
+
+    async fn look(mut self, mut told: Signal) {
         loop {
             let asked = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => false,
@@ -166,63 +161,5 @@ impl Tls {
                 }
             }
         }
-    }
-}
-
-/// A listener of which only those connections are heard that agreed on TLS.
-pub(crate) struct TlsListener {
-    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
-    _tasks: [AbortOnDropHandle<()>; 2],
-}
-
-impl TlsListener {
-    pub(crate) fn new(listener: TcpListener, tls: Tls) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let acceptor = tls.acceptor().map_err(io::Error::other)?;
-        let (sender, ready) = mpsc::channel(HANDSHAKES);
-        // From here on SIGHUP ends nobody, even before it is first waited for.
-        let told = signal(SignalKind::hangup())?;
-        let tasks =
-            [tokio::spawn(accept(listener, acceptor, sender)), tokio::spawn(tls.follow(told))];
-        Ok(TlsListener { ready, address, _tasks: tasks.map(AbortOnDropHandle::new) })
-    }
-}
-
-/// Agrees with each client apart, so that nobody waits for who is slow.
-async fn accept(
-    mut listener: TcpListener,
-    acceptor: TlsAcceptor,
-    ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
-) {
-    let places = Arc::new(Semaphore::new(HANDSHAKES));
-    while let Ok(place) = places.clone().acquire_owned().await {
-        // axum's own accept, which outlives errors of single connections.
-        let (stream, from) = Listener::accept(&mut listener).await;
-        let (agreeing, ready) = (acceptor.accept(stream), ready.clone());
-        tokio::spawn(async move {
-            match tokio::time::timeout(HANDSHAKE, agreeing).await {
-                Ok(Ok(stream)) => drop(ready.send((stream, from)).await),
-                Ok(Err(why)) => debug!("{from} speaks no TLS that we do: {why}"),
-                Err(_) => debug!("{from} took too long to agree on TLS"),
-            }
-            drop(place);
-        });
-    }
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.ready.recv().await {
-            Some(accepted) => accepted,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
-use daemon::{Tls, TlsFiles};
+use daemon::{Connections, Tls, TlsFiles};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::{Certificate, Client};
 use rustix::process::{Signal, getpid, kill_process};
@@ -46,7 +46,8 @@ async fn serving(tls: Tls, router: Router) -> (String, CancellationToken, JoinHa
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
     let stop = CancellationToken::new();
-    let serving = daemon::serve_api(listener, Some(tls), router, stop.clone());
+    let serving =
+        daemon::serve_api(listener, Some(tls), router, Connections::default(), stop.clone());
     (url, stop, tokio::spawn(async { serving.await.unwrap() }))
 }
 
@@ -150,7 +151,13 @@ async fn handlers_are_told_where_a_client_is() {
     let (secure, ..) = serving(files.open().unwrap(), router.clone()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = format!("http://{}/", listener.local_addr().unwrap());
-    tokio::spawn(daemon::serve_api(listener, None, router, CancellationToken::new()));
+    tokio::spawn(daemon::serve_api(
+        listener,
+        None,
+        router,
+        Connections::default(),
+        CancellationToken::new(),
+    ));
 
     let _ = rustls::crypto::ring::default_provider().install_default();
     let elsewhere = Client::builder().no_proxy().tls_certs_only([certificate]);

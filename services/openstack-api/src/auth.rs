@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
+use crate::limits::Door;
 use crate::{ApiError, Caller, Htpasswd, Keystone, Scheme};
 
 /// How callers prove who they are.
@@ -102,20 +103,34 @@ impl Auth {
     }
 
     /// Who sent these headers.
-    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        door: &Door,
+    ) -> Result<Caller, ApiError> {
         match self {
             Auth::None => Ok(Caller::anyone()),
-            Auth::HttpBasic(users) => by_password(users, headers).await,
-            Auth::Keystone(keystone) => keystone.caller(headers).await,
+            Auth::HttpBasic(users) => by_password(users, headers, door).await,
+            Auth::Keystone(keystone) => keystone.caller(headers, door).await,
         }
     }
 }
 
-async fn by_password(users: &Arc<Htpasswd>, headers: &HeaderMap) -> Result<Caller, ApiError> {
+async fn by_password(
+    users: &Arc<Htpasswd>,
+    headers: &HeaderMap,
+    door: &Door,
+) -> Result<Caller, ApiError> {
     let (name, password) = credentials(headers).ok_or_else(ApiError::unauthorized)?;
     if users.is_known(&name, &password) {
         return Ok(Caller::named(name));
     }
+    // However many requests show it at once, it is tried once if it is right.
+    let _alone = users.alone(&name, &password).await;
+    if users.is_known(&name, &password) {
+        return Ok(Caller::named(name));
+    }
+    let guess = door.queue(Some(&name))?.turn().await;
     let (claimed, file) = (name.clone(), users.clone());
     let turn = users.guesses.clone().acquire_owned().await;
     let trying = tokio::task::spawn_blocking(move || {
@@ -124,7 +139,11 @@ async fn by_password(users: &Arc<Htpasswd>, headers: &HeaderMap) -> Result<Calle
         file.verify(&claimed, &password)
     });
     let verified = trying.await;
-    if verified.unwrap_or(false) { Ok(Caller::named(name)) } else { Err(ApiError::unauthorized()) }
+    if !verified.unwrap_or(false) {
+        return Err(ApiError::unauthorized());
+    }
+    guess.forgive();
+    Ok(Caller::named(name))
 }
 
 /// Name and password of an `Authorization: Basic` header.
@@ -143,12 +162,17 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
 mod tests {
     use super::*;
 
+    fn door() -> Door {
+        let (parts, ()) = http::Request::new(()).into_parts();
+        crate::limits::Limiter::new(crate::Limits::default()).door(&parts)
+    }
+
     async fn call(auth: &Auth, authorization: Option<&str>) -> Option<Option<String>> {
         let mut headers = HeaderMap::new();
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, value.parse().unwrap());
         }
-        let caller = auth.identify(&headers).await;
+        let caller = auth.identify(&headers, &door()).await;
         caller.ok().map(|caller| caller.name().map(str::to_owned))
     }
 

@@ -1,5 +1,7 @@
 //! Reading bodies so that what is refused is named.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
@@ -7,11 +9,12 @@ use http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 
 use crate::ApiError;
+use crate::limits::{Limiter, SeatOf, check_shape};
 
 /// A JSON body, read as `T`.
 ///
-/// A body that is too large, not UTF-8, nested too deeply (128, `serde_json`'s own limit), or of the wrong shape is
-/// refused with the path of what is wrong. As `Option<Strict<T>>` a missing body is `None`.
+/// A body that is too large, not UTF-8, nested too deeply or of too many elements, or of the wrong shape is refused, the
+/// last with the path of what is wrong. As `Option<Strict<T>>` a missing body is `None`.
 #[derive(Clone, Debug)]
 pub struct Strict<T>(pub T);
 
@@ -42,6 +45,7 @@ impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Strict<T> {
 /// but not JSON.
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let declared = request.headers().get(CONTENT_TYPE).cloned();
+    let limits = request.extensions().get::<(Arc<Limiter>, SeatOf)>().map(|(it, _)| it.limits);
     let body = Bytes::from_request(request, state).await?;
     let json = declared.as_ref().and_then(|value| value.to_str().ok()).is_some_and(|value| {
         let media_type = value.split(';').next().unwrap_or(value).trim();
@@ -54,6 +58,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
             "Content-Type: it must be application/json",
         ));
     }
+    check_shape(&body, &limits.unwrap_or_default())?;
     Ok(body)
 }
 

@@ -8,6 +8,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 use openstack::Identity;
 
+use crate::limits::{Limiter, SeatOf};
 use crate::policy::Bond;
 use crate::routes::Gate;
 use crate::watch::Watch;
@@ -163,13 +164,19 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let caller = Auth::from_ref(state).identify(&parts.headers).await?;
+        let limits = parts.extensions.get::<(Arc<Limiter>, SeatOf)>().cloned();
+        let limits = limits.ok_or_else(|| ApiError::broken("this route has no manners"))?;
+        let (limiter, seat) = limits;
+        let door = limiter.door(parts);
+        let caller = Auth::from_ref(state).identify(&parts.headers, &door).await?;
         // Nothing but `Routes` makes routes of handlers, and that never without a gate; nothing but `apply` serves them.
         let gate = parts.extensions.get::<Gate>().copied();
         let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
         let watch = parts.extensions.get::<Watch>().cloned();
         let watch = watch.ok_or_else(|| ApiError::broken("nobody records what is asked here"))?;
         watch.is_by(&caller);
+        // One that has one already keeps it.
+        let _ = seat.set(limiter.seat(&caller, &parts.method)?);
         let caller = caller.under(gate.rule);
         gate.rule.admit(&caller)?;
         if let Some(action) = gate.recorded {

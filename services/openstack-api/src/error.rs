@@ -1,5 +1,8 @@
 //! What a client is told when its request is refused.
 
+use std::error::Error;
+use std::io;
+
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -18,6 +21,8 @@ pub struct ApiError {
     pub message: String,
     /// Who refused.
     pub kind: Kind,
+    /// After how many seconds the same may succeed, where that is known: `Retry-After`.
+    pub retry_after: Option<u64>,
 }
 
 /// Who refused: some APIs word the two differently.
@@ -35,12 +40,17 @@ pub type Envelope = fn(&ApiError, RequestId) -> String;
 impl ApiError {
     /// A handler's refusal.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        ApiError { status, message: message.into(), kind: Kind::Resource }
+        ApiError { status, message: message.into(), kind: Kind::Resource, retry_after: None }
     }
 
     /// A refusal before any handler.
     pub fn protocol(status: StatusCode, message: impl Into<String>) -> Self {
-        ApiError { status, message: message.into(), kind: Kind::Protocol }
+        ApiError { status, message: message.into(), kind: Kind::Protocol, retry_after: None }
+    }
+
+    /// The same, and that it may succeed after so many seconds.
+    pub fn again_in(self, seconds: u64) -> Self {
+        ApiError { retry_after: Some(seconds), ..self }
     }
 
     /// 400.
@@ -100,7 +110,24 @@ impl From<BytesRejection> for ApiError {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body: it is larger than accepted here",
             ),
+            _ if is_late(&why) => ApiError::protocol(
+                StatusCode::REQUEST_TIMEOUT,
+                "body: it came slower than is waited for here",
+            ),
             _ => ApiError::bad_request("body: it broke off before its end"),
         }
     }
+}
+
+/// Whether the listener gave a body up, whose client was too slow.
+fn is_late(why: &BytesRejection) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(why);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use argon2::{Argon2, Params, PasswordHash, PasswordVerifier};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, Semaphore};
 use uuid::Uuid;
 
 /// Who may call, and the proof of each.
@@ -18,6 +18,8 @@ pub struct Htpasswd {
     decoy: Hash,
     /// Digests of what was accepted: to hash takes tens of milliseconds by design, which no request should pay twice.
     accepted: RwLock<HashMap<String, [u8; 32]>>,
+    /// What is being tried, by its digest.
+    trying: Mutex<HashMap<[u8; 32], Arc<AsyncMutex<()>>>>,
     salt: [u8; 16],
     /// How many guesses are tried at once: more would take the processors from those who are let in.
     pub(crate) guesses: Arc<Semaphore>,
@@ -96,6 +98,7 @@ impl Htpasswd {
             users,
             decoy,
             accepted: RwLock::default(),
+            trying: Mutex::default(),
             salt,
             guesses: Arc::new(Semaphore::new(GUESSES_AT_ONCE)),
         })
@@ -106,6 +109,16 @@ impl Htpasswd {
         let digest = self.digest(name, password);
         let accepted = self.accepted.read().unwrap_or_else(|broken| broken.into_inner());
         accepted.get(name).is_some_and(|known| known.ct_eq(&digest).into())
+    }
+
+    /// Waits until nobody else tries this pair; nobody else does as long as this is kept.
+    pub(crate) async fn alone(&self, name: &str, password: &[u8]) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut trying = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
+            trying.retain(|_, turn| Arc::strong_count(turn) > 1);
+            trying.entry(self.digest(name, password)).or_default().clone()
+        };
+        turn.lock_owned().await
     }
 
     /// Whether the file has this pair. Slow: not for the threads that serve.

@@ -17,6 +17,7 @@ use url::Url;
 use uuid::Uuid;
 
 use self::memory::{Away, Digest, Memory, Next, Verdict};
+use crate::limits::Door;
 use crate::{ApiError, Caller};
 
 /// The longest token that is shown to Keystone. Its own are some hundred bytes, and a few thousand where they are signed.
@@ -48,15 +49,19 @@ impl Keystone {
     }
 
     /// Whose tokens these headers hold.
-    pub(crate) async fn caller(self: &Arc<Self>, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    pub(crate) async fn caller(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        door: &Door,
+    ) -> Result<Caller, ApiError> {
         let shown = token(headers, "x-auth-token")?;
         let shown = shown.ok_or_else(|| no("a token of Keystone's is required (X-Auth-Token)"))?;
         let through = token(headers, "x-service-token")?;
-        let identity = self.identify(shown).await.map_err(away)?;
+        let identity = self.identify(shown, door).await?;
         let identity = identity.ok_or_else(|| no("the token is not valid, or not any more"))?;
         let service = match through {
             Some(through) => {
-                let service = self.identify(through).await.map_err(away)?;
+                let service = self.identify(through, door).await?;
                 let why = "the service's token (X-Service-Token) is not valid, or not any more";
                 Some(service.ok_or_else(|| no(why))?)
             }
@@ -88,25 +93,34 @@ impl Keystone {
     }
 
     /// Whose token it is. However many ask for the same at once, Keystone is asked once.
-    async fn identify(self: &Arc<Self>, token: SecretString) -> Result<Verdict, Away> {
+    async fn identify(
+        self: &Arc<Self>,
+        token: SecretString,
+        door: &Door,
+    ) -> Result<Verdict, ApiError> {
         let digest = self.digest(&token);
         let next = self.with(|memory| memory.next(&digest, Instant::now()));
         let mut answer = match next {
             Next::Take(verdict) => return Ok(verdict),
-            Next::Refuse => return Err(Away),
+            Next::Refuse => return Err(away(Away)),
             Next::Wait(answer) => answer,
             Next::Ask(sender, answer) => {
+                let ticket = door.queue(None)?;
                 // A task, for whoever came first may hang up, and others wait too.
                 let keystone = self.clone();
                 tokio::spawn(async move {
+                    let guess = ticket.turn().await;
                     let said = keystone.ask(&digest, &token).await;
+                    if !matches!(said, Ok(None)) {
+                        guess.forgive();
+                    }
                     sender.send_replace(Some(said));
                 });
                 answer
             }
         };
-        let said = answer.wait_for(Option::is_some).await.map_err(|_| Away)?;
-        said.clone().unwrap_or(Err(Away))
+        let said = answer.wait_for(Option::is_some).await.map_err(|_| away(Away))?;
+        said.clone().unwrap_or(Err(Away)).map_err(away)
     }
 
     async fn ask(&self, digest: &Digest, token: &SecretString) -> Result<Verdict, Away> {

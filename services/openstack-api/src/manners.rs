@@ -1,10 +1,11 @@
 //! What happens to every request before its handler, and to every answer after it.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use audit::Trail;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
@@ -14,8 +15,10 @@ use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
 use uuid::Uuid;
 
+use crate::guard::guard;
+use crate::limits::{Limiter, SeatOf};
 use crate::watch::Watch;
-use crate::{ApiError, Dialect, Envelope, Forwarded, Scheme};
+use crate::{ApiError, Dialect, Envelope, Forwarded, Limits, Scheme};
 
 /// How one API behaves, whatever it is asked.
 #[derive(Clone)]
@@ -32,6 +35,10 @@ pub struct Manners {
     pub forwarded: Forwarded,
     /// Where it is recorded what is asked of it.
     pub trail: Arc<dyn Trail>,
+    /// The largest body that is read, in bytes, where neither a route nor `limits` says otherwise.
+    pub longest_body: usize,
+    /// How much callers may have.
+    pub limits: Limits,
 }
 
 /// The id of one request, for logs and support.
@@ -66,15 +73,24 @@ pub fn apply(router: Router, manners: Manners) -> Router {
     let mismatch = || async {
         ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "this path does not know that method")
     };
+    let longest = manners.limits.body.map_or(manners.longest_body, NonZeroUsize::get);
+    let limiter = Arc::new(Limiter::new(manners.limits));
     let router = router
+        .layer(DefaultBodyLimit::max(longest))
         .fallback(unknown)
         .method_not_allowed_fallback(mismatch)
-        .layer(from_fn_with_state(Arc::new(manners), behave));
+        .layer(from_fn_with_state((Arc::new(manners), limiter), behave));
     // python-ironicclient asks for lists as `/v1/nodes/?…`; to OpenStack's own services a last slash means nothing.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
 }
 
-async fn behave(State(manners): State<Arc<Manners>>, mut request: Request, next: Next) -> Response {
+type Set = (Arc<Manners>, Arc<Limiter>);
+
+async fn behave(
+    State((manners, limiter)): State<Set>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = RequestId(Uuid::new_v4());
     let span = debug_span!(
         "request", request.id = %id, request.method = %request.method(), request.path = request.uri().path()
@@ -84,27 +100,33 @@ async fn behave(State(manners): State<Arc<Manners>>, mut request: Request, next:
             value.set_sensitive(true);
         }
     }
-    let negotiated = manners.dialect.negotiate(request.headers());
+    let negotiated = manners.dialect.negotiate(request.headers()).map_err(ApiError::from);
+    let bearable = limiter.check_head(request.uri(), request.headers());
     let watch = Watch::begin(&manners.trail, id, &request, manners.forwarded);
-    let mut answer = match &negotiated {
+    // Kept until the answer is there.
+    let seat = SeatOf::default();
+    let mut answer = match bearable.and(negotiated.clone()) {
         Ok(version) => {
             let extensions = request.extensions_mut();
-            extensions.insert(*version);
+            extensions.insert(version);
             extensions.insert(id);
             extensions.insert((manners.scheme, manners.forwarded));
+            extensions.insert((limiter, seat.clone()));
             extensions.insert(watch.clone());
             // What is asked of a cloud meanwhile is asked on behalf of this request, and says so.
             let running = openstack::on_behalf_of(watch.known_as(), next.run(request));
             running.instrument(span.clone()).await
         }
-        Err(why) => ApiError::from(why.clone()).into_response(),
+        Err(why) => why.into_response(),
     };
+    drop(seat);
     watch.end(answer.status()).instrument(span.clone()).await;
 
     let _entered = span.enter();
     if let Some(refusal) = refusal(&mut answer) {
         wrap(&mut answer, &refusal, &manners, id);
     }
+    guard(answer.headers_mut(), manners.scheme);
     manners.dialect.announce(answer.headers_mut(), negotiated.ok());
     if let Ok(value) = HeaderValue::try_from(id.to_string()) {
         for header in REQUEST_ID_HEADERS {
@@ -136,6 +158,9 @@ fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners, id: Reques
         && let Ok(challenge) = HeaderValue::try_from(&manners.challenge)
     {
         headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+    if let Some(seconds) = refusal.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
         headers.entry(RETRY_AFTER).or_insert(COME_BACK_AFTER);

@@ -13,7 +13,7 @@ use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::Timestamp;
-use openstack_api::{Auth, Forwarded, Scheme};
+use openstack_api::{Auth, Forwarded, Limits, Scheme};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -46,12 +46,18 @@ impl Api {
     }
 
     pub(crate) async fn with(auth: Auth) -> Api {
+        Api::within(auth, Limits::default()).await
+    }
+
+    /// With these limits.
+    pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let conductor =
             Conductor::new(settings(), store.clone(), ServiceKey::random()).await.unwrap();
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
+            limits,
             power_timeout: Duration::from_secs(60),
         };
         let app = App { store: store.clone(), conductor, clock: noon, auth, settings };

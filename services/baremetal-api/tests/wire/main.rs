@@ -12,6 +12,8 @@ mod bedplate;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod nodes;

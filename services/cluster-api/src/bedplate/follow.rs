@@ -17,7 +17,7 @@ use cluster_store::Listener;
 use futures::stream::unfold;
 use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
-use openstack_api::{ApiError, Caller};
+use openstack_api::{ApiError, Caller, Crowd, Place};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,8 @@ pub struct Streams {
     at_most: u32,
     heartbeat: Duration,
     room: Arc<Semaphore>,
+    each_at_most: u32,
+    crowd: Crowd,
     ending: CancellationToken,
 }
 
@@ -52,8 +54,30 @@ impl Streams {
             at_most,
             heartbeat: HEARTBEAT,
             room: Arc::new(Semaphore::new(at_most as usize)),
+            each_at_most: at_most,
+            crowd: Crowd::default(),
             ending: CancellationToken::new(),
         }
+    }
+
+    /// These, of which one caller has so many at most; where nobody is asked for a name, all may be one caller's.
+    pub fn for_each(self, each_at_most: u32) -> Self {
+        Streams { each_at_most, ..self }
+    }
+
+    /// A place among them.
+    fn enter(&self, caller: &Caller) -> Result<(OwnedSemaphorePermit, Option<Place>), ApiError> {
+        let full = |whose: &str, at_most: u32| {
+            let why = format!(
+                "{at_most} streams of events{whose} are open, and that is all there may be; end one, or ask for the list"
+            );
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
+        };
+        let enter = |who| self.crowd.enter(who, self.each_at_most as usize);
+        let own = caller.user().map(|who| enter(who).ok_or(())).transpose();
+        let own = own.map_err(|()| full(" of yours", self.each_at_most))?;
+        let place = self.room.clone().try_acquire_owned();
+        Ok((place.map_err(|_| full("", self.at_most))?, own))
     }
 
     /// These, each of which says so often that it is alive.
@@ -86,13 +110,7 @@ pub(super) fn answer(
     headers: &HeaderMap,
 ) -> Result<Response, Error> {
     let streams = &app.streams;
-    let place = streams.room.clone().try_acquire_owned().map_err(|_| {
-        let why = format!(
-            "{} streams of events are open, and that is all there may be; end one, or ask for the list",
-            streams.at_most
-        );
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
-    })?;
+    let place = streams.enter(caller)?;
     let following = Following {
         // First of all, so that nothing is written unheard between a look and this.
         listener: app.store.listen(cluster.id),
@@ -135,7 +153,7 @@ struct Following {
     /// Until when the caller is taken for who it was; for ever, where it is `None`.
     believed: Option<Instant>,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Option<Place>),
 }
 
 impl Following {

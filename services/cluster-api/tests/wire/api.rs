@@ -49,6 +49,12 @@ impl Api {
         Api::of(auth, store, Streams::at_most(8), None).await
     }
 
+    /// With these limits.
+    pub(crate) async fn within(auth: Auth, limits: openstack_api::Limits) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        Api::limited(auth, store, Streams::at_most(8), None, limits).await
+    }
+
     /// With a cloud that clusters would be made in; nobody works on them.
     pub(crate) async fn in_cloud(cloud: &Cloud) -> Api {
         Api::in_cloud_on(cloud, "sqlite::memory:").await
@@ -73,7 +79,23 @@ impl Api {
         Api::of(Auth::None, store, Streams::at_most(8), None).await
     }
 
+    /// With room for these who follow events, each of whom has a name.
+    pub(crate) async fn for_streams_of(auth: Auth, streams: Streams) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        Api::of(auth, store, streams, None).await
+    }
+
     async fn of(auth: Auth, store: Store, streams: Streams, cloud: Option<Session>) -> Api {
+        Api::limited(auth, store, streams, cloud, openstack_api::Limits::default()).await
+    }
+
+    async fn limited(
+        auth: Auth,
+        store: Store,
+        streams: Streams,
+        cloud: Option<Session>,
+        limits: openstack_api::Limits,
+    ) -> Api {
         let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
         let settings = ConductorSettings {
             hostname: "host-1".to_owned(),
@@ -92,6 +114,7 @@ impl Api {
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
+            limits,
             project: "default".to_owned(),
             quotas: Defaults {
                 project: Limits([(Resource::Clusters, Limit::AtMost(20))].into()),

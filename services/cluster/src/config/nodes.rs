@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use cluster_conductor::SourceAddress;
+use daemon::Connections;
 use jiff::SignedDuration;
 use serde::Deserialize;
 use url::Url;
@@ -22,6 +23,8 @@ pub struct NodesConfig {
     pub source: SourceAddress,
     /// How long a claim is good.
     pub claim_lasts: SignedDuration,
+    /// How many machines are connected, and how long the slow are waited for.
+    pub connections: Connections,
 }
 
 /// A certificate that somebody else made.
@@ -47,6 +50,8 @@ struct RawNodes {
     source_address: RawSource,
     #[serde(default = "an_hour")]
     claim_lasts: SignedDuration,
+    #[serde(default)]
+    connections: Connections,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -96,6 +101,7 @@ impl TryFrom<RawNodes> for NodesConfig {
             certificate,
             source,
             claim_lasts: raw.claim_lasts,
+            connections: raw.connections.for_one_request(),
         })
     }
 }

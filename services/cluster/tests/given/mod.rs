@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster::nodes::{certificate, router, serve};
+use cluster::nodes::{certificate, router};
 use cluster_bootstrap::Source;
 use cluster_conductor::{
     Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
@@ -15,6 +15,7 @@ use cluster_core::{
     NodeGroup, RepairLimits, machine_name,
 };
 use cluster_store::{Change, Scope, Store, StoreError};
+use daemon::{Connections, serve_tls};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers};
@@ -107,7 +108,8 @@ impl Given {
         };
         let routes = router(conductor.clone());
         let listens = async move {
-            serve(listener, tls, routes, CancellationToken::new()).await.unwrap();
+            let limits = Connections::default().for_one_request();
+            serve_tls(listener, tls, routes, limits, CancellationToken::new()).await.unwrap();
         };
         let works = async move { conductor.run(CancellationToken::new()).await.unwrap() };
         let tasks = [tokio::spawn(listens), tokio::spawn(works)];

@@ -1,0 +1,72 @@
+//! What is too much is refused in Ironic's envelope, and what is just below is not.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::Request;
+use openstack_api::{Auth, Htpasswd, Limits};
+use serde_json::Value;
+
+use crate::api::{Answer, Api, NEWEST};
+
+/// Ann's and Bob's password is "secret" (bcrypt, cost 4).
+const HASH: &str = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
+const ANN: &str = "Basic YW5uOnNlY3JldA==";
+const BOB: &str = "Basic Ym9iOnNlY3JldA==";
+
+async fn limited(auth: Auth, limits: &str) -> Api {
+    Api::within(auth, toml::from_str::<Limits>(limits).unwrap()).await
+}
+
+/// What the envelope of a refusal before any handler says.
+fn described(answer: Answer, status: u16) -> String {
+    let answer = answer.has(status);
+    let inner = answer.json()["error_message"].as_str().unwrap().to_owned();
+    let inner: Value = serde_json::from_str(&inner).unwrap();
+    assert_eq!(inner["code"], status);
+    inner["description"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_body_is_as_long_and_as_deep_as_configured() {
+    let api = limited(Auth::None, "body = 64\njson_depth = 3\njson_elements = 5").await;
+    let send = async |body: &str| api.send("POST", "/v1/nodes", NEWEST, body).await;
+    let padded = |length: usize| format!("{{{:>1$}", '}', length - 1);
+    send(&padded(64)).await.has(400);
+    send(&padded(65)).await.refuses(413, "body: it is larger than accepted here");
+    send(r#"{"driver": "fake-hardware", "extra": {"a": []}}"#).await.has(201);
+    let deep = send(r#"{"driver": "fake-hardware", "extra": {"a": [[]]}}"#).await;
+    deep.refuses(400, "body: it is nested deeper than 3 (json_depth)");
+    let wide = send(r#"{"driver": "fake-hardware", "extra": {"a": [1,2,3,4]}}"#).await;
+    wide.refuses(400, "body: it has more than 5 elements (json_elements)");
+}
+
+#[tokio::test]
+async fn a_head_is_as_long_as_configured() {
+    let api = limited(Auth::None, "url = 40\nheaders = 200").await;
+    let url = |length: usize| format!("/v1/nodes/{}", "x".repeat(length - 10));
+    api.get(&url(40)).await.has(404);
+    assert_eq!(described(api.get(&url(41)).await, 414), "the URL is longer than 40 bytes");
+    let long = Request::get("/").header("x-long", "x".repeat(300)).body(Body::empty());
+    let said = described(api.raw(long.unwrap()).await, 431);
+    assert_eq!(said, "the headers are longer than 200 bytes in all");
+}
+
+#[tokio::test]
+async fn two_callers_do_not_disturb_each_other() {
+    let file = Htpasswd::parse(&format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
+    let api = limited(Auth::HttpBasic(Arc::new(file)), "reads_per_second = 1").await;
+    let get = async |who: &str| {
+        let request = Request::get("/v1/nodes").header("authorization", who);
+        api.raw(request.body(Body::empty()).unwrap()).await
+    };
+    for _ in 0..4 {
+        get(ANN).await.has(200);
+    }
+    // A second may have passed.
+    let _ = get(ANN).await;
+    let late = get(ANN).await;
+    assert_eq!(late.headers["retry-after"], "1");
+    assert!(described(late, 429).starts_with("you sent more requests that look than 1"));
+    get(BOB).await.has(200);
+}

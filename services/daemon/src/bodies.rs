@@ -1,0 +1,109 @@
+//! Bodies of requests that are waited for in vain no longer than configured, and of answers that say when they are done.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use tokio::time::Instant;
+
+use crate::Connections;
+use crate::pace::{Answering, Timer, too_slow};
+
+/// The error of a body.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A request's body. When it pauses too long, or is slower than allowed, it ends with an `io::Error` of the kind `TimedOut`.
+pub(crate) struct Awaited {
+    body: Incoming,
+    limits: Connections,
+    /// When it was first asked for; whoever reads it may have had other things to do before.
+    begun: Option<Instant>,
+    bytes: usize,
+    pause: Timer,
+}
+
+impl Awaited {
+    /// `body`, as handlers read it.
+    pub(crate) fn body(body: Incoming, limits: Connections) -> Body {
+        if body.is_end_stream() {
+            return Body::empty();
+        }
+        Body::new(Awaited { body, limits, begun: None, bytes: 0, pause: Timer::default() })
+    }
+
+    /// How much longer the next bytes may take.
+    fn left(&mut self) -> Duration {
+        let elapsed = self.begun.get_or_insert_with(Instant::now).elapsed();
+        let seconds = u64::try_from(self.bytes / self.limits.slowest_body).unwrap_or(u64::MAX);
+        let whole = self.limits.body_timeout.saturating_add(Duration::from_secs(seconds));
+        whole.saturating_sub(elapsed).min(self.limits.body_timeout)
+    }
+}
+
+impl hyper::body::Body for Awaited {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.pause.stop();
+                self.bytes += frame.data_ref().map_or(0, Bytes::len);
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(other) => Poll::Ready(other.map(|it| it.map_err(BoxError::from))),
+            Poll::Pending => {
+                let left = self.left();
+                if left.is_zero() {
+                    return Poll::Ready(Some(Err(too_slow().into())));
+                }
+                self.pause.poll(left, context).map(|why| Some(Err(why.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// An answer's body.
+pub(crate) struct Answered {
+    body: Body,
+    _answering: Answering,
+}
+
+impl Answered {
+    pub(crate) fn new(body: Body, answering: Answering) -> Self {
+        Answered { body, _answering: answering }
+    }
+}
+
+impl hyper::body::Body for Answered {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,131 @@
+//! How many connections a listener keeps, and how long it waits for those who are slow.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+/// What a listener bears: a section of a configuration. Times are such as `10s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, try_from = "Raw")]
+pub struct Connections {
+    /// How many connections are open at most; who comes then waits.
+    pub at_most: NonZeroUsize,
+    /// How many of them one address may have, or one IPv6 network of 64 bits; more are closed at once.
+    pub from_one_address: NonZeroUsize,
+    /// How long a client may take to agree on TLS.
+    pub handshake_timeout: Duration,
+    /// How long the head of a request may take, from its first byte, and how long a new connection waits for its first one.
+    pub header_timeout: Duration,
+    /// How long a body may pause, and how long it may be slower than `slowest_body`.
+    pub body_timeout: Duration,
+    /// The least bytes in a second that a body comes by.
+    pub slowest_body: NonZeroUsize,
+    /// How long a client may take nothing of an answer that waits for it.
+    pub answer_timeout: Duration,
+    /// How long a connection may rest between two requests; 0s: it is closed after one.
+    pub idle_timeout: Duration,
+}
+
+/// The most bytes of a request's head that are kept: more end the connection with 431.
+pub(crate) const LONGEST_HEAD: usize = 128 << 10;
+/// The most headers of a request.
+pub(crate) const MOST_HEADERS: usize = 128;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Raw {
+    at_most: NonZeroUsize,
+    from_one_address: NonZeroUsize,
+    handshake_timeout: SignedDuration,
+    header_timeout: SignedDuration,
+    body_timeout: SignedDuration,
+    slowest_body: NonZeroUsize,
+    answer_timeout: SignedDuration,
+    idle_timeout: SignedDuration,
+}
+
+impl Default for Raw {
+    fn default() -> Self {
+        Raw {
+            at_most: NonZeroUsize::MIN.saturating_add(8191),
+            // A proxy, or a rack behind one address, has to fit in.
+            from_one_address: NonZeroUsize::MIN.saturating_add(4095),
+            handshake_timeout: SignedDuration::from_secs(10),
+            header_timeout: SignedDuration::from_secs(10),
+            body_timeout: SignedDuration::from_secs(30),
+            slowest_body: NonZeroUsize::MIN.saturating_add(1023),
+            answer_timeout: SignedDuration::from_secs(60),
+            idle_timeout: SignedDuration::from_secs(75),
+        }
+    }
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Connections::of(&Raw::default())
+    }
+}
+
+impl Connections {
+    /// These, each of which is for one request.
+    pub fn for_one_request(self) -> Self {
+        Connections { idle_timeout: Duration::ZERO, ..self }
+    }
+
+    fn of(raw: &Raw) -> Self {
+        Connections {
+            at_most: raw.at_most,
+            from_one_address: raw.from_one_address,
+            handshake_timeout: raw.handshake_timeout.unsigned_abs(),
+            header_timeout: raw.header_timeout.unsigned_abs(),
+            body_timeout: raw.body_timeout.unsigned_abs(),
+            slowest_body: raw.slowest_body,
+            answer_timeout: raw.answer_timeout.unsigned_abs(),
+            idle_timeout: raw.idle_timeout.unsigned_abs(),
+        }
+    }
+}
+
+impl TryFrom<Raw> for Connections {
+    type Error = String;
+
+    fn try_from(raw: Raw) -> Result<Self, Self::Error> {
+        for (name, time) in [
+            ("handshake_timeout", raw.handshake_timeout),
+            ("header_timeout", raw.header_timeout),
+            ("body_timeout", raw.body_timeout),
+            ("answer_timeout", raw.answer_timeout),
+        ] {
+            if !time.is_positive() {
+                return Err(format!("{name}: it must be more than 0s"));
+            }
+        }
+        if raw.idle_timeout.is_negative() {
+            return Err("idle_timeout: it must not be negative".to_owned());
+        }
+        Ok(Connections::of(&raw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_as_always_and_what_means_nothing_is_named() {
+        let read: Connections = toml::from_str("header_timeout = '2s'").unwrap();
+        let want = Connections { header_timeout: Duration::from_secs(2), ..Connections::default() };
+        assert_eq!(read, want);
+        for (text, words) in [
+            ("at_most = 0", "nonzero"),
+            ("body_timeout = '0s'", "body_timeout: it must be more than 0s"),
+            ("idle_timeout = '-1s'", "idle_timeout: it must not be negative"),
+            ("colour = 1", "unknown field `colour`"),
+        ] {
+            let why = toml::from_str::<Connections>(text).unwrap_err().to_string();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A token bucket (as in RFC 2697): so many at once after a rest, and so many in a second on average.
+
+use std::time::{Duration, Instant};
+
+/// How fast something may come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pace {
+    /// How often in a second, on average.
+    pub(crate) per_second: f64,
+    /// How often at once.
+    pub(crate) burst: f64,
+}
+
+/// How much of its pace somebody has left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    /// Nothing was taken yet.
+    pub(crate) fn full(pace: Pace, now: Instant) -> Self {
+        Bucket { left: pace.burst, at: now }
+    }
+
+    /// Takes one, or tells after how long there is one.
+    pub(crate) fn take(&mut self, pace: Pace, now: Instant) -> Result<(), Duration> {
+        let since = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left = (self.left + since * pace.per_second).min(pace.burst);
+        self.at = self.at.max(now);
+        if self.left >= 1.0 {
+            self.left -= 1.0;
+            return Ok(());
+        }
+        Err(Duration::from_secs_f64((1.0 - self.left) / pace.per_second))
+    }
+
+    /// Gives one back that was taken.
+    pub(crate) fn give_back(&mut self) {
+        self.left += 1.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_at_once_and_then_as_they_come() {
+        let (pace, now) = (Pace { per_second: 2.0, burst: 3.0 }, Instant::now());
+        let mut bucket = Bucket::full(pace, now);
+        for _ in 0..3 {
+            assert_eq!(bucket.take(pace, now), Ok(()));
+        }
+        assert_eq!(bucket.take(pace, now), Err(Duration::from_millis(500)));
+        let later = now + Duration::from_millis(500);
+        assert_eq!(bucket.take(pace, later), Ok(()));
+        assert!(bucket.take(pace, later).is_err());
+        bucket.give_back();
+        assert_eq!(bucket.take(pace, later), Ok(()));
+        let rested = now + Duration::from_secs(3600);
+        let taken = (0..100).take_while(|_| bucket.take(pace, rested).is_ok()).count();
+        assert_eq!(taken, 3, "a rest is not saved up");
+    }
+}

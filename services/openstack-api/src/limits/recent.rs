@@ -1,0 +1,52 @@
+//! What is known of those seen last: bounded, whoever comes.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// At most twice `room` things. Who was not seen while `room` others were is forgotten.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V> {
+    room: usize,
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K: Eq + Hash + Clone, V> Recent<K, V> {
+    pub(crate) fn of(room: usize) -> Self {
+        Recent { room, young: HashMap::new(), old: HashMap::new() }
+    }
+
+    /// What is known of `key`, or what `make` says of one that was not seen.
+    pub(crate) fn get(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
+        if !self.young.contains_key(key) {
+            let known = self.old.remove(key).unwrap_or_else(make);
+            if self.young.len() >= self.room {
+                self.old = std::mem::take(&mut self.young);
+            }
+            return self.young.entry(key.clone()).or_insert(known);
+        }
+        self.young.entry(key.clone()).or_insert_with(make)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_often_is_remembered_and_all_of_it_is_bounded() {
+        let mut seen = Recent::of(10);
+        for stranger in 1..10_000 {
+            *seen.get(&0, || 0) += 1;
+            seen.get(&stranger, || 0);
+            assert!(seen.len() <= 20);
+        }
+        assert_eq!(*seen.get(&0, || 0), 9999);
+        assert_eq!(*seen.get(&1, || 7), 7, "it was forgotten");
+    }
+}

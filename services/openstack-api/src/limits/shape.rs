@@ -1,0 +1,70 @@
+//! How deep and how large a JSON text is, before anything is made of it.
+
+use super::Limits;
+use crate::ApiError;
+
+/// Refuses with 400 what is nested too deeply or holds too much. What is no JSON at all is for the parser to say.
+pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), ApiError> {
+    let (mut depth, mut elements) = (0_usize, 0_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                depth += 1;
+                elements += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' => elements += 1,
+            _ => {}
+        }
+        if depth > limits.json_depth.get() {
+            let why = format!("it is nested deeper than {} (json_depth)", limits.json_depth);
+            return Err(ApiError::bad_field("body", why));
+        }
+        if elements > limits.json_elements.get() {
+            let why = format!("it has more than {} elements (json_elements)", limits.json_elements);
+            return Err(ApiError::bad_field("body", why));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_of(text: &str, want: Result<(), &str>) {
+        let four = 4.try_into().unwrap();
+        let limits = Limits { json_depth: four, json_elements: four, ..Limits::default() };
+        let got = check(text.as_bytes(), &limits).map_err(|why| why.message);
+        assert_eq!(got, want.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn as_deep_as_may_be_and_no_deeper() {
+        check_of("[[[[1]]]]", Ok(()));
+        check_of(r#"{"a":{"a":[[1]]}}"#, Ok(()));
+        check_of("[[[[[1]]]]]", Err("body: it is nested deeper than 4 (json_depth)"));
+        check_of("[[[[[", Err("body: it is nested deeper than 4 (json_depth)"));
+        check_of(r#"["[[[[[", "\"[[[[[", "\\"]"#, Ok(()));
+    }
+
+    #[test]
+    fn as_many_as_may_be_and_no_more() {
+        check_of("[1,2,3,4]", Ok(()));
+        check_of("[1,2,3,4,5]", Err("body: it has more than 4 elements (json_elements)"));
+        check_of(r#"["1,2,3,4,5,6,7"]"#, Ok(()));
+        check_of("]]]]]]", Ok(()));
+    }
+}

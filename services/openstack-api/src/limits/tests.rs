@@ -1,0 +1,101 @@
+use http::Request;
+
+use super::*;
+
+fn limiter(text: &str) -> Limiter {
+    Limiter::new(toml::from_str(text).unwrap())
+}
+
+fn named(name: &str) -> Caller {
+    Caller::named(name.to_owned())
+}
+
+/// How many requests of this caller are taken before one is not, and why that one is not.
+fn taken(limiter: &Limiter, caller: &Caller, method: &Method) -> (usize, ApiError) {
+    for number in 0..100_000 {
+        if let Err(why) = limiter.seat(caller, method) {
+            return (number, why);
+        }
+    }
+    panic!("there is no limit");
+}
+
+#[test]
+fn callers_with_a_name_have_each_their_own_pace() {
+    let limiter = limiter("reads_per_second = 5\nwrites_per_second = 1");
+    let (reads, why) = taken(&limiter, &named("ann"), &Method::GET);
+    assert!((20..25).contains(&reads), "{reads}");
+    assert_eq!(why.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(why.retry_after, Some(1));
+    assert_eq!(taken(&limiter, &named("ann"), &Method::PUT).0, 4, "writes are counted apart");
+    assert_eq!(taken(&limiter, &named("bob"), &Method::PUT).0, 4, "and others' too");
+}
+
+#[test]
+fn without_names_there_is_no_limit_unless_one_is_given() {
+    let free = limiter("");
+    for _ in 0..20_000 {
+        free.seat(&Caller::anyone(), &Method::PUT).unwrap();
+    }
+    let (writes, _) = taken(&free, &named("ann"), &Method::PUT);
+    assert!((2000..2500).contains(&writes), "{writes}");
+    let told = limiter("writes_per_second = 2");
+    assert_eq!(taken(&told, &Caller::anyone(), &Method::PUT).0, 8);
+}
+
+#[test]
+fn seats_are_given_back() {
+    let limiter = limiter("requests_at_once = 3\nrequests_at_once_each = 2");
+    let seat = |name: &str| limiter.seat(&named(name), &Method::GET);
+    let anns = [seat("ann").unwrap(), seat("ann").unwrap()];
+    let why = seat("ann").unwrap_err();
+    assert_eq!((why.status, why.retry_after), (StatusCode::SERVICE_UNAVAILABLE, Some(1)));
+    assert!(why.message.starts_with("2 requests of yours"), "{why}");
+    let bobs = seat("bob").unwrap();
+    let why = seat("bob").unwrap_err();
+    assert_eq!(why.message, "too many requests are being answered");
+    drop((anns, bobs));
+    seat("ann").unwrap();
+}
+
+#[test]
+fn whoever_comes_what_is_known_is_bounded() {
+    let limiter = limiter("");
+    for number in 0..50_000 {
+        limiter.seat(&named(&number.to_string()), &Method::GET).unwrap();
+    }
+    assert!(limiter.sent.lock().unwrap().len() <= 2 * CALLERS);
+}
+
+#[test]
+fn what_is_too_long_is_not_looked_at() {
+    let limiter = limiter("url = 10\nheaders = 20");
+    let check = |uri: &str, value: &str| {
+        let headers = [("a", value)].into_iter().filter(|(_, value)| !value.is_empty());
+        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let checked = limiter.check_head(&uri.parse().unwrap(), &headers.collect());
+        checked.map_err(|why| why.status.as_u16())
+    };
+    assert_eq!(check("/123456789", ""), Ok(()));
+    assert_eq!(check("/1234567890", ""), Err(414));
+    assert_eq!(check("/1234?1234", ""), Ok(()));
+    assert_eq!(check("/1234?12345", ""), Err(414));
+    assert_eq!(check("/", "123456789012345"), Ok(()));
+    assert_eq!(check("/", "1234567890123456"), Err(431));
+}
+
+#[test]
+fn a_proxy_says_where_a_request_comes_from_only_where_it_is_believed() {
+    let from = |forwarded, told: &str| {
+        let request = Request::builder().header("x-forwarded-for", told).body(()).unwrap();
+        let (mut parts, ()) = request.into_parts();
+        let proxy: SocketAddr = "10.0.0.9:1".parse().unwrap();
+        parts.extensions.insert(ConnectInfo(proxy));
+        parts.extensions.insert((Scheme::Http, forwarded));
+        source(&parts).to_string()
+    };
+    assert_eq!(from(Forwarded::Ignored, "192.0.2.1"), "10.0.0.9");
+    assert_eq!(from(Forwarded::Believed, "192.0.2.1"), "192.0.2.1");
+    assert_eq!(from(Forwarded::Believed, "198.51.100.1, 192.0.2.1"), "192.0.2.1");
+    assert_eq!(from(Forwarded::Believed, "nonsense"), "10.0.0.9");
+}
