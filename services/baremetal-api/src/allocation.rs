@@ -16,7 +16,7 @@ use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
-    Segment, Strict, json, next_link,
+    Segment, Shape, Strict, json, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,14 +35,21 @@ pub(crate) use field::Field;
 pub(crate) fn routes() -> Routes<App> {
     // What is lent can be asked for too.
     let all = [
-        Handle::get("List allocations", list).ruled(rule::SEE),
+        Handle::get("List allocations", list)
+            .ruled(rule::SEE)
+            .asks(query::KNOWN)
+            .tells(Shape::page("allocations", openapi::allocation())),
         Handle::post("Ask for a node", create)
             .ruled(rule::USE)
             .reads(openapi::allocation_body())
-            .answers(StatusCode::CREATED),
+            .answers(StatusCode::CREATED)
+            .tells(openapi::allocation()),
     ];
     let one = [
-        Handle::get("Show an allocation", show).ruled(rule::SEE_ALLOCATION),
+        Handle::get("Show an allocation", show)
+            .ruled(rule::SEE_ALLOCATION)
+            .asks(["fields"])
+            .tells(openapi::allocation()),
         Handle::delete("Give an allocation up", forget)
             .ruled(rule::ALLOCATE)
             .answers(StatusCode::NO_CONTENT),
@@ -50,10 +57,14 @@ pub(crate) fn routes() -> Routes<App> {
     let patch = Handle::patch("Change an allocation", patch)
         .ruled(rule::ALLOCATE)
         .reads(openapi::patch_body())
+        .tells(openapi::allocation())
         .since(since::ALLOCATION_UPDATE);
     // Whose the node is lets a caller in; whose the allocation is says what may be done.
     let of_node = [
-        Handle::get("Show a node's allocation", show_of_node).ruled(rule::SEE),
+        Handle::get("Show a node's allocation", show_of_node)
+            .ruled(rule::SEE)
+            .asks(["fields"])
+            .tells(openapi::allocation()),
         Handle::delete("Give a node's allocation up", forget_of_node)
             .ruled(rule::USE)
             .answers(StatusCode::NO_CONTENT),

@@ -6,7 +6,7 @@ use baremetal_core::check_idle;
 use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict, json};
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -16,17 +16,28 @@ use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
+    let shown = Shape::object([
+        ("boot_device", Shape::text().or_null()),
+        ("persistent", Shape::flag().or_null()),
+    ]);
     let device = [
-        Handle::get("Show what a machine boots from", show).ruled(rule::DRIVE),
+        Handle::get("Show what a machine boots from", show)
+            .ruled(rule::DRIVE)
+            .tells(shown)
+            .refuses([StatusCode::BAD_GATEWAY]),
         Handle::put("Set what a machine boots from", set)
             .ruled(rule::DRIVE)
             .reads(Body::schema())
-            .answers(StatusCode::NO_CONTENT),
+            .answers(StatusCode::NO_CONTENT)
+            .refuses([StatusCode::BAD_GATEWAY]),
     ];
-    let supported = Handle::get("List what a machine can boot from", supported).ruled(rule::DRIVE);
+    let supported = Handle::get("List what a machine can boot from", supported)
+        .ruled(rule::DRIVE)
+        .tells(Shape::object([("supported_boot_devices", Shape::list(Shape::text()))]))
+        .refuses([StatusCode::BAD_GATEWAY]);
     let nmi = Handle::put("Refuse to inject an NMI", inject_nmi)
         .ruled(rule::DRIVE)
-        .answers(StatusCode::BAD_REQUEST);
+        .answers(StatusCode::NO_CONTENT);
     Routes::new("management")
         .at("/v1/nodes/{node}/management/boot_device", device)
         .at("/v1/nodes/{node}/management/boot_device/supported", [supported])

@@ -6,8 +6,8 @@ use baremetal_core::Driver;
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
-    ApiError, Caller, Handle, Links, Microversion, Origin, Paging, Query, Routes, Segment, Time,
-    flag, json,
+    ApiError, Caller, Handle, Links, Microversion, Origin, Paging, Query, Routes, Segment, Shape,
+    Time, flag, json,
 };
 use serde::Serialize;
 
@@ -22,9 +22,28 @@ const SILENCE: i64 = 60;
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List conductors", list);
     let show = Handle::get("Show a conductor", show);
+    let list = list
+        .asks(["limit", "marker", "sort_key", "sort_dir", "detail", "fields"])
+        .tells(Shape::object([("conductors", Shape::list(shape()))]));
+    let show = show.tells(shape());
     Routes::new("conductors")
         .at("/v1/conductors", [list.since(microversion::CONDUCTORS)])
         .at("/v1/conductors/{hostname}", [show.since(microversion::CONDUCTORS)])
+}
+
+/// What a conductor is like.
+fn shape() -> Shape {
+    let shape = Shape::object([
+        ("hostname", Shape::text()),
+        ("conductor_group", Shape::text()),
+        ("alive", Shape::flag()),
+        ("links", Shape::links()),
+    ]);
+    shape.maybe([
+        ("drivers", Shape::list(Shape::text())),
+        ("created_at", Shape::text().or_null()),
+        ("updated_at", Shape::text()),
+    ])
 }
 
 #[derive(Serialize)]

@@ -7,7 +7,8 @@ use axum::response::Response;
 use baremetal_core::{Driver, Interface};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, Links, Microversion, Origin, Query, Routes, Segment, flag, json,
+    ApiError, Caller, Handle, Links, Microversion, Origin, Query, Routes, Segment, Shape, flag,
+    json,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -20,9 +21,30 @@ use crate::microversion as since;
 pub(crate) fn routes() -> Routes<App> {
     let properties = Handle::get("List the keys of driver_info a driver reads", properties);
     Routes::new("drivers")
-        .at("/v1/drivers", [Handle::get("List drivers", list)])
-        .at("/v1/drivers/{driver}", [Handle::get("Show a driver", show)])
-        .at("/v1/drivers/{driver}/properties", [properties])
+        .at(
+            "/v1/drivers",
+            [Handle::get("List drivers", list)
+                .asks(["type", "detail"])
+                .tells(Shape::object([("drivers", Shape::list(shape()))]))],
+        )
+        .at("/v1/drivers/{driver}", [Handle::get("Show a driver", show).tells(shape())])
+        .at("/v1/drivers/{driver}/properties", [properties.tells(Shape::map(Shape::text()))])
+}
+
+/// What a driver is like.
+fn shape() -> Shape {
+    let shape = Shape::object([
+        ("name", Shape::text()),
+        ("hosts", Shape::list(Shape::text())),
+        ("links", Shape::links()),
+    ]);
+    let shape = shape.maybe([("properties", Shape::links()), ("type", Shape::text())]);
+    Interface::ALL.into_iter().map(Interface::as_str).fold(shape, |shape, name| {
+        shape.maybe([
+            (&*format!("default_{name}_interface"), Shape::text().or_null()),
+            (&*format!("enabled_{name}_interfaces"), Shape::list(Shape::text())),
+        ])
+    })
 }
 
 /// A driver as clients see it.

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Rule, Segment, json};
+use openstack_api::{Caller, Handle, Microversion, Routes, Rule, Segment, Shape, json};
 use serde_json::{Map, Value};
 
 use crate::app::App;
@@ -45,16 +45,26 @@ pub(crate) fn routes() -> Routes<App> {
     let mut routes = Routes::new("nothing");
     for (path, key, came, rule) in LISTS {
         let list = move |_caller: Caller| async move { nothing(key) };
-        routes = routes.at(path, [Handle::get("List nothing", list).since(came).ruled(rule)]);
+        routes = routes.at(
+            path,
+            [Handle::get("List nothing", list).since(came).ruled(rule).tells(empty(key))],
+        );
     }
     for (path, key, came, rule) in NODE_LISTS {
         let list =
             move |caller: Caller, app: State<App>, asked: Microversion, ident: Segment<String>| {
                 of_node(caller, app, asked, ident, key)
             };
-        routes = routes.at(path, [Handle::get("List nothing", list).since(came).ruled(rule)]);
+        routes = routes.at(
+            path,
+            [Handle::get("List nothing", list).since(came).ruled(rule).tells(empty(key))],
+        );
     }
     routes
+}
+
+fn empty(key: &str) -> Shape {
+    Shape::object([(key, Shape::list(Shape::anything()))])
 }
 
 async fn of_node(

@@ -5,7 +5,7 @@ use baremetal_core::{Frozen, Mismatch, Refusal};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
-use openstack_api::{ApiError, Kind, RequestId};
+use openstack_api::{ApiError, Kind, RequestId, Shape};
 use serde_json::json;
 use tracing::error;
 
@@ -94,6 +94,11 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         ApiError::from(self).into_response()
     }
+}
+
+/// What a refusal is like.
+pub(crate) fn refused() -> Shape {
+    Shape::object([("error_message", Shape::text())])
 }
 
 /// Ironic's envelope: JSON in a JSON string.

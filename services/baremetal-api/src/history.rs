@@ -6,8 +6,8 @@ use baremetal_core::{HistoryEntry, HistoryUuid};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, Time, flag,
-    json, next_link,
+    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, Shape, Time,
+    flag, json, next_link,
 };
 use serde::Serialize;
 
@@ -19,9 +19,29 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List what happened to a node", list).ruled(rule::SEE_INSIDE);
     let show = Handle::get("Show one event of a node's history", show).ruled(rule::SEE_INSIDE);
+    let list = list
+        .asks(["limit", "marker", "sort_key", "sort_dir", "detail"])
+        .tells(Shape::page("history", shape()));
+    let show = show.tells(shape());
     Routes::new("history")
         .at("/v1/nodes/{node}/history", [list.since(microversion::HISTORY)])
         .at("/v1/nodes/{node}/history/{event}", [show.since(microversion::HISTORY)])
+}
+
+/// What an event is like.
+fn shape() -> Shape {
+    let shape = Shape::object([
+        ("uuid", Shape::text().or_null()),
+        ("created_at", Shape::text()),
+        ("severity", Shape::text()),
+        ("event", Shape::text()),
+        ("links", Shape::links()),
+    ]);
+    shape.maybe([
+        ("event_type", Shape::text()),
+        ("conductor", Shape::text()),
+        ("user", Shape::null()),
+    ])
 }
 
 #[derive(Serialize)]

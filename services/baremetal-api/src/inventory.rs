@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, json};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,6 +14,8 @@ use crate::{microversion, rule};
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let show = Handle::get("Show what the last inspection found", show).ruled(rule::SEE_INSIDE);
+    let found = [("inventory", Shape::anything()), ("plugin_data", Shape::anything())];
+    let show = show.tells(Shape::object(found));
     Routes::new("nodes").at("/v1/nodes/{node}/inventory", [show.since(microversion::INVENTORY)])
 }
 

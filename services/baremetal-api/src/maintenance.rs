@@ -13,11 +13,13 @@ use crate::rule;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let begin = Handle::put("Put a node into maintenance", begin).reads(Body::schema());
+    let begin = Handle::put("Put a node into maintenance", begin).reads_if_sent(Body::schema());
     let end = Handle::delete("Take a node out of maintenance", end);
     Routes::new("nodes").at(
         "/v1/nodes/{node}/maintenance",
-        [begin, end].map(|handle| handle.ruled(rule::INSTALL).answers(StatusCode::ACCEPTED)),
+        [begin, end].map(|handle| {
+            handle.ruled(rule::INSTALL).answers(StatusCode::ACCEPTED).tells_nothing()
+        }),
     )
 }
 

@@ -16,7 +16,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Bond, Caller, Handle, Microversion, Operation, Origin, Query, Routes, Segment,
+    ApiError, Bond, Caller, Handle, Microversion, Operation, Origin, Query, Routes, Segment, Shape,
     Strict, flag, json, json_of, next_link,
 };
 use serde::Serialize;
@@ -39,23 +39,38 @@ const BYTES_A_FIELD: usize = 40;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = [
-        Handle::get("List nodes", list).ruled(rule::SEE),
+        Handle::get("List nodes", list)
+            .ruled(rule::SEE)
+            .asks(query::KNOWN)
+            .refuses([StatusCode::NOT_FOUND])
+            .tells(Shape::page("nodes", openapi::node())),
         Handle::post("Enroll a node", create)
             .ruled(rule::ENROLL)
             .reads(openapi::node_body())
-            .answers(StatusCode::CREATED),
+            .answers(StatusCode::CREATED)
+            .tells(openapi::node()),
     ];
     let node = [
-        Handle::get("Show a node", show).ruled(rule::SEE),
+        Handle::get("Show a node", show).ruled(rule::SEE).asks(["fields"]).tells(openapi::node()),
         // Of each field more may be asked: `rule::writing`.
-        Handle::patch("Change a node", patch).ruled(rule::USE).reads(openapi::patch_body()),
+        Handle::patch("Change a node", patch)
+            .ruled(rule::USE)
+            .reads(openapi::patch_body())
+            .asks(["reset_interfaces"])
+            .tells(openapi::node()),
         Handle::delete("Forget a node", forget)
             .ruled(rule::ADMINISTER)
             .answers(StatusCode::NO_CONTENT),
     ];
-    let detail = Handle::get("List nodes with all their fields", list_detail).ruled(rule::SEE);
-    let children =
-        Handle::get("List the nodes that are a part of this one", children).ruled(rule::SEE);
+    let detail = Handle::get("List nodes with all their fields", list_detail)
+        .ruled(rule::SEE)
+        .asks(query::KNOWN)
+        .refuses([StatusCode::NOT_FOUND])
+        .tells(Shape::page("nodes", openapi::node()));
+    let link = Shape::object([("href", Shape::text()), ("rel", Shape::text())]);
+    let children = Handle::get("List the nodes that are a part of this one", children)
+        .ruled(rule::SEE)
+        .tells(Shape::object([("children", Shape::list(Shape::text())), ("links", link)]));
     Routes::new("nodes")
         .at("/v1/nodes", nodes)
         .at("/v1/nodes/detail", [detail])

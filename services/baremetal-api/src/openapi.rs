@@ -1,13 +1,13 @@
 //! `/openapi.json`: the description of every route, made of the routes themselves.
 
-use openstack_api::{Microversion, Operation};
-use utoipa::PartialSchema;
-use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Type};
+use openstack_api::{Microversion, Operation, REFUSAL, Shape};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema,
 };
 
+use crate::error::refused;
 use crate::field::{Access, Fields};
 use crate::{allocation, microversion, node, port};
 
@@ -17,10 +17,12 @@ pub(crate) fn document(paths: Paths) -> OpenApi {
     let description = "The OpenStack Bare Metal API v1, and what Bedplate has beside it. Every request may carry \
                        X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.";
     let info = InfoBuilder::new().title("Bedplate Bare Metal API").version("1.115");
+    let components = ComponentsBuilder::new().schema(REFUSAL, refused());
+    let components = components.security_scheme("basic", basic);
     OpenApiBuilder::new()
         .info(info.description(Some(description)).build())
         .paths(paths)
-        .components(Some(ComponentsBuilder::new().security_scheme("basic", basic).build()))
+        .components(Some(components.build()))
         .security(Some([SecurityRequirement::new("basic", [""; 0])]))
         .build()
 }
@@ -94,9 +96,125 @@ pub(crate) fn allocation_body() -> RefOr<Schema> {
     body(&[], fields.chain([("node", Type::String, microversion::ALLOCATION_BACKFILL)]))
 }
 
+/// What a node is like: which of its fields are there, version, request and caller say.
+pub(crate) fn node() -> Shape {
+    shown(node::Field::TABLE.iter().map(|row| {
+        use node::Field;
+        let shape = match row.field {
+            Field::Links | Field::Ports | Field::States | Field::Portgroups | Field::Volume => {
+                Shape::links()
+            }
+            Field::Traits => Shape::list(Shape::text()),
+            Field::DriverInfo
+            | Field::DriverInternalInfo
+            | Field::Properties
+            | Field::Extra
+            | Field::InstanceInfo
+            | Field::CleanStep
+            | Field::DeployStep
+            | Field::ServiceStep
+            | Field::RaidConfig
+            | Field::TargetRaidConfig
+            | Field::NetworkData => Shape::open(),
+            Field::Maintenance | Field::ConsoleEnabled | Field::Protected | Field::Retired => {
+                Shape::flag()
+            }
+            Field::AutomatedClean | Field::SecureBoot | Field::DisablePowerOff => {
+                Shape::flag().or_null()
+            }
+            Field::Uuid
+            | Field::Name
+            | Field::CreatedAt
+            | Field::UpdatedAt
+            | Field::Driver
+            | Field::InstanceUuid
+            | Field::InstanceName
+            | Field::ChassisUuid
+            | Field::PowerState
+            | Field::TargetPowerState
+            | Field::ProvisionState
+            | Field::TargetProvisionState
+            | Field::ProvisionUpdatedAt
+            | Field::LastError
+            | Field::MaintenanceReason
+            | Field::Reservation
+            | Field::InspectionStartedAt
+            | Field::InspectionFinishedAt
+            | Field::ResourceClass
+            | Field::Fault
+            | Field::Health
+            | Field::ConductorGroup
+            | Field::Conductor
+            | Field::ProtectedReason
+            | Field::Owner
+            | Field::Lessee
+            | Field::Description
+            | Field::AllocationUuid
+            | Field::RetiredReason
+            | Field::BootMode
+            | Field::Shard
+            | Field::ParentNode
+            | Field::Interface(_) => Shape::text().or_null(),
+        };
+        (row.name, shape)
+    }))
+}
+
+/// What a port is like: which of its fields are there, version and request say.
+pub(crate) fn port() -> Shape {
+    shown(port::Field::TABLE.iter().map(|row| {
+        use port::Field;
+        let shape = match row.field {
+            Field::Links => Shape::links(),
+            Field::Extra | Field::InternalInfo | Field::LocalLinkConnection => Shape::open(),
+            Field::PxeEnabled | Field::IsSmartnic | Field::AvailableForDynamicPortgroup => {
+                Shape::flag()
+            }
+            Field::Uuid
+            | Field::CreatedAt
+            | Field::UpdatedAt
+            | Field::Address
+            | Field::NodeUuid
+            | Field::PortgroupUuid
+            | Field::PhysicalNetwork
+            | Field::Name
+            | Field::Description
+            | Field::Vendor
+            | Field::Category => Shape::text().or_null(),
+        };
+        (row.name, shape)
+    }))
+}
+
+/// What an allocation is like: which of its fields are there, version and request say.
+pub(crate) fn allocation() -> Shape {
+    shown(allocation::Field::TABLE.iter().map(|row| {
+        use allocation::Field;
+        let shape = match row.field {
+            Field::Links => Shape::links(),
+            Field::Extra => Shape::open(),
+            Field::Traits | Field::CandidateNodes => Shape::list(Shape::text()),
+            Field::Uuid
+            | Field::Name
+            | Field::NodeUuid
+            | Field::State
+            | Field::LastError
+            | Field::ResourceClass
+            | Field::Owner
+            | Field::CreatedAt
+            | Field::UpdatedAt => Shape::text().or_null(),
+        };
+        (row.name, shape)
+    }))
+}
+
+fn shown<'a>(fields: impl Iterator<Item = (&'a str, Shape)>) -> Shape {
+    fields.fold(Shape::object([]), |all, field| all.maybe([field]))
+}
+
 /// What every PATCH reads.
 pub(crate) fn patch_body() -> RefOr<Schema> {
-    Schema::from(ArrayBuilder::new().items(Operation::schema()).build()).into()
+    Shape::list(Operation::shape()).into()
 }
 
 fn body(

@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
-    Segment, Strict, json, next_link,
+    Segment, Shape, Strict, json, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,21 +30,36 @@ use view::View;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let ports = [
-        Handle::get("List ports", list).ruled(rule::SEE),
+        Handle::get("List ports", list)
+            .ruled(rule::SEE)
+            .asks(query::KNOWN)
+            .refuses([StatusCode::NOT_FOUND])
+            .tells(Shape::page("ports", openapi::port())),
         Handle::post("Create a port", create)
             .ruled(rule::CONNECT)
             .reads(openapi::port_body())
-            .answers(StatusCode::CREATED),
+            .answers(StatusCode::CREATED)
+            .tells(openapi::port()),
     ];
     let port = [
-        Handle::get("Show a port", show).ruled(rule::SEE),
-        Handle::patch("Change a port", patch).ruled(rule::DRIVE).reads(openapi::patch_body()),
+        Handle::get("Show a port", show).ruled(rule::SEE).asks(["fields"]).tells(openapi::port()),
+        Handle::patch("Change a port", patch)
+            .ruled(rule::DRIVE)
+            .reads(openapi::patch_body())
+            .tells(openapi::port()),
         Handle::delete("Forget a port", forget)
             .ruled(rule::CONNECT)
             .answers(StatusCode::NO_CONTENT),
     ];
-    let detail = Handle::get("List ports with all their fields", list_detail).ruled(rule::SEE);
-    let of_node = Handle::get("List a node's ports", list_of_node).ruled(rule::SEE);
+    let detail = Handle::get("List ports with all their fields", list_detail)
+        .ruled(rule::SEE)
+        .asks(query::KNOWN)
+        .refuses([StatusCode::NOT_FOUND])
+        .tells(Shape::page("ports", openapi::port()));
+    let of_node = Handle::get("List a node's ports", list_of_node)
+        .ruled(rule::SEE)
+        .asks(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
+        .tells(Shape::page("ports", openapi::port()));
     Routes::new("ports")
         .at("/v1/ports", ports)
         .at("/v1/ports/detail", [detail])

@@ -20,13 +20,15 @@ pub(crate) fn routes() -> Routes<App> {
     let power = Handle::put("Ask for a change of power", request)
         .ruled(rule::USE)
         .reads(Body::schema())
-        .answers(StatusCode::ACCEPTED);
+        .answers(StatusCode::ACCEPTED)
+        .tells_nothing();
     Routes::new("states").at("/v1/nodes/{node}/states/power", [power])
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Body {
+    #[schema(inline)]
     target: Target,
     /// How long it may take, in seconds.
     #[serde(default)]

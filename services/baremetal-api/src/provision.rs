@@ -24,20 +24,23 @@ pub(crate) fn routes() -> Routes<App> {
         .ruled(rule::INSTALL)
         .reads(Body::schema())
         .up_to(BODY_LIMIT)
-        .answers(StatusCode::ACCEPTED);
+        .answers(StatusCode::ACCEPTED)
+        .tells_nothing();
     Routes::new("states").at("/v1/nodes/{node}/states/provision", [provision])
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// The verb.
+    // utoipa makes nonsense of an enum that is described and inline.
+    #[schema(inline)]
     target: Target,
     /// For `active` and `rebuild`: base64 text, or an object of its parts.
     #[serde(default)]
     configdrive: Option<Value>,
     /// For `clean`.
     #[serde(default)]
+    #[schema(inline)]
     clean_steps: Option<Vec<CleanStep>>,
     #[serde(default)]
     deploy_steps: Option<Vec<Value>>,
@@ -75,7 +78,9 @@ enum Target {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CleanStep {
+    #[schema(inline)]
     interface: StepInterface,
+    #[schema(inline)]
     step: EraseStep,
     #[serde(default)]
     args: serde_json::Map<String, Value>,

@@ -2,7 +2,9 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Handle, Links, Microversion, Origin, Routes, Version, document, json};
+use openstack_api::{
+    Document, Handle, Links, Microversion, Origin, Routes, Shape, Version, document, json,
+};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -12,9 +14,9 @@ use crate::microversion as since;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("versions")
-        .at("/", [Handle::public_get("List versions", root)])
-        .at("/v1", [Handle::public_get("Show version 1", v1)])
-        .at("/v1/", [Handle::public_get("Show version 1", v1)])
+        .at("/", [Handle::public_get("List versions", root).tells(Document::shape())])
+        .at("/v1", [Handle::public_get("Show version 1", v1).tells(shape())])
+        .at("/v1/", [Handle::public_get("Show version 1", v1).tells(shape())])
 }
 
 /// `GET /`.
@@ -61,6 +63,18 @@ const RESOURCES: [(&str, Microversion); 12] = [
     ("runbooks", since::RUNBOOKS),
     ("inspection_rules", since::INSPECTION_RULES),
 ];
+
+/// What version 1 is like.
+fn shape() -> Shape {
+    let media = Shape::object([("base", Shape::text()), ("type", Shape::text())]);
+    let one = Shape::object([
+        ("id", Shape::text()),
+        ("links", Shape::links()),
+        ("media_types", media),
+        ("version", Version::shape()),
+    ]);
+    RESOURCES.iter().fold(one, |one, (name, _)| one.maybe([(*name, Shape::links())]))
+}
 
 impl Serialize for V1<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

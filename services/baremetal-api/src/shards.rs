@@ -7,7 +7,7 @@ use axum::response::Response;
 use baremetal_core::{NodeFilter, NodeSort, Page};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{Caller, Handle, MAX_LIMIT, Routes, json};
+use openstack_api::{Caller, Handle, MAX_LIMIT, Routes, Shape, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -17,6 +17,8 @@ use crate::microversion;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("Count the nodes of each shard", list);
+    let shard = Shape::object([("name", Shape::text().or_null()), ("count", Shape::whole())]);
+    let list = list.tells(Shape::object([("shards", Shape::list(shard))]));
     Routes::new("nodes").at("/v1/shards", [list.since(microversion::SHARD)])
 }
 

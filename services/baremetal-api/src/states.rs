@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::State as ProvisionState;
 use http::StatusCode;
-use openstack_api::{Bond, Caller, Handle, Microversion, Routes, Segment, Time, json};
+use openstack_api::{Bond, Caller, Handle, Microversion, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
 
 use crate::app::{App, bond};
@@ -14,12 +14,36 @@ use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
+    let off = Shape::object([("console_enabled", Shape::flag()), ("console_info", Shape::null())]);
     Routes::new("states")
-        .at("/v1/nodes/{node}/states", [Handle::get("Show where a node is", show).ruled(rule::SEE)])
+        .at(
+            "/v1/nodes/{node}/states",
+            [Handle::get("Show where a node is", show).ruled(rule::SEE).tells(shape())],
+        )
         .at(
             "/v1/nodes/{node}/states/console",
-            [Handle::get("Show that a node's console is off", console).ruled(rule::RUN)],
+            [Handle::get("Show that a node's console is off", console).ruled(rule::RUN).tells(off)],
         )
+}
+
+/// What where a node is is like.
+fn shape() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let shape = Shape::object([
+        ("console_enabled", Shape::flag()),
+        ("power_state", maybe()),
+        ("provision_state", maybe()),
+        ("provision_updated_at", maybe()),
+        ("target_power_state", maybe()),
+        ("target_provision_state", maybe()),
+    ]);
+    shape.maybe([
+        ("last_error", maybe()),
+        ("raid_config", Shape::object([])),
+        ("target_raid_config", Shape::object([])),
+        ("boot_mode", maybe()),
+        ("secure_boot", Shape::flag().or_null()),
+    ])
 }
 
 /// `GET /v1/nodes/{node}/states`.

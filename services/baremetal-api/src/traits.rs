@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, Trait, check_change};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -17,7 +17,9 @@ use crate::{microversion, rule};
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's traits", list).ruled(rule::SEE),
+        Handle::get("List a node's traits", list)
+            .ruled(rule::SEE)
+            .tells(Shape::object([("traits", Shape::list(Shape::text()))])),
         Handle::put("Replace a node's traits", replace)
             .ruled(rule::DRIVE)
             .reads(Body::schema())

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Interface, check_boot, check_deploy};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, json};
+use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Shape, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -16,6 +16,8 @@ use crate::rule;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let validate = Handle::get("Tell what a node lacks", validate).ruled(rule::INSTALL);
+    let verdict = Shape::object([("result", Shape::flag())]).maybe([("reason", Shape::text())]);
+    let validate = validate.tells(Shape::map(verdict));
     Routes::new("nodes").at("/v1/nodes/{node}/validate", [validate])
 }
 

@@ -6,7 +6,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -17,9 +17,12 @@ use crate::{microversion, rule};
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's VIFs, of which there are none", list).ruled(rule::SEE),
+        Handle::get("List a node's VIFs, of which there are none", list)
+            .ruled(rule::SEE)
+            .tells(Shape::object([("vifs", Shape::list(Shape::anything()))])),
         Handle::post("Accept a VIF, and attach nothing", attach)
             .ruled(rule::INSTALL)
+            .reads(Shape::open())
             .answers(StatusCode::NO_CONTENT),
     ];
     let one = Handle::delete("Detach a VIF, of which there are none", detach).ruled(rule::INSTALL);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::{App, missing};
-use crate::cluster::{asked, check_zero, default_workers};
+use crate::cluster::{asked, asked_for, check_zero, default_workers};
 use crate::error::Error;
 use crate::lenient::{count, text};
 use crate::microversion as since;
@@ -22,11 +22,11 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("actions")
         .at(
             "/v1/clusters/{cluster}/actions/resize",
-            [resize.since(since::RESIZE).answers(StatusCode::ACCEPTED)],
+            [resize.since(since::RESIZE).answers(StatusCode::ACCEPTED).tells(asked_for())],
         )
         .at(
             "/v1/clusters/{cluster}/actions/upgrade",
-            [upgrade.since(since::UPGRADE).answers(StatusCode::ACCEPTED)],
+            [upgrade.since(since::UPGRADE).answers(StatusCode::ACCEPTED).tells(asked_for())],
         )
 }
 

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Condition, NodeGroup, health, status, status_reason};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Time, json};
+use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -20,24 +20,77 @@ pub use follow::Streams;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
-        .at("/bedplate/v1/clusters/{cluster}", [Handle::get("Explain a cluster", explain)])
+        .at(
+            "/bedplate/v1/clusters/{cluster}",
+            [Handle::get("Explain a cluster", explain).tells(explained())],
+        )
         .at(
             "/bedplate/v1/clusters/{cluster}/machines",
-            [Handle::get("List a cluster's machines", machines)],
+            [Handle::get("List a cluster's machines", machines).tells(machine_list())],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/ledger",
-            [Handle::get("List what a cluster owns", ledger)],
+            [Handle::get("List what a cluster owns", ledger).tells(ledger_shape())],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
             // It holds a key that may do anything in the cluster.
-            [Handle::get("Get an administrator's kubeconfig", kubeconfig).needs(Need::Change)],
+            [Handle::get("Get an administrator's kubeconfig", kubeconfig)
+                .needs(Need::Change)
+                .tells_text("application/yaml")
+                .refuses([StatusCode::CONFLICT])],
         )
         .merge(events::routes())
         .merge(plan::routes())
         .merge(quotas::routes())
         .merge(ignition::routes())
+}
+
+/// What an explanation is like.
+fn explained() -> Shape {
+    let condition = Shape::object([
+        ("type", Shape::text()),
+        ("status", Shape::word(["True", "False", "Unknown"])),
+        ("reason", Shape::text()),
+        ("message", Shape::text()),
+        ("next_action", Shape::text()),
+        ("last_transition_time", Shape::text()),
+    ]);
+    Shape::object([
+        ("uuid", Shape::text()),
+        ("name", Shape::text()),
+        ("status", Shape::text()),
+        ("status_reason", Shape::text().or_null()),
+        ("health_status", Shape::text()),
+        ("kubernetes", Shape::text()),
+        ("asked_by", Shape::text().or_null()),
+        ("conditions", Shape::list(condition)),
+    ])
+}
+
+/// What the list of machines is like.
+fn machine_list() -> Shape {
+    let machine = Shape::object([
+        ("name", Shape::text()),
+        ("nodegroup", Shape::text()),
+        ("role", Shape::text()),
+        ("server_id", Shape::text().or_null()),
+        ("address", Shape::text().or_null()),
+    ]);
+    Shape::object([("machines", Shape::list(machine))])
+}
+
+/// What the ledger is like.
+fn ledger_shape() -> Shape {
+    let entry = Shape::object([
+        ("object", Shape::text()),
+        ("name", Shape::text()),
+        ("cloud_id", Shape::text().or_null()),
+        ("state", Shape::text()),
+        ("created_at", Shape::text()),
+        ("updated_at", Shape::text().or_null()),
+    ]);
+    Shape::object([("ledger", Shape::list(entry))])
 }
 
 #[derive(Serialize)]

@@ -6,25 +6,29 @@ use cluster_core::{Cluster, check_stays, rotate as rotated};
 use cluster_store::Change;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, Links, Origin, Query, Routes, Segment, Strict, json,
+    ApiError, Caller, Handle, Links, Origin, Query, Routes, Segment, Shape, Strict, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::cluster::asked;
+use crate::cluster::{asked, asked_for};
 use crate::error::Error;
 use crate::lenient::text;
 use crate::microversion as since;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let sign = Handle::post("Have a certificate request signed", sign).reads(Request::schema());
+    let sign = Handle::post("Have a certificate request signed", sign)
+        .reads(Request::schema())
+        .tells(shape())
+        .refuses([StatusCode::NOT_FOUND]);
     let one = [
-        Handle::get("Show a cluster's authority", show),
+        Handle::get("Show a cluster's authority", show).asks(["ca_cert_type"]).tells(shape()),
         Handle::patch("Make a cluster's authority anew", rotate)
             .since(since::ROTATE)
-            .answers(StatusCode::ACCEPTED),
+            .answers(StatusCode::ACCEPTED)
+            .tells(asked_for()),
     ];
     let credentials = Handle::patch("Make a cluster's credentials anew", credentials);
     Routes::new("certificates")
@@ -32,7 +36,10 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/certificates/{cluster}", one)
         .at(
             "/v1/credentials/{cluster}",
-            [credentials.since(since::CREDENTIALS).answers(StatusCode::ACCEPTED)],
+            [credentials
+                .since(since::CREDENTIALS)
+                .answers(StatusCode::ACCEPTED)
+                .tells(asked_for())],
         )
 }
 
@@ -46,6 +53,16 @@ struct Request {
     /// Only `kubernetes`.
     #[serde(default, deserialize_with = "text")]
     ca_cert_type: Option<String>,
+}
+
+/// What a certificate is like.
+fn shape() -> Shape {
+    Shape::object([
+        ("cluster_uuid", Shape::text()),
+        ("csr", Shape::text().or_null()),
+        ("pem", Shape::text()),
+        ("links", Shape::links()),
+    ])
 }
 
 #[derive(Serialize)]

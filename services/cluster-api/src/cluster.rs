@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Caller, Direction, Handle, Microversion, Op, Operation, Origin, Paging, Query,
-    Routes, Segment, Strict, json, next_link,
+    Routes, Segment, Shape, Strict, json, next_link,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ use utoipa::PartialSchema;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::template::unsorted;
+use crate::template::{SORTED, unsorted};
 use crate::{microversion as since, openapi};
 pub(crate) use body::{NewCluster, Order};
 use view::{Brief, View};
@@ -30,23 +30,30 @@ use view::{Brief, View};
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List clusters", list),
+        Handle::get("List clusters", list)
+            .asks(SORTED)
+            .tells(Shape::page("clusters", view::brief())),
         Handle::post("Ask for a cluster", create)
             .reads(NewCluster::schema())
-            .answers(StatusCode::ACCEPTED),
+            .answers(StatusCode::ACCEPTED)
+            .tells(asked_for())
+            .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
-        Handle::get("Show a cluster", show),
+        Handle::get("Show a cluster", show).tells(view::shape()),
         Handle::patch("Change a cluster", patch)
             .reads(openapi::patch_body())
-            .answers(StatusCode::ACCEPTED),
+            .answers(StatusCode::ACCEPTED)
+            .tells(asked_for()),
         Handle::delete("Have a cluster deleted", delete).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("clusters")
         .at("/v1/clusters", all)
         .at(
             "/v1/clusters/detail",
-            [Handle::get("List clusters with all their fields", list_detail)],
+            [Handle::get("List clusters with all their fields", list_detail)
+                .asks(SORTED)
+                .tells(Shape::page("clusters", view::shape()))],
         )
         .at("/v1/clusters/{cluster}", one)
 }
@@ -55,6 +62,11 @@ pub(crate) fn routes() -> Routes<App> {
 #[derive(Serialize)]
 pub(crate) struct Asked {
     pub(crate) uuid: String,
+}
+
+/// What that is like.
+pub(crate) fn asked_for() -> Shape {
+    Shape::object([("uuid", Shape::text())])
 }
 
 /// The answer to a request that the conductor carries out.

@@ -5,7 +5,7 @@ use cluster_conductor::{BorrowError, KeysError, OwnConfigError, TenancyError, Un
 use cluster_core::{Denial, InvalidName, LabelsError, Refusal};
 use cluster_store::StoreError;
 use http::StatusCode;
-use openstack_api::{ApiError, RequestId};
+use openstack_api::{ApiError, RequestId, Shape};
 use serde_json::json;
 use tracing::error;
 
@@ -122,6 +122,19 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         ApiError::from(self).into_response()
     }
+}
+
+/// What a refusal is like.
+pub(crate) fn refused() -> Shape {
+    let error = Shape::object([
+        ("request_id", Shape::text()),
+        ("code", Shape::word(["client", "server"])),
+        ("status", Shape::whole()),
+        ("title", Shape::text()),
+        ("detail", Shape::text()),
+        ("links", Shape::list(Shape::anything())),
+    ]);
+    Shape::object([("errors", Shape::list(error))])
 }
 
 /// Magnum's envelope: a list of one.

@@ -10,7 +10,7 @@ use cluster_store::Change;
 use http::StatusCode;
 use openstack_api::{
     ApiError, Caller, Handle, Microversion, Operation, Origin, Paging, Query, Routes, Segment,
-    Strict, json,
+    Shape, Strict, json,
 };
 use serde::Serialize;
 use utoipa::PartialSchema;
@@ -24,18 +24,23 @@ use view::{Brief, View};
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a cluster's node groups", list).since(since::NODE_GROUPS),
+        Handle::get("List a cluster's node groups", list)
+            .since(since::NODE_GROUPS)
+            .asks(["limit", "marker", "sort_key", "sort_dir", "role"])
+            .tells(Shape::object([("nodegroups", Shape::list(view::brief()))])),
         Handle::post("Ask for a node group", create)
             .since(since::NODE_GROUPS)
             .reads(NewGroup::schema())
-            .answers(StatusCode::ACCEPTED),
+            .answers(StatusCode::ACCEPTED)
+            .tells(view::shape()),
     ];
     let one = [
-        Handle::get("Show a node group", show).since(since::NODE_GROUPS),
+        Handle::get("Show a node group", show).since(since::NODE_GROUPS).tells(view::shape()),
         Handle::patch("Change a node group", patch)
             .since(since::NODE_GROUPS)
             .reads(openapi::patch_body())
-            .answers(StatusCode::ACCEPTED),
+            .answers(StatusCode::ACCEPTED)
+            .tells(view::shape()),
         Handle::delete("Have a node group deleted", delete)
             .since(since::NODE_GROUPS)
             .answers(StatusCode::NO_CONTENT),

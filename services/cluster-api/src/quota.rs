@@ -7,7 +7,8 @@ use cluster_store::{Quota, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Need, Paging, Query, Reach, Routes, Segment, Strict, Time, flag, json,
+    ApiError, Caller, Handle, Need, Paging, Query, Reach, Routes, Segment, Shape, Strict, Time,
+    flag, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -22,20 +23,25 @@ const CLUSTER: &str = "Cluster";
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List quotas", list).since(since::QUOTAS),
+        Handle::get("List quotas", list)
+            .since(since::QUOTAS)
+            .asks(["limit", "marker", "sort_key", "sort_dir", "all_tenants"])
+            .tells(Shape::object([("quotas", Shape::list(shape()))])),
         Handle::post("Set a quota", create)
             .since(since::QUOTAS)
             .needs(Need::Administer)
             .reads(Body::schema())
-            .answers(StatusCode::CREATED),
+            .answers(StatusCode::CREATED)
+            .tells(shape()),
     ];
     let one = [
-        Handle::get("Show a quota", show).since(since::QUOTAS),
+        Handle::get("Show a quota", show).since(since::QUOTAS).tells(shape()),
         Handle::patch("Change a quota", patch)
             .since(since::QUOTAS)
             .needs(Need::Administer)
             .reads(Body::schema())
-            .answers(StatusCode::ACCEPTED),
+            .answers(StatusCode::ACCEPTED)
+            .tells(shape()),
         Handle::delete("Delete a quota", delete)
             .since(since::QUOTAS)
             .needs(Need::Administer)
@@ -52,6 +58,18 @@ struct Body {
     resource: Option<String>,
     /// How many.
     hard_limit: u32,
+}
+
+/// What a quota is like.
+fn shape() -> Shape {
+    Shape::object([
+        ("id", Shape::text().or_null()),
+        ("project_id", Shape::text()),
+        ("resource", Shape::text()),
+        ("hard_limit", Shape::whole()),
+        ("created_at", Shape::text().or_null()),
+        ("updated_at", Shape::text().or_null()),
+    ])
 }
 
 #[derive(Serialize)]

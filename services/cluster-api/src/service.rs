@@ -5,7 +5,7 @@ use axum::response::Response;
 use cluster_store::ServiceSeen;
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{Caller, Handle, Need, Routes, Time, json};
+use openstack_api::{Caller, Handle, Need, Routes, Shape, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -16,8 +16,26 @@ const SILENCE: i64 = 60;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    Routes::new("mservices")
-        .at("/v1/mservices", [Handle::get("List services", list).needs(Need::Administer)])
+    Routes::new("mservices").at(
+        "/v1/mservices",
+        [Handle::get("List services", list).needs(Need::Administer).tells(shape())],
+    )
+}
+
+/// What the list is like.
+fn shape() -> Shape {
+    let shown = Shape::object([
+        ("id", Shape::whole()),
+        ("host", Shape::text()),
+        ("binary", Shape::text()),
+        ("state", Shape::word(["up", "down"])),
+        ("disabled", Shape::flag()),
+        ("disabled_reason", Shape::null()),
+        ("report_count", Shape::whole()),
+        ("created_at", Shape::text()),
+        ("updated_at", Shape::text()),
+    ]);
+    Shape::object([("mservices", Shape::list(shown))])
 }
 
 #[derive(Serialize)]

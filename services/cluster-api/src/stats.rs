@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_store::Scope;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Query, Routes, json};
+use openstack_api::{Caller, Handle, Query, Routes, Shape, json};
 use serde::Serialize;
 
 use crate::app::{App, elsewhere, reaches};
@@ -14,7 +14,9 @@ use crate::microversion as since;
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let count = Handle::get("Count clusters and their machines", count);
-    Routes::new("stats").at("/v1/stats", [count.since(since::STATS)])
+    let counted = Shape::object([("clusters", Shape::whole()), ("nodes", Shape::whole())]);
+    Routes::new("stats")
+        .at("/v1/stats", [count.since(since::STATS).asks(["project_id", "type"]).tells(counted)])
 }
 
 /// `GET /v1/stats?project_id=`.

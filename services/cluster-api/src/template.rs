@@ -10,8 +10,8 @@ use cluster_store::StoreError;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Operation, Origin, Paging, Query, Routes, Segment, Strict,
-    json, next_link,
+    ApiError, Caller, Direction, Handle, Operation, Origin, Paging, Query, Routes, Segment, Shape,
+    Strict, json, next_link,
 };
 use serde::Serialize;
 use utoipa::PartialSchema;
@@ -22,23 +22,37 @@ use crate::openapi;
 pub(crate) use body::{Template as Body, named};
 use view::View;
 
+/// The parameters of a list.
+pub(crate) const SORTED: [&str; 4] = ["limit", "marker", "sort_key", "sort_dir"];
+
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List cluster templates", list),
+        Handle::get("List cluster templates", list).asks(SORTED).tells(page()),
         Handle::post("Create a cluster template", create)
             .reads(Body::schema())
-            .answers(StatusCode::CREATED),
+            .answers(StatusCode::CREATED)
+            .tells(view::shape())
+            .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
-        Handle::get("Show a cluster template", show),
-        Handle::patch("Change a cluster template", patch).reads(openapi::patch_body()),
+        Handle::get("Show a cluster template", show).tells(view::shape()),
+        Handle::patch("Change a cluster template", patch)
+            .reads(openapi::patch_body())
+            .tells(view::shape()),
         Handle::delete("Delete a cluster template", delete).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("clustertemplates")
         .at("/v1/clustertemplates", all)
-        .at("/v1/clustertemplates/detail", [Handle::get("List cluster templates", list)])
+        .at(
+            "/v1/clustertemplates/detail",
+            [Handle::get("List cluster templates", list).asks(SORTED).tells(page())],
+        )
         .at("/v1/clustertemplates/{template}", one)
+}
+
+fn page() -> Shape {
+    Shape::page("clustertemplates", view::shape())
 }
 
 /// `POST /v1/clustertemplates`.

@@ -12,8 +12,8 @@ use tracing::error;
 use crate::policy::Ward;
 use crate::watch::Watch;
 use crate::{
-    ApiError, Auth, Caller, Handle, MAX_LIMIT, Need, Origin, Query, Reach, Routes, Rule, json,
-    next_link,
+    ApiError, Auth, Caller, Handle, MAX_LIMIT, Need, Origin, Query, Reach, Routes, Rule, Shape,
+    json, next_link,
 };
 
 /// What is answered here.
@@ -23,9 +23,60 @@ where
     Auth: FromRef<S>,
 {
     let verify = Handle::get("Verify the audit trail", verify).needs(Need::Administer);
-    Routes::new("audit")
-        .at("/bedplate/v1/audit", [Handle::get("List the audit trail", list).ruled(Rule::TRAIL)])
-        .at("/bedplate/v1/audit/verify", [verify])
+    let verify = verify.tells(verdict());
+    let list = Handle::get("List the audit trail", list)
+        .ruled(Rule::TRAIL)
+        .asks(["limit", "marker", "sort_dir", "user", "project", "request_id", "since", "until"])
+        .tells(Shape::page("audit", listed()));
+    Routes::new("audit").at("/bedplate/v1/audit", [list]).at("/bedplate/v1/audit/verify", [verify])
+}
+
+/// What a row is like, with what became of it: `audit::Listed`.
+fn listed() -> Shape {
+    let texts = [
+        "at",
+        "service",
+        "outcome",
+        "request_id",
+        "global_request_id",
+        "user_id",
+        "user_name",
+        "project_id",
+        "roles",
+        "service_user_id",
+        "source",
+        "method",
+        "route",
+        "target",
+        "action",
+        "previous",
+        "hash",
+    ];
+    let result = || {
+        Shape::object([
+            ("number", Shape::whole()),
+            ("outcome", Shape::text()),
+            ("status", Shape::whole()),
+        ])
+    };
+    let row = Shape::object([
+        ("number", Shape::whole()),
+        ("status", Shape::whole()),
+        ("times", Shape::whole()),
+        ("since", Shape::text().or_null()),
+        ("result", result().or_null()),
+    ]);
+    texts.into_iter().fold(row, |row, name| row.and([(name, Shape::text())]))
+}
+
+/// What a verdict is like.
+fn verdict() -> Shape {
+    let broken = Shape::object([("number", Shape::whole()), ("why", Shape::text())]);
+    Shape::object([
+        ("count", Shape::whole()),
+        ("head", Shape::text()),
+        ("broken", broken.or_null()),
+    ])
 }
 
 /// `GET /bedplate/v1/audit`: the newest first; a project's managers see what was asked in their project.

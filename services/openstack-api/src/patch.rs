@@ -5,12 +5,12 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::ApiError;
+use crate::{ApiError, Shape};
 
 /// One operation of a patch.
 ///
 /// `test`, `copy` and `move` are not among them: they would tell secrets that are never shown.
-#[derive(Clone, Debug, PartialEq, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operation {
     /// What to do.
@@ -19,12 +19,22 @@ pub struct Operation {
     pub path: String,
     /// With what; not for `remove`.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<Value>)]
     pub value: Option<Value>,
 }
 
+impl Operation {
+    /// What a client writes of one.
+    pub fn shape() -> Shape {
+        let operation = Shape::object([
+            ("op", Shape::word(["add", "replace", "remove"])),
+            ("path", Shape::text()),
+        ]);
+        operation.maybe([("value", Shape::anything())])
+    }
+}
+
 /// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
     /// Sets a value, whether there was one or not.

@@ -14,12 +14,15 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use http::StatusCode;
 use utoipa::openapi::path::{HttpMethod, PathsBuilder};
-use utoipa::openapi::{OpenApi, Paths, RefOr, Schema};
+use utoipa::openapi::{OpenApi, Paths, RefOr, Required, Schema};
 
 use crate::policy::Ward;
-use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, audit_routes, json};
-use describe::describe;
+use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, Shape, audit_routes, json};
+use describe::{Told, describe};
 pub use table::{Row, Table};
+
+/// What the document calls the shape of every refusal: each API puts its own there.
+pub const REFUSAL: &str = "Refusal";
 
 /// Routes, what they are, and who may use them.
 pub struct Routes<S> {
@@ -48,8 +51,11 @@ pub struct Handle<S> {
     recorded: bool,
     summary: &'static str,
     since: Option<Microversion>,
-    body: Option<RefOr<Schema>>,
+    body: Option<(RefOr<Schema>, Required)>,
     status: u16,
+    told: Told,
+    refusals: Vec<StatusCode>,
+    asks: Vec<&'static str>,
     streams: Option<&'static str>,
 }
 
@@ -149,6 +155,9 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
             since: None,
             body: None,
             status: 200,
+            told: Told::Unsaid,
+            refusals: Vec::new(),
+            asks: Vec::new(),
             streams: None,
         }
     }
@@ -185,13 +194,49 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
 
     /// What the route reads.
     pub fn reads(mut self, body: impl Into<RefOr<Schema>>) -> Self {
-        self.body = Some(body.into());
+        self.body = Some((body.into(), Required::True));
+        self
+    }
+
+    /// What the route reads, where anything is sent.
+    pub fn reads_if_sent(mut self, body: impl Into<RefOr<Schema>>) -> Self {
+        self.body = Some((body.into(), Required::False));
         self
     }
 
     /// The status of success, where it is not 200.
     pub fn answers(mut self, status: StatusCode) -> Self {
         self.status = status.as_u16();
+        self
+    }
+
+    /// What success tells: JSON of this shape.
+    pub fn tells(mut self, shape: Shape) -> Self {
+        self.told = Told::Json(Box::new(shape));
+        self
+    }
+
+    /// Success is told by the status alone. Where that is 204, this need not be said.
+    pub fn tells_nothing(mut self) -> Self {
+        self.told = Told::Nothing;
+        self
+    }
+
+    /// What success tells: text of this type.
+    pub fn tells_text(mut self, kind: &'static str) -> Self {
+        self.told = Told::Text(kind);
+        self
+    }
+
+    /// What the route may be refused with besides what every route such as this one may be.
+    pub fn refuses<const N: usize>(mut self, statuses: [StatusCode; N]) -> Self {
+        self.refusals.extend(statuses);
+        self
+    }
+
+    /// The parameters of a query that the route knows.
+    pub fn asks<const N: usize>(mut self, parameters: [&'static str; N]) -> Self {
+        self.asks.extend(parameters);
         self
     }
 
@@ -260,9 +305,10 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
         let describe = move || async move { json(StatusCode::OK, &told.get()) };
         let show = move |_: Caller| async move { json(StatusCode::OK, &shown.get()) };
         let show = Handle::get("Say who may use which route", show).ruled(Rule::LOOK);
+        let described_by = Handle::public_get("Describe every route", describe);
         let own = Routes::new("versions")
-            .at("/openapi.json", [Handle::public_get("Describe every route", describe)])
-            .at("/bedplate/v1/policy", [show]);
+            .at("/openapi.json", [described_by.tells(Shape::open())])
+            .at("/bedplate/v1/policy", [show.tells(Table::shape())]);
         let all = self.merge(own).merge(audit_routes::routes());
         described.get_or_init(|| document(all.paths.build()));
         table.get_or_init(|| all.table);

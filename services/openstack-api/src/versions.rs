@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Dialect, Origin};
+use crate::{Dialect, Origin, Shape};
 
 /// One major version.
 #[derive(Debug, Serialize)]
@@ -30,6 +30,17 @@ pub struct Document {
 }
 
 impl Version {
+    /// As it is served.
+    pub fn shape() -> Shape {
+        Shape::object([
+            ("id", Shape::text()),
+            ("links", Shape::links()),
+            ("status", Shape::text()),
+            ("min_version", Shape::text()),
+            ("version", Shape::text()),
+        ])
+    }
+
     /// Version 1 of the API that speaks `dialect`.
     pub fn one(dialect: &Dialect, origin: &Origin) -> Self {
         Version {
@@ -39,6 +50,18 @@ impl Version {
             min_version: dialect.minimum.to_string(),
             version: dialect.maximum.to_string(),
         }
+    }
+}
+
+impl Document {
+    /// As it is served.
+    pub fn shape() -> Shape {
+        Shape::object([
+            ("name", Shape::text()),
+            ("description", Shape::text()),
+            ("default_version", Version::shape()),
+            ("versions", Shape::list(Version::shape())),
+        ])
     }
 }
 

@@ -9,13 +9,19 @@ pub const HOME: &str = env!("CARGO_MANIFEST_DIR");
 /// The Python of the environment with the clients, made on first use.
 #[track_caller]
 pub fn interpreter() -> PathBuf {
+    tool("requirements.txt", "python")
+}
+
+/// A program of the environment that this file pins, made on first use.
+#[track_caller]
+pub fn tool(requirements: &str, program: &str) -> PathBuf {
     let made = Command::new(Path::new(HOME).join("../real/venv.sh"))
-        .arg(Path::new(HOME).join("requirements.txt"))
+        .arg(Path::new(HOME).join(requirements))
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
         .expect("venv.sh can be started");
     assert!(made.status.success(), "no Python environment: python3 with venv and PyPI are needed");
     let folder = String::from_utf8(made.stdout).expect("venv.sh prints a path");
-    Path::new(folder.trim()).join("bin/python")
+    Path::new(folder.trim()).join("bin").join(program)
 }

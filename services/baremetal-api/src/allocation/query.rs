@@ -9,6 +9,19 @@ use crate::error::Error;
 use crate::field::Shown;
 use crate::microversion as since;
 
+/// The parameters that a list of allocations knows.
+pub(crate) const KNOWN: [&str; 9] = [
+    "limit",
+    "marker",
+    "sort_key",
+    "sort_dir",
+    "fields",
+    "node",
+    "resource_class",
+    "state",
+    "owner",
+];
+
 /// Which fields to show, by `fields`.
 pub(crate) fn shown(query: &mut Query, asked: Microversion) -> Result<Shown<Field>, ApiError> {
     match query.take("fields") {

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hardware::MacAddress;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Time, json};
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,6 +15,13 @@ use crate::error::Error;
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List machines that nobody enrolled", list);
     let forget = Handle::delete("Forget a machine that nobody enrolled", forget);
+    let found = Shape::object([
+        ("mac", Shape::text()),
+        ("first_seen_at", Shape::text()),
+        ("last_seen_at", Shape::text()),
+        ("data", Shape::anything()),
+    ]);
+    let list = list.tells(Shape::object([("discoveries", Shape::list(found))]));
     Routes::new("bedplate")
         .at("/bedplate/v1/discoveries", [list])
         .at("/bedplate/v1/discoveries/{mac}", [forget.answers(StatusCode::NO_CONTENT)])

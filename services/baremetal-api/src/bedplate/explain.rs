@@ -5,7 +5,7 @@ use axum::response::Response;
 use baremetal_conductor::{LastSeen, Sighting};
 use baremetal_core::{CurrentTask, Failure, NodeUuid, Place, explain};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Routes, Segment, Time, json};
+use openstack_api::{Caller, Handle, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -16,7 +16,59 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     let show = Handle::get("Explain why a node is where it is, and what to do next", show)
         .ruled(rule::SEE_INSIDE);
+    let show = show.tells(shape());
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
+}
+
+/// What a failure is like.
+pub(crate) fn failure() -> Shape {
+    Shape::object([
+        ("reason", Shape::text()),
+        ("cause", Shape::text()),
+        ("next_action", Shape::text()),
+    ])
+}
+
+/// What a task is like.
+pub(crate) fn task() -> Shape {
+    let progress =
+        Shape::object([("done_bytes", Shape::whole()), ("total_bytes", Shape::whole().or_null())]);
+    Shape::object([
+        ("what", Shape::text()),
+        ("number", Shape::whole()),
+        ("of", Shape::whole()),
+        ("since", Shape::text()),
+        ("progress", progress.or_null()),
+    ])
+}
+
+/// What an explanation is like.
+fn shape() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let place = Shape::object([("rack", Shape::text()), ("position", Shape::whole())]);
+    let place = place.maybe([("group", Shape::text()), ("role", Shape::text())]);
+    let sight = || Shape::object([("at", Shape::text()), ("what", Shape::text())]).or_null();
+    let seen = Shape::object([
+        ("bmc", sight()),
+        ("dhcp", sight()),
+        ("tftp", sight()),
+        ("http", sight()),
+        ("agent", sight()),
+    ]);
+    Shape::object([
+        ("uuid", Shape::text()),
+        ("name", maybe()),
+        ("place", place.or_null()),
+        ("provision_state", Shape::text()),
+        ("target_provision_state", maybe()),
+        ("power_state", maybe()),
+        ("since", Shape::text()),
+        ("summary", Shape::text()),
+        ("task", task().or_null()),
+        ("failure", failure().or_null()),
+        ("last_seen", seen),
+        ("next", Shape::text()),
+    ])
 }
 
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bmc::{IdentifyLight, LogEntry, Reading};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Strict, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -17,9 +17,30 @@ pub(crate) fn routes() -> Routes<App> {
     let identify = Handle::put("Switch the light that finds a machine", identify).ruled(rule::RUN);
     let read = Handle::get("Read a machine's sensors", sensors);
     let log = Handle::get("Read the newest entries of a machine's event log", event_log);
+    let reading = Shape::object([
+        ("name", Shape::text()),
+        ("value", Shape::number().or_null()),
+        ("unit", Shape::text()),
+        ("health", Shape::word(["ok", "warning", "critical", "unknown"])),
+    ]);
+    let entry = Shape::object([
+        ("id", Shape::text()),
+        ("at", Shape::whole().or_null()),
+        ("message", Shape::text()),
+    ]);
+    let read = read
+        .ruled(rule::SEE_INSIDE)
+        .tells(Shape::object([("sensors", Shape::list(reading))]))
+        .refuses([StatusCode::BAD_GATEWAY]);
+    let log = log
+        .ruled(rule::SEE_INSIDE)
+        .asks(["limit"])
+        .tells(Shape::object([("event_log", Shape::list(entry))]))
+        .refuses([StatusCode::BAD_GATEWAY]);
+    let identify = identify.refuses([StatusCode::BAD_GATEWAY]);
     Routes::new("bedplate")
-        .at("/bedplate/v1/nodes/{node}/sensors", [read.ruled(rule::SEE_INSIDE)])
-        .at("/bedplate/v1/nodes/{node}/event-log", [log.ruled(rule::SEE_INSIDE)])
+        .at("/bedplate/v1/nodes/{node}/sensors", [read])
+        .at("/bedplate/v1/nodes/{node}/event-log", [log])
         .at(
             "/bedplate/v1/nodes/{node}/identify",
             [identify.reads(Light::schema()).answers(StatusCode::NO_CONTENT)],

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, Rack, RackGoal, Reach, check_deploy, way};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
 use rack_manifest::RackRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -33,6 +33,10 @@ pub(crate) fn routes() -> Routes<App> {
         Handle::delete("Forget a rack that has no machines", delete).needs(Need::Administer);
     let up = Handle::put("Bring a rack's machines up", up);
     let pause = Handle::delete("Begin nothing more with a rack's machines", pause);
+    let list = list.tells(Shape::object([("racks", Shape::list(show::summary()))]));
+    let enroll = enroll.reads(enrolment::asked()).tells(enrolment::shape());
+    let show = show.tells(show::shape());
+    let up = up.reads(up_body()).tells(show::begun_shape());
     Routes::new("bedplate")
         .at("/bedplate/v1/racks", [list, enroll])
         .at("/bedplate/v1/racks/{rack}", [show, delete.answers(StatusCode::NO_CONTENT)])
@@ -107,6 +111,15 @@ struct Up {
     #[serde(default)]
     instance_info: Map<String, Value>,
     limit: Option<NonZeroU32>,
+}
+
+/// The shape of that.
+fn up_body() -> Shape {
+    Shape::object([]).maybe([
+        ("reach", show::reach()),
+        ("instance_info", Shape::open()),
+        ("limit", Shape::whole().or_null()),
+    ])
 }
 
 fn installed() -> Reach {

@@ -8,6 +8,12 @@ use super::Field;
 use crate::field::{Fields, Shown};
 use crate::microversion as since;
 
+/// The parameters that a list of nodes knows.
+#[rustfmt::skip]
+pub(crate) const KNOWN: [&str; 26] = ["chassis_uuid", "limit", "marker", "sort_key", "sort_dir", "fields", "detail", "instance_uuid", "associated", "maintenance",
+    "provision_state", "driver", "resource_class", "conductor_group", "owner", "lessee", "project", "shard", "sharded",
+    "retired", "description_contains", "include_children", "instance_name", "parent_node", "conductor", "fault"];
+
 /// A list that a client asks for.
 pub(crate) struct List {
     /// Which nodes.

@@ -11,6 +11,11 @@ use crate::error::Error;
 use crate::field::Shown;
 use crate::microversion as since;
 
+/// The parameters that a list of ports knows.
+#[rustfmt::skip]
+pub(crate) const KNOWN: [&str; 10] = ["limit", "marker", "sort_key", "sort_dir", "fields", "detail", "address", "node",
+    "node_uuid", "portgroup"];
+
 /// How much of each port a list shows when the client does not say.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {

@@ -13,6 +13,7 @@ use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::Timestamp;
+use openstack_api::conformance::Described;
 use openstack_api::{Auth, Forwarded, Limits, Scheme};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -26,6 +27,7 @@ pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 /// The API on an empty store.
 pub(crate) struct Api {
     router: Router,
+    described: Described,
     pub(crate) store: Store,
 }
 
@@ -34,6 +36,13 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
+}
+
+async fn described(router: &Router) -> Described {
+    let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
+    let answer = router.clone().oneshot(request).await.unwrap();
+    let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    Described::by(std::str::from_utf8(&bytes).unwrap())
 }
 
 fn noon() -> Timestamp {
@@ -61,7 +70,9 @@ impl Api {
             power_timeout: Duration::from_secs(60),
         };
         let app = App { store: store.clone(), conductor, clock: noon, auth, settings };
-        Api { router: baremetal_api::router(app), store }
+        let router = baremetal_api::router(app);
+        let described = described(&router).await;
+        Api { router, store, described }
     }
 
     /// Sends a request whose body is JSON, where it has any.
@@ -76,11 +87,14 @@ impl Api {
         self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
+    /// The answer, which is as the document says.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = self.router.clone().oneshot(request).await.unwrap();
         let (head, body) = answer.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
+        self.described.check(&method, &path, head.status, &head.headers, &text);
         Answer { status: head.status, headers: head.headers, text }
     }
 

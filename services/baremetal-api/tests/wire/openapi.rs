@@ -67,3 +67,39 @@ async fn what_a_body_holds_is_described() {
     let power = schema("/v1/nodes/{node}/states/power", "put");
     assert_eq!(power["required"], serde_json::json!(["target"]));
 }
+
+/// See `openstack_api::Handle::tells`.
+#[tokio::test]
+async fn every_answer_is_described() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.has(200).json();
+    let mut wrong = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let refuses = !status.starts_with('2');
+                let refusal = &answer["content"]["application/json"]["schema"]["$ref"];
+                if answer["description"] == "Undescribed."
+                    || refuses && refusal != "#/components/schemas/Refusal"
+                {
+                    wrong.push(format!("{method} {path}: {status}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "say what these answer, by Handle::tells: {wrong:#?}");
+}
+
+#[tokio::test]
+async fn what_is_referred_to_is_there() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.has(200);
+    let lost: Vec<&str> = document
+        .text
+        .split("\"$ref\":\"#")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .filter(|pointer| document.json().pointer(pointer).is_none())
+        .collect();
+    assert!(lost.is_empty(), "{lost:?}");
+}

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::Event;
 use http::{HeaderMap, StatusCode};
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Time, json};
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
 
 use super::follow;
@@ -13,8 +13,21 @@ use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
     let list = Handle::get("List a cluster's events, or follow them", events)
+        .asks(["limit", "marker"])
+        .tells(Shape::object([("events", Shape::list(shape()))]))
         .streams("Each event as it happens, from the one after Last-Event-ID on.");
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/events", [list])
+}
+
+/// What an event is like.
+fn shape() -> Shape {
+    Shape::object([
+        ("id", Shape::text().or_null()),
+        ("at", Shape::text()),
+        ("severity", Shape::text()),
+        ("reason", Shape::text()),
+        ("message", Shape::text()),
+    ])
 }
 
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::check_stays;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Routes, Segment, Strict, json};
+use openstack_api::{Caller, Handle, Routes, Segment, Shape, Strict, json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,10 +12,13 @@ use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
+    let given = Shape::object([("nodegroup", Shape::text()), ("ignition_version", Shape::text())]);
     Routes::new("bedplate").at(
         "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition",
         [
-            Handle::put("Give a node group its own Ignition config", put),
+            Handle::put("Give a node group its own Ignition config", put)
+                .reads(Shape::open())
+                .tells(given),
             Handle::delete("Take a node group's own Ignition config away", delete)
                 .answers(StatusCode::NO_CONTENT),
         ],

@@ -5,7 +5,7 @@ use axum::response::Response;
 use cluster_conductor::Preview;
 use cluster_core::{Need, Shortage};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict, json};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
 use serde::Serialize;
 use utoipa::PartialSchema;
 
@@ -22,12 +22,34 @@ pub(crate) fn routes() -> Routes<App> {
             "/bedplate/v1/plan",
             [Handle::post("Say what a cluster would take, and make none", dry_run)
                 .needs(openstack_api::Need::Read)
-                .reads(NewCluster::schema())],
+                .reads(NewCluster::schema())
+                .tells(shape())
+                .refuses([StatusCode::NOT_FOUND])],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/plan",
-            [Handle::get("Say what a cluster consists of and takes", plan)],
+            [Handle::get("Say what a cluster consists of and takes", plan).tells(shape())],
         )
+}
+
+/// What a plan is like.
+fn shape() -> Shape {
+    let texts = || Shape::list(Shape::text());
+    let object = Shape::object([("object", Shape::text()), ("name", Shape::text())]);
+    let shortage = Shape::object([
+        ("resource", Shape::text()),
+        ("needed", Shape::whole()),
+        ("free", Shape::whole()),
+    ]);
+    Shape::object([
+        ("first", texts()),
+        ("objects", Shape::list(object)),
+        ("need", Shape::map(Shape::whole())),
+        ("shortages", Shape::list(shortage).or_null()),
+        ("fits", Shape::flag().or_null()),
+        ("fits_reason", Shape::text().or_null()),
+        ("warnings", texts()),
+    ])
 }
 
 #[derive(Serialize)]

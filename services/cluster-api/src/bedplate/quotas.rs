@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Account, Limits, Resource, Whose};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Query, Reach, Routes, Segment, Strict, json};
+use openstack_api::{
+    ApiError, Caller, Handle, Need, Query, Reach, Routes, Segment, Shape, Strict, json,
+};
 use serde::{Serialize, Serializer};
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
@@ -18,20 +20,35 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
             "/bedplate/v1/quotas",
-            [Handle::get("Show what a project and a user have and may have", show)],
+            [Handle::get("Show what a project and a user have and may have", show)
+                .asks(["project_id", "user_id"])
+                .tells(shape())],
         )
         .at(
             "/bedplate/v1/quotas/{project}",
             [Handle::put("Set the limits of a project", set)
                 .needs(Need::Administer)
-                .reads(limits())],
+                .reads(limits())
+                .tells(shape())],
         )
         .at(
             "/bedplate/v1/quotas/{project}/users/{user}",
             [Handle::put("Set the limits of a user in a project", grant)
                 .needs(Need::Administer)
-                .reads(limits())],
+                .reads(limits())
+                .tells(shape())],
         )
+}
+
+/// What an account is like.
+fn shape() -> Shape {
+    let each = || {
+        let shown = || Shape::object([("limit", Shape::whole())]).maybe([("used", Shape::whole())]);
+        let none = Shape::object([]);
+        Resource::ALL.into_iter().fold(none, |all, one| all.and([(one.as_str(), shown())]))
+    };
+    let account = Shape::object([("project_id", Shape::text()), ("project", each())]);
+    account.maybe([("user_id", Shape::text()), ("user", each())])
 }
 
 /// The limits that hold from then on; those that are not named are as the configuration says. -1 is no limit.

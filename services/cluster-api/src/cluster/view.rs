@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cluster_core::{Cluster, GroupRole, NodeGroup, health, status, status_reason};
 use jiff::Timestamp;
-use openstack_api::{Links, Microversion, Origin, Time};
+use openstack_api::{Links, Microversion, Origin, Shape, Time};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::microversion as since;
@@ -24,6 +24,59 @@ pub(crate) struct Brief<'a> {
 }
 
 const NULL: Option<()> = None;
+
+/// What a cluster in a list is like.
+pub(crate) fn brief() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let shape = Shape::object([
+        ("uuid", Shape::text()),
+        ("name", Shape::text()),
+        ("cluster_template_id", Shape::text()),
+        ("keypair", maybe()),
+        ("docker_volume_size", Shape::whole().or_null()),
+        ("labels", Shape::map(Shape::text())),
+        ("node_count", Shape::whole()),
+        ("master_count", Shape::whole()),
+        ("flavor_id", maybe()),
+        ("master_flavor_id", maybe()),
+        ("create_timeout", Shape::whole()),
+        ("status", Shape::text()),
+        ("health_status", Shape::text()),
+        ("stack_id", Shape::null()),
+        ("links", Shape::links()),
+    ]);
+    shape.maybe([("cluster_id", Shape::text())])
+}
+
+/// What a cluster is like.
+pub(crate) fn shape() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let texts = || Shape::map(Shape::text());
+    let shape = brief().and([
+        ("status_reason", maybe()),
+        ("health_status_reason", texts()),
+        ("api_address", maybe()),
+        ("coe_version", Shape::text()),
+        ("container_version", Shape::null()),
+        ("discovery_url", Shape::null()),
+        ("node_addresses", Shape::list(Shape::text())),
+        ("master_addresses", Shape::list(Shape::text())),
+        ("faults", texts()),
+        ("labels_overridden", texts()),
+        ("labels_added", texts()),
+        ("labels_skipped", texts()),
+    ]);
+    shape.and([
+        ("fixed_network", maybe()),
+        ("fixed_subnet", maybe()),
+        ("floating_ip_enabled", Shape::flag()),
+        ("master_lb_enabled", Shape::flag()),
+        ("project_id", Shape::text()),
+        ("user_id", Shape::text()),
+        ("created_at", Shape::text()),
+        ("updated_at", maybe()),
+    ])
+}
 
 impl View<'_> {
     /// How many machines the groups of a role have.

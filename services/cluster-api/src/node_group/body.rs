@@ -50,6 +50,7 @@ pub(crate) struct NewGroup {
     node_labels: Option<BTreeMap<String, String>>,
     /// Taints of its nodes in Kubernetes.
     #[serde(default)]
+    #[schema(inline)]
     node_taints: Option<Vec<Taint>>,
 }
 

@@ -2,7 +2,7 @@
 
 use cluster_core::{Cluster, NodeGroup, NodeTaint, TaintEffect, status, status_reason};
 use jiff::Timestamp;
-use openstack_api::{Links, Microversion, Origin, Time};
+use openstack_api::{Links, Microversion, Origin, Shape, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -23,6 +23,49 @@ pub(crate) struct Brief<'a> {
 }
 
 const NULL: Option<()> = None;
+
+/// What a node group in a list is like.
+pub(crate) fn brief() -> Shape {
+    Shape::object([
+        ("uuid", Shape::text()),
+        ("name", Shape::text()),
+        ("flavor_id", Shape::text().or_null()),
+        ("image_id", Shape::text().or_null()),
+        ("node_count", Shape::whole()),
+        ("role", Shape::text()),
+        ("is_default", Shape::flag()),
+        ("status", Shape::text()),
+        ("stack_id", Shape::null()),
+    ])
+}
+
+/// What a node group is like.
+pub(crate) fn shape() -> Shape {
+    let texts = || Shape::map(Shape::text());
+    let taint = Shape::object([
+        ("key", Shape::text()),
+        ("value", Shape::text()),
+        ("effect", Shape::word(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
+    ]);
+    let shape = brief().and([
+        ("cluster_id", Shape::text()),
+        ("project_id", Shape::text()),
+        ("docker_volume_size", Shape::whole().or_null()),
+        ("min_node_count", Shape::whole().or_null()),
+        ("max_node_count", Shape::whole().or_null()),
+        ("labels", texts()),
+        ("labels_overridden", texts()),
+        ("labels_added", texts()),
+        ("labels_skipped", texts()),
+        ("status_reason", Shape::text().or_null()),
+        ("version", Shape::text()),
+        ("node_addresses", Shape::list(Shape::text())),
+        ("created_at", Shape::text()),
+        ("updated_at", Shape::text().or_null()),
+        ("links", Shape::links()),
+    ]);
+    shape.maybe([("node_labels", texts()), ("node_taints", Shape::list(taint))])
+}
 
 #[derive(Serialize)]
 struct Taint<'a> {

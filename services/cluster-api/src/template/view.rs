@@ -1,7 +1,7 @@
 //! A template as clients see it.
 
 use cluster_core::{Template, VolumeDriver};
-use openstack_api::{Links, Origin, Time};
+use openstack_api::{Links, Origin, Shape, Time};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::body::joined;
@@ -13,6 +13,51 @@ pub(crate) struct View<'a> {
 }
 
 const NULL: Option<()> = None;
+
+/// What a template is like.
+pub(crate) fn shape() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let named = Shape::object([
+        ("uuid", Shape::text()),
+        ("name", maybe()),
+        ("coe", Shape::text()),
+        ("image_id", Shape::text()),
+        ("flavor_id", maybe()),
+        ("master_flavor_id", maybe()),
+        ("dns_nameserver", maybe()),
+        ("keypair_id", maybe()),
+        ("external_network_id", maybe()),
+        ("fixed_network", maybe()),
+        ("fixed_subnet", maybe()),
+        ("network_driver", Shape::text()),
+        ("volume_driver", maybe()),
+        ("apiserver_port", Shape::whole().or_null()),
+        ("docker_volume_size", Shape::whole().or_null()),
+        ("docker_storage_driver", Shape::text()),
+        ("cluster_distro", Shape::text()),
+    ]);
+    named.and([
+        ("http_proxy", maybe()),
+        ("https_proxy", maybe()),
+        ("no_proxy", maybe()),
+        ("registry_enabled", Shape::flag()),
+        ("insecure_registry", Shape::null()),
+        ("labels", Shape::map(Shape::text())),
+        ("tls_disabled", Shape::flag()),
+        ("public", Shape::flag()),
+        ("hidden", Shape::flag()),
+        ("tags", maybe()),
+        ("driver", Shape::null()),
+        ("server_type", Shape::text()),
+        ("master_lb_enabled", Shape::flag()),
+        ("floating_ip_enabled", Shape::flag()),
+        ("project_id", Shape::text()),
+        ("user_id", Shape::text()),
+        ("created_at", Shape::text()),
+        ("updated_at", maybe()),
+        ("links", Shape::links()),
+    ])
+}
 
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

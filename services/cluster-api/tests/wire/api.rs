@@ -13,6 +13,7 @@ use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use openstack::{CloudConfig, Session};
+use openstack_api::conformance::Described;
 use openstack_api::{Auth, Forwarded, Scheme};
 use openstack_emulator::Cloud;
 use serde_json::Value;
@@ -25,6 +26,7 @@ pub(crate) const NEWEST: &str = "container-infra 1.14";
 /// The API on an empty store.
 pub(crate) struct Api {
     router: Router,
+    described: Described,
     pub(crate) store: Store,
 }
 
@@ -33,6 +35,13 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
+}
+
+async fn described(router: &Router) -> Described {
+    let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
+    let answer = router.clone().oneshot(request).await.unwrap();
+    let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    Described::by(std::str::from_utf8(&bytes).unwrap())
 }
 
 fn noon() -> Timestamp {
@@ -130,7 +139,9 @@ impl Api {
             streams,
             settings,
         };
-        Api { router: cluster_api::router(app), store }
+        let router = cluster_api::router(app);
+        let described = described(&router).await;
+        Api { router, store, described }
     }
 
     /// Sends a request whose body is JSON, where it has any.
@@ -150,11 +161,14 @@ impl Api {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
+    /// The answer, which is as the document says.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = self.open(request).await;
         let (head, body) = answer.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
+        self.described.check(&method, &path, head.status, &head.headers, &text);
         Answer { status: head.status, headers: head.headers, text }
     }
 

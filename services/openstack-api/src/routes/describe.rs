@@ -1,37 +1,89 @@
 //! What a route says of itself in the OpenAPI document.
 
-use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, PathItem};
+use std::collections::BTreeSet;
+
+use http::StatusCode;
+use utoipa::openapi::path::{
+    HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem,
+};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{
-    ContentBuilder, ObjectBuilder, Required, Response as DocResponse, ResponseBuilder, Schema,
+    ContentBuilder, ObjectBuilder, RefOr, Required, Response as DocResponse, ResponseBuilder,
+    Schema,
 };
 
 use super::Handle;
+use crate::Shape;
+
+/// What success looks like.
+#[derive(Clone)]
+pub(super) enum Told {
+    /// Nobody said.
+    Unsaid,
+    /// Nothing but the status.
+    Nothing,
+    /// JSON of this shape.
+    Json(Box<Shape>),
+    /// Text of this type.
+    Text(&'static str),
+}
+
+/// What is said of a route of which nobody said what it answers; no such route may be.
+const UNSAID: &str = "Undescribed.";
+
+/// What any request may be refused with: for its address, its version, its head.
+const ANY: [StatusCode; 4] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::NOT_ACCEPTABLE,
+    StatusCode::URI_TOO_LONG,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+];
+/// As well where it takes a caller.
+const OF_CALLERS: [StatusCode; 4] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::SERVICE_UNAVAILABLE,
+];
+/// As well where a body is read.
+const OF_BODIES: [StatusCode; 3] = [
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+];
 
 pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem {
     let mut operation = OperationBuilder::new()
         .tag(tag)
         .summary(Some(handle.summary))
-        .response(handle.status.to_string(), described(handle.streams));
+        .response(handle.status.to_string(), success(handle));
     if let Some(came) = handle.since {
         operation = operation.description(Some(format!("Came with version {came}.")));
     }
+    let text = || RefOr::<Schema>::from(Shape::text());
     let parts = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     for name in parts {
         let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
-        operation = operation.parameter(parameter.required(Required::True).build());
+        let parameter = parameter.required(Required::True).schema(Some(text()));
+        operation = operation.parameter(parameter.build());
+    }
+    for name in &handle.asks {
+        let parameter = ParameterBuilder::new().name(*name).parameter_in(ParameterIn::Query);
+        operation = operation.parameter(parameter.schema(Some(text())).build());
     }
     if handle.streams.is_some() {
         let last = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
         let last = last.description(Some("The id of the last event that the client has."));
-        operation = operation.parameter(last.build());
-        operation = operation.response("503", DocResponse::new("Too many streams are open."));
+        operation = operation.parameter(last.schema(Some(text())).build());
     }
-    if let Some(body) = &handle.body {
+    if let Some((body, required)) = &handle.body {
         let content = ContentBuilder::new().schema(Some(body.clone())).build();
         let body = RequestBodyBuilder::new().content("application/json", content);
-        operation = operation.request_body(Some(body.build()));
+        operation = operation.request_body(Some(body.required(Some(required.clone())).build()));
+    }
+    for status in refusals(path, handle) {
+        operation = operation.response(status.as_str(), refusal(status));
     }
     if handle.rule.is_none() {
         operation = operation.securities(Some([SecurityRequirement::default()]));
@@ -40,13 +92,49 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
 }
 
 /// What success looks like.
-fn described(streams: Option<&str>) -> DocResponse {
-    let mut answer = ResponseBuilder::new().description("As asked.");
-    if let Some(what) = streams {
-        let events = Schema::from(ObjectBuilder::new().description(Some(what)).build());
-        answer = answer
-            .content("application/json", ContentBuilder::new().build())
-            .content("text/event-stream", ContentBuilder::new().schema(Some(events)).build());
+fn success<S>(handle: &Handle<S>) -> DocResponse {
+    let said = match &handle.told {
+        Told::Unsaid if handle.status == StatusCode::NO_CONTENT.as_u16() => "As asked.",
+        Told::Unsaid => UNSAID,
+        Told::Nothing | Told::Json(_) | Told::Text(_) => "As asked.",
+    };
+    let mut answer = ResponseBuilder::new().description(said);
+    let content = |shape: Shape| ContentBuilder::new().schema(Some(shape)).build();
+    match &handle.told {
+        Told::Unsaid | Told::Nothing => {}
+        Told::Json(shape) => {
+            answer = answer.content("application/json", content(Shape::clone(shape)));
+        }
+        Told::Text(kind) => answer = answer.content(*kind, content(Shape::anything())),
+    }
+    if let Some(what) = handle.streams {
+        let events = ObjectBuilder::new().description(Some(what));
+        answer = answer.content("text/event-stream", content(events.into()));
     }
     answer.build()
+}
+
+/// What the route may be refused with.
+fn refusals<S>(path: &str, handle: &Handle<S>) -> BTreeSet<StatusCode> {
+    let mut all = BTreeSet::from(ANY);
+    if handle.rule.is_some() {
+        all.extend(OF_CALLERS);
+    }
+    if path.contains('{') || handle.since.is_some() {
+        all.insert(StatusCode::NOT_FOUND);
+    }
+    if handle.body.is_some() {
+        all.extend(OF_BODIES);
+    }
+    if !matches!(handle.method, HttpMethod::Get | HttpMethod::Head) {
+        all.insert(StatusCode::CONFLICT);
+    }
+    all.extend(&handle.refusals);
+    all
+}
+
+fn refusal(status: StatusCode) -> DocResponse {
+    let refusal = ContentBuilder::new().schema(Some(Shape::called(super::REFUSAL))).build();
+    let said = status.canonical_reason().unwrap_or("Refused");
+    ResponseBuilder::new().description(said).content("application/json", refusal).build()
 }

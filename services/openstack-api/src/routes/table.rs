@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::openapi::path::HttpMethod;
 
-use crate::Rule;
+use crate::{Rule, Shape};
 
 /// Every route, and who may use it; the answer of `GET /bedplate/v1/policy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,6 +29,24 @@ pub struct Row {
 }
 
 impl Table {
+    /// As it is served.
+    pub(super) fn shape() -> Shape {
+        let role = || Shape::word(["reader", "member", "manager", "admin"]);
+        let row = Shape::object([
+            ("method", Shape::text()),
+            ("path", Shape::text()),
+            ("public", Shape::flag()),
+            ("recorded", Shape::flag()),
+        ]);
+        let row = row.maybe([
+            ("cloud", role()),
+            ("services", Shape::flag()),
+            ("owner", role().or_null()),
+            ("lessee", role().or_null()),
+        ]);
+        Shape::object([("policy", Shape::list(row))])
+    }
+
     /// Adds a row.
     pub(super) fn add(
         &mut self,

@@ -9,7 +9,7 @@ use baremetal_core::{
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use jiff::Timestamp;
-use openstack_api::ApiError;
+use openstack_api::{ApiError, Shape};
 use rack_manifest::{MachineRequest, Mistake, RackRequest};
 use serde::Serialize;
 use serde_json::Map;
@@ -36,6 +36,38 @@ struct Told {
     uuid: NodeUuid,
     /// `enrolled`, `updated` or `unchanged`.
     result: &'static str,
+}
+
+/// What is asked for: `rack_manifest::RackRequest`.
+pub(super) fn asked() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let machine = Shape::object([
+        ("name", Shape::text()),
+        ("position", Shape::whole()),
+        ("driver", Shape::text()),
+    ]);
+    let machine = machine.maybe([
+        ("line", Shape::whole()),
+        ("ports", Shape::list(Shape::text())),
+        ("driver_info", Shape::open()),
+        ("boot_interface", maybe()),
+        ("group", maybe()),
+        ("role", maybe()),
+        ("resource_class", maybe()),
+        ("properties", Shape::open()),
+    ]);
+    let rack = Shape::object([("name", Shape::text()), ("machines", Shape::list(machine))]);
+    rack.maybe([("description", maybe())])
+}
+
+/// What that is like.
+pub(super) fn shape() -> Shape {
+    let told = Shape::object([
+        ("name", Shape::text()),
+        ("uuid", Shape::text()),
+        ("result", Shape::word(["enrolled", "updated", "unchanged"])),
+    ]);
+    Shape::object([("name", Shape::text()), ("machines", Shape::list(told))])
 }
 
 /// What is answered.

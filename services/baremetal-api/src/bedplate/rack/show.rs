@@ -3,8 +3,59 @@
 use agent_protocol::Progress;
 use baremetal_core::{Failure, Node, NodeUuid, Rack, RackGoal, Reach, Way, Work, way};
 use hardware::PowerState;
-use openstack_api::Time;
+use openstack_api::{Shape, Time};
 use serde::Serialize;
+
+use crate::bedplate::explain::{failure, task as task_shape};
+
+/// How far machines are to be brought.
+pub(super) fn reach() -> Shape {
+    Shape::word(["inspected", "available", "installed"])
+}
+
+/// What a rack in a list is like.
+pub(super) fn summary() -> Shape {
+    let goal = Shape::object([
+        ("reach", reach()),
+        ("image", Shape::text().or_null()),
+        ("limit", Shape::whole()),
+        ("asked_at", Shape::text()),
+    ]);
+    Shape::object([
+        ("name", Shape::text()),
+        ("description", Shape::text().or_null()),
+        ("goal", goal.or_null()),
+    ])
+}
+
+/// What a rack is like.
+pub(super) fn shape() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let machine = Shape::object([
+        ("uuid", Shape::text()),
+        ("name", maybe()),
+        ("position", Shape::whole().or_null()),
+        ("group", maybe()),
+        ("role", maybe()),
+        ("provision_state", Shape::text()),
+        ("power_state", maybe()),
+        ("since", Shape::text()),
+        ("task", task_shape().or_null()),
+        ("failure", failure().or_null()),
+        ("way", maybe()),
+    ]);
+    summary().and([("machines", Shape::list(machine))])
+}
+
+/// What the beginning of a bring-up is like.
+pub(super) fn begun_shape() -> Shape {
+    Shape::object([
+        ("rack", Shape::text()),
+        ("there", Shape::whole()),
+        ("to_do", Shape::whole()),
+        ("left_alone", Shape::whole()),
+    ])
+}
 
 /// A rack in a list.
 #[derive(Serialize)]
