@@ -20,8 +20,8 @@ use database::Extent::OneStatement;
 use database::{Database, values};
 use http::{HeaderName, Request, StatusCode};
 use openstack_api::{
-    ApiError, Auth, Caller, Dialect, Forwarded, Handle, Manners, Microversion, Policy, Routes,
-    Scheme, Ward, apply,
+    ApiError, Auth, Caller, Dialect, Forwarded, Handle, Limits, Manners, Microversion, Policy,
+    Routes, Scheme, Ward, apply,
 };
 use tower::ServiceExt;
 use utoipa::openapi::{Info, OpenApi};
@@ -86,6 +86,8 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
         scheme: Scheme::Http,
         forwarded: Forwarded::Ignored,
         trail,
+        longest_body: 1 << 20,
+        limits: Limits::default(),
     };
     let routes = Routes::new("things").at("/things/{thing}", [Handle::post("Make a thing", write)]);
     let router = routes.finish(|paths| OpenApi::new(Info::default(), paths));
