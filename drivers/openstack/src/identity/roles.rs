@@ -1,9 +1,11 @@
 //! Roles, and who has which where. To give or take one needs an administrator.
 
+use serde_json::Value;
+
 use super::SERVICE;
 pub use super::application_credentials::Role;
 use crate::error::CloudError;
-use crate::session::Session;
+use crate::session::{Body, Session};
 
 /// The role of this name that is of no domain.
 pub async fn find(session: &Session, name: &str) -> Result<Option<Role>, CloudError> {
@@ -30,7 +32,8 @@ pub async fn give(
     role: &str,
 ) -> Result<(), CloudError> {
     let path = ["projects", project, "users", user, "roles", role];
-    session.put(SERVICE, &path, serde_json::Value::Null).done().await
+    // Keystone refuses a body that is no object, and wants none.
+    session.put(SERVICE, &path, Value::Null).body(Body::None).done().await
 }
 
 /// Takes a role in a project from a user, and with it what rests on it: tokens, and application credentials in that project.

@@ -19,6 +19,9 @@ pub(crate) use token::{Token, caller, issue};
 
 /// Answers those who have a token.
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    if !asked.body.is_empty() && !asked.json()?.is_object() {
+        return Err(Problem::bad("Expecting to find valid JSON in request body."));
+    }
     match (asked.method.as_str(), path) {
         (_, ["auth", "tokens"]) => token::answer(world, asked),
         ("GET", ["auth", "catalog"]) => {
