@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::output::{self, Format, plain};
@@ -28,6 +28,22 @@ pub(crate) enum Command {
         #[arg(long)]
         watch: bool,
     },
+    /// Extends the lease of a cluster; after its end and before its deletion that undoes the end.
+    Extend {
+        /// Which cluster.
+        cluster: String,
+        /// How long from now, such as 14d or 36h; what is customary unless told.
+        #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
+        length: Option<String>,
+        /// Until when, such as 2030-01-31T12:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        until: Option<Timestamp>,
+    },
+    /// Undoes the end of a cluster's lease: its machines are switched on again.
+    Undo {
+        /// Which cluster.
+        cluster: String,
+    },
     /// Prints a kubeconfig of the cluster's administrator. It holds a private key.
     Kubeconfig {
         /// Which cluster.
@@ -40,7 +56,47 @@ pub(crate) enum Command {
 struct Explained {
     status: String,
     status_reason: Option<String>,
+    #[serde(default)]
+    lease: Option<Lease>,
     conditions: Vec<Condition>,
+}
+
+/// Until when a cluster is lent.
+#[derive(Deserialize)]
+struct Lease {
+    until: Timestamp,
+    ended_at: Option<Timestamp>,
+    deleted_at: Option<Timestamp>,
+    next: Option<Next>,
+}
+
+/// What happens to it next.
+#[derive(Deserialize)]
+struct Next {
+    step: String,
+    at: Timestamp,
+}
+
+impl Lease {
+    /// In a sentence.
+    fn told(&self) -> String {
+        let next = self.next.as_ref().map(|next| {
+            let what = match next.step.as_str() {
+                "warn" => "its owner is warned",
+                "shut_off" => "it is switched off",
+                "warn_of_deletion" => "its owner is warned for the last time",
+                "delete" => "it is deleted",
+                other => other,
+            };
+            format!("; {what} at {}", next.at)
+        });
+        let next = next.unwrap_or_default();
+        match (self.ended_at, self.deleted_at) {
+            (_, Some(at)) => format!("its lease ended, and at {at} it was given up to be deleted"),
+            (Some(at), None) => format!("its lease ended at {at}{next}"),
+            (None, None) => format!("lent until {}{next}", self.until),
+        }
+    }
 }
 
 /// One thing that is true of a cluster, or is not yet.
@@ -84,10 +140,31 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::List => list(api, format).await,
         Command::Show { cluster, watch: true } => watch(api, &cluster).await,
         Command::Show { cluster, watch: false } => show(api, &cluster, format).await,
+        Command::Extend { cluster, length, until } => {
+            let path = format!("/bedplate/v1/clusters/{cluster}/lease");
+            let mut body = Map::new();
+            body.extend(length.map(|length| ("for".to_owned(), Value::from(length))));
+            body.extend(until.map(|until| ("until".to_owned(), Value::from(until.to_string()))));
+            tell_lease(&cluster, api.put(&path, &body).await?, format)
+        }
+        Command::Undo { cluster } => {
+            let path = format!("/bedplate/v1/clusters/{cluster}/lease/undo");
+            tell_lease(&cluster, api.post(&path, &Map::new()).await?, format)
+        }
         Command::Kubeconfig { cluster } => {
             output::line(kubeconfig(api, &cluster).await?.trim_end())
         }
     }
+}
+
+fn tell_lease(cluster: &str, answer: Value, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        return output::json(&answer);
+    }
+    let lease = serde_json::from_value::<Option<Lease>>(answer["lease"].clone());
+    let lease = lease.context("the API's answer cannot be read")?;
+    let told = lease.map_or_else(|| "lent without end".to_owned(), |lease| lease.told());
+    output::line(&plain(&format!("cluster {cluster}: {told}")))
 }
 
 async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
@@ -114,6 +191,9 @@ async fn show(api: &Api, cluster: &str, format: Format) -> anyhow::Result<()> {
     }
     let explained = explain(api, cluster).await?;
     output::line(&plain(&format!("cluster {cluster}: {}", explained.status)))?;
+    if let Some(lease) = &explained.lease {
+        output::line(&plain(&lease.told()))?;
+    }
     let rows = explained.conditions.iter().map(|condition| {
         let why = if condition.is_true() { String::new() } else { condition.why() };
         vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
@@ -165,6 +245,19 @@ mod tests {
             message: "there is no such zone".to_owned(),
             next_action: next_action.to_owned(),
         }
+    }
+
+    #[test]
+    fn a_lease_is_told_in_a_sentence() {
+        let lease = |raw: &str| serde_json::from_str::<Lease>(raw).unwrap().told();
+        let lent = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null,
+            "next": {"step": "warn", "at": "2030-01-24T00:00:00Z"}}"#;
+        let want = "lent until 2030-01-31T00:00:00Z; its owner is warned at 2030-01-24T00:00:00Z";
+        assert_eq!(lease(lent), want);
+        let ended = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01Z", "deleted_at": null,
+            "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}}"#;
+        let want = "its lease ended at 2030-01-31T00:00:01Z; it is deleted at 2030-02-07T00:00:00Z";
+        assert_eq!(lease(ended), want);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use cluster_core::{Blueprint, Cluster, Defaults, Event, Ident, NodeGroup, Severi
 use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
+use lease::{Ladder, Terms};
 use openstack_api::{ApiError, Auth, Caller, Forwarded, Limits, Policy, Reach, Scheme, Ward};
 use uuid::Uuid;
 
@@ -47,6 +48,10 @@ pub struct Settings {
     pub project: String,
     /// What projects and people may have for whom nobody said otherwise.
     pub quotas: Defaults,
+    /// How long clusters are lent, by default and at most.
+    pub leases: Terms,
+    /// What happens at the end of their leases.
+    pub ladder: Ladder,
 }
 
 /// How often a change is tried again because someone else was faster.

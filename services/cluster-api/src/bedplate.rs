@@ -3,6 +3,7 @@
 mod events;
 mod follow;
 mod ignition;
+mod lease;
 mod plan;
 mod quotas;
 
@@ -44,6 +45,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(plan::routes())
         .merge(quotas::routes())
         .merge(ignition::routes())
+        .merge(lease::routes())
 }
 
 /// What an explanation is like.
@@ -64,6 +66,7 @@ fn explained() -> Shape {
         ("health_status", Shape::text()),
         ("kubernetes", Shape::text()),
         ("asked_by", Shape::text().or_null()),
+        ("lease", lease::shape()),
         ("conditions", Shape::list(condition)),
     ])
 }
@@ -131,6 +134,7 @@ async fn explain(
         kubernetes: String,
         /// The id of the request that asked for something last, by which the cloud's logs know what is done since.
         asked_by: Option<&'a str>,
+        lease: Option<lease::Shown<'a>>,
         conditions: Vec<ShownCondition<'a>>,
     }
     let cluster = app.cluster(&caller, &ident).await?;
@@ -142,6 +146,7 @@ async fn explain(
         health_status: health(&cluster).as_str(),
         kubernetes: cluster.kubernetes.to_string(),
         asked_by: cluster.asked_by.as_deref(),
+        lease: lease::Shown::of(&cluster, &app.settings.ladder, (app.clock)()),
         conditions: cluster.conditions.iter().map(shown_condition).collect(),
     };
     Ok(json(StatusCode::OK, &body))

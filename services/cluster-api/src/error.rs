@@ -2,9 +2,10 @@
 
 use axum::response::{IntoResponse, Response};
 use cluster_conductor::{BorrowError, KeysError, OwnConfigError, TenancyError, Unmeasured};
-use cluster_core::{Denial, InvalidName, LabelsError, Refusal};
+use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal};
 use cluster_store::StoreError;
 use http::StatusCode;
+use lease::ExtendError;
 use openstack_api::{ApiError, RequestId, Shape};
 use serde_json::json;
 use tracing::error;
@@ -33,6 +34,8 @@ pub(crate) enum Error {
     #[error("{0}")]
     Denied(Denial, Option<Unmeasured>),
     #[error(transparent)]
+    Lend(#[from] LendError),
+    #[error(transparent)]
     OwnConfig(#[from] OwnConfigError),
 }
 
@@ -55,6 +58,15 @@ impl From<Error> for ApiError {
             Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
             | Error::Labels(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
+            Error::Lend(LendError::Extend(
+                ExtendError::InThePast { .. } | ExtendError::TooLong { .. },
+            )) => StatusCode::BAD_REQUEST,
+            Error::Lend(
+                LendError::NotLent { .. }
+                | LendError::Going { .. }
+                | LendError::Extend(ExtendError::TooLate)
+                | LendError::Undo(_),
+            ) => StatusCode::CONFLICT,
             Error::Refused(Refusal::Going { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
         };
         ApiError::new(status, error.to_string())

@@ -15,6 +15,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{Flavors, Lately};
+use crate::lending::LendingSettings;
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::seal::{self, SealError, SealingKeys};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub machines: MachineSettings,
     /// When machines are replaced.
     pub repair: RepairLimits,
+    /// What happens at the end of leases.
+    pub lending: LendingSettings,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }

@@ -4,6 +4,7 @@ mod borrow;
 mod cloud;
 mod handle;
 mod keys;
+mod lending;
 mod machines;
 mod nodes;
 mod preview;
@@ -14,6 +15,7 @@ mod turn;
 
 pub use borrow::{BorrowError, Borrower};
 pub use handle::{Conductor, KeysError, Settings};
+pub use lending::LendingSettings;
 pub use machines::{
     Answer, Handout, KubernetesSettings, MachineReported, MachineSettings, MachinesError,
     NodesListener, OwnConfigError, SourceAddress,

@@ -8,7 +8,7 @@ use cluster_core::{
     Problem, Seen, Severity, Truth, replaceable, status,
 };
 use cluster_store::{Change, Scope, StoreError};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use reconcile::Requeue;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::cloud::{self, Worked};
 use crate::handle::{KeysError, World};
+use crate::lending::{self, AT_WORK, Climbed};
 
 /// How often the conductor says that it is alive.
 const SAY_EVERY: Duration = Duration::from_secs(10);
@@ -42,13 +43,21 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
     if cluster.desire == Desire::Gone && ledger.is_empty() {
         return let_go(world, &cluster).await;
     }
+    let due = match lending::climb(world, &cluster).await? {
+        Climbed::Took => return Ok(Requeue::Now),
+        Climbed::Rests(due) => due,
+    };
     let cluster = match placed(world, cluster, !ledger.is_empty()).await {
         Err(KeysError::Store(StoreError::Stale)) => return Ok(Requeue::Now),
         placed => placed?,
     };
     let groups = world.store.groups_of(id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+    if let (Some(premises), true) = (&world.cloud, cluster.waking_since().is_some()) {
+        lending::wake(premises, &cluster).await;
+    }
     let Worked { seen, next } = match &world.cloud {
+        Some(premises) if cluster.is_off() => lending::keep_off(world, premises, &cluster).await,
         Some(premises) => match cloud::work(world, premises, &spec, ledger).await {
             // It is to be otherwise since it was read.
             Err(KeysError::Store(StoreError::Stale)) => {
@@ -59,6 +68,7 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
         None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
     };
     let now = (world.settings.clock)();
+    let next = no_later(next, &cluster, due, now);
     let concluded = cluster.concluded(&groups, &seen, now);
     let replaced = replaceable(&spec, &seen, &world.settings.repair, now);
     if concluded == cluster && replaced.is_empty() {
@@ -91,6 +101,16 @@ async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Clust
     info!("cluster {} is in project {place} of the cloud", cluster.id);
     let noted = Cluster { cloud_project: Some(place), ..cluster };
     Ok(world.store.change_cluster(&Change::of(noted)).await?)
+}
+
+/// No later than something is due of the cluster's lease, nor than a machine that is switched on may be there.
+fn no_later(next: Requeue, cluster: &Cluster, due: Option<Timestamp>, now: Timestamp) -> Requeue {
+    let due = due.map(|due| due.duration_since(now).max(SignedDuration::ZERO).unsigned_abs());
+    let waking = cluster.waking_since().map(|_| AT_WORK);
+    match (next, due.into_iter().chain(waking).min()) {
+        (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
+        (next @ (Requeue::Now | Requeue::OnChange | Requeue::After(_)), _) => next,
+    }
 }
 
 /// The groups that have new machines in place of those.

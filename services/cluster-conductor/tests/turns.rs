@@ -36,6 +36,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
         look_every,
         machines: Default::default(),
         repair: REPAIR,
+        lending: Default::default(),
         clock: now,
     };
     Conductor::new(settings, store.clone(), keys, None)

@@ -6,11 +6,12 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::lending::rest_after;
 use crate::setback::setbacks;
 use crate::{
     Authorities, Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion,
-    Labels, MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Owner, Seen, Setback,
-    TemplateUuid, Truth, api_address, conditions, machine_addresses, shape,
+    Labels, Lending, MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Owner, Rest, Seen,
+    Setback, TemplateUuid, Truth, api_address, conditions, machine_addresses, shape,
 };
 
 /// A cluster as it was asked for, and what was last concluded of it.
@@ -73,6 +74,12 @@ pub struct Cluster {
     /// turn.
     #[serde(default)]
     pub cloud_project: Option<String>,
+    /// Until when it is lent; without it, without end.
+    #[serde(default)]
+    pub lending: Option<Lending>,
+    /// Why its machines are not as they would be.
+    #[serde(default)]
+    pub rest: Option<Rest>,
     /// What was concluded of it last.
     pub conditions: Vec<Condition>,
 }
@@ -112,6 +119,8 @@ impl Cluster {
             authorities: Authorities::default(),
             setbacks: BTreeMap::new(),
             cloud_project: None,
+            lending: None,
+            rest: None,
             conditions: Vec::new(),
         }
     }
@@ -120,8 +129,9 @@ impl Cluster {
     pub fn concluded(&self, groups: &[NodeGroup], seen: &Seen, now: Timestamp) -> Cluster {
         let spec = ClusterSpec { cluster: self, groups };
         let conditions = conditions(&spec, seen, now);
+        let all_is_well = conditions.iter().all(|it| it.status == Truth::True);
         let is_complete = self.desire == Desire::Exist
-            && conditions.iter().all(|it| it.status == Truth::True)
+            && all_is_well
             && self.completed_at.is_none_or(|done| done < self.asked_at);
         let mut concluded = self.clone();
         concluded.conditions = conditions;
@@ -133,6 +143,7 @@ impl Cluster {
         concluded.nodes = nodes(&spec, seen);
         concluded.setbacks = setbacks(self, &shape(&spec), seen, now);
         concluded.authorities = self.authorities.next(&spec, seen);
+        concluded.rest = rest_after(self, all_is_well, now);
         if is_complete {
             concluded.completed_at = Some(now);
         }

@@ -16,6 +16,7 @@ mod key;
 mod kubernetes;
 mod label;
 mod ledger;
+mod lending;
 mod need;
 mod node_group;
 mod options;
@@ -54,6 +55,10 @@ pub use key::{Balancer, InvalidKey, Key, Kind, MachineRef, Named, Role};
 pub use kubernetes::{KubernetesVersion, UnknownVersion};
 pub use label::{LABELS, Labels, LabelsError, Meaning};
 pub use ledger::{LedgerEntry, LedgerState};
+pub use lending::{
+    LendError, Lending, Rest, Told, extend_lease, lease_due, lease_taken, lease_told, off_problem,
+    undo_lease,
+};
 pub use need::{FlavorSize, Need, Shortage, need, shortages};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use plan::{Action, plan};

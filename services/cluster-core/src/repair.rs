@@ -40,7 +40,7 @@ pub fn late(
     limits: &RepairLimits,
     now: Timestamp,
 ) -> Vec<MachineRef> {
-    if spec.cluster.desire == Desire::Gone {
+    if spec.cluster.desire == Desire::Gone || spec.cluster.rest.is_some() {
         return Vec::new();
     }
     let all = spec.groups.iter().flat_map(NodeGroup::refs);
@@ -71,7 +71,8 @@ pub fn replaceable(
 ) -> Vec<MachineRef> {
     let cluster = spec.cluster;
     let repairs = cluster.blueprint.labels.settings().repair && cluster.desire == Desire::Exist;
-    if !repairs || cluster.completed_at.is_none() || seen.at.is_none() {
+    let is_watched = cluster.completed_at.is_some() && cluster.rest.is_none();
+    if !repairs || !is_watched || seen.at.is_none() {
         return Vec::new();
     }
     let broken = |machine: &MachineRef| is_broken(machine, seen, limits, now);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lease::{Length, MailAddress};
+
 use crate::{Cidr, KubernetesVersion};
 
 /// What the labels say. What they do not say is `None` or the customary value.
@@ -65,6 +67,10 @@ pub struct Settings {
     pub arguments: BTreeMap<&'static str, Vec<(String, String)>>,
     /// Admission plugins to switch on.
     pub admission_plugins: Vec<String>,
+    /// How long it is lent.
+    pub lease: Option<Length>,
+    /// A mail address that is told of the end of its lease.
+    pub lease_contact: Option<MailAddress>,
 }
 
 /// A volume that a machine gets.
@@ -173,6 +179,8 @@ impl Default for Settings {
             node_count_bounds: (None, None),
             arguments: BTreeMap::new(),
             admission_plugins: Vec::new(),
+            lease: None,
+            lease_contact: None,
         }
     }
 }

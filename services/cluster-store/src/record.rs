@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use cluster_core::{
     CertificateUuid, ClaimUuid, Cluster, ClusterUuid, Event, MachineRef, NodeGroup, QuotaUuid,
 };
+use database::outbox::Letter;
 use jiff::Timestamp;
 
 /// Whose things a question is about.
@@ -40,13 +41,15 @@ pub struct Change {
     pub events: Vec<Event>,
     /// Whose limits hold for it beside the project's, and who has what is new; the cluster's owner, where nobody else asked for it.
     pub by: Option<String>,
+    /// Who is told of it outside.
+    pub letters: Vec<Letter>,
 }
 
 impl Change {
     /// A change of the cluster's own record alone.
     pub fn of(cluster: Cluster) -> Self {
         let (added, changed, removed, events) = (vec![], vec![], vec![], vec![]);
-        Change { cluster, added, changed, removed, events, by: None }
+        Change { cluster, added, changed, removed, events, by: None, letters: vec![] }
     }
 
     /// Who asks for it.

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use allowance::Asked;
 use audit_store::Recorder;
 use cluster_core::{
-    Cluster, ClusterSort, ClusterUuid, Defaults, Denial, Event, Ident, NodeGroup, Page, Template,
-    TemplateSort,
+    Cluster, ClusterSort, ClusterUuid, Defaults, Denial, Event, Ident, NodeGroup, Page, Severity,
+    Template, TemplateSort,
 };
 use database::Extent::{AnyDecides, OneStatement};
+use database::outbox::{self, Outbox};
 use database::{Connection, Database, Schema, StoreError};
 
 use crate::table::{cluster, event, node_group, subdomain, template};
@@ -26,6 +27,7 @@ const TABLES: Schema = &[
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     audit_store::TABLES,
+    include_str!("schema-6.sql"),
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.
@@ -233,6 +235,11 @@ impl Store {
         Ok(written)
     }
 
+    /// The letters that are to be sent.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new(self.database.clone())
+    }
+
     /// Forgets a cluster with all that belongs to it, if its version is still the one that was read; `InUse` while its
     /// ledger names anything.
     pub async fn delete_cluster(&self, old: &Cluster) -> Result<(), StoreError> {
@@ -261,6 +268,19 @@ async fn write(
         node_group::insert(connection, group).await?;
     }
     asked.write(connection, &written).await?;
-    event::append(connection, written.id, &change.events).await?;
+    let at = change.events.iter().map(|event| event.at).max().unwrap_or_default();
+    let lost = outbox::append(connection, &change.letters, at).await?;
+    let mut events = change.events.clone();
+    if lost > 0 {
+        events.push(Event {
+            id: None,
+            cluster: written.id,
+            at,
+            severity: Severity::Error,
+            reason: "NoticeLost".to_owned(),
+            message: format!("{lost} notices were not sent: too many wait to be sent already"),
+        });
+    }
+    event::append(connection, written.id, &events).await?;
     Ok(written)
 }

@@ -1,6 +1,7 @@
 //! `clusterd.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
 
 mod kubernetes;
+mod leases;
 mod nodes;
 mod quotas;
 
@@ -11,10 +12,12 @@ use std::path::PathBuf;
 
 use daemon::{Connections, LogFormat, TlsFiles};
 use jiff::SignedDuration;
+use notices::NoticesConfig;
 use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
+pub use leases::LeasesConfig;
 pub use nodes::{CertificateFiles, NodesConfig};
 pub use quotas::QuotasConfig;
 
@@ -52,6 +55,12 @@ pub struct Config {
     /// When machines are replaced.
     #[serde(default)]
     pub repair: RepairConfig,
+    /// How long things are lent, and what happens at the end.
+    #[serde(default)]
+    pub leases: LeasesConfig,
+    /// Who is told outside of what happens.
+    #[serde(default)]
+    pub notices: NoticesConfig,
 }
 
 /// The users' listener.

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use cluster_api::{App, Streams};
-use cluster_conductor::{Conductor, MachineSettings, NodesListener, SealingKeys};
+use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener, SealingKeys};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
 use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
+use notices::{Outbox, Pump};
 use openstack::{CloudConfig, Session};
 use openstack_api::{Access, Auth, Forwarded, Scheme};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::config::{ApiConfig, CloudAccess, Tenancy};
+use crate::given_up::AsEvent;
 use crate::{Config, nodes};
 
 /// A service that listens and does not work yet.
@@ -31,6 +33,7 @@ pub struct Service {
     api: (TcpListener, Option<Tls>, axum::Router, Connections),
     nodes: Option<(TcpListener, TlsAcceptor, axum::Router, Connections)>,
     streams: Streams,
+    outbox: (Pump, Outbox, AsEvent),
     listeners: Listeners,
 }
 
@@ -56,6 +59,8 @@ impl Service {
         let keys = sealing_keys(&config.state_dir.join("seal.keys"))
             .context("cannot read or make the keys that seal secrets")?;
 
+        let pump = pump(&config)?;
+        let outbox = (pump, store.outbox(), AsEvent(store.clone()));
         let certificate = certificate(&config)?;
         let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         let settings = cluster_conductor::Settings {
@@ -71,6 +76,10 @@ impl Service {
             machines: MachineSettings {
                 kubernetes: config.kubernetes.0.clone(),
                 nodes: certificate.as_ref().map(|(settings, _)| settings.clone()),
+            },
+            lending: LendingSettings {
+                ladder: config.leases.ladder.clone().without_copy(),
+                addressees: outbox.0.addressees(),
             },
             clock: Timestamp::now,
         };
@@ -98,6 +107,8 @@ impl Service {
                 limits: config.api.limits,
                 project: config.api.project.clone(),
                 quotas: config.quotas.defaults(),
+                leases: config.leases.clusters,
+                ladder: config.leases.ladder.clone().without_copy(),
             },
         };
         let tls =
@@ -128,6 +139,7 @@ impl Service {
             api: (api, tls, cluster_api::router(app), config.api.connections),
             nodes,
             streams,
+            outbox,
             listeners,
         })
     }
@@ -157,6 +169,12 @@ impl Service {
             let serving = daemon::serve_tls(listener, tls, router, connections, stop.clone());
             tasks.spawn(async move { serving.await.context("the machines' listener failed") });
         }
+        let (pump, outbox, given_up) = self.outbox;
+        let sending = pump.run(outbox, given_up, stop.clone());
+        tasks.spawn(async move {
+            sending.await;
+            Ok(())
+        });
         let working = self.conductor.run(stop.clone());
         tasks.spawn(async move { working.await.context("the conductor stopped") });
 
@@ -181,6 +199,7 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
     config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
     config.database_url().context("cannot read database.url_file")?;
     cloud(config)?;
+    pump(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::given).transpose().context(NO_CERTIFICATE)?;
     Ok(())
@@ -213,6 +232,12 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
         claim_lasts: nodes.claim_lasts.unsigned_abs(),
     };
     Ok(Some((settings, made.tls)))
+}
+
+/// Who is told outside of what happens. Nobody is yet.
+fn pump(config: &Config) -> anyhow::Result<Pump> {
+    Pump::new(&config.notices, Timestamp::now)
+        .context("cannot send notices as configured (notices)")
 }
 
 /// The cloud that clusters are made in, and in which of its projects.

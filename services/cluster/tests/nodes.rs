@@ -65,6 +65,7 @@ async fn listening() -> Listening {
             kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
             nodes: Some(nodes),
         },
+        lending: Default::default(),
         clock: Timestamp::now,
     };
     let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();

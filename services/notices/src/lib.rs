@@ -9,6 +9,7 @@ mod trust;
 mod webhook;
 
 pub use config::{MailConfig, NoticesConfig, RetryConfig, Security, SetupError, WebhookConfig};
+pub use database::outbox::{Letter, Outbox};
 pub use notice::{About, Notice};
 pub use pump::{GivenUp, Pump};
 pub use receiver::Addressees;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, GroupRole, Labels, LabelsCompared, NodeGroup, NodeGroupUuid,
-    Owner, check_cluster, check_group,
+    Blueprint, Cluster, ClusterUuid, GroupRole, Labels, LabelsCompared, Lending, NodeGroup,
+    NodeGroupUuid, Owner, check_cluster, check_group,
 };
+use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Microversion};
 use serde::Deserialize;
@@ -104,9 +105,11 @@ impl NewCluster {
         let settled = app.settled(&template, &owner.project);
         let blueprint = app.borrowed(caller, settled, blueprint).await?;
         let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
+        let lending = lending(app, &owner, &blueprint, now).await?;
         let cluster = Cluster {
             labels_compared,
             create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),
+            lending,
             ..Cluster::new(id, owner, name, (template.id, blueprint), now)
         };
         let groups = vec![
@@ -139,6 +142,27 @@ impl NewCluster {
             labels,
             ..base
         })
+    }
+}
+
+/// How long a cluster of `owner`'s is lent that is made of `blueprint`.
+async fn lending(
+    app: &App,
+    owner: &Owner,
+    blueprint: &Blueprint,
+    now: Timestamp,
+) -> Result<Option<Lending>, Error> {
+    let settings = blueprint.labels.settings();
+    let terms = app.lease_terms(&owner.project, &owner.user).await?;
+    let lease = terms.grant(settings.lease, now);
+    let lease = lease.map_err(|why| ApiError::bad_field("labels/lease", why))?;
+    let notify = settings.lease_contact.clone();
+    match (lease, notify) {
+        (None, Some(_)) => {
+            let why = "the cluster has no lease whose end could be told: give the label lease too";
+            Err(ApiError::bad_field("labels/lease_contact", why).into())
+        }
+        (lease, notify) => Ok(lease.map(|lease| Lending { lease, notify })),
     }
 }
 

@@ -14,7 +14,7 @@ async fn cloud() -> (Emulator, Api) {
 }
 
 impl Api {
-    async fn limit(&self, path: &str, limits: &Value) -> Value {
+    pub(crate) async fn limit(&self, path: &str, limits: &Value) -> Value {
         let path = format!("/bedplate/v1/quotas/{path}");
         self.send("PUT", &path, "", &limits.to_string()).await.has(200).json()
     }

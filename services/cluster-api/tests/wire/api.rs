@@ -12,6 +12,7 @@ use cluster_core::{Defaults, Limit, Limits, RepairLimits, Resource};
 use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
+use lease::{Ladder, Terms};
 use openstack::{CloudConfig, Session};
 use openstack_api::conformance::Described;
 use openstack_api::{Auth, Forwarded, Scheme};
@@ -117,6 +118,7 @@ impl Api {
                 become_node_within: SignedDuration::from_mins(15),
                 ..RepairLimits::DEFAULT
             },
+            lending: Default::default(),
             clock: noon,
         };
         let conductor = Conductor::new(settings, store.clone(), keys, cloud);
@@ -129,6 +131,8 @@ impl Api {
                 project: Limits([(Resource::Clusters, Limit::AtMost(20))].into()),
                 person: Limits::default(),
             },
+            leases: Terms::default(),
+            ladder: Ladder::default().without_copy(),
         };
         let app = App {
             store: store.clone(),

@@ -73,7 +73,7 @@ async fn a_cluster_explains_itself() {
     assert!(by.starts_with("req-"), "{by}");
     answer.is(&format!(
         r#"{{"uuid": "{id}", "name": "c", "status": "CREATE_IN_PROGRESS", "status_reason": null,
-             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "asked_by": "{by}", "conditions": []}}"#
+             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "asked_by": "{by}", "lease": null, "conditions": []}}"#
     ));
 }
 

@@ -11,6 +11,7 @@ mod certificates;
 mod clusters;
 mod follow;
 mod hostile;
+mod lease;
 mod limits;
 mod lists;
 mod node_groups;

@@ -322,6 +322,7 @@ fn settings() -> Settings {
         look_every: Duration::from_millis(20),
         machines: machines(),
         repair: REPAIR,
+        lending: Default::default(),
         clock: Timestamp::now,
     }
 }

@@ -9,6 +9,7 @@ mod given;
 mod gpu;
 mod interrupted;
 mod late;
+mod lease;
 mod life;
 mod outage;
 mod parts;

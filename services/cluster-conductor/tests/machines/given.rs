@@ -184,6 +184,7 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
             ..RepairLimits::DEFAULT
         },
         machines: MachineSettings { kubernetes, nodes },
+        lending: Default::default(),
         clock: now,
     };
     Conductor::new(settings, store.clone(), SealingKeys::parse(keys).unwrap(), None)

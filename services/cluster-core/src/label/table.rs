@@ -4,6 +4,8 @@ use super::read::{
     affinity, algorithm, cidr, delivery, domain, flag, kind, number, pod_network, provider,
     registry, size, tag, word, words, zone,
 };
+use lease::{Length, MailAddress};
+
 use crate::KubernetesVersion;
 use crate::options::options;
 use crate::settings::Settings;
@@ -107,6 +109,8 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("kubelet_options", Sets(|s, v| { s.arguments.insert("kubelet", options(v)?); Ok(()) })),
     ("kubeproxy_options", Sets(|s, v| { s.arguments.insert("kube-proxy", options(v)?); Ok(()) })),
     ("kubescheduler_options", Sets(|s, v| { s.arguments.insert("kube-scheduler", options(v)?); Ok(()) })),
+    ("lease", Sets(|s, v| { s.lease = Some(v.parse::<Length>().map_err(|why| why.to_string())?); Ok(()) })),
+    ("lease_contact", Sets(|s, v| { s.lease_contact = Some(v.parse::<MailAddress>().map_err(|why| why.to_string())?); Ok(()) })),
     ("magnum_auto_healer_tag", Refused("clusterd repairs nodes itself; remove it")),
     ("master_lb_allowed_cidrs", Sets(|s, v| { s.api_allowed_cidrs = v.split(',').map(|one| cidr(one.trim())).collect::<Result<_, _>>()?; Ok(()) })),
     ("master_lb_floating_ip_enabled", Sets(|s, v| { s.balancer_floating_ip = Some(flag(v)?); Ok(()) })),

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use cluster_core::{Cluster, ClusterSort, Desire, Labels, NodeGroup, Page, TemplateUuid};
 use cluster_store::{Change, Scope, Store, StoreError};
+use database::outbox::Letter;
+use jiff::SignedDuration;
 use newtype_uuid::GenericUuid;
 
-use crate::samples::{cluster, event, find, group, on_both, project, stored, template};
+use crate::samples::{at, cluster, event, find, group, on_both, project, stored, template};
 
 on_both! { Store:
     a_cluster_comes_back_with_its_groups_and_events
     a_change_is_whole_or_not_at_all
+    who_is_told_is_written_with_the_change
     lists_are_cut_into_pages_of_one_project
     what_belongs_to_a_cluster_goes_with_it
     a_cluster_needs_its_template
@@ -70,6 +73,25 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
     let less = Change { removed: vec![groups[1].clone()], ..Change::of(written) };
     store.change_cluster(&less).await.unwrap();
     assert_eq!(store.groups_of(cluster.id).await.unwrap().len(), 1);
+}
+
+async fn who_is_told_is_written_with_the_change(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let notice = cluster.id.into_untyped_uuid();
+    let letter = Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned() };
+    let change = Change {
+        events: vec![event(&cluster, "LeaseEnds")],
+        letters: vec![letter.clone()],
+        ..Change::of(cluster.clone())
+    };
+    store.change_cluster(&change).await.unwrap();
+    let due = async || store.outbox().due(at(100), SignedDuration::ZERO, 9).await.unwrap();
+    let first = due().await.pop().unwrap();
+    assert_eq!(first.letter, letter);
+    store.outbox().remove(first.seq).await.unwrap();
+    // Who is late tells nobody.
+    assert!(matches!(store.change_cluster(&change).await, Err(StoreError::Stale)));
+    assert_eq!(due().await, []);
 }
 
 async fn lists_are_cut_into_pages_of_one_project(store: Store) {

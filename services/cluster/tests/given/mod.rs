@@ -88,6 +88,7 @@ impl Given {
                 kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
                 nodes: Some(nodes),
             },
+            lending: Default::default(),
             clock: Timestamp::now,
         };
         let keys = SealingKeys::parse(&self.keys).unwrap();

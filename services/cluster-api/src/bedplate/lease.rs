@@ -1,0 +1,242 @@
+//! `/bedplate/v1/clusters/{cluster}/lease`: until when a cluster is lent, for longer, and after all.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Cluster, Lending, Whose, extend_lease, lease_due, undo_lease};
+use cluster_store::Change;
+use http::StatusCode;
+use jiff::Timestamp;
+use lease::{Due, Ladder, Length, MailAddress, Step, Terms};
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, Time, json};
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+
+use crate::app::App;
+use crate::error::Error;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    Routes::new("bedplate")
+        .at(
+            "/bedplate/v1/clusters/{cluster}/lease",
+            [
+                Handle::get("Show until when a cluster is lent", show).tells(answered()),
+                Handle::put("Extend the lease of a cluster", extend)
+                    .reads(schema())
+                    .tells(answered())
+                    .refuses([StatusCode::CONFLICT]),
+            ],
+        )
+        .at(
+            "/bedplate/v1/clusters/{cluster}/lease/undo",
+            [Handle::post("Undo the end of a cluster's lease", undo)
+                .reads(schema())
+                .tells(answered())
+                .refuses([StatusCode::CONFLICT])],
+        )
+}
+
+/// What a lease is like.
+pub(crate) fn shape() -> Shape {
+    let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
+    let next = Shape::object([("step", Shape::word(steps)), ("at", Shape::text())]);
+    let lease = Shape::object([
+        ("granted_at", Shape::text()),
+        ("since", Shape::text()),
+        ("until", Shape::text()),
+        ("ended_at", Shape::text().or_null()),
+        ("deleted_at", Shape::text().or_null()),
+        ("notify", Shape::text().or_null()),
+        ("next", next.or_null()),
+    ]);
+    lease.or_null()
+}
+
+/// What an answer is like.
+fn answered() -> Shape {
+    Shape::object([("uuid", Shape::text()), ("name", Shape::text()), ("lease", shape())])
+}
+
+/// How long: `for` from now, or `until` a time; what is customary where neither is said.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Longer {
+    #[serde(rename = "for")]
+    length: Option<Length>,
+    until: Option<Timestamp>,
+}
+
+fn schema() -> RefOr<Schema> {
+    let text = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+    let object = ObjectBuilder::new().property("for", text()).property("until", text());
+    Schema::from(object.additional_properties(Some(AdditionalProperties::FreeForm(false))).build())
+        .into()
+}
+
+impl Longer {
+    /// Until when that is; `None` where nothing was said.
+    fn until(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        match (self.length, self.until) {
+            (Some(_), Some(_)) => Err(ApiError::bad_field("for", "give it or until, not both")),
+            (Some(length), None) => {
+                let until = now.saturating_add(length.as_duration()).unwrap_or(Timestamp::MAX);
+                Ok(Some(until))
+            }
+            (None, until) => Ok(until),
+        }
+    }
+}
+
+/// A lease as it is shown.
+#[derive(Serialize)]
+pub(crate) struct Shown<'a> {
+    granted_at: Time,
+    since: Time,
+    until: Time,
+    ended_at: Option<Time>,
+    deleted_at: Option<Time>,
+    notify: Option<&'a MailAddress>,
+    next: Option<Next>,
+}
+
+/// What happens next, if nobody extends it.
+#[derive(Serialize)]
+struct Next {
+    step: &'static str,
+    at: Time,
+}
+
+impl<'a> Shown<'a> {
+    pub(crate) fn of(cluster: &'a Cluster, ladder: &Ladder, now: Timestamp) -> Option<Shown<'a>> {
+        let Lending { lease, notify } = cluster.lending.as_ref()?;
+        let next = match lease_due(cluster, ladder, now) {
+            Due::Now(step) => Some((step, now)),
+            Due::At(at) => match lease_due(cluster, ladder, at) {
+                Due::Now(step) => Some((step, at)),
+                Due::At(_) | Due::Nothing => None,
+            },
+            Due::Nothing => None,
+        };
+        Some(Shown {
+            granted_at: Time(lease.granted_at),
+            since: Time(lease.since),
+            until: Time(lease.until),
+            ended_at: Time::some(lease.taken.ended_at),
+            deleted_at: Time::some(lease.taken.deleted_at),
+            notify: notify.as_ref(),
+            next: next.map(|(step, at)| Next { step: word(step), at: Time(at) }),
+        })
+    }
+}
+
+fn word(step: Step) -> &'static str {
+    match step {
+        Step::Warn { .. } => "warn",
+        Step::ShutOff { .. } => "shut_off",
+        Step::KeepCopy => "keep_copy",
+        Step::WarnOfDeletion { .. } => "warn_of_deletion",
+        Step::Delete => "delete",
+    }
+}
+
+impl App {
+    /// How long something of `user`'s in `project` may be lent: as the configuration says, and no longer than their limits.
+    pub(crate) async fn lease_terms(&self, project: &str, user: &str) -> Result<Terms, Error> {
+        let defaults = &self.settings.quotas;
+        let of_project = Whose { project: project.to_owned(), person: None };
+        let of_person = Whose { person: Some(user.to_owned()), ..of_project.clone() };
+        let project = self.store.account(&of_project, defaults).await?.limits.longest_lease();
+        let person = self.store.account(&of_person, defaults).await?.limits.longest_lease();
+        Ok(self.settings.leases.within(project).within(person))
+    }
+}
+
+fn answer(app: &App, cluster: &Cluster) -> Response {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        uuid: String,
+        name: &'a str,
+        lease: Option<Shown<'a>>,
+    }
+    let lease = Shown::of(cluster, &app.settings.ladder, (app.clock)());
+    let (uuid, name) = (cluster.id.to_string(), cluster.name.as_str());
+    json(StatusCode::OK, &Body { uuid, name, lease })
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/lease`: null where it is lent without end.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    Ok(answer(&app, &app.cluster(&caller, &ident).await?))
+}
+
+/// `PUT /bedplate/v1/clusters/{cluster}/lease`: for longer. To ask for less than there is changes nothing.
+async fn extend(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(longer): Strict<Longer>,
+) -> Result<Response, Error> {
+    let now = (app.clock)();
+    let cluster = app.cluster(&caller, &ident).await?;
+    let terms = app.lease_terms(&cluster.project, &app.user(&caller)).await?;
+    let until = match longer.until(now)? {
+        Some(until) => until,
+        None => {
+            let customary = terms.grant(None, now).ok().flatten().map(|lease| lease.until);
+            customary.ok_or_else(|| ApiError::bad_field("for", "say how long, such as 14d"))?
+        }
+    };
+    change(&app, &caller, cluster, |cluster, user| {
+        Ok(extend_lease(cluster, until, user, terms, now)?)
+    })
+    .await
+}
+
+/// `POST /bedplate/v1/clusters/{cluster}/lease/undo`: what is off is switched on again.
+async fn undo(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    longer: Option<Strict<Longer>>,
+) -> Result<Response, Error> {
+    let now = (app.clock)();
+    let cluster = app.cluster(&caller, &ident).await?;
+    let terms = app.lease_terms(&cluster.project, &app.user(&caller)).await?;
+    let until = longer.map(|Strict(longer)| longer.until(now)).transpose()?.flatten();
+    let ladder = app.settings.ladder.clone();
+    change(&app, &caller, cluster, |cluster, user| {
+        let undone = undo_lease(cluster, user, &ladder, terms, now)?;
+        match until {
+            // For as long as is asked, and not a moment longer than that.
+            Some(until) => Ok(extend_lease(cluster, until, user, terms, now)?),
+            None => Ok(undone),
+        }
+    })
+    .await
+}
+
+async fn change(
+    app: &App,
+    caller: &Caller,
+    cluster: Cluster,
+    decide: impl Fn(&Cluster, &str) -> Result<Cluster, Error>,
+) -> Result<Response, Error> {
+    let (user, id) = (app.user(caller), cluster.id.to_string());
+    let changed = app.change(caller, &id, |cluster, _| {
+        let changed = decide(&cluster, &user)?;
+        let until = changed.lending.as_ref().map(|it| it.lease.until);
+        let events = match until {
+            Some(until) if changed != cluster => {
+                let said = format!("{user} extended its lease until {until}");
+                vec![app.asked(&cluster, "LeaseExtended", said)]
+            }
+            Some(_) | None => Vec::new(),
+        };
+        Ok(Change { events, ..Change::of(changed) })
+    });
+    Ok(answer(app, &changed.await?))
+}

@@ -1,0 +1,166 @@
+//! A cluster's lease in its turn: rungs are written down together with who is told of them, and what has to be off is switched off.
+
+use std::time::Duration;
+
+use cluster_core::{
+    Cluster, Event, Problem, Seen, Told, lease_due, lease_taken, lease_told, off_problem, tag,
+};
+use cluster_store::{Change, StoreError};
+use futures::future::join_all;
+use jiff::Timestamp;
+use lease::{Due, Ladder, Step};
+use newtype_uuid::GenericUuid;
+use notices::{About, Addressees, Notice};
+use openstack::compute::actions::{ServerAction, act};
+use openstack::compute::servers::{self, Server, ServerStatus};
+use reconcile::Requeue;
+use serde_json::{Map, Value};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use crate::cloud::{Trouble, Worked};
+use crate::handle::{KeysError, World};
+use crate::tenancy::Premises;
+
+/// How often is looked while machines are switched on or off.
+pub(crate) const AT_WORK: Duration = Duration::from_secs(2);
+
+/// What happens at the end of leases, and who is told outside.
+#[derive(Clone, Debug)]
+pub struct LendingSettings {
+    /// What comes before the end, and after it.
+    pub ladder: Ladder,
+    /// Who can be told.
+    pub addressees: Addressees,
+}
+
+impl Default for LendingSettings {
+    fn default() -> Self {
+        let ladder = Ladder::default().without_copy();
+        LendingSettings { ladder, addressees: Addressees::default() }
+    }
+}
+
+/// What a look at a lease came to.
+pub(crate) enum Climbed {
+    /// A rung was taken, or somebody else was faster: look again.
+    Took,
+    /// Nothing is due before that.
+    Rests(Option<Timestamp>),
+}
+
+/// Takes the rung of the cluster's lease that is due, if one is.
+pub(crate) async fn climb(world: &World, cluster: &Cluster) -> Result<Climbed, KeysError> {
+    let LendingSettings { ladder, addressees } = &world.settings.lending;
+    let now = (world.settings.clock)();
+    let step = match lease_due(cluster, ladder, now) {
+        Due::Now(step) => step,
+        Due::At(at) => return Ok(Climbed::Rests(Some(at))),
+        Due::Nothing => return Ok(Climbed::Rests(None)),
+    };
+    let told = lease_told(step);
+    let contact = cluster.lending.as_ref().and_then(|it| it.notify.as_ref());
+    let letters = addressees.letters(&notice(cluster, &told, now), contact);
+    let event = Event {
+        id: None,
+        cluster: cluster.id,
+        at: now,
+        severity: told.severity,
+        reason: told.reason.to_owned(),
+        message: told.message.clone(),
+    };
+    let taken = lease_taken(cluster, step, now);
+    let change = Change { events: vec![event], letters, ..Change::of(taken) };
+    match world.store.change_cluster(&change).await {
+        Ok(_) => info!("the lease of cluster {}: {}", cluster.id, told.message),
+        Err(StoreError::Stale) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if matches!(step, Step::ShutOff { .. }) {
+        world.lately.forget(cluster.id);
+    }
+    Ok(Climbed::Took)
+}
+
+fn notice(cluster: &Cluster, told: &Told, now: Timestamp) -> Notice {
+    let happens_at =
+        told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
+    let until = cluster.lending.as_ref().map(|it| it.lease.until.to_string());
+    let until = until.map(|until| ("lease_until".to_owned(), Value::from(until)));
+    let ways = "Extend it by bedplate cluster extend, undo its end by bedplate cluster undo, or by PUT \
+                /bedplate/v1/clusters/ID/lease.";
+    Notice {
+        id: Uuid::new_v4(),
+        at: now,
+        event: told.event.to_owned(),
+        subject: format!("Kubernetes cluster {}: {}", cluster.name, told.message),
+        text: format!(
+            "Kubernetes cluster {} ({}): {}.\n\n{ways}",
+            cluster.name, cluster.id, told.message
+        ),
+        project_id: Some(cluster.project.clone()),
+        about: About {
+            kind: "cluster".to_owned(),
+            id: cluster.id.into_untyped_uuid().to_string(),
+            name: cluster.name.to_string(),
+        },
+        details: Map::from_iter(happens_at.into_iter().chain(until)),
+    }
+}
+
+/// Switches off what is still on of a cluster whose lease ended; how it is meanwhile, and when to look again.
+pub(crate) async fn keep_off(world: &World, premises: &Premises, cluster: &Cluster) -> Worked {
+    let look_every = world.settings.look_every;
+    let mut next = look_every;
+    let problem = match switch(premises, cluster, &ServerAction::Stop).await {
+        Ok(still_on) => {
+            if still_on > 0 {
+                next = AT_WORK.min(look_every);
+            }
+            off_problem(cluster, &world.settings.lending.ladder, still_on)
+        }
+        Err(trouble) => {
+            warn!("cannot switch off the machines of a cluster whose lease ended: {trouble}");
+            let Problem { message, .. } = trouble.problem("switch its machines off");
+            let off = off_problem(cluster, &world.settings.lending.ladder, 0);
+            Problem { message: format!("its lease has ended: {message}"), ..off }
+        }
+    };
+    let seen = Seen { problem: Some(problem), ..Seen::default() };
+    Worked { seen, next: Requeue::After(next) }
+}
+
+/// Switches on what is off of a cluster whose lease was extended after its end.
+pub(crate) async fn wake(premises: &Premises, cluster: &Cluster) {
+    match switch(premises, cluster, &ServerAction::Start).await {
+        Ok(0) => {}
+        Ok(still_off) => {
+            info!("{still_off} machines of cluster {} are switched on again", cluster.id)
+        }
+        Err(trouble) => warn!("cannot switch the machines of a cluster on again: {trouble}"),
+    }
+}
+
+/// Has all servers of the cluster stopped, or started; how many are not so yet.
+async fn switch(
+    premises: &Premises,
+    cluster: &Cluster,
+    action: &ServerAction,
+) -> Result<usize, Trouble> {
+    let (on, off) = (ServerStatus::Active, ServerStatus::Shutoff);
+    let (from, wanted) = if *action == ServerAction::Stop { (on, off) } else { (off, on) };
+    let session = &premises.of(cluster, true).await?;
+    let all = servers::tagged(session, &tag(cluster.id)).await?;
+    let others: Vec<Server> = all.into_iter().filter(|server| server.status != wanted).collect();
+    let idle = others.iter().filter(|it| it.status == from && it.task_state.is_none());
+    let asked = join_all(idle.map(|server| act(session, &server.id, action))).await;
+    for answer in asked {
+        match answer {
+            Ok(()) => {}
+            // It is at something else, or as wanted already: the next look tells.
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(others.len())
+}

@@ -1,0 +1,142 @@
+//! Clusters whose leases end: warned, switched off, back again, deleted; and conductors that are killed on the way.
+
+use std::time::Duration;
+
+use cluster_core::{Cluster, ConditionKind, Lending, undo_lease};
+use cluster_store::Change;
+use jiff::Timestamp;
+use lease::{Ladder, Lease, Terms};
+use openstack_emulator::Kind;
+
+use crate::given::{Given, PATIENCE};
+
+/// All of it within some seconds.
+fn ladder(undo_window: &str) -> Ladder {
+    let raw = format!(
+        r#"{{"warn_before": ["3s", "1s"], "notice": "1s", "undo_window": "{undo_window}"}}"#
+    );
+    serde_json::from_str::<Ladder>(&raw).unwrap().without_copy()
+}
+
+/// What is said of the rungs, from the first.
+const RUNGS: [&str; 4] = ["LeaseEnds", "LeaseEnded", "DeletionNear", "LeaseDeleted"];
+
+impl Given {
+    /// Changes the cluster's record, as the API does.
+    async fn write(&self, change: impl Fn(Cluster) -> Cluster) {
+        loop {
+            let changed = change(self.find().await.unwrap());
+            match self.store.change_cluster(&Change::of(changed)).await {
+                Ok(_) => return,
+                Err(cluster_store::StoreError::Stale) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    async fn lend(&self, length: &str) {
+        let length = length.parse().unwrap();
+        self.write(|cluster| {
+            let lending = Lending { lease: Lease::new(Timestamp::now(), length), notify: None };
+            Cluster { lending: Some(lending), ..cluster }
+        })
+        .await;
+    }
+
+    /// What was said of its lease so far.
+    async fn told(&self) -> Vec<String> {
+        let page = self.store.events_of(self.id, 1000, None).await.unwrap();
+        let mut said: Vec<String> = page.into_iter().map(|event| event.reason).collect();
+        // Conditions that are not met tell of the end, too.
+        said.retain(|reason| RUNGS.contains(&reason.as_str()));
+        said
+    }
+
+    async fn until_servers(&self, status: &str) {
+        let all_are = || self.of_kind(Kind::Server).iter().all(|it| it.text("status") == status);
+        let looking = async {
+            while !all_are() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, looking).await.is_err() {
+            panic!("they never are {status}: {:?}", self.find().await);
+        }
+    }
+
+    fn server_ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.of_kind(Kind::Server).into_iter().map(|it| it.id).collect();
+        ids.sort();
+        ids
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_is_switched_off_at_its_end_and_on_again_when_that_is_undone() {
+    let mut given = Given::cluster(1, 1).await;
+    given.settings.lending.ladder = ladder("1h");
+    let working = given.conductor();
+    given.until_complete().await;
+    let servers = given.server_ids();
+    given.lend("4s").await;
+    let off = |it: &cluster_core::Condition| it.message.contains("its machines are switched off");
+    let told = given.until(ConditionKind::NodesHealthy, off).await;
+    assert_eq!(told.reason, "LeaseEnded");
+    given.until_servers("SHUTOFF").await;
+    assert_eq!(given.server_ids(), servers, "nothing is replaced");
+
+    let ladder = given.settings.lending.ladder.clone();
+    given
+        .write(|cluster| {
+            undo_lease(&cluster, "u", &ladder, Terms::default(), Timestamp::now()).unwrap()
+        })
+        .await;
+    given.until_servers("ACTIVE").await;
+    given.until_complete_again().await;
+    assert_eq!(given.server_ids(), servers, "nothing is replaced");
+    let awake = async {
+        while given.find().await.unwrap().rest.is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, awake).await.unwrap();
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_ladder_is_climbed_rung_by_rung_whoever_is_killed_when() {
+    let mut given = Given::cluster_in_file(1, 1).await;
+    given.settings.lending.ladder = ladder("3s");
+    let first = given.process();
+    given.until_complete().await;
+    first.kill().await;
+    given.lend("5s").await;
+    let servers = given.server_ids();
+    let mut rungs = Vec::new();
+    let climbing = async {
+        while given.find().await.is_some() {
+            // Each lives until something was written, and is killed in the midst of what follows from it.
+            let process = given.process();
+            let before = given.find().await.map(|it| it.version);
+            while given.find().await.map(|it| it.version) == before {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            process.kill().await;
+            if let Some(cluster) = given.find().await {
+                rungs = given.told().await;
+                if cluster.desire == cluster_core::Desire::Gone {
+                    break;
+                }
+                assert_eq!(given.server_ids(), servers, "nothing is deleted before its time");
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, climbing).await.unwrap();
+    let last = given.process();
+    given.until_gone().await;
+    last.kill().await;
+    rungs.dedup();
+    assert_eq!(rungs, RUNGS);
+}

@@ -1,0 +1,111 @@
+use lease::Length;
+
+use super::*;
+use crate::sample::{Sample, at};
+use crate::{Key, NodeHealth, RepairLimits, Truth, conditions, late, replaceable, status};
+
+fn ladder() -> Ladder {
+    Ladder::default().without_copy()
+}
+
+fn days(days: u64) -> Length {
+    Length::from_secs(days * 86_400).unwrap()
+}
+
+/// The second in which so many days have passed.
+fn day(days: i64) -> Timestamp {
+    at(days * 86_400)
+}
+
+/// A cluster that runs, lent for ten days.
+fn lent() -> Sample {
+    let mut sample = Sample::highly_available();
+    let seen = sample.complete();
+    sample.cluster.conditions = conditions(&sample.spec(), &seen, at(0));
+    let lending = Lending { lease: Lease::new(at(0), days(10)), notify: None };
+    sample.cluster.lending = Some(lending);
+    sample
+}
+
+fn ended() -> Sample {
+    let mut sample = lent();
+    let warned = lease_taken(&sample.cluster, Step::Warn { ends_at: day(10) }, day(3));
+    sample.cluster = lease_taken(&warned, Step::ShutOff { deleted_at: day(17) }, day(10));
+    sample
+}
+
+#[test]
+fn the_ladder_leads_to_the_end() {
+    let Sample { cluster, .. } = lent();
+    assert_eq!(lease_due(&cluster, &ladder(), day(1)), Due::At(day(3)));
+    let Sample { cluster, .. } = ended();
+    assert!(cluster.is_off());
+    let gone = lease_taken(&cluster, Step::Delete, day(17));
+    assert_eq!((gone.desire, gone.asked_at), (Desire::Gone, day(17)));
+    assert!(!gone.is_off());
+    assert_eq!(lease_due(&gone, &ladder(), day(18)), Due::Nothing);
+}
+
+#[test]
+fn what_somebody_has_deleted_is_not_kept_off_by_its_lease() {
+    let cluster = Cluster { desire: Desire::Gone, ..ended().cluster };
+    assert!(!cluster.is_off());
+    assert_eq!(lease_due(&cluster, &ladder(), day(30)), Due::Nothing);
+    let refused = extend_lease(&cluster, day(40), "u", Terms::default(), day(30)).unwrap_err();
+    assert!(matches!(refused, LendError::Going { .. }));
+}
+
+#[test]
+fn nothing_is_repaired_of_what_is_off_or_waking() {
+    let mut sample = ended();
+    let mut seen = sample.complete();
+    let worker = sample.groups[1].refs().next().unwrap();
+    seen.machines.get_mut(&worker).unwrap().node = NodeHealth::NotReady { since: at(0) };
+    seen.objects.remove(&Key::Server(sample.groups[1].refs().nth(1).unwrap()));
+    let limits = RepairLimits::DEFAULT;
+    let replaced = |sample: &Sample, now| replaceable(&sample.spec(), &seen, &limits, now).len();
+    assert_eq!(replaced(&sample, day(11)), 0);
+    let again = undo_lease(&sample.cluster, "u", &ladder(), Terms::default(), day(11)).unwrap();
+    assert_eq!(again.waking_since(), Some(day(11)));
+    sample.cluster = again;
+    assert_eq!(replaced(&sample, day(11)), 0);
+    assert_eq!(late(&sample.spec(), &seen, &limits, day(11)), []);
+    // It had its time: what is no node by now is replaced as ever.
+    let later = day(11) + SignedDuration::from_mins(16);
+    sample.cluster = sample.cluster.concluded(&sample.groups, &seen, later);
+    assert_eq!(sample.cluster.rest, None);
+    assert!(replaced(&sample, later) > 0);
+}
+
+#[test]
+fn what_wakes_is_awake_once_all_of_it_is_well() {
+    let mut sample = ended();
+    let seen = sample.complete();
+    let off = sample.cluster.clone();
+    sample.cluster = extend_lease(&off, day(20), "u", Terms::default(), day(11)).unwrap();
+    let concluded = sample.cluster.concluded(&sample.groups, &seen, day(11));
+    assert_eq!(concluded.rest, None);
+    assert_eq!(concluded.lending.unwrap().lease.until, day(20));
+}
+
+#[test]
+fn a_cluster_that_is_off_says_so() {
+    let mut sample = ended();
+    let problem = Some(off_problem(&sample.cluster, &ladder(), 2));
+    let seen = crate::Seen { problem, ..crate::Seen::default() };
+    let concluded = sample.cluster.concluded(&sample.groups, &seen, day(10));
+    assert!(concluded.conditions.iter().all(|it| it.status == Truth::False));
+    assert!(concluded.conditions.iter().all(|it| it.reason == "LeaseEnded"));
+    let said = &concluded.conditions[0].message;
+    assert!(said.starts_with("its lease has ended: 2 of its machines are still to be"), "{said}");
+    sample.cluster = concluded;
+    assert!(!status(&sample.cluster, day(10)).as_str().ends_with("FAILED"));
+}
+
+#[test]
+fn what_has_no_lease_is_lent_without_end() {
+    let Sample { cluster, .. } = Sample::smallest();
+    assert_eq!(lease_due(&cluster, &ladder(), day(900)), Due::Nothing);
+    let refused = undo_lease(&cluster, "u", &ladder(), Terms::default(), day(1)).unwrap_err();
+    assert_eq!(refused.to_string(), "cluster blue has no lease: it is lent without end");
+}

@@ -1,0 +1,12 @@
+-- Version 6: letters that are to be sent.
+
+CREATE TABLE outbox (
+    seq      SERIAL,
+    notice   TEXT   NOT NULL,
+    receiver TEXT   NOT NULL,
+    body     TEXT   NOT NULL,
+    due_at   BIGINT NOT NULL,
+    tries    BIGINT NOT NULL,
+    UNIQUE (notice, receiver)
+);
+CREATE INDEX outbox_due ON outbox (due_at, seq);
