@@ -136,6 +136,9 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     if before.protected.is_none() && after.protected.is_some() && state != State::Active {
         return frozen("protected", "only a node in state \"active\" can be protected");
     }
+    if before.protected.is_none() && after.protected.is_some() && before.lending.is_some() {
+        return frozen("protected", "it is lent until a time: extend its lease instead");
+    }
     if before.retired.is_none() && after.retired.is_some() && state == State::Available {
         return frozen("retired", "take it back with \"manage\" first, so that nobody is given it");
     }
@@ -192,10 +195,11 @@ pub fn check_delete(node: &Node) -> Result<(), Frozen> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use lease::Terms;
     use uuid::Uuid;
 
     use super::*;
-    use crate::{Driver, Maintenance, NodeUuid};
+    use crate::{Driver, Loan, Maintenance, NodeUuid, lend};
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -243,6 +247,21 @@ mod tests {
         let refused = "boot_interface: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it \
                        is in state \"verifying\": bring it to enroll, manageable or available, or put it into maintenance";
         check(&node(State::Verifying), boot, Some(refused));
+    }
+
+    #[test]
+    fn nobody_keeps_by_protection_what_is_lent_until_a_time() {
+        let protect = |node: &mut Node| node.protected = Some(String::new());
+        let mut lent = node(State::Active);
+        lent.lessee = Some("lab".to_owned());
+        check(&lent, protect, None);
+        let loan = Loan { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
+        let (lent, _) = lend(&lent, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
+        let refused = "protected: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it is in \
+                       state \"active\": it is lent until a time: extend its lease instead";
+        check(&lent, protect, Some(refused));
+        let protected = Node { protected: Some(String::new()), ..lent };
+        check(&protected, |node| node.protected = None, None);
     }
 
     #[test]
