@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use lease::Wanted;
 use newtype_uuid::GenericUuid;
 use serde_json::{Map, Value};
 
@@ -161,7 +162,8 @@ pub enum Mismatch {
 }
 
 impl Allocation {
-    /// Whether `node` can be reserved for this: free, known to be on or off, nobody's at the moment, and of the kind.
+    /// Whether `node` can be reserved for this: free, known to be on or off, nobody's at the moment, of the kind, and not lent to
+    /// somebody else.
     pub fn fits(&self, node: &Node, pool: &Pool) -> bool {
         node.provision_state == State::Available
             && node.maintenance.is_none()
@@ -172,6 +174,13 @@ impl Allocation {
             && node.traits.is_superset(&self.traits)
             && (self.candidate_nodes.is_empty() || self.candidate_nodes.contains(&node.id))
             && pool.has(node)
+            && !self.is_kept_for_others(node)
+    }
+
+    /// Whether `node` is lent until a time to somebody else, or on its way back.
+    fn is_kept_for_others(&self, node: &Node) -> bool {
+        let is_theirs = node.lessee == self.owner && node.wanted_by_lease() == Wanted::AsAsked;
+        node.lending.is_some() && !is_theirs
     }
 
     /// The allocation with `node` reserved.
@@ -188,7 +197,7 @@ impl Allocation {
     pub fn failed(&self, same_kind: bool) -> Allocation {
         let class = self.resource_class.as_deref().unwrap_or_default();
         let traits = || self.traits.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let why = if same_kind {
+        let why = if same_kind && !self.traits.is_empty() {
             format!("no suitable nodes have the requested traits {}", traits())
         } else if self.candidate_nodes.is_empty() {
             format!("no available nodes match the resource class {class}")

@@ -7,7 +7,7 @@ use lease::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{HistoryEntry, Node, State};
+use crate::{HistoryEntry, Node, State, release};
 
 /// Until when a node is lent to its lessee.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,7 +223,9 @@ pub fn lending_taken(node: &Node, step: lease::Step, now: Timestamp) -> (Node, H
 
 /// The node once it was given back: it has no lessee.
 pub fn given_back(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
-    let free = Node { lessee: None, lending: None, ..node.clone() };
+    // What its lessee reserved and never used is over with that.
+    let free = if node.allocation.is_some() { release(node) } else { node.clone() };
+    let free = Node { lessee: None, lending: None, ..free };
     let entry = HistoryEntry::changed(node, &free, "given back by its lessee".to_owned(), now);
     (free, entry)
 }

@@ -1,8 +1,9 @@
 use hardware::PowerState;
+use lease::Terms;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Driver, Maintenance, WorkUuid, finish};
+use crate::{Driver, Loan, Maintenance, WorkUuid, finish, given_back, lend, lending_taken};
 
 fn wish() -> Allocation {
     Allocation {
@@ -154,4 +155,26 @@ fn why_there_is_no_node_is_said() {
             "{failed} none of the requested nodes are available and match the resource class gpu."
         )
     );
+}
+
+#[test]
+fn what_is_lent_until_a_time_is_its_lessees_alone_and_nobodys_once_that_is_over() {
+    let loan = Loan { lessee: "lab".to_owned(), length: "10d".parse().unwrap(), notify: None };
+    let owned = Node { owner: Some("physics".to_owned()), ..node() };
+    let (lent, _) = lend(&owned, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
+    let fits = |node: &Node, owner: Option<&str>| {
+        let wish = Allocation { owner: owner.map(str::to_owned), ..wish() };
+        wish.fits(node, &Pool::of(owner))
+    };
+    assert!(fits(&lent, Some("lab")));
+    assert!(!fits(&lent, Some("physics")) && !fits(&lent, None));
+    let step = lease::Step::ShutOff { deleted_at: Timestamp::UNIX_EPOCH };
+    let (ended, _) = lending_taken(&lent, step, Timestamp::UNIX_EPOCH);
+    assert!(!fits(&ended, Some("lab")));
+
+    // What was reserved and never used does not stay with whom the node was lent to.
+    let (reserved, allocation) = occupy(&lent, &wish());
+    let (free, _) = given_back(&reserved, Timestamp::UNIX_EPOCH);
+    assert_eq!(released(&reserved, &free), Some(allocation.id));
+    assert_eq!(free, owned);
 }
