@@ -14,14 +14,19 @@
 //! CREATE INDEX outbox_due ON outbox (due_at, seq);
 //! ```
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use crate::Extent::OneStatement;
-use crate::{Connection, Database, Row, StoreError, values};
+use crate::{Connection, Database, Query, Row, StoreError, values};
 
 /// So many letters wait at most; what comes beyond is not kept.
 pub const MOST: i64 = 10_000;
+/// So many of them are for one receiver at most: one that takes none leaves places to the others.
+pub const MOST_FOR_ONE: i64 = MOST / 2;
 
 /// What one receiver is to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +61,32 @@ pub async fn append(
     if letters.is_empty() {
         return Ok(0);
     }
-    let row = connection.row("SELECT count(*) FROM outbox", values![]).await?;
-    let waiting = row.map_or(Ok(0), |row| row.int(0))?;
-    let places = usize::try_from(MOST.saturating_sub(waiting)).unwrap_or(0);
-    for letter in letters.iter().take(places) {
+    let mut waiting = count(connection, None).await?;
+    let mut waiting_for: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut lost = 0;
+    for letter in letters {
         let Letter { notice, receiver, body } = letter;
+        let for_one = match waiting_for.entry(receiver) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(count(connection, Some(receiver)).await?),
+        };
+        if waiting >= MOST || *for_one >= MOST_FOR_ONE {
+            lost += 1;
+            continue;
+        }
         let values = values![*notice, receiver.as_str(), body.as_str(), now];
         connection.execute(INSERT, values).await?;
+        (waiting, *for_one) = (waiting + 1, *for_one + 1);
     }
-    Ok(letters.len().saturating_sub(places))
+    Ok(lost)
+}
+
+/// How many letters wait, for one receiver or for all.
+async fn count(connection: &mut Connection, receiver: Option<&str>) -> Result<i64, StoreError> {
+    let mut query = Query::new("SELECT count(*) FROM outbox");
+    query.and_if_set("receiver = ?", receiver);
+    let (sql, values) = query.into_parts();
+    Ok(connection.row(sql, values).await?.map_or(Ok(0), |row| row.int(0))?)
 }
 
 /// The letters of one database. Clones share it.

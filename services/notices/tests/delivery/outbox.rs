@@ -65,8 +65,12 @@ async fn what_a_wrong_clock_put_off_is_due(store: Store) {
 }
 
 async fn no_more_wait_than_there_is_place_for(store: Store) {
-    let many: Vec<Letter> = (0..10_002).map(|_| letter("a")).collect();
-    assert_eq!(store.append(many, at(0)).await, 2);
+    let many =
+        |count: usize, receiver: &str| (0..count).map(|_| letter(receiver)).collect::<Vec<_>>();
+    // Who takes none leaves the half to others.
+    assert_eq!(store.append(many(5_002, "a"), at(0)).await, 2);
+    assert_eq!(store.append(vec![letter("a"), letter("b")], at(0)).await, 1);
+    assert_eq!(store.append([many(4_000, "c"), many(1_000, "d")].concat(), at(0)).await, 1);
     assert_eq!(store.append(vec![letter("b")], at(0)).await, 1);
     assert_eq!(store.outbox().due(at(0), HOUR, 20_000).await.unwrap().len(), 10_000);
 }
