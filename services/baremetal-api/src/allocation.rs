@@ -102,6 +102,7 @@ async fn create(
         candidate_nodes: Vec::new(),
         extra: Map::new(),
         owner: None,
+        reservation: None,
     };
     if let Some(instance) = node.as_ref().and_then(|node| node.instance_uuid) {
         wanted.id = AllocationUuid::from_untyped_uuid(instance);
@@ -301,6 +302,11 @@ async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
     };
     if let Some(node) = &node {
         check_release(node)?;
+        // The machine is lent and counted with it, and goes back with it.
+        if allocation.reservation.is_some() {
+            let why = "it is a reservation: give it back at /bedplate/v1/reservations";
+            return Err(ApiError::conflict(why).into());
+        }
     }
     app.store.delete_allocation(&allocation, node.as_ref(), (app.clock)()).await?;
     info!("allocation {} was given up", allocation.id);

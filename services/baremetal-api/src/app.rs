@@ -8,6 +8,7 @@ use baremetal_conductor::Conductor;
 use baremetal_core::{HistoryEntry, Node, NodeIdent};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
+use lease::Terms;
 use openstack_api::{
     ApiError, Auth, Bond, Caller, Forwarded, Limits, Microversion, Policy, Reach, Scheme, Ward,
 };
@@ -41,6 +42,17 @@ pub struct Settings {
     pub limits: Limits,
     /// How long a change of power may take when the client does not say.
     pub power_timeout: Duration,
+    /// Whole nodes for projects.
+    pub reservations: Reservations,
+}
+
+/// Whole nodes for projects.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reservations {
+    /// How many each may have at once.
+    pub nodes_per_project: u32,
+    /// For how long, by default and at most.
+    pub lease: Terms,
 }
 
 /// How often a change is tried again because someone else was faster.

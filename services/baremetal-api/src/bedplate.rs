@@ -2,8 +2,11 @@
 
 mod discoveries;
 mod explain;
+mod leases;
 mod machine;
 mod rack;
+mod reservations;
+mod term;
 
 use openstack_api::Routes;
 
@@ -16,4 +19,6 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(machine::routes())
         .merge(discoveries::routes())
         .merge(rack::routes())
+        .merge(reservations::routes())
+        .merge(leases::routes())
 }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use axum::Router;
 use openstack_api::{Manners, Routes};
 
-pub use app::{App, Settings};
+pub use app::{App, Reservations, Settings};
 
 /// The largest body, where a route does not say otherwise.
 const BODY_LIMIT: usize = 4 << 20;

@@ -11,6 +11,7 @@ use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
 use hardware::{BootDevice, BootOverride};
 use jiff::Timestamp;
+use lease::Ladder;
 use reconcile::Queue;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -93,7 +94,7 @@ impl Conductor {
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let busy = self.world.store.busy_nodes().await?;
         info!(nodes = busy.len(), "going on with {} nodes that have work under way", busy.len());
-        for node in busy {
+        for node in busy.into_iter().chain(self.world.store.lent_nodes().await?) {
             self.wake(node);
         }
 
@@ -118,6 +119,11 @@ impl Conductor {
         // A BMC that does not answer must not keep us from ending.
         let _ = timeout(LOG_OUT_TIMEOUT, self.world.bmcs.close()).await;
         outcome
+    }
+
+    /// What comes before the end of what nodes are lent for, and after it.
+    pub fn ladder(&self) -> &Ladder {
+        &self.world.settings.lending
     }
 
     /// The name under which this conductor is listed.

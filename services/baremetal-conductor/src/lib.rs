@@ -9,6 +9,7 @@ mod fake;
 mod gate;
 mod handle;
 mod inventory;
+mod lending;
 mod observe;
 mod perform;
 mod problem;

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::Timeouts;
+use lease::Ladder;
 use url::Url;
 
 /// How the conductor behaves.
@@ -19,6 +20,8 @@ pub struct Settings {
     pub bmc: BmcSettings,
     /// How power states are refreshed.
     pub sweep: SweepSettings,
+    /// What comes before the end of what nodes are lent for, and after it.
+    pub lending: Ladder,
     /// Base URL of the listener on the provisioning network; `None` where no machine is booted.
     pub provisioning_url: Option<Url>,
     /// Addresses for machines; `None` where another DHCP server gives them out.

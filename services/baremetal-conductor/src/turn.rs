@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    Failure, HistoryEntry, IllegalEvent, Node, NodeIdent, NodeUuid, Observed, PowerSeen, Problem,
-    Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, power_step_done, released,
-    start_next_task,
+    Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid, Observed,
+    PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, plan_lending,
+    power_step_done, released, start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -50,9 +50,13 @@ impl World {
         };
         let seen = self.observe(&node).await?;
         let now = Timestamp::now();
+        let lending = plan_lending(&node, &self.settings.lending, now);
+        if let LendingStep::Take(step) = lending {
+            return self.take(&node, step, now).await;
+        }
 
         match plan(&node, &seen, &self.settings.timeouts, now) {
-            Step::Rest => Ok(Requeue::OnChange),
+            Step::Rest => self.lend_on(&node, lending, now).await,
             Step::Wait { until } => Ok(Requeue::After(until.duration_since(now).unsigned_abs())),
             Step::Act(action) => {
                 info!(action.name = action.name(), "performing {} on node {id}", action.name());
@@ -156,7 +160,8 @@ impl World {
                 self.rack_changed.notify_one();
             }
         }
-        let more = after.work.is_some() || after.power_request.is_some();
+        // What is lent has an end to be waited for.
+        let more = after.work.is_some() || after.power_request.is_some() || after.lending.is_some();
         Ok(if more { Requeue::Now } else { Requeue::OnChange })
     }
 }

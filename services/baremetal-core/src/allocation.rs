@@ -11,7 +11,7 @@ use lease::Wanted;
 use newtype_uuid::GenericUuid;
 use serde_json::{Map, Value};
 
-use crate::{AllocationUuid, Frozen, Node, NodeName, NodeUuid, State};
+use crate::{AllocationUuid, Frozen, Node, NodeName, NodeUuid, Reservation, State};
 
 /// The key of `instance_info` that tells which traits were asked for.
 const TRAITS: &str = "traits";
@@ -45,6 +45,8 @@ pub struct Allocation {
     pub extra: Map<String, Value>,
     /// The project that owns it.
     pub owner: Option<String>,
+    /// That it is of a whole machine that was lent and installed with it.
+    pub reservation: Option<Reservation>,
 }
 
 /// What became of an allocation.
@@ -103,6 +105,9 @@ pub enum Pool {
     All,
     /// Those that this project owns or leases.
     Of(String),
+    /// Those that can be lent to this project, and to anybody where there is none: its own, and those that nobody owns;
+    /// without those that somebody leases already.
+    Lendable(Option<String>),
 }
 
 impl Pool {
@@ -117,6 +122,9 @@ impl Pool {
             Pool::All => true,
             Pool::Of(project) => {
                 [&node.owner, &node.lessee].into_iter().any(|of| of.as_ref() == Some(project))
+            }
+            Pool::Lendable(project) => {
+                node.lessee.is_none() && (node.owner.is_none() || node.owner == *project)
             }
         }
     }

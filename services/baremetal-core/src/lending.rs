@@ -20,6 +20,9 @@ pub struct Lending {
     /// A mail address that is told of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<MailAddress>,
+    /// Whether it ends with what was installed: the node was lent for that alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reserved: bool,
 }
 
 /// What is asked for of a node that is to be lent.
@@ -169,7 +172,8 @@ pub fn lend(
     terms.check(loan.length)?;
     let lease = Lease::new(now, loan.length);
     let event = format!("lent to project {} until {}", loan.lessee, lease.until);
-    let lending = Some(Lending { lease, by: by.to_owned(), notify: loan.notify });
+    let reserved = node.lending.as_ref().is_some_and(|lending| lending.reserved);
+    let lending = Some(Lending { lease, by: by.to_owned(), notify: loan.notify, reserved });
     let lent = Node { lessee: Some(loan.lessee), lending, ..node.clone() };
     let entry = HistoryEntry::changed(node, &lent, event, now);
     Ok((lent, entry))
@@ -219,6 +223,13 @@ pub fn lending_taken(node: &Node, step: lease::Step, now: Timestamp) -> (Node, H
     }
     let entry = HistoryEntry::changed(node, &taken, told(step), now);
     (taken, entry)
+}
+
+/// The node's loan, which ends with what was installed, if it was for that alone.
+pub(crate) fn end_with_instance(node: &mut Node, now: Timestamp) {
+    if let Some(lending) = node.lending.as_mut().filter(|lending| lending.reserved) {
+        lending.lease = lending.lease.taken(&lease::Step::Delete, now);
+    }
 }
 
 /// The node once it was given back: it has no lessee.

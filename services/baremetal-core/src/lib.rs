@@ -17,6 +17,7 @@ mod query;
 mod rack;
 mod record;
 mod request;
+mod reservation;
 mod state;
 mod traits;
 mod work;
@@ -53,6 +54,7 @@ pub use record::{Discovery, HistoryEntry, Inspected, Severity};
 pub use request::{
     Refusal, Verb, ask, ask_power, finish, give_up, power_step_done, start_next_task,
 };
+pub use reservation::{Order, Reservation, reserve};
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use traits::{InvalidTrait, Trait};
 pub use work::{AgentCommand, Task, Work};

@@ -77,6 +77,8 @@ pub struct AllocationFilter {
     pub state: Option<AllocationState>,
     /// By owner.
     pub owner: Option<String>,
+    /// Whether it is a reservation.
+    pub reserved: Option<bool>,
     /// Only those that this project may see, whatever else is asked for: it owns them. Nor does it see a marker that is none
     /// of them.
     pub seen_by: Option<String>,

@@ -4,6 +4,7 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::Wanted;
 
+use crate::lending::end_with_instance;
 use crate::{
     AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest, Reason, State,
     Work, WorkUuid, work,
@@ -291,6 +292,7 @@ pub fn finish(
             done.instance_uuid = None;
             done.instance_name = None;
             done.allocation = None;
+            end_with_instance(&mut done, now);
             done.target_provision_state = Some(State::Available);
             done.work = Some(Work::new(cleaning, automated_clean(&done), now));
         }

@@ -4,4 +4,4 @@ mod store;
 mod table;
 
 pub use database::StoreError;
-pub use store::{SeenPower, Store};
+pub use store::{Reserved, SeenPower, Store};

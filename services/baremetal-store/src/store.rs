@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::{history, node, port, rack};
+pub use allocation::Reserved;
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 
 /// The versions of the tables.
@@ -23,6 +24,7 @@ const TABLES: Schema = &[
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     audit_store::TABLES,
+    include_str!("schema-5.sql"),
 ];
 
 /// The power a machine was seen to have.

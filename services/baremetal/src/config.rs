@@ -8,6 +8,7 @@ use std::time::Duration;
 use baremetal_conductor::UnknownMachines;
 use daemon::{Connections, LogFormat, TlsFiles};
 use jiff::SignedDuration;
+use lease::{Ladder, Terms};
 use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 use url::Url;
@@ -36,6 +37,12 @@ pub struct Config {
     /// How BMCs are treated.
     #[serde(default)]
     pub bmc: BmcConfig,
+    /// How long nodes are lent, and what happens then.
+    #[serde(default)]
+    pub leases: LeasesConfig,
+    /// Whole nodes that projects may have for a time.
+    #[serde(default)]
+    pub reservations: ReservationsConfig,
     /// The listener on the provisioning network, and network boot; absent where no machine is booted.
     #[serde(default)]
     pub provisioning: Option<ProvisioningConfig>,
@@ -208,6 +215,24 @@ impl Default for BmcConfig {
             authorities: None,
         }
     }
+}
+
+/// How long nodes are lent, and what happens then.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LeasesConfig {
+    /// By default, and at most: `{ default = "7d", longest = "30d" }`. Without a default whoever asks has to say.
+    pub nodes: Terms,
+    /// Warnings, a time in which the end can be undone; then the machine is erased. No copy is kept of machines.
+    pub ladder: Ladder,
+}
+
+/// Whole nodes that projects may have for a time.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReservationsConfig {
+    /// How many each project may have at once; none unless told otherwise.
+    pub nodes_per_project: u32,
 }
 
 /// The listener on the provisioning network, and network boot.

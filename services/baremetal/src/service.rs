@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use baremetal_api::App;
+use baremetal_api::{App, Reservations};
 use baremetal_conductor::{BmcSettings, Conductor, Leases, ServiceKey, Settings, SweepSettings};
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
@@ -104,6 +104,10 @@ impl Service {
                 forwarded: Forwarded::Ignored,
                 limits: config.api.limits,
                 power_timeout: config.timeouts.power.unsigned_abs(),
+                reservations: Reservations {
+                    nodes_per_project: config.reservations.nodes_per_project,
+                    lease: config.leases.nodes,
+                },
             },
         };
         let mut service = Service {
@@ -232,6 +236,7 @@ fn settings(config: &Config, provisioning_url: Option<Url>) -> anyhow::Result<Se
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),
         },
+        lending: config.leases.ladder.clone().without_copy(),
         provisioning_url,
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),

@@ -12,6 +12,7 @@ mod output;
 mod policy;
 mod progress;
 mod rack;
+mod reservation;
 mod setup;
 
 use std::process::ExitCode;
@@ -44,6 +45,9 @@ enum Command {
     /// Single machines.
     #[command(subcommand)]
     Node(node::Command),
+    /// Whole machines of one's own, for a time.
+    #[command(subcommand)]
+    Reservation(reservation::Command),
     /// Kubernetes clusters: which there are, how far they are, and how to reach them.
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -82,6 +86,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Node(command) => {
             let api = Api::of_machines(&arguments.connection).await?;
             node::run(command, &api, arguments.output).await
+        }
+        Command::Reservation(command) => {
+            let api = Api::of_machines(&arguments.connection).await?;
+            reservation::run(command, &api, arguments.output).await
         }
         Command::Cluster(command) => {
             let api = Api::of_clusters(&arguments.connection).await?;

@@ -2,10 +2,11 @@
 
 use clap::Subcommand;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::output::{self, Format, line, plain};
+use crate::reservation::Term;
 
 /// `bedplate node …`.
 #[derive(Subcommand)]
@@ -14,6 +15,29 @@ pub(crate) enum Command {
     List,
     /// Says why a node is where it is, what was last seen of its machine, and what to do next.
     Explain {
+        /// Its name or id.
+        node: String,
+    },
+    /// Lends a node to a project until a time.
+    Lend {
+        /// Its name or id.
+        node: String,
+        /// The id of the project.
+        #[arg(long, value_name = "PROJECT")]
+        to: String,
+        /// For how long from now: 14d, 36h, 1d12h. As long as nodes are lent by default, unless told.
+        #[arg(long = "for", value_name = "LENGTH")]
+        length: Option<String>,
+    },
+    /// Keeps a lent node for longer, counted from now.
+    Extend {
+        /// Its name or id.
+        node: String,
+        #[command(flatten)]
+        term: Term,
+    },
+    /// Takes back the end of a node's lease, as long as it is not erased. It stays off until somebody switches it on.
+    Undo {
         /// Its name or id.
         node: String,
     },
@@ -29,6 +53,21 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     match command {
         Command::List => list(api, format).await,
         Command::Explain { node } => explain(api, &node, format).await,
+        Command::Lend { node, to, length } => {
+            let mut body = json!({"lessee": to});
+            if let Some(length) = length {
+                body["for"] = json!(length);
+            }
+            lease(&api.post(&format!("/bedplate/v1/nodes/{node}/lease"), &body).await?, format)
+        }
+        Command::Extend { node, term } => {
+            let path = format!("/bedplate/v1/nodes/{node}/lease");
+            lease(&api.put(&path, &term.body()).await?, format)
+        }
+        Command::Undo { node } => {
+            let path = format!("/bedplate/v1/nodes/{node}/lease/undo");
+            lease(&api.post(&path, &json!({})).await?, format)
+        }
         Command::Sensors { node } => sensors(api, &node, format).await,
     }
 }
@@ -92,6 +131,14 @@ async fn explain(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {
         line(&format!("{:10} {seen}", format!("{label}:")))?;
     }
     line(&format!("What next: {}.", text(&told["next"])))
+}
+
+fn lease(told: &Value, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        return output::json(told);
+    }
+    let (lessee, until) = (text(&told["lessee"]), text(&told["lease"]["until"]));
+    line(&format!("Lent to {lessee} until {until}."))
 }
 
 async fn sensors(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {

@@ -46,6 +46,8 @@ pub struct Settings {
     pub power_sync_every: &'static str,
     /// How many requests a BMC gets in a second.
     pub requests_per_second: u32,
+    /// Further tables.
+    pub more: &'static str,
 }
 
 impl Default for Settings {
@@ -59,6 +61,7 @@ impl Default for Settings {
             poll_every: "50ms",
             power_sync_every: "60s",
             requests_per_second: 1000,
+            more: "",
         }
     }
 }
@@ -163,7 +166,7 @@ fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) 
     let tftp = at.and_then(|at| at.tftp).unwrap_or(free);
     let folder = folder.path().display();
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
-    let Settings { poll_every, power_sync_every, requests_per_second, .. } = settings;
+    let Settings { poll_every, power_sync_every, requests_per_second, more, .. } = settings;
     let mut text = String::new();
     let written = write!(
         text,
@@ -198,7 +201,7 @@ listen = "{dhcp}"
 server = "127.0.0.1"
 prefix = 8
 range = "127.1.0.1-127.1.255.254"
-"#
+{more}"#
     );
     written.expect("text can be written to a text");
     text

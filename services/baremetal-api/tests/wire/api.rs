@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use baremetal_api::{App, Settings};
+use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
     BmcSettings, Conductor, ServiceKey, Settings as ConductorSettings, SweepSettings,
     UnknownMachines,
@@ -13,6 +13,7 @@ use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::Timestamp;
+use lease::{Ladder, Terms};
 use openstack_api::conformance::Described;
 use openstack_api::{Auth, Forwarded, Limits, Scheme};
 use serde_json::Value;
@@ -68,6 +69,7 @@ impl Api {
             forwarded: Forwarded::Ignored,
             limits,
             power_timeout: Duration::from_secs(60),
+            reservations: Reservations { nodes_per_project: 1, lease: terms() },
         };
         let app = App { store: store.clone(), conductor, clock: noon, auth, settings };
         let router = baremetal_api::router(app);
@@ -117,6 +119,12 @@ impl Api {
     }
 }
 
+/// Two days unless said, at most ten.
+fn terms() -> Terms {
+    let length = |text: &str| text.parse().ok();
+    Terms::new(length("2d"), length("10d")).unwrap()
+}
+
 fn settings() -> ConductorSettings {
     let minute = Duration::from_secs(60);
     ConductorSettings {
@@ -139,6 +147,7 @@ fn settings() -> ConductorSettings {
             authorities: Vec::new(),
         },
         sweep: SweepSettings { every: minute, at_once: 1 },
+        lending: Ladder::default().without_copy(),
         provisioning_url: None,
         leases: None,
         unknown_machines: UnknownMachines::Refuse,

@@ -12,6 +12,8 @@ mod bedplate;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod leases;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lists;
@@ -25,6 +27,8 @@ mod others;
 mod patches;
 #[cfg(test)]
 mod ports;
+#[cfg(test)]
+mod reservations;
 #[cfg(test)]
 mod states;
 #[cfg(test)]

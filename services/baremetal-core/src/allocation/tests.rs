@@ -20,6 +20,7 @@ fn wish() -> Allocation {
         candidate_nodes: Vec::new(),
         extra: Map::new(),
         owner: None,
+        reservation: None,
     }
 }
 
@@ -65,6 +66,17 @@ fn a_project_gets_what_it_owns_or_leases() {
     check(|node| node.lessee = Some("physics".to_owned()), &pool, true);
     check(|node| node.owner = Some("biology".to_owned()), &pool, false);
     check(|node| node.owner = Some("biology".to_owned()), &Pool::of(None), true);
+}
+
+#[test]
+fn what_is_lent_is_a_projects_own_or_nobodys() {
+    let pool = Pool::Lendable(Some("physics".to_owned()));
+    check(|_| {}, &pool, true);
+    check(|node| node.owner = Some("physics".to_owned()), &pool, true);
+    check(|node| node.owner = Some("biology".to_owned()), &pool, false);
+    check(|node| node.lessee = Some("biology".to_owned()), &pool, false);
+    check(|node| node.lessee = Some("physics".to_owned()), &pool, false);
+    check(|node| node.owner = Some("physics".to_owned()), &Pool::Lendable(None), false);
 }
 
 #[test]

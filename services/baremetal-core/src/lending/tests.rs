@@ -154,3 +154,14 @@ fn what_is_not_lent_has_no_lease_to_extend() {
     assert!(matches!(refused, LendError::NotLent { .. }));
     check(&node, 1, rest(None));
 }
+
+#[test]
+fn what_was_lent_for_an_instance_ends_with_it() {
+    for (reserved, wanted) in [(true, Wanted::Gone), (false, Wanted::AsAsked)] {
+        let mut node = lent(State::Deleting);
+        node.lending.as_mut().unwrap().reserved = reserved;
+        let (cleaning, _) = finish(&node, WorkUuid::nil(), at(10)).unwrap();
+        assert_eq!(cleaning.wanted_by_lease(), wanted);
+        assert_eq!(cleaning.lessee.as_deref(), Some("lab"), "until it is clean");
+    }
+}

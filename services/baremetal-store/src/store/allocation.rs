@@ -2,7 +2,7 @@
 
 use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationUuid, HistoryEntry, Mismatch, Node,
-    NodeIdent, NodeName, NodeUuid, Page, Pool, backfill, occupy, release,
+    NodeIdent, NodeName, NodeUuid, Order, Page, Pool, backfill, occupy, release, reserve,
 };
 use database::Extent::{AnyDecides, OneStatement};
 use database::{Connection, StoreError};
@@ -19,6 +19,24 @@ const TURN: &str = "allocations";
 const NODES_AT_ONCE: u32 = 64;
 /// How often a node is tried that others write at the same time.
 const ATTEMPTS: usize = 8;
+
+/// What became of a reservation that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reserved {
+    /// It was written, and its node.
+    Done(Box<Allocation>),
+    /// The project has as many as it may.
+    Full {
+        /// So many.
+        used: u64,
+    },
+    /// No node fits; in a sentence.
+    Nothing(String),
+}
+
+/// What becomes of a node that fits: it and the allocation, and a line of its history; `None` where something stands against it.
+type Taken<'a> =
+    &'a (dyn Fn(&Node) -> Option<(Node, Allocation, Option<HistoryEntry>)> + Send + Sync);
 
 impl Store {
     /// Reserves a node of `pool` for a new allocation, and writes both; where none fits, the allocation is written with its
@@ -40,9 +58,58 @@ impl Store {
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
                     c.write_in_turn_as(TURN).await?;
-                    let written = reserve(c, &new, &pool, now).await?;
+                    let taken = |node: &Node| {
+                        let (node, written) = occupy(node, &new);
+                        Some((node, written, None))
+                    };
+                    let written = match choose(c, &new, &pool, &taken, now).await? {
+                        Ok(written) => written,
+                        Err(same_kind) => new.failed(same_kind),
+                    };
                     allocation::insert(c, &written).await?;
                     Ok(written)
+                })
+            })
+            .await
+    }
+
+    /// Reserves a node of `pool` for a new allocation of a project that has less than `most`, lends it and begins its
+    /// installation; or writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// `Duplicate`, where its id or name is taken.
+    pub async fn reserve(
+        &self,
+        new: &Allocation,
+        pool: &Pool,
+        order: &Order,
+        most: u32,
+        now: Timestamp,
+    ) -> Result<Reserved, StoreError> {
+        let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    c.write_in_turn_as(TURN).await?;
+                    let used = allocation::count_reserved(c, new.owner.as_deref()).await?;
+                    if used >= u64::from(most) {
+                        return Ok(Reserved::Full { used });
+                    }
+                    let taken = |node: &Node| {
+                        let (node, written, line) = reserve(node, &new, &order, now).ok()?;
+                        Some((node, written, Some(line)))
+                    };
+                    match choose(c, &new, &pool, &taken, now).await? {
+                        Ok(written) => {
+                            allocation::insert(c, &written).await?;
+                            Ok(Reserved::Done(Box::new(written)))
+                        }
+                        Err(same_kind) => {
+                            let why = new.failed(same_kind).last_error.unwrap_or_default();
+                            Ok(Reserved::Nothing(why))
+                        }
+                    }
                 })
             })
             .await
@@ -109,6 +176,28 @@ impl Store {
             .await
     }
 
+    /// One page of the allocations that fit `filter`, each with its node.
+    pub async fn list_allocations_and_nodes(
+        &self,
+        filter: &AllocationFilter,
+        page: &Page<AllocationSort>,
+    ) -> Result<Vec<(Allocation, Option<Node>)>, StoreError> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database
+            .read(|c| {
+                Box::pin(async move {
+                    let found = allocation::list(c, &filter, &page).await?;
+                    let ids: Vec<NodeUuid> = found.iter().filter_map(|it| it.node).collect();
+                    let nodes = node::these(c, &ids).await?;
+                    let of = |it: &Allocation| {
+                        nodes.iter().find(|node| Some(node.id) == it.node).cloned()
+                    };
+                    Ok(found.into_iter().map(|it| (it.clone(), of(&it))).collect())
+                })
+            })
+            .await
+    }
+
     /// Writes the whole allocation, if its version is still the one that was read. Its node is not touched.
     pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation, StoreError> {
         let changed = changed.clone();
@@ -159,42 +248,44 @@ impl Store {
     }
 }
 
-/// Reserves the first node that fits; the answer is the allocation with it, or with its error.
-async fn reserve(
+/// Takes the first node that fits; the answer is the allocation with it, or whether there were some but for their traits.
+async fn choose(
     connection: &mut Connection,
     new: &Allocation,
     pool: &Pool,
+    taken: Taken<'_>,
     now: Timestamp,
-) -> Result<Allocation, StoreError> {
+) -> Result<Result<Allocation, bool>, StoreError> {
     let mut same_kind = false;
     if let Some(name) = &new.name {
         let namesake = node::find(connection, &NodeIdent::Name(name.clone())).await?;
         if let Some(namesake) = namesake
-            && let Some(written) = take(connection, new, pool, namesake, now).await?
+            && let Some(written) = take(connection, new, pool, taken, namesake, now).await?
         {
-            return Ok(written);
+            return Ok(Ok(written));
         }
     }
     let mut free = Free::of(new, pool);
     loop {
         let found = free.next(connection, NODES_AT_ONCE).await?;
         if found.is_empty() {
-            return Ok(new.failed(same_kind));
+            return Ok(Err(same_kind));
         }
         same_kind = true;
         for node in found {
-            if let Some(written) = take(connection, new, pool, node, now).await? {
-                return Ok(written);
+            if let Some(written) = take(connection, new, pool, taken, node, now).await? {
+                return Ok(Ok(written));
             }
         }
     }
 }
 
-/// Reserves `node`, if it fits still; whoever else writes it is waited for.
+/// Takes `node`, if it fits still; whoever else writes it is waited for.
 async fn take(
     connection: &mut Connection,
     new: &Allocation,
     pool: &Pool,
+    taken: Taken<'_>,
     mut node: Node,
     now: Timestamp,
 ) -> Result<Option<Allocation>, StoreError> {
@@ -202,9 +293,12 @@ async fn take(
         if !new.fits(&node, pool) {
             return Ok(None);
         }
-        let (taken, written) = occupy(&node, new);
-        match node::update(connection, &Node { updated_at: Some(now), ..taken }).await {
-            Ok(_) => return Ok(Some(written)),
+        let Some((after, written, line)) = taken(&node) else { return Ok(None) };
+        match node::update(connection, &Node { updated_at: Some(now), ..after }).await {
+            Ok(_) => {
+                history::append(connection, node.id, line.as_slice()).await?;
+                return Ok(Some(written));
+            }
             Err(StoreError::Stale) => {}
             Err(error) => return Err(error),
         }

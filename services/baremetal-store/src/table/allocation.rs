@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationUuid, NodeName, NodeUuid, Page,
+    Reservation,
 };
 use database::table::{after_seen, changed_one, clash, is_orphan};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
@@ -27,6 +28,8 @@ struct Document {
     traits: BTreeSet<String>,
     candidate_nodes: Vec<NodeUuid>,
     extra: Map<String, serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reservation: Option<Reservation>,
 }
 
 pub(crate) async fn insert(
@@ -34,7 +37,7 @@ pub(crate) async fn insert(
     allocation: &Allocation,
 ) -> Result<(), StoreError> {
     const INSERT: &str = "INSERT INTO allocations (id, version, created_at, updated_at, name, state, node, resource_class, \
-         owner, document) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+         owner, document, reserved) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     let written = connection.execute(INSERT, columns(allocation)?).await;
     written.map(drop).map_err(|error| refused(allocation, error))
 }
@@ -44,7 +47,7 @@ pub(crate) async fn update(
     allocation: &Allocation,
 ) -> Result<Allocation, StoreError> {
     const UPDATE: &str = "UPDATE allocations SET version = $2 + 1, created_at = $3, updated_at = $4, name = $5, state = $6, \
-         node = $7, resource_class = $8, owner = $9, document = $10 WHERE id = $1 AND version = $2";
+         node = $7, resource_class = $8, owner = $9, document = $10, reserved = $11 WHERE id = $1 AND version = $2";
     let written = connection.execute(UPDATE, columns(allocation)?).await;
     changed_one(written.map_err(|error| refused(allocation, error))?)?;
     Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
@@ -86,6 +89,22 @@ pub(crate) async fn find_by_name(
     Ok(all(connection, query).await?.pop())
 }
 
+/// How many reservations the project has; those of no project are counted together.
+pub(crate) async fn count_reserved(
+    connection: &mut Connection,
+    owner: Option<&str>,
+) -> Result<u64, StoreError> {
+    let mut query = Query::new("SELECT count(*) FROM allocations");
+    query.and("reserved = 1");
+    match owner {
+        Some(owner) => query.and_value("owner = ?", owner),
+        None => query.and("owner IS NULL"),
+    }
+    let (sql, values) = query.into_parts();
+    let row = connection.row(sql, values).await?;
+    Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
+}
+
 /// What a project may see.
 const VISIBLE: &str = "owner = ?";
 
@@ -96,7 +115,7 @@ pub(crate) async fn list(
     page: &Page<AllocationSort>,
 ) -> Result<Vec<Allocation>, StoreError> {
     let key = key(page.sort);
-    let AllocationFilter { node, resource_class, state, owner, seen_by } = filter;
+    let AllocationFilter { node, resource_class, state, owner, reserved, seen_by } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
     let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
     let mut query = Query::new(SELECT);
@@ -104,6 +123,7 @@ pub(crate) async fn list(
     query.and_if_set("resource_class = ?", resource_class.as_deref());
     query.and_if_set("state = ?", state.map(|state| state.as_str()));
     query.and_if_set("owner = ?", owner.as_deref());
+    query.and_if_set("reserved = ?", *reserved);
     query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
     all(connection, query).await
@@ -137,6 +157,7 @@ fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
         traits: allocation.traits.clone(),
         candidate_nodes: allocation.candidate_nodes.clone(),
         extra: allocation.extra.clone(),
+        reservation: allocation.reservation.clone(),
     };
     let document = serde_json::to_string(&document)
         .map_err(|error| StoreError::corrupt(TABLE, &allocation.id.to_string(), error))?;
@@ -151,6 +172,7 @@ fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
         allocation.resource_class.as_deref(),
         allocation.owner.as_deref(),
         document,
+        allocation.reservation.is_some(),
     ])
 }
 
@@ -177,6 +199,7 @@ fn read(row: &Row) -> Result<Allocation, StoreError> {
         candidate_nodes: document.candidate_nodes,
         extra: document.extra,
         owner: row.optional_text(7)?.map(str::to_owned),
+        reservation: document.reservation,
     })
 }
 

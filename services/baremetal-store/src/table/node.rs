@@ -123,6 +123,23 @@ pub(crate) async fn sweep_page(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
+/// The nodes of these ids, in no order.
+pub(crate) async fn these(
+    connection: &mut Connection,
+    ids: &[NodeUuid],
+) -> Result<Vec<Node>, StoreError> {
+    let mut found = Vec::new();
+    for ids in ids.chunks(IDS_AT_ONCE) {
+        let mut query = Query::new(SELECT);
+        query.and_any("id", ids.iter().map(|id| Value::from(*id)));
+        let (sql, values) = query.into_parts();
+        for row in connection.rows(sql, values).await? {
+            found.push(read(&row)?);
+        }
+    }
+    Ok(found)
+}
+
 /// The values of `INSERT` and `UPDATE`.
 fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
     let document = serde_json::to_string(&Document::of(node))

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, Maintenance,
-    Mismatch, Node, NodeIdent, NodeUuid, Page, Pool, State, release,
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, Lending,
+    Maintenance, Mismatch, Node, NodeIdent, NodeUuid, Order, Page, Pool, Reservation, State,
+    WorkUuid, release,
 };
-use baremetal_store::{Store, StoreError};
+use baremetal_store::{Reserved, Store, StoreError};
 use hardware::PowerState;
+use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
 use serde_json::Map;
 
@@ -24,6 +26,8 @@ on_both! { Store:
     what_is_in_use_is_written_down_afterwards
     names_and_ids_are_given_once
     allocations_are_listed_in_pages
+    a_project_has_no_more_than_it_may_reserve
+    what_is_reserved_is_lent_and_being_installed
 }
 
 fn wish() -> Allocation {
@@ -41,6 +45,7 @@ fn wish() -> Allocation {
         candidate_nodes: Vec::new(),
         extra: Map::new(),
         owner: None,
+        reservation: None,
     }
 }
 
@@ -273,4 +278,74 @@ async fn allocations_are_listed_in_pages(store: Store) {
     let hidden = Some(want[1].id.into_untyped_uuid());
     let refused = store.list_allocations(&physics, &page(9, hidden)).await;
     assert!(matches!(refused, Err(StoreError::NoMarker(_))), "{refused:?}");
+}
+
+fn reservation(project: &str) -> Allocation {
+    let reservation = Reservation { user: Some("ann".into()), image: "http://i/d.raw".into() };
+    Allocation { owner: Some(project.into()), reservation: Some(reservation), ..wish() }
+}
+
+async fn reserve(store: &Store, new: &Allocation, most: u32) -> Reserved {
+    let lease = Lease::new(at(5), Length::from_secs(3600).unwrap());
+    let order = Order {
+        instance_info: Map::from_iter([("image_source".to_owned(), "http://i/d.raw".into())]),
+        lending: Lending { lease, by: "ann".into(), notify: None, reserved: true },
+        work: WorkUuid::new_v4(),
+    };
+    let pool = Pool::Lendable(new.owner.clone());
+    store.reserve(new, &pool, &order, most, at(5)).await.unwrap()
+}
+
+async fn a_project_has_no_more_than_it_may_reserve(store: Store) {
+    for _ in 0..30 {
+        store.insert_node(&free()).await.unwrap();
+    }
+    // Two hundred at once of one project, for ten places.
+    let asking = (0..200).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { reserve(&store, &reservation("physics"), 10).await })
+    });
+    let mut nodes = BTreeSet::new();
+    for asked in asking.collect::<Vec<_>>() {
+        match asked.await.unwrap() {
+            Reserved::Done(it) => assert!(nodes.insert(it.node.unwrap())),
+            Reserved::Full { used } => assert_eq!(used, 10),
+            Reserved::Nothing(why) => panic!("{why}"),
+        }
+    }
+    assert_eq!(nodes.len(), 10);
+    // Another project has places of its own, and what was refused has left no trace.
+    let other = reserve(&store, &reservation("biology"), 1).await;
+    assert!(matches!(other, Reserved::Done(_)), "{other:?}");
+    let reserved = AllocationFilter { reserved: Some(true), ..AllocationFilter::default() };
+    let listed = store.list_allocations_and_nodes(&reserved, &page(1000, None)).await.unwrap();
+    assert_eq!(listed.len(), 11);
+    assert!(listed.iter().all(|(it, node)| node.as_ref().map(|node| node.id) == it.node));
+}
+
+async fn what_is_reserved_is_lent_and_being_installed(store: Store) {
+    let pool = Node { owner: None, ..free() };
+    let (lent, strange) = (
+        Node { lessee: Some("biology".into()), ..free() },
+        Node { owner: Some("biology".into()), ..free() },
+    );
+    for node in [&pool, &lent, &strange] {
+        store.insert_node(node).await.unwrap();
+    }
+    let new = Allocation { name: Some("train-1".parse().unwrap()), ..reservation("physics") };
+    let Reserved::Done(made) = reserve(&store, &new, 5).await else { panic!("no node") };
+    assert_eq!(made.node, Some(pool.id));
+    assert_eq!(store.find_allocation(new.id).await.unwrap(), Some(*made));
+    let node = node(&store, pool.id).await;
+    assert_eq!(node.provision_state, State::Deploying);
+    assert_eq!(
+        (node.lessee.as_deref(), node.instance_name.as_deref()),
+        (Some("physics"), Some("train-1"))
+    );
+    assert_eq!(node.instance_info["image_source"], "http://i/d.raw");
+    assert_eq!(store.lent_nodes().await.unwrap(), [pool.id]);
+    assert_eq!(store.busy_nodes().await.unwrap(), [pool.id]);
+    assert_eq!(store.history(pool.id, 10, None).await.unwrap().len(), 1);
+    let none = reserve(&store, &reservation("physics"), 5).await;
+    assert!(matches!(none, Reserved::Nothing(_)), "{none:?}");
 }

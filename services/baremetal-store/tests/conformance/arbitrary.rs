@@ -109,9 +109,10 @@ fn place() -> impl Strategy<Value = Place> {
 fn lending() -> impl Strategy<Value = Lending> {
     let length = (1_u64..1_000_000).prop_map(|seconds| Length::from_secs(seconds).unwrap());
     let notify = option::of("[a-z]{1,9}@[a-z]{1,9}".prop_map(|raw| raw.parse().unwrap()));
-    (moment(), length, text(), notify).prop_map(|(at, length, by, notify)| {
+    (moment(), length, text(), notify, any::<bool>()).prop_map(|it| {
+        let (at, length, by, notify, reserved) = it;
         let warned = lease::Step::Warn { ends_at: at };
-        Lending { lease: Lease::new(at, length).taken(&warned, at), by, notify }
+        Lending { lease: Lease::new(at, length).taken(&warned, at), by, notify, reserved }
     })
 }
 

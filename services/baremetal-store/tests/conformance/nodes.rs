@@ -126,6 +126,7 @@ async fn lent_nodes_are_found(store: Store) {
         lease: Lease::new(lent.created_at, "1d".parse().unwrap()),
         by: "u".to_owned(),
         notify: None,
+        reserved: false,
     };
     store.insert_node(&kept).await.unwrap();
     store.insert_node(&lent).await.unwrap();

@@ -142,6 +142,16 @@ fn steps() -> Vec<Step> {
         look("/bedplate/v1/racks/{rack}"),
         step(Nobodys, "DELETE", "/bedplate/v1/racks/{rack}", nothing()),
         step(Nobodys, "PUT", "/bedplate/v1/racks/{rack}/up", json!({})),
+        see("/bedplate/v1/nodes/{node}/lease"),
+        node("POST", "/bedplate/v1/nodes/{node}/lease", json!({"lessee": "{lessee}", "for": "1d"})),
+        node("PUT", "/bedplate/v1/nodes/{node}/lease", json!({"for": "1d"})),
+        node("POST", "/bedplate/v1/nodes/{node}/lease/undo", nothing()),
+        look("/bedplate/v1/reservations"),
+        step(Nobodys, "POST", "/bedplate/v1/reservations", json!({})),
+        look("/bedplate/v1/reservations/{reservation}"),
+        step(Nobodys, "DELETE", "/bedplate/v1/reservations/{reservation}", nothing()),
+        step(Nobodys, "PUT", "/bedplate/v1/reservations/{reservation}/lease", json!({})),
+        step(Nobodys, "POST", "/bedplate/v1/reservations/{reservation}/lease/undo", json!({})),
         step(Nobodys, "DELETE", "/bedplate/v1/racks/{rack}/up", nothing()),
     ]
 }

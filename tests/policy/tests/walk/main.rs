@@ -7,6 +7,7 @@ mod keystone;
 mod lending;
 mod machines;
 mod people;
+mod reserving;
 mod service;
 mod trail;
 mod walk;

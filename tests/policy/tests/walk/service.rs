@@ -90,7 +90,12 @@ impl Cloud {
 
 impl Service {
     pub(crate) async fn machines(cloud: Cloud) -> Service {
-        Service::start(cloud, "", async |text| {
+        Service::machines_with(cloud, "").await
+    }
+
+    /// The same, with these tables in its configuration.
+    pub(crate) async fn machines_with(cloud: Cloud, rest: &str) -> Service {
+        Service::start(cloud, rest, async |text| {
             let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
             let url = format!("http://{}", service.listeners().api);
             let running = tokio::spawn(async move {

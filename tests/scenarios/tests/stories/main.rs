@@ -7,4 +7,5 @@ mod faults;
 mod inspect;
 mod kinds;
 mod rack_up;
+mod reserve;
 mod trail;

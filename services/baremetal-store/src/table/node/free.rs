@@ -79,6 +79,13 @@ impl<'a> Free<'a> {
         match self.pool {
             Pool::All => {}
             Pool::Of(project) => query.and_value(VISIBLE, project.as_str()),
+            Pool::Lendable(project) => {
+                query.and("lessee IS NULL");
+                match project {
+                    Some(own) => query.and_value("(owner IS NULL OR owner = ?)", own.as_str()),
+                    None => query.and("owner IS NULL"),
+                }
+            }
         }
         query
     }

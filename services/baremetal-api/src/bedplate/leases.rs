@@ -1,0 +1,151 @@
+//! `/bedplate/v1/nodes/{node}/lease`: a node is lent until a time, for longer, and once more.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{HistoryEntry, LendError, Loan, Node, check_change, extend, lend, undo};
+use http::StatusCode;
+use jiff::Timestamp;
+use lease::Length;
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, json};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::term::{self, Shown, Term};
+use crate::app::{App, bond};
+use crate::error::Error;
+use crate::{microversion, rule};
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let lent = || {
+        let lease = term::shape().or_null();
+        Shape::object([("lessee", Shape::text().or_null()), ("lease", lease)])
+    };
+    let lease = [
+        Handle::get("Say until when a node is lent", show).ruled(rule::SEE).tells(lent()),
+        Handle::post("Lend a node until a time", begin)
+            .ruled(rule::RUN)
+            .reads(Wish::schema())
+            .tells(lent()),
+        Handle::put("Keep a lent node for longer", keep)
+            .ruled(rule::USE)
+            .reads(Term::schema())
+            .tells(lent()),
+    ];
+    let undo = Handle::post("Undo the end of a node's lease", undo_end);
+    let undo = undo.ruled(rule::USE).tells(lent());
+    Routes::new("bedplate")
+        .at("/bedplate/v1/nodes/{node}/lease", lease)
+        .at("/bedplate/v1/nodes/{node}/lease/undo", [undo])
+}
+
+/// To whom a node is lent, and for how long.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    /// The project that is to have it.
+    lessee: String,
+    /// From now, such as `14d`; the default, unless said.
+    #[serde(default, rename = "for")]
+    #[schema(value_type = Option<String>)]
+    length: Option<Length>,
+}
+
+/// `GET /bedplate/v1/nodes/{node}/lease`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
+    Ok(shown(&app, &node))
+}
+
+/// `POST /bedplate/v1/nodes/{node}/lease`.
+async fn begin(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(wish): Strict<Wish>,
+) -> Result<Response, Error> {
+    let terms = app.settings.reservations.lease;
+    let now = (app.clock)();
+    let granted = terms.grant(wish.length, now);
+    let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
+    let missing = || ApiError::bad_field("for", "it is required: there is no default");
+    let seconds = granted.ok_or_else(missing)?.until.duration_since(now).unsigned_abs().as_secs();
+    let length = Length::from_secs(seconds).map_err(|why| ApiError::bad_field("for", why))?;
+    app.node(&caller, microversion::MAXIMUM, &ident).await?;
+    app.auth.check_project(&caller, "lessee", &wish.lessee).await?;
+    let by = caller.user().unwrap_or_default();
+    change(&app, &caller, &ident, |node, now| {
+        let loan = Loan { lessee: wish.lessee.clone(), length, notify: None };
+        lend(node, loan, by, terms, now)
+    })
+    .await
+}
+
+/// `PUT /bedplate/v1/nodes/{node}/lease`.
+async fn keep(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(wanted): Strict<Term>,
+) -> Result<Response, Error> {
+    let terms = app.settings.reservations.lease;
+    let until = wanted.end(terms, (app.clock)())?;
+    let by = caller.user().unwrap_or_default();
+    may_extend(&app, &caller, &ident).await?;
+    change(&app, &caller, &ident, |node, now| extend(node, until, by, terms, now)).await
+}
+
+/// `POST /bedplate/v1/nodes/{node}/lease/undo`.
+async fn undo_end(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
+    let ladder = app.conductor.ladder();
+    may_extend(&app, &caller, &ident).await?;
+    change(&app, &caller, &ident, |node, now| undo(node, by, ladder, terms, now)).await
+}
+
+/// What its owner has lent for a time, the owner alone lends for longer; who reserved a node keeps it within the terms.
+async fn may_extend(app: &App, caller: &Caller, ident: &str) -> Result<(), Error> {
+    let node = app.node(caller, microversion::MAXIMUM, ident).await?;
+    match (&node.lending, bond(caller, &node)) {
+        (Some(lending), Some(bond)) if !lending.reserved => Ok(rule::RUN.check(caller, bond)?),
+        (Some(_) | None, _) => Ok(()),
+    }
+}
+
+async fn change(
+    app: &App,
+    caller: &Caller,
+    ident: &str,
+    decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), LendError>,
+) -> Result<Response, Error> {
+    let changed = app.change(caller, microversion::MAXIMUM, ident, |node| {
+        let decided = decide(node, (app.clock)());
+        let (after, entry) = decided.map_err(|why| ApiError::conflict(why.to_string()))?;
+        if node.lending.is_none() {
+            check_change(node, &after)?;
+        }
+        Ok((after, Some(entry)))
+    });
+    let node = changed.await?;
+    app.conductor.wake(node.id);
+    Ok(shown(app, &node))
+}
+
+fn shown(app: &App, node: &Node) -> Response {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        lessee: Option<&'a str>,
+        lease: Option<Shown>,
+    }
+    let (ladder, now) = (app.conductor.ladder(), (app.clock)());
+    let lease = node.lending.as_ref().map(|lending| Shown::of(lending, ladder, now));
+    json(StatusCode::OK, &Body { lessee: node.lessee.as_deref(), lease })
+}

@@ -1,0 +1,287 @@
+//! `/bedplate/v1/reservations`: a whole machine for a person, installed and for a time.
+
+mod body;
+mod view;
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, Driver,
+    HistoryEntry, LendError, Lending, Node, NodeIdent, NodeName, NodeUuid, Order, Page, Pool,
+    Reservation, Verb, WorkUuid, ask, extend, image, lending_taken, undo,
+};
+use baremetal_store::Reserved;
+use http::StatusCode;
+use jiff::Timestamp;
+use lease::Step;
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Direction, Handle, Origin, Paging, Query, Routes, Segment, Shape, Strict,
+    json, next_link,
+};
+use serde::Serialize;
+use tracing::info;
+use utoipa::PartialSchema;
+
+use super::term::Term;
+use crate::app::{App, again, project};
+use crate::error::Error;
+use crate::rule;
+use body::Wish;
+use view::View;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List reservations", list)
+            .ruled(rule::SEE_ALLOCATION)
+            .asks(["limit", "marker", "sort_key", "sort_dir"])
+            .refuses([StatusCode::NOT_FOUND])
+            .tells(Shape::page("reservations", view::shape())),
+        Handle::post("Reserve a whole machine and have it installed", create)
+            .ruled(rule::ALLOCATE)
+            .reads(Wish::schema())
+            .answers(StatusCode::CREATED)
+            .tells(view::shape()),
+    ];
+    let one = [
+        Handle::get("Show a reservation", show).ruled(rule::SEE_ALLOCATION).tells(view::shape()),
+        Handle::delete("Give a reserved machine back", give_back)
+            .ruled(rule::ALLOCATE)
+            .answers(StatusCode::ACCEPTED)
+            .tells_nothing(),
+    ];
+    let longer = Handle::put("Keep a reserved machine for longer", keep)
+        .ruled(rule::ALLOCATE)
+        .reads(Term::schema())
+        .tells(view::shape());
+    let undo = Handle::post("Undo the end of a reservation", undo_end);
+    let undo = undo.ruled(rule::ALLOCATE).tells(view::shape());
+    Routes::new("bedplate")
+        .at("/bedplate/v1/reservations", all)
+        .at("/bedplate/v1/reservations/{reservation}", one)
+        .at("/bedplate/v1/reservations/{reservation}/lease", [longer])
+        .at("/bedplate/v1/reservations/{reservation}/lease/undo", [undo])
+}
+
+/// `POST /bedplate/v1/reservations`.
+async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    Strict(wish): Strict<Wish>,
+) -> Result<Response, Error> {
+    let now = (app.clock)();
+    let granted = app.settings.reservations;
+    let id = AllocationUuid::new_v4();
+    let instance_info = wish.instance_info(id)?;
+    // What is wrong with the image is said before any node is looked at.
+    let mut tried = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
+    tried.instance_info.clone_from(&instance_info);
+    image(&tried).map_err(|why| body::in_our_words(&why.to_string()))?;
+    let lease = granted.lease.grant(wish.lease, now);
+    let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
+    let lease = lease.ok_or_else(|| ApiError::bad_field("lease", "it is required here"))?;
+    let user = caller.user().map(str::to_owned);
+    let by = user.clone().unwrap_or_default();
+    let allocation = Allocation {
+        id,
+        version: 1,
+        created_at: now,
+        updated_at: None,
+        name: wish.name()?,
+        state: AllocationState::Allocating,
+        last_error: None,
+        node: None,
+        resource_class: Some(wish.resource_class.clone()),
+        traits: wish.traits.iter().cloned().map(String::from).collect(),
+        candidate_nodes: Vec::new(),
+        extra: Default::default(),
+        owner: caller.project().map(str::to_owned),
+        reservation: Some(Reservation { user, image: wish.image.url.clone() }),
+    };
+    let pool = Pool::Lendable(allocation.owner.clone());
+    let lending = Lending { lease, by, notify: None, reserved: true };
+    let order = Order { instance_info, lending, work: WorkUuid::new_v4() };
+    let most = granted.nodes_per_project;
+    let made = match app.store.reserve(&allocation, &pool, &order, most, now).await? {
+        Reserved::Done(made) => made,
+        Reserved::Full { used } => return Err(full(used, most).into()),
+        Reserved::Nothing(why) => return Err(ApiError::conflict(why).into()),
+    };
+    let node = node_of(&app, &made).await?;
+    if let Some(node) = &node {
+        app.conductor.wake(node.id);
+        info!(node.id = %node.id, "node {} is reserved and lent by {}", node.label(), made.id);
+    }
+    Ok(json(StatusCode::CREATED, &View::of(&app, &made, node.as_ref())))
+}
+
+fn full(used: u64, most: u32) -> ApiError {
+    let why = match most {
+        0 => "nodes: no whole nodes are granted to projects here".to_owned(),
+        most => format!("nodes: {used} of the {most} whole nodes granted to the project are taken"),
+    };
+    ApiError::new(StatusCode::FORBIDDEN, why)
+}
+
+/// `GET /bedplate/v1/reservations`.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        reservations: Vec<View<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut rest = query.clone();
+    let paging = Paging::take(&mut rest)?;
+    rest.finish()?;
+    if paging.sort_key.is_some() {
+        return Err(ApiError::bad_field(
+            "sort_key",
+            "reservations come in the order in which they were made",
+        )
+        .into());
+    }
+    let filter = AllocationFilter {
+        reserved: Some(true),
+        seen_by: project(&caller),
+        ..AllocationFilter::default()
+    };
+    let page = Page {
+        limit: paging.limit,
+        marker: paging.marker,
+        sort: AllocationSort::CreatedAt,
+        descending: paging.direction == Direction::Descending,
+    };
+    let found = app.store.list_allocations_and_nodes(&filter, &page).await?;
+    let last = found.last().filter(|_| found.len() == page.limit as usize);
+    let next = last.map(|(last, _)| {
+        let id = last.id.into_untyped_uuid();
+        next_link(&origin, "/bedplate/v1/reservations", &query, page.limit, id)
+    });
+    let reservations = found.iter().map(|(it, node)| View::of(&app, it, node.as_ref())).collect();
+    Ok(json(StatusCode::OK, &Body { reservations, next }))
+}
+
+/// `GET /bedplate/v1/reservations/{reservation}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let (found, node) = find(&app, &caller, &ident).await?;
+    Ok(json(StatusCode::OK, &View::of(&app, &found, node.as_ref())))
+}
+
+/// `DELETE /bedplate/v1/reservations/{reservation}`: off, erased, and free for the next.
+async fn give_back(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<StatusCode, Error> {
+    let work = WorkUuid::new_v4();
+    again(|| async {
+        let now = (app.clock)();
+        let (found, node) = find(&app, &caller, &ident).await?;
+        let Some(node) = node else { return Err(gone(&ident).into()) };
+        let (ended, _) = lending_taken(&node, Step::Delete, now);
+        let (mut asked, entry) = ask(&ended, Verb::Undeploy, work, now)
+            .map_err(|why| ApiError::conflict(why.to_string()))?;
+        asked.updated_at = Some(now);
+        app.store.update_node(&asked, &[entry]).await?;
+        app.conductor.wake(node.id);
+        info!(node.id = %node.id, "node {} is given back by {}", node.label(), found.id);
+        Ok(())
+    })
+    .await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// `PUT /bedplate/v1/reservations/{reservation}/lease`.
+async fn keep(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(wanted): Strict<Term>,
+) -> Result<Response, Error> {
+    let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
+    change(&app, &caller, &ident, |node, now| {
+        let until = wanted.end(terms, now)?;
+        extend(node, until, by, terms, now).map_err(refused)
+    })
+    .await
+}
+
+/// `POST /bedplate/v1/reservations/{reservation}/lease/undo`.
+async fn undo_end(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
+    let ladder = app.conductor.ladder();
+    change(&app, &caller, &ident, |node, now| undo(node, by, ladder, terms, now).map_err(refused))
+        .await
+}
+
+fn refused(why: LendError) -> ApiError {
+    ApiError::conflict(format!("lease: {why}"))
+}
+
+/// Changes the reservation's node, and shows what came of it.
+async fn change(
+    app: &App,
+    caller: &Caller,
+    ident: &str,
+    decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), ApiError>,
+) -> Result<Response, Error> {
+    let (found, node) = again(|| async {
+        let now = (app.clock)();
+        let (found, node) = find(app, caller, ident).await?;
+        let Some(node) = node else { return Err(gone(ident).into()) };
+        let (mut changed, entry) = decide(&node, now)?;
+        changed.updated_at = Some(now);
+        let written = app.store.update_node(&changed, &[entry]).await?;
+        app.conductor.wake(written.id);
+        Ok((found, written))
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &View::of(app, &found, Some(&node))))
+}
+
+fn gone(ident: &str) -> ApiError {
+    let ident: String = ident.chars().take(64).collect();
+    ApiError::not_found(format!("Reservation {ident} could not be found."))
+}
+
+/// The reservation of this id or name, and its node, if the caller has to do with it, and may do what it came for.
+async fn find(
+    app: &App,
+    caller: &Caller,
+    ident: &str,
+) -> Result<(Allocation, Option<Node>), Error> {
+    let found = match ident.parse::<AllocationUuid>() {
+        Ok(id) => app.store.find_allocation(id).await?,
+        Err(_) => {
+            let name: NodeName = ident.parse().map_err(|_| gone(ident))?;
+            app.store.find_allocation_by_name(&name).await?
+        }
+    };
+    let found = found.filter(|it| it.reservation.is_some()).ok_or_else(|| gone(ident))?;
+    let bond = caller.bond(found.owner.as_deref(), None).ok_or_else(|| gone(ident))?;
+    caller.rule().check(caller, bond)?;
+    let node = node_of(app, &found).await?;
+    Ok((found, node))
+}
+
+async fn node_of(app: &App, allocation: &Allocation) -> Result<Option<Node>, Error> {
+    match allocation.node {
+        Some(id) => Ok(app.store.find_node(&NodeIdent::Id(id)).await?),
+        None => Ok(None),
+    }
+}

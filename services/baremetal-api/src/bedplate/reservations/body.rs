@@ -1,0 +1,149 @@
+//! What a person says who wants a whole machine.
+
+use baremetal_core::{AllocationUuid, NodeName, Trait};
+use lease::Length;
+use openstack_api::ApiError;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+/// The most keys, and the longest of them.
+const MOST_KEYS: usize = 32;
+const LONGEST_KEY: usize = 16 << 10;
+/// The longest user data, as Nova has it.
+const LONGEST_USER_DATA: usize = 64 << 10;
+/// The most traits a node can have.
+const MOST_TRAITS: usize = 50;
+
+/// `POST /bedplate/v1/reservations`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wish {
+    /// What it is called; the machine's host name too.
+    #[serde(default)]
+    name: Option<String>,
+    /// The kind of machine.
+    pub(super) resource_class: String,
+    /// What it must be capable of.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, example = json!(["CUSTOM_GPU"]))]
+    pub(super) traits: Vec<Trait>,
+    /// What is to be installed.
+    #[schema(inline)]
+    pub(super) image: WholeDisk,
+    /// Who may log in: public keys as in `authorized_keys`.
+    #[serde(default)]
+    ssh_keys: Vec<String>,
+    /// What the machine is told at its first boot, as cloud-init or Ignition reads it.
+    #[serde(default)]
+    user_data: Option<String>,
+    /// For how long, such as `7d` or `36h`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub(super) lease: Option<Length>,
+}
+
+/// An image of a whole disk.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WholeDisk {
+    /// Where to get it: `http` or `https`.
+    pub(super) url: String,
+    /// `sha256:HEX` or `sha512:HEX` of the bytes as they are served.
+    checksum: String,
+    /// `raw` or `qcow2`; told by the URL's ending unless said.
+    #[serde(default)]
+    format: Option<String>,
+}
+
+impl Wish {
+    /// What it is to be called.
+    pub(super) fn name(&self) -> Result<Option<NodeName>, ApiError> {
+        let name = self.name.clone().map(NodeName::try_from).transpose();
+        name.map_err(|why| ApiError::bad_field("name", why))
+    }
+
+    /// What is to be installed, and what the machine is told, in the words of `instance_info`.
+    pub(super) fn instance_info(&self, id: AllocationUuid) -> Result<Map<String, Value>, ApiError> {
+        if self.resource_class.is_empty() || self.resource_class.len() > 80 {
+            return Err(ApiError::bad_field("resource_class", "it has 1 to 80 bytes"));
+        }
+        if self.traits.len() > MOST_TRAITS {
+            let problem = format!("there are {MOST_TRAITS} at most");
+            return Err(ApiError::bad_field("traits", problem));
+        }
+        let WholeDisk { url, checksum, format } = &self.image;
+        let Some((algorithm, value)) = checksum.split_once(':') else {
+            return Err(ApiError::bad_field(
+                "image.checksum",
+                "it must be sha256:HEX or sha512:HEX",
+            ));
+        };
+        let mut info = Map::from_iter([
+            ("image_source".to_owned(), json!(url)),
+            ("image_os_hash_algo".to_owned(), json!(algorithm)),
+            ("image_os_hash_value".to_owned(), json!(value)),
+            ("configdrive".to_owned(), self.config_drive(id)?),
+        ]);
+        info.extend(format.as_ref().map(|it| ("image_disk_format".to_owned(), json!(it))));
+        Ok(info)
+    }
+
+    /// A config drive as OpenStack's metadata service has it: `meta_data.json` and `user_data`.
+    fn config_drive(&self, id: AllocationUuid) -> Result<Value, ApiError> {
+        if self.ssh_keys.is_empty() && self.user_data.is_none() {
+            let problem = "at least one is needed, or nobody could log in";
+            return Err(ApiError::bad_field("ssh_keys", problem));
+        }
+        if self.ssh_keys.len() > MOST_KEYS {
+            return Err(ApiError::bad_field("ssh_keys", format!("there are {MOST_KEYS} at most")));
+        }
+        if self.user_data.as_ref().is_some_and(|data| data.len() > LONGEST_USER_DATA) {
+            let problem = format!("it is longer than {LONGEST_USER_DATA} bytes");
+            return Err(ApiError::bad_field("user_data", problem));
+        }
+        let mut keys = Map::new();
+        for (at, key) in self.ssh_keys.iter().enumerate() {
+            let key = key.trim();
+            if !is_public_key(key) {
+                let field = format!("ssh_keys[{at}]");
+                let problem = "it must be a public key on one line, as in authorized_keys";
+                return Err(ApiError::bad_field(&field, problem));
+            }
+            keys.insert(format!("key-{}", at + 1), json!(key));
+        }
+        let hostname = self.name.clone().unwrap_or_else(|| format!("node-{id}"));
+        let meta = json!({
+            "uuid": id, "name": hostname, "hostname": hostname, "public_keys": keys,
+        });
+        let mut drive = json!({"meta_data": meta});
+        if let Some(data) = &self.user_data {
+            drive["user_data"] = json!(data);
+        }
+        Ok(drive)
+    }
+}
+
+/// Whether this is a line of `authorized_keys`, without options.
+fn is_public_key(key: &str) -> bool {
+    let kinds = ["ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-"];
+    let mut words = key.split(' ');
+    let kind = words.next().is_some_and(|word| kinds.iter().any(|kind| word.starts_with(kind)));
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    let body = words.next().is_some_and(|word| word.len() > 16 && word.bytes().all(base64));
+    kind && body && key.len() <= LONGEST_KEY && !key.chars().any(char::is_control)
+}
+
+/// What is wrong with the image, by the field of ours that it is in.
+pub(super) fn in_our_words(why: &str) -> ApiError {
+    let fields = [
+        ("instance_info.image_source", "image.url"),
+        ("instance_info.image_os_hash_algo", "image.checksum"),
+        ("instance_info.image_os_hash_value", "image.checksum"),
+        ("instance_info.image_disk_format", "image.format"),
+    ];
+    let said = fields.into_iter().find_map(|(theirs, ours)| {
+        why.strip_prefix(theirs).map(|problem| format!("{ours}{problem}"))
+    });
+    ApiError::bad_request(said.unwrap_or_else(|| why.to_owned()))
+}

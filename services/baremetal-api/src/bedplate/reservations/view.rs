@@ -1,0 +1,110 @@
+//! A reservation as clients see it. How its machine is driven, and why that failed, is not for them.
+
+use baremetal_core::{Allocation, AllocationUuid, Node, NodeName, NodeUuid, State};
+use hardware::PowerState;
+use lease::Wanted;
+use openstack_api::{Shape, Time};
+use serde::Serialize;
+
+use super::super::term;
+use crate::app::App;
+
+/// A reservation as clients see it.
+#[derive(Serialize)]
+pub(super) struct View<'a> {
+    uuid: AllocationUuid,
+    name: Option<&'a NodeName>,
+    project: Option<&'a str>,
+    user: Option<&'a str>,
+    state: &'static str,
+    resource_class: Option<&'a str>,
+    traits: Vec<&'a str>,
+    image: Option<&'a str>,
+    node: Option<Machine<'a>>,
+    lease: Option<term::Shown>,
+    created_at: Time,
+}
+
+/// What that is written as.
+pub(super) fn shape() -> Shape {
+    let text = || Shape::text().or_null();
+    let machine = Shape::object([
+        ("uuid", Shape::text()),
+        ("name", text()),
+        ("power_state", text()),
+        ("provision_state", Shape::text()),
+    ]);
+    let states = ["installing", "active", "ended", "failed", "leaving", "gone"];
+    Shape::object([
+        ("uuid", Shape::text()),
+        ("name", text()),
+        ("project", text()),
+        ("user", text()),
+        ("state", Shape::word(states)),
+        ("resource_class", text()),
+        ("traits", Shape::list(Shape::text())),
+        ("image", text()),
+        ("node", machine.or_null()),
+        ("lease", term::shape().or_null()),
+        ("created_at", Shape::text()),
+    ])
+}
+
+#[derive(Serialize)]
+struct Machine<'a> {
+    uuid: NodeUuid,
+    name: Option<&'a NodeName>,
+    power_state: Option<PowerState>,
+    provision_state: &'static str,
+}
+
+impl<'a> View<'a> {
+    /// The reservation, and the node that it has.
+    pub(super) fn of(app: &App, it: &'a Allocation, node: Option<&'a Node>) -> Self {
+        let lending = node.and_then(|node| node.lending.as_ref());
+        let (ladder, now) = (app.conductor.ladder(), (app.clock)());
+        let reservation = it.reservation.as_ref();
+        View {
+            uuid: it.id,
+            name: it.name.as_ref(),
+            project: it.owner.as_deref(),
+            user: reservation.and_then(|it| it.user.as_deref()),
+            state: node.map_or("gone", state),
+            resource_class: it.resource_class.as_deref(),
+            traits: it.traits.iter().map(String::as_str).collect(),
+            image: reservation.map(|it| it.image.as_str()),
+            node: node.map(|node| Machine {
+                uuid: node.id,
+                name: node.name.as_ref(),
+                power_state: node.power_state,
+                provision_state: node.provision_state.as_str(),
+            }),
+            lease: lending.map(|lending| term::Shown::of(lending, ladder, now)),
+            created_at: Time(it.created_at),
+        }
+    }
+}
+
+/// How far it is.
+fn state(node: &Node) -> &'static str {
+    match node.provision_state {
+        State::Deploying | State::DeployWait => "installing",
+        State::Active if node.wanted_by_lease() == Wanted::AsAsked => "active",
+        State::Active => "ended",
+        State::DeployFailed | State::Error => "failed",
+        State::Deleting => "leaving",
+        // An operator has taken the node in hand.
+        State::Enroll
+        | State::Verifying
+        | State::Manageable
+        | State::Inspecting
+        | State::InspectWait
+        | State::InspectFailed
+        | State::Cleaning
+        | State::CleanWait
+        | State::CleanFailed
+        | State::Available
+        | State::Adopting
+        | State::AdoptFailed => "leaving",
+    }
+}

@@ -1,0 +1,109 @@
+//! Until when a node is lent, as clients see it and ask for it.
+
+use baremetal_core::Lending;
+use jiff::Timestamp;
+use lease::{Due, Ladder, Length, Terms};
+use openstack_api::{ApiError, Shape, Time};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A lease as clients see it.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    since: Time,
+    until: Time,
+    ended_at: Option<Time>,
+    deleted_at: Option<Time>,
+    next: Option<Next>,
+}
+
+/// What that is written as.
+pub(super) fn shape() -> Shape {
+    let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
+    let next = Shape::object([("step", Shape::word(steps)), ("at", Shape::text())]);
+    Shape::object([
+        ("since", Shape::text()),
+        ("until", Shape::text()),
+        ("ended_at", Shape::text().or_null()),
+        ("deleted_at", Shape::text().or_null()),
+        ("next", next.or_null()),
+    ])
+}
+
+/// What comes next.
+#[derive(Serialize)]
+struct Next {
+    step: &'static str,
+    at: Time,
+}
+
+impl Shown {
+    /// As it is at `now`.
+    pub(super) fn of(lending: &Lending, ladder: &Ladder, now: Timestamp) -> Shown {
+        let lease = &lending.lease;
+        let (warned, ended) = (lease.taken.warned, lease.taken.ended_at);
+        let next = match ladder.due(lease, now) {
+            Due::Nothing => None,
+            Due::Now(step) => Some(Next { step: word(step), at: Time(now) }),
+            Due::At(at) => {
+                let step = match (ended, lease.taken.warned_of_deletion_at) {
+                    (Some(_), Some(_)) => "delete",
+                    (Some(_), None) => "warn_of_deletion",
+                    (None, _) if warned.is_some() && at >= ladder.ends_at(lease, now) => "shut_off",
+                    (None, _) => "warn",
+                };
+                Some(Next { step, at: Time(at) })
+            }
+        };
+        Shown {
+            since: Time(lease.since),
+            until: Time(lease.until),
+            ended_at: Time::some(ended),
+            deleted_at: Time::some(lease.taken.deleted_at),
+            next,
+        }
+    }
+}
+
+fn word(step: lease::Step) -> &'static str {
+    match step {
+        lease::Step::Warn { .. } => "warn",
+        lease::Step::ShutOff { .. } => "shut_off",
+        lease::Step::KeepCopy => "keep_copy",
+        lease::Step::WarnOfDeletion { .. } => "warn_of_deletion",
+        lease::Step::Delete => "delete",
+    }
+}
+
+/// For how long something is to be kept: one of the two, or the default.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Term {
+    /// From now, such as `14d`.
+    #[serde(default, rename = "for")]
+    #[schema(value_type = Option<String>)]
+    length: Option<Length>,
+    /// Until then.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    until: Option<Timestamp>,
+}
+
+impl Term {
+    /// Until when that is.
+    pub(super) fn end(self, terms: Terms, now: Timestamp) -> Result<Timestamp, ApiError> {
+        match (self.length, self.until) {
+            (Some(_), Some(_)) => {
+                Err(ApiError::bad_field("until", "it can not be used together with for"))
+            }
+            (Some(length), None) => Ok(now + length.as_duration()),
+            (None, Some(until)) => Ok(until),
+            (None, None) => {
+                let granted = terms.grant(None, now);
+                let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
+                let missing = || ApiError::bad_field("for", "it is required: there is no default");
+                granted.map(|lease| lease.until).ok_or_else(missing)
+            }
+        }
+    }
+}

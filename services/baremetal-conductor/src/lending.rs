@@ -1,0 +1,82 @@
+//! What becomes of a node because it is lent until a time: a part of its turn.
+
+use baremetal_core::{
+    LendingStep, Node, Verb, WorkUuid, ask, ask_power, given_back, lending_taken,
+};
+use jiff::{SignedDuration, Timestamp};
+use reconcile::Requeue;
+use tracing::{info, warn};
+
+use crate::handle::World;
+use crate::turn::TurnError;
+
+/// How long a node is left alone whose machine did not do as it should.
+const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
+
+impl World {
+    /// Writes down what `step` says of a node at rest; the turns that follow do it.
+    pub(crate) async fn lend_on(
+        &self,
+        node: &Node,
+        step: LendingStep,
+        now: Timestamp,
+    ) -> Result<Requeue, TurnError> {
+        if let Some(rest) = rest_after_failure(node, &step, now) {
+            return Ok(Requeue::After(rest.unsigned_abs()));
+        }
+        let asked = match step {
+            LendingStep::Take(step) => return self.take(node, step, now).await,
+            LendingStep::Release => {
+                let (free, entry) = given_back(node, now);
+                info!("node {} was given back by its lessee", node.label());
+                return self.record(node, free, &[entry]).await;
+            }
+            LendingStep::Wait { until, .. } => {
+                let left = until.map(|until| until.duration_since(now).unsigned_abs());
+                return Ok(left.map_or(Requeue::OnChange, Requeue::After));
+            }
+            LendingStep::Power(change) => {
+                let deadline = now + self.settings.timeouts.power;
+                ask_power(node, change, deadline).map(|off| (off, Vec::new()))
+            }
+            LendingStep::Undeploy => {
+                ask(node, Verb::Undeploy, WorkUuid::new_v4(), now).map(|(to, it)| (to, vec![it]))
+            }
+            LendingStep::Clean => {
+                ask(node, Verb::Provide, WorkUuid::new_v4(), now).map(|(to, it)| (to, vec![it]))
+            }
+        };
+        match asked {
+            Ok((asked, history)) => self.record(node, asked, &history).await,
+            Err(refusal) => {
+                warn!(%refusal, "the lease of node {} cannot be ended now", node.label());
+                Ok(Requeue::OnChange)
+            }
+        }
+    }
+
+    /// Writes down that a step of its lease's end was taken.
+    pub(crate) async fn take(
+        &self,
+        node: &Node,
+        step: lease::Step,
+        now: Timestamp,
+    ) -> Result<Requeue, TurnError> {
+        let (taken, entry) = lending_taken(node, step, now);
+        let told = entry.event.clone();
+        let requeue = self.record(node, taken, &[entry]).await?;
+        info!("node {}: {told}", node.label());
+        Ok(requeue)
+    }
+}
+
+/// How long to wait still before a machine that failed is asked for anything again.
+fn rest_after_failure(node: &Node, step: &LendingStep, now: Timestamp) -> Option<SignedDuration> {
+    let asks = match step {
+        LendingStep::Power(_) | LendingStep::Undeploy | LendingStep::Clean => true,
+        LendingStep::Take(_) | LendingStep::Release | LendingStep::Wait { .. } => false,
+    };
+    let failed_at = node.updated_at.filter(|_| asks && node.failure.is_some())?;
+    let rest = AFTER_FAILURE - now.duration_since(failed_at).abs();
+    rest.is_positive().then_some(rest)
+}

@@ -1,0 +1,255 @@
+//! `bedplate reservation …`: whole machines of one's own, for a time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+use crate::image::ImageOptions;
+use crate::output::{self, Format, line, plain};
+
+const RESERVATIONS: &str = "/bedplate/v1/reservations";
+
+/// So many are read at once.
+const PAGE: usize = 1000;
+
+/// `bedplate reservation …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Asks for a whole machine, installed with an image.
+    Request(Wish),
+    /// Lists reservations: those of one's project; all, for operators.
+    List,
+    /// Shows a reservation: how far its machine is, and when its lease ends.
+    Show {
+        /// Its name or id.
+        reservation: String,
+    },
+    /// Keeps the machine for longer, counted from now.
+    Extend {
+        /// Its name or id.
+        reservation: String,
+        #[command(flatten)]
+        term: Term,
+    },
+    /// Takes back the end of a lease, as long as the machine is not erased.
+    Undo {
+        /// Its name or id.
+        reservation: String,
+    },
+    /// Gives the machine back: it is switched off and erased.
+    Delete {
+        /// Its name or id.
+        reservation: String,
+    },
+}
+
+/// What is asked for.
+#[derive(Args)]
+pub(crate) struct Wish {
+    /// What to call it; the machine's host name too.
+    name: Option<String>,
+    /// The kind of machine.
+    #[arg(long)]
+    resource_class: String,
+    /// What it must be capable of; may be given again.
+    #[arg(long = "trait", value_name = "TRAIT")]
+    traits: Vec<String>,
+    #[command(flatten)]
+    image: ImageOptions,
+    /// A file with public SSH keys that may log in, as ~/.ssh/id_ed25519.pub; may be given again.
+    #[arg(long = "ssh-key", value_name = "FILE")]
+    ssh_keys: Vec<PathBuf>,
+    /// A file with what its system is told at its first boot: cloud-init's or Ignition's.
+    #[arg(long, value_name = "FILE")]
+    user_data: Option<PathBuf>,
+    /// For how long: 14d, 36h, 1d12h. As long as machines are lent by default, unless told.
+    #[arg(long, value_name = "LENGTH")]
+    lease: Option<String>,
+}
+
+/// Until when something is lent.
+#[derive(Args)]
+pub(crate) struct Term {
+    /// For how long from now: 14d, 36h, 1d12h. As long as it is lent by default, unless told.
+    #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
+    length: Option<String>,
+    /// Until when, as 2026-12-01T18:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+impl Term {
+    /// In the words of the API.
+    pub(crate) fn body(&self) -> Value {
+        let given = [("for", &self.length), ("until", &self.until)];
+        let given =
+            given.into_iter().filter_map(|(key, it)| Some((key.to_owned(), json!(it.as_ref()?))));
+        Value::Object(given.collect())
+    }
+}
+
+impl Wish {
+    fn body(&self) -> anyhow::Result<Value> {
+        let image =
+            self.image.image.as_ref().context("--image is needed: a machine is installed")?;
+        let checksum = self.image.checksum.as_ref();
+        let checksum =
+            checksum.context("--checksum is needed: an image is never installed unchecked")?;
+        let mut whole = Map::from_iter([
+            ("url".to_owned(), json!(image)),
+            ("checksum".to_owned(), json!(checksum)),
+        ]);
+        whole.extend(self.image.format.as_ref().map(|it| ("format".to_owned(), json!(it))));
+        let mut keys = Vec::new();
+        for file in &self.ssh_keys {
+            keys.extend(read_keys(file)?);
+        }
+        let mut body = json!({
+            "resource_class": self.resource_class, "traits": self.traits, "image": whole, "ssh_keys": keys,
+        });
+        if let Some(name) = &self.name {
+            body["name"] = json!(name);
+        }
+        if let Some(lease) = &self.lease {
+            body["lease"] = json!(lease);
+        }
+        if let Some(file) = &self.user_data {
+            let text = fs::read_to_string(file);
+            body["user_data"] =
+                json!(text.with_context(|| format!("cannot read {}", file.display()))?);
+        }
+        Ok(body)
+    }
+}
+
+/// The keys in a file, without comments and empty lines.
+fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
+    let text = fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    if text.contains("PRIVATE KEY") {
+        bail!(
+            "{} is a private key, which is not sent to anybody. To go on: give the file that ends in .pub",
+            file.display()
+        );
+    }
+    let lines = text.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::Request(wish) => shown(&api.post(RESERVATIONS, &wish.body()?).await?, format),
+        Command::List => list(api, format).await,
+        Command::Show { reservation } => shown(&api.get(&path(&reservation, "")).await?, format),
+        Command::Extend { reservation, term } => {
+            shown(&api.put(&path(&reservation, "/lease"), &term.body()).await?, format)
+        }
+        Command::Undo { reservation } => {
+            shown(&api.post(&path(&reservation, "/lease/undo"), &json!({})).await?, format)
+        }
+        Command::Delete { reservation } => {
+            api.delete(&path(&reservation, "")).await?;
+            line(&format!(
+                "{} is given back: its machine is switched off and erased.",
+                plain(&reservation)
+            ))
+        }
+    }
+}
+
+/// Where a reservation is. Its name has no characters that mean anything in a URL, or it is no name.
+fn path(reservation: &str, part: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    let ident: String = reservation.chars().map(|c| if legal(c) { c } else { '_' }).collect();
+    format!("{RESERVATIONS}/{ident}{part}")
+}
+
+async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+    let mut all = Vec::new();
+    let mut marker = String::new();
+    loop {
+        let page = api.get(&format!("{RESERVATIONS}?limit={PAGE}{marker}")).await?;
+        let page = page["reservations"].as_array().cloned().unwrap_or_default();
+        let last = page.last().and_then(|it| it["uuid"].as_str());
+        marker = last.map_or(String::new(), |last| format!("&marker={last}"));
+        let is_last = page.len() < PAGE;
+        all.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    if format == Format::Json {
+        return output::json(&Value::Array(all));
+    }
+    let rows = all.iter().map(|it| {
+        let fields = [&it["name"], &it["uuid"], &it["state"], &it["resource_class"]];
+        let more = [&it["node"]["name"], &it["lease"]["until"]];
+        fields.into_iter().chain(more).map(text).collect()
+    });
+    output::table(&["Name", "UUID", "State", "Resource class", "Node", "Lease until"], rows)
+}
+
+fn shown(it: &Value, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        return output::json(it);
+    }
+    let (lease, node) = (&it["lease"], &it["node"]);
+    for (label, value) in [
+        ("Name", text(&it["name"])),
+        ("UUID", text(&it["uuid"])),
+        ("State", text(&it["state"])),
+        ("Class", text(&it["resource_class"])),
+        ("Image", text(&it["image"])),
+        ("Node", format!("{} {}", text(&node["name"]), text(&node["uuid"]))),
+        ("Power", text(&node["power_state"])),
+        ("Lease", text(&lease["until"])),
+        ("Then", format!("{} {}", text(&lease["next"]["step"]), text(&lease["next"]["at"]))),
+    ] {
+        line(&format!("{label:6} {value}"))?;
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> String {
+    plain(value.as_str().unwrap_or(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_part_of_a_path() {
+        assert_eq!(path("job-1", "/lease"), "/bedplate/v1/reservations/job-1/lease");
+        assert_eq!(path("../nodes?x", ""), "/bedplate/v1/reservations/.._nodes_x");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_said_in_the_words_of_the_api() {
+        let term = Term { length: Some("3d".to_owned()), until: None };
+        assert_eq!(term.body(), json!({"for": "3d"}));
+        let wish = Wish {
+            name: Some("job".to_owned()),
+            resource_class: "gpu".to_owned(),
+            traits: vec!["CUSTOM_A".to_owned()],
+            image: ImageOptions {
+                image: Some("http://i/d.raw".to_owned()),
+                checksum: Some("sha256:00".to_owned()),
+                format: None,
+            },
+            ssh_keys: Vec::new(),
+            user_data: None,
+            lease: Some("7d".to_owned()),
+        };
+        let want = json!({
+            "name": "job", "resource_class": "gpu", "traits": ["CUSTOM_A"], "ssh_keys": [], "lease": "7d",
+            "image": {"url": "http://i/d.raw", "checksum": "sha256:00"},
+        });
+        assert_eq!(wish.body().expect("a body"), want);
+    }
+}

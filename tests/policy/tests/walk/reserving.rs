@@ -1,0 +1,88 @@
+//! Whole machines that projects reserve: each sees its own, and has no more than was granted.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::service::{Cloud, Service};
+
+const PATH: &str = "/bedplate/v1/reservations";
+
+/// Asks until the node is in this state.
+async fn reaches(service: &Service, node: &str, field: &str, state: &str) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let shown = service.ask_as("system-admin", "GET", node, &Value::Null).await.has(200).json();
+        if shown[field] == state {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{field} is not {state}: {shown}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A node that is nobody's.
+async fn free_node(service: &Service, name: &str) {
+    let admin = "system-admin";
+    let body = json!({"driver": "fake-hardware", "name": name, "resource_class": "gpu"});
+    service.ask_as(admin, "POST", "/v1/nodes", &body).await.has(201);
+    let node = format!("/v1/nodes/{name}");
+    for (target, state) in [("manage", "manageable"), ("provide", "available")] {
+        let body = json!({"target": target});
+        let path = format!("{node}/states/provision");
+        service.ask_as(admin, "PUT", &path, &body).await.has(202);
+        reaches(service, &node, "provision_state", state).await;
+    }
+}
+
+fn wish(name: &str) -> Value {
+    json!({
+        "name": name, "resource_class": "gpu",
+        "image": {"url": "http://images/d.raw", "checksum": format!("sha256:{}", "0".repeat(64))},
+        "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
+    })
+}
+
+#[tokio::test]
+async fn a_reservation_is_its_projects_alone() {
+    let service = Service::machines_with(Cloud::emulated().await, GRANTS).await;
+    for name in ["n1", "n2", "n3"] {
+        free_node(&service, name).await;
+    }
+    let (owner, reader, stranger) = ("project-b-member", "project-b-reader", "project-a-member");
+    service.ask_as(reader, "POST", PATH, &wish("job")).await.has(403);
+    let made = service.ask_as(owner, "POST", PATH, &wish("job")).await.has(201).json();
+    assert_eq!(made["project"], service.projects[2].as_str());
+    let refused = service.ask_as(owner, "POST", PATH, &wish("more")).await.has(403);
+    assert!(refused.text.contains("1 of the 1 whole nodes"), "{}", refused.text);
+    // What another project has does not count here.
+    service.ask_as(stranger, "POST", PATH, &wish("theirs")).await.has(201);
+
+    let one = format!("{PATH}/{}", made["uuid"].as_str().unwrap());
+    let node = format!("/v1/nodes/{}", made["node"]["uuid"].as_str().unwrap());
+    for path in [&one, &format!("{PATH}/job"), &node] {
+        service.ask_as(reader, "GET", path, &Value::Null).await.has(200);
+        service.ask_as(stranger, "GET", path, &Value::Null).await.has(404);
+    }
+    let listed = service.ask_as(stranger, "GET", PATH, &Value::Null).await.has(200).json();
+    let names: Vec<&Value> =
+        listed["reservations"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["theirs"]);
+    let longer = json!({"for": "2d"});
+    service.ask_as(stranger, "PUT", &format!("{one}/lease"), &longer).await.has(404);
+    service.ask_as(stranger, "DELETE", &one, &Value::Null).await.has(404);
+    service.ask_as(reader, "PUT", &format!("{one}/lease"), &longer).await.has(403);
+    service.ask_as(owner, "PUT", &format!("{one}/lease"), &longer).await.has(200);
+
+    reaches(&service, &node, "provision_state", "active").await;
+    service.ask_as(reader, "DELETE", &one, &Value::Null).await.has(403);
+    service.ask_as(owner, "DELETE", &one, &Value::Null).await.has(202);
+    reaches(&service, &node, "provision_state", "available").await;
+    service.ask_as(owner, "GET", &one, &Value::Null).await.has(404);
+    service.ask_as(owner, "POST", PATH, &wish("again")).await.has(201);
+}
+
+/// One node each, for a day unless said.
+const GRANTS: &str =
+    "[reservations]\nnodes_per_project = 1\n[leases]\nnodes = { default = '1d' }\n";
