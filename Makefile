@@ -32,6 +32,8 @@ binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1)
 # Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
 export BEDPLATE_SKIPPED := $(CURDIR)/target/skipped
+# What services stored and said in tests, to be looked through for secrets.
+export BEDPLATE_LEFT := $(CURDIR)/target/left
 
 build: build-packages ramdisk
 	cargo build --workspace --bins
@@ -70,8 +72,10 @@ test-fast: build-packages
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa xfsprogs
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins
-	@rm -f $(BEDPLATE_SKIPPED)
-	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST)
+	@rm -rf $(BEDPLATE_SKIPPED) $(BEDPLATE_LEFT) && mkdir -p $(BEDPLATE_LEFT)
+	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST) 2>&1 | tee $(BEDPLATE_LEFT)/printed
+	@# What the tests printed and stored holds no secret that they gave away.
+	target/debug/left $(BEDPLATE_LEFT) $(wildcard target/nextest)
 	@if [ -s $(BEDPLATE_SKIPPED) ]; then sort -u $(BEDPLATE_SKIPPED); fi
 
 # The public OpenStack clients.

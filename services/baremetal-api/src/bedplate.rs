@@ -2,6 +2,7 @@
 
 mod discoveries;
 mod explain;
+mod keys;
 mod leases;
 mod machine;
 mod rack;
@@ -21,4 +22,5 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(rack::routes())
         .merge(reservations::routes())
         .merge(leases::routes())
+        .merge(keys::routes())
 }

@@ -6,6 +6,7 @@ use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
 use openstack_api::{ApiError, Kind, RequestId, Shape};
+use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::error;
 
@@ -24,13 +25,20 @@ pub(crate) enum Error {
     Mismatch(#[from] Mismatch),
     #[error(transparent)]
     Bmc(#[from] BmcError),
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    #[error(transparent)]
+    Retire(#[from] RetireError<StoreError>),
 }
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::Api(refusal) => return refusal.clone(),
-            Error::Store(why) => return store(why),
+            Error::Store(why) | Error::Retire(RetireError::Store(why)) => return store(why),
+            Error::KeyFile(why) | Error::Retire(RetireError::File(why)) => return key_file(why),
+            Error::Retire(RetireError::Unknown { .. }) => StatusCode::NOT_FOUND,
+            Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
             Error::Refused(why) => match why {
                 Refusal::State { .. }
                 | Refusal::Maintenance { .. }
@@ -78,16 +86,28 @@ fn store(why: &StoreError) -> ApiError {
         | StoreError::BadUrl
         | StoreError::CannotCreate { .. }
         | StoreError::Unavailable { .. } => {
-            let mut chain = why.to_string();
-            let mut source = std::error::Error::source(why);
-            while let Some(cause) = source {
-                chain = format!("{chain}: {cause}");
-                source = cause.source();
-            }
-            error!("the store failed: {chain}");
+            error!("the store failed: {}", chain(why));
             ApiError::broken("the store failed; the service's log says why")
         }
     }
+}
+
+fn key_file(why: &KeyFileError) -> ApiError {
+    if matches!(why, KeyFileError::NoFile) {
+        return ApiError::conflict(why.to_string());
+    }
+    error!("the keys that seal secrets failed: {}", chain(why));
+    ApiError::broken("the key file cannot be used as asked; the service's log says why")
+}
+
+fn chain(why: &dyn std::error::Error) -> String {
+    let mut chain = why.to_string();
+    let mut source = why.source();
+    while let Some(cause) = source {
+        chain = format!("{chain}: {cause}");
+        source = cause.source();
+    }
+    chain
 }
 
 impl IntoResponse for Error {

@@ -2,8 +2,7 @@
 
 use axum::extract::State;
 use baremetal_core::{
-    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask, check_deploy,
-    parse_config_drive,
+    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask, parse_config_drive,
 };
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict};
@@ -137,7 +136,7 @@ async fn request(
 
 /// Refuses to install what cannot be installed, before the node's state says otherwise.
 fn ready(app: &App, node: &Node) -> Result<(), Error> {
-    check_deploy(node)?;
+    app.conductor.check_deploy(node)?;
     app.conductor.check_driver_info(node).map_err(|why| ApiError::bad_request(why).into())
 }
 

@@ -1,34 +1,13 @@
 //! Secrets in `driver_info` and `instance_info`: never shown, and never overwritten by what is shown in their place.
 
+use baremetal_core::is_secret;
 use openstack_api::ApiError;
+use sealing::is_sealed;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
 /// What is shown in place of a secret.
 const MASK: &str = "******";
-
-/// A value is secret when its key holds one of these words.
-const WORDS: [&str; 11] = [
-    "password",
-    "passphrase",
-    "passwd",
-    "admin_pass",
-    "adminpass",
-    "new_pass",
-    "sys_pswd",
-    "secret",
-    "token",
-    "private_key",
-    "configdrive",
-];
-
-/// Whether the value of `key` must not be shown.
-fn is_secret(key: &str) -> bool {
-    let key = key.as_bytes();
-    WORDS
-        .iter()
-        .any(|word| key.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
-}
 
 /// An object, its secrets masked at any depth.
 pub(crate) struct Masked<'a>(pub(crate) &'a Map<String, Value>);
@@ -73,9 +52,9 @@ pub(crate) fn is_mask(value: &Value) -> bool {
     value == MASK
 }
 
-/// Puts the secrets of `before` back where `after` holds their mask.
+/// Puts the secrets of `before`, sealed as they are, back where `after` holds their mask.
 ///
-/// A mask that stands for no secret is refused: it would become the password.
+/// A mask that stands for no secret is refused: it would become the password. So is what pretends to be sealed.
 pub(crate) fn keep(
     field: &str,
     before: &Map<String, Value>,
@@ -84,6 +63,13 @@ pub(crate) fn keep(
     for (key, value) in after {
         let known = before.get(key);
         match value {
+            // It would be taken for what was sealed here.
+            Value::String(text)
+                if is_sealed(text) && known.is_none_or(|known| known != text.as_str()) =>
+            {
+                let key: String = key.chars().take(64).collect();
+                return Err(ApiError::bad_field(&format!("{field}.{key}"), "it is sealed"));
+            }
             Value::String(text) if text == MASK && is_secret(key) => {
                 let Some(secret) = known else {
                     let key: String = key.chars().take(64).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{Interface, check_boot, check_deploy};
+use baremetal_core::{Interface, check_boot};
 use http::StatusCode;
 use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Shape, json};
 use serde::Serialize;
@@ -46,7 +46,7 @@ async fn validate(
     let verdict = |interface| match interface {
         Interface::Power | Interface::Management => app.conductor.check_driver_info(&node).into(),
         Interface::Boot => check_boot(&node, &ports).into(),
-        Interface::Deploy => check_deploy(&node).into(),
+        Interface::Deploy => app.conductor.check_deploy(&node).into(),
         Interface::Bios
         | Interface::Console
         | Interface::Firmware

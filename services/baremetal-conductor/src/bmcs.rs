@@ -5,9 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baremetal_core::{Driver, Node, NodeUuid, Problem, Reason};
+use baremetal_core::{CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
+use baremetal_store::Secrets;
 use bmc::Bmc;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -22,12 +23,15 @@ pub(crate) struct Bmcs {
     settings: BmcSettings,
     redfish: redfish::Connector,
     ipmi: ipmi::Connector,
+    secrets: Secrets,
     known: Mutex<HashMap<NodeUuid, Known>>,
 }
 
 struct Known {
-    /// Of what the BMC was made from.
-    fingerprint: u64,
+    /// Of what is stored of the BMC.
+    stored: u64,
+    /// Of what the BMC was made from. A password that is sealed anew is the same password.
+    opened: u64,
     bmc: Bmc,
 }
 
@@ -50,26 +54,30 @@ impl Bmcs {
         settings: BmcSettings,
         redfish: redfish::Connector,
         ipmi: ipmi::Connector,
+        secrets: Secrets,
     ) -> Self {
-        Bmcs { settings, redfish, ipmi, known: Mutex::default() }
+        Bmcs { settings, redfish, ipmi, secrets, known: Mutex::default() }
     }
 
     /// The node's BMC. Opens no connection.
     pub(crate) fn of(&self, node: &Node) -> Result<Bmc, InvalidDriverInfo> {
-        let fingerprint = fingerprint(node);
-        let known = |known: &Known| (known.fingerprint == fingerprint).then(|| known.bmc.clone());
+        let stored = fingerprint(node);
+        let known = |known: &Known| (known.stored == stored).then(|| known.bmc.clone());
         let found = self.book().get(&node.id).and_then(known);
         if let Some(bmc) = found {
             return Ok(bmc);
         }
+        let opened = self.opened_fingerprint(node)?;
+        if let Some(known) = self.book().get_mut(&node.id).filter(|known| known.opened == opened) {
+            known.stored = stored;
+            return Ok(known.bmc.clone());
+        }
         let bmc = match node.driver {
             Driver::FakeHardware => fake::bmc(node.power_state),
-            Driver::Redfish => {
-                self.slowed(self.redfish.bmc(self.redfish_target(&node.driver_info)?))
-            }
-            Driver::Ipmi => self.slowed(self.ipmi.bmc(self.ipmi_target(&node.driver_info)?)),
+            Driver::Redfish => self.slowed(self.redfish.bmc(self.redfish_target(node)?)),
+            Driver::Ipmi => self.slowed(self.ipmi.bmc(self.ipmi_target(node)?)),
         };
-        self.book().insert(node.id, Known { fingerprint, bmc: bmc.clone() });
+        self.book().insert(node.id, Known { stored, opened, bmc: bmc.clone() });
         Ok(bmc)
     }
 
@@ -88,19 +96,41 @@ impl Bmcs {
     pub(crate) fn check(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
         match node.driver {
             Driver::FakeHardware => Ok(()),
-            Driver::Redfish => self.redfish_target(&node.driver_info).map(drop),
-            Driver::Ipmi => self.ipmi_target(&node.driver_info).map(drop),
+            Driver::Redfish => self.redfish_target(node).map(drop),
+            Driver::Ipmi => self.ipmi_target(node).map(drop),
         }
+    }
+
+    /// A password of `driver_info`, opened.
+    fn password(&self, node: &Node, key: &'static str) -> Result<SecretString, InvalidDriverInfo> {
+        let password =
+            self.secrets.text(node, key).map_err(|why| invalid(key, &why.to_string()))?;
+        Ok(password.unwrap_or_default())
+    }
+
+    /// The same for what is stored, however it is sealed.
+    fn opened_fingerprint(&self, node: &Node) -> Result<u64, InvalidDriverInfo> {
+        let mut hasher = DefaultHasher::new();
+        node.driver.hash(&mut hasher);
+        for (key, value) in &node.driver_info {
+            key.hash(&mut hasher);
+            match CREDENTIALS.iter().find(|credential| credential.password == key) {
+                Some(credential) => {
+                    let password = self.password(node, credential.password)?;
+                    password.expose_secret().hash(&mut hasher);
+                }
+                None => value.hash(&mut hasher),
+            }
+        }
+        Ok(hasher.finish())
     }
 
     fn slowed(&self, bmc: Bmc) -> Bmc {
         gated(bmc, Arc::new(Gate::new(&self.settings)))
     }
 
-    fn redfish_target(
-        &self,
-        info: &Map<String, Value>,
-    ) -> Result<redfish::Target, InvalidDriverInfo> {
+    fn redfish_target(&self, node: &Node) -> Result<redfish::Target, InvalidDriverInfo> {
+        let info = &node.driver_info;
         let raw = text(info, "redfish_address")?.ok_or_else(|| missing("redfish_address"))?;
         let spelled = if raw.contains("://") { raw.to_owned() } else { format!("https://{raw}") };
         let wrong = |problem: &str| InvalidDriverInfo {
@@ -111,11 +141,15 @@ impl Bmcs {
         if !matches!(address.scheme(), "http" | "https") || address.host().is_none() {
             return Err(wrong("must be an http or https URL with a host"));
         }
+        // It is shown as it is, and told in errors.
+        if !address.username().is_empty() || address.password().is_some() {
+            return Err(wrong("must name no user and no password: say them beside it"));
+        }
         Ok(redfish::Target {
             address,
             system: text(info, "redfish_system_id")?.map(str::to_owned),
             username: text(info, "redfish_username")?.unwrap_or_default().to_owned(),
-            password: SecretString::from(text(info, "redfish_password")?.unwrap_or_default()),
+            password: self.password(node, "redfish_password")?,
             auth: match text(info, "redfish_auth_type")? {
                 None | Some("auto") => redfish::Auth::Auto,
                 Some("session") => redfish::Auth::Session,
@@ -164,7 +198,8 @@ impl Bmcs {
         }
     }
 
-    fn ipmi_target(&self, info: &Map<String, Value>) -> Result<ipmi::Target, InvalidDriverInfo> {
+    fn ipmi_target(&self, node: &Node) -> Result<ipmi::Target, InvalidDriverInfo> {
+        let info = &node.driver_info;
         let raw = text(info, "ipmi_address")?.ok_or_else(|| missing("ipmi_address"))?;
         let address: IpAddr =
             raw.parse().map_err(|_| invalid("ipmi_address", "must be an IP address"))?;
@@ -177,7 +212,7 @@ impl Bmcs {
         Ok(ipmi::Target {
             address: SocketAddr::new(address, port),
             username: text(info, "ipmi_username")?.unwrap_or_default().to_owned(),
-            password: SecretString::from(text(info, "ipmi_password")?.unwrap_or_default()),
+            password: self.password(node, "ipmi_password")?,
             cipher_suite: match number(info, "ipmi_cipher_suite")? {
                 None => None,
                 Some(3) => Some(ipmi::CipherSuite::Three),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{Node, NodeUuid};
+use baremetal_core::{Node, NodeUuid, Refusal, check_deploy};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
 use hardware::{BootDevice, BootOverride};
@@ -23,7 +23,7 @@ use crate::agents::Agents;
 use crate::bmcs::Bmcs;
 use crate::secrets::ServiceKey;
 use crate::sightings::Sightings;
-use crate::{LastSeen, Settings, racks, sweep, turn};
+use crate::{LastSeen, Settings, racks, seals, sweep, turn};
 
 /// How long logging out of all BMCs may take.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -45,6 +45,8 @@ pub(crate) struct World {
     pub(crate) sightings: Sightings,
     /// A machine of some rack went on, or a rack's goal changed.
     pub(crate) rack_changed: Notify,
+    /// Another key seals from now on.
+    pub(crate) rotated: Notify,
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
     /// Since when this process has been looking: nothing is late before it had a chance to be seen.
     pub(crate) watching_since: Timestamp,
@@ -72,7 +74,7 @@ impl Conductor {
             redfish::Connector::new(&settings.bmc.authorities).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
         let world = World {
-            bmcs: Bmcs::new(settings.bmc.clone(), redfish, ipmi),
+            bmcs: Bmcs::new(settings.bmc.clone(), redfish, ipmi, store.secrets()),
             settings,
             store,
             key,
@@ -80,6 +82,7 @@ impl Conductor {
             queue: Queue::default(),
             sightings: Sightings::default(),
             rack_changed: Notify::new(),
+            rotated: Notify::new(),
             progress: Mutex::default(),
             watching_since: Timestamp::now(),
         };
@@ -108,6 +111,7 @@ impl Conductor {
         tasks.spawn(sweep::run(self.world.clone(), stop.clone()));
         tasks.spawn(sweep::announce(self.world.clone(), stop.clone()));
         tasks.spawn(racks::run(self.world.clone(), stop.clone()));
+        tasks.spawn(seals::run(self.world.clone(), stop.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
             let ended = ended.map_err(RunError::Turn).flatten();
@@ -171,6 +175,11 @@ impl Conductor {
         self.world.bmcs.check(node).map_err(|invalid| invalid.to_string())
     }
 
+    /// Whether everything is there that installing the node needs, its config drive opened.
+    pub fn check_deploy(&self, node: &Node) -> Result<(), Refusal> {
+        check_deploy(&self.world.with_instance(node)?)
+    }
+
     /// The boot device that is imposed now.
     pub async fn boot_device(&self, node: &Node) -> Result<Option<BootOverride>, BmcError> {
         self.bmc(node)?.boot.get().await
@@ -226,6 +235,14 @@ pub enum RunError {
 }
 
 impl World {
+    /// The node with its `instance_info` opened.
+    pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, Refusal> {
+        self.store.secrets().with_instance(node).map_err(|why| Refusal::Field {
+            field: "instance_info".to_owned(),
+            problem: format!("its secrets cannot be opened: {why}"),
+        })
+    }
+
     /// Nothing is kept of the node.
     pub(crate) fn forget(&self, node: NodeUuid) {
         self.bmcs.forget(node);

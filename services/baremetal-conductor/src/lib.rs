@@ -14,6 +14,7 @@ mod observe;
 mod perform;
 mod problem;
 mod racks;
+mod seals;
 mod secrets;
 mod settings;
 mod sightings;

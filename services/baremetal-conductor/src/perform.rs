@@ -162,7 +162,7 @@ impl World {
             AgentCommand::EraseMetadata => clean_step(step::ERASE_DEVICES_METADATA, known, ports),
             AgentCommand::EraseDisks => clean_step(step::ERASE_DEVICES, known, ports),
             AgentCommand::WriteImage => {
-                let image = match image(node) {
+                let image = match self.with_instance(node).and_then(|node| image(&node)) {
                     Ok(image) => image,
                     Err(refusal) => {
                         let cause = refusal.to_string();

@@ -42,9 +42,13 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
 
 async fn look(world: &World) -> Result<(), StoreError> {
     for (name, document, _) in world.store.list_racks().await? {
-        let Ok(Rack { goal: Some(goal), .. }) = serde_json::from_value::<Rack>(document) else {
+        let Ok(Rack { goal: Some(mut goal), .. }) = serde_json::from_value::<Rack>(document) else {
             continue;
         };
+        if let Err(why) = world.store.secrets().open_rack(&name, &mut goal.instance_info) {
+            warn!("rack {name} cannot be brought up: its secrets cannot be opened: {why}");
+            continue;
+        }
         let nodes = world.nodes_of_rack(&name).await?;
         for (id, verb) in plan_rack(&goal, &nodes) {
             let Some(node) = nodes.iter().find(|node| node.id == id) else { continue };

@@ -1,5 +1,7 @@
 //! What is to be installed on a node, read out of `instance_info`.
 
+use std::fmt;
+
 use agent_protocol::{ChecksumAlgorithm, DiskFormat};
 use serde_json::{Map, Value};
 
@@ -23,12 +25,19 @@ pub struct Image {
 }
 
 /// What a machine is told at its first boot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum ConfigDrive {
     /// A file system image: base64, gzip'd or not.
     Encoded(String),
     /// What to build one of: `meta_data`, `user_data`, `network_data`, `vendor_data`.
     Parts(Map<String, Value>),
+}
+
+impl fmt::Debug for ConfigDrive {
+    /// Nothing of what the machine is told.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigDrive(…)")
+    }
 }
 
 /// Whether everything is there that installing `node` needs. A node without a machine needs nothing.

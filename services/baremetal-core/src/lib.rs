@@ -18,6 +18,7 @@ mod rack;
 mod record;
 mod request;
 mod reservation;
+mod secret;
 mod state;
 mod traits;
 mod work;
@@ -55,6 +56,7 @@ pub use request::{
     Refusal, Verb, ask, ask_power, finish, give_up, power_step_done, start_next_task,
 };
 pub use reservation::{Order, Reservation, reserve};
+pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use traits::{InvalidTrait, Trait};
 pub use work::{AgentCommand, Task, Work};

@@ -1,6 +1,7 @@
 //! A node: one machine, what its operator says of it and what the conductor knows of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use hardware::{BootMode, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::secret::Shown;
 use crate::{
     AllocationUuid, BootInterface, Driver, Failure, InspectInterface, Interface, Lending, NodeName,
     NodeUuid, State, Work,
@@ -16,7 +18,7 @@ use crate::{
 /// One machine.
 ///
 /// The API writes the first half, the conductor the second; whoever writes names the `version` it has read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Node {
     /// Its id, for ever.
     pub id: NodeUuid,
@@ -152,6 +154,54 @@ impl PowerRequest {
     }
 }
 
+impl fmt::Debug for Node {
+    /// All of it but the values of secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.id)
+            .field("version", &self.version)
+            .field("created_at", &self.created_at)
+            .field("updated_at", &self.updated_at)
+            .field("name", &self.name)
+            .field("description", &self.description)
+            .field("driver", &self.driver)
+            .field("driver_info", &Shown(&self.driver_info))
+            .field("interfaces", &self.interfaces)
+            .field("properties", &self.properties)
+            .field("extra", &self.extra)
+            .field("instance_info", &Shown(&self.instance_info))
+            .field("instance_uuid", &self.instance_uuid)
+            .field("instance_name", &self.instance_name)
+            .field("allocation", &self.allocation)
+            .field("resource_class", &self.resource_class)
+            .field("traits", &self.traits)
+            .field("conductor_group", &self.conductor_group)
+            .field("owner", &self.owner)
+            .field("lessee", &self.lessee)
+            .field("shard", &self.shard)
+            .field("parent_node", &self.parent_node)
+            .field("chassis", &self.chassis)
+            .field("automated_clean", &self.automated_clean)
+            .field("protected", &self.protected)
+            .field("retired", &self.retired)
+            .field("disable_power_off", &self.disable_power_off)
+            .field("maintenance", &self.maintenance)
+            .field("place", &self.place)
+            .field("provision_state", &self.provision_state)
+            .field("target_provision_state", &self.target_provision_state)
+            .field("provision_updated_at", &self.provision_updated_at)
+            .field("power_state", &self.power_state)
+            .field("power_request", &self.power_request)
+            .field("work", &self.work)
+            .field("lending", &self.lending)
+            .field("failure", &self.failure)
+            .field("boot_mode", &self.boot_mode)
+            .field("inspection_started_at", &self.inspection_started_at)
+            .field("inspection_finished_at", &self.inspection_finished_at)
+            .finish()
+    }
+}
+
 impl Node {
     /// A node that was just enrolled, with nothing said of it.
     pub fn new(id: NodeUuid, driver: Driver, now: Timestamp) -> Self {
@@ -226,5 +276,22 @@ impl Node {
     /// What a person calls it: its name, or its id.
     pub fn label(&self) -> String {
         self.name.as_ref().map_or_else(|| self.id.to_string(), NodeName::to_string)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_secret_is_printed() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let info = json!({"redfish_password": "hunter2", "a": {"token": "hunter2"}, "b": [{"secret": "hunter2"}], "u": "ann"});
+        node.driver_info = info.as_object().unwrap().clone();
+        node.instance_info = json!({"configdrive": "hunter2"}).as_object().unwrap().clone();
+        let printed = format!("{node:?} {node:#?}");
+        assert!(!printed.contains("hunter2") && printed.contains("ann"), "{printed}");
     }
 }

@@ -1,12 +1,14 @@
 //! A rack that is to be brought up: which of its machines to begin with what.
 
+use std::fmt;
 use std::num::NonZeroU32;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{InspectInterface, Node, NodeUuid, State, Verb};
+use crate::secret::Shown;
+use crate::{InspectInterface, Node, NodeUuid, State, Verb, is_secret};
 
 /// A rack: machines that are brought up together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,7 +22,7 @@ pub struct Rack {
 }
 
 /// What the machines of a rack are to become.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RackGoal {
     /// How far.
     pub reach: Reach,
@@ -31,6 +33,19 @@ pub struct RackGoal {
     pub limit: NonZeroU32,
     /// When it was asked for. Failures since then are left for an operator; older ones are tried again.
     pub asked_at: Timestamp,
+}
+
+impl fmt::Debug for RackGoal {
+    /// All of it but the values of secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RackGoal { reach, instance_info, limit, asked_at } = self;
+        f.debug_struct("RackGoal")
+            .field("reach", reach)
+            .field("instance_info", &Shown(instance_info))
+            .field("limit", limit)
+            .field("asked_at", asked_at)
+            .finish()
+    }
 }
 
 /// How far the machines of a rack are to come.
@@ -116,9 +131,12 @@ pub fn way(goal: &RackGoal, node: &Node) -> Way {
     }
 }
 
-/// Whether the machine was installed with what the goal says.
+/// Whether the machine was installed with what the goal says. Of what is secret, for it is sealed, whether it has any.
 fn is_installed(goal: &RackGoal, node: &Node) -> bool {
-    goal.instance_info.iter().all(|(key, value)| node.instance_info.get(key) == Some(value))
+    goal.instance_info.iter().all(|(key, value)| {
+        let has = node.instance_info.get(key);
+        has == Some(value) || (is_secret(key) && has.is_some())
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+mod secrets;
 mod store;
 mod table;
 
 pub use database::StoreError;
-pub use store::{Reserved, SeenPower, Store};
+pub use secrets::{SecretError, Secrets};
+pub use store::{Resealed, Reserved, SeenPower, Store};

@@ -4,6 +4,7 @@ mod allocation;
 mod lending;
 mod machine;
 mod record;
+mod seals;
 
 use audit_store::Recorder;
 use baremetal_core::{
@@ -17,6 +18,8 @@ use serde_json::Value;
 use crate::table::{history, node, port, rack};
 pub use allocation::Reserved;
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
+pub use seals::Resealed;
+use seals::Seals;
 
 /// The versions of the tables.
 const TABLES: Schema = &[
@@ -25,6 +28,7 @@ const TABLES: Schema = &[
     include_str!("schema-3.sql"),
     audit_store::TABLES,
     include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
 ];
 
 /// The power a machine was seen to have.
@@ -49,6 +53,8 @@ impl SeenPower {
 pub struct Store {
     database: Database,
     trail: Recorder,
+    /// What seals secrets; without it they are kept as they come.
+    seals: Option<Seals>,
 }
 
 impl Store {
@@ -56,11 +62,12 @@ impl Store {
     /// to date.
     ///
     /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
-    /// it; once that is gone, every write is refused as `Closing`.
+    /// it; once that is gone, every write is refused as `Closing`. Secrets are kept as they come until
+    /// [`Store::sealing`] says by what they are sealed.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         let database = Database::open(url, TABLES).await?;
         let trail = Recorder::new(database.clone(), "baremetald");
-        Ok(Store { database, trail })
+        Ok(Store { database, trail, seals: None })
     }
 
     /// The audit trail, in the same database.
@@ -70,7 +77,7 @@ impl Store {
 
     /// Adds a node.
     pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
-        let node = node.clone();
+        let node = self.sealed(node).await?;
         self.database
             .write(OneStatement, |c| Box::pin(async move { node::insert(c, &node).await }))
             .await
@@ -98,14 +105,14 @@ impl Store {
     }
 
     /// Writes the whole node, if its version is still the one that was read, and these lines of its history. The
-    /// answer carries the new version.
+    /// answer carries the new version, and its secrets as they were sealed.
     pub async fn update_node(
         &self,
         node: &Node,
         history: &[HistoryEntry],
     ) -> Result<Node, StoreError> {
         let extent = if history.is_empty() { OneStatement } else { FirstDecides };
-        let (node, lines) = (node.clone(), history.to_vec());
+        let (node, lines) = (self.sealed(node).await?, history.to_vec());
         self.database
             .write(extent, |c| {
                 Box::pin(async move {
@@ -175,8 +182,10 @@ impl Store {
         new_ports: &[Port],
         removed_ports: &[PortUuid],
     ) -> Result<(), StoreError> {
-        let (name, document, version) = (rack.0.to_owned(), rack.1.clone(), rack.2);
-        let (new_nodes, changed_nodes) = (new_nodes.to_vec(), changed_nodes.to_vec());
+        let (name, version) = (rack.0.to_owned(), rack.2);
+        let document = self.sealed_rack(&name, rack.1).await?;
+        let new_nodes = self.sealed_all(new_nodes).await?;
+        let changed_nodes = self.sealed_all(changed_nodes).await?;
         let (new_ports, removed_ports) = (new_ports.to_vec(), removed_ports.to_vec());
         self.database
             .write(AnyDecides, move |c| {

@@ -10,6 +10,7 @@ pub(crate) mod lease;
 pub(crate) mod node;
 pub(crate) mod port;
 pub(crate) mod rack;
+pub(crate) mod seal;
 
 use baremetal_core::NodeUuid;
 use database::StoreError;

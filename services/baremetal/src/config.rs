@@ -19,6 +19,10 @@ use url::Url;
 pub struct Config {
     /// Where the service keeps its key, and its database unless told otherwise. Made when it is not there.
     pub state_dir: PathBuf,
+    /// The keys that seal secrets in the database; `seal.keys` in the state folder unless told otherwise. Services that
+    /// share a database share it.
+    #[serde(default)]
+    pub seal_keys: Option<PathBuf>,
     /// How logs look.
     #[serde(default)]
     pub log: LogFormat,
@@ -459,6 +463,11 @@ impl Config {
     /// Where the service's key is.
     pub fn key_file(&self) -> PathBuf {
         self.state_dir.join("service.key")
+    }
+
+    /// Where the keys are that seal secrets.
+    pub fn seal_keys_file(&self) -> PathBuf {
+        self.seal_keys.clone().unwrap_or_else(|| self.state_dir.join("seal.keys"))
     }
 
     /// Where the addresses of its listeners are written once they listen.

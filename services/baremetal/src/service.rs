@@ -17,6 +17,7 @@ use openstack_api::{Auth, Forwarded, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
 };
+use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -60,7 +61,10 @@ impl Service {
         })?;
         let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
+        let keys = Keyring::open(&config.seal_keys_file())
+            .context("cannot use the keys that seal secrets (seal_keys)")?;
         let store = Store::open(&url).await.context("cannot open the database")?;
+        let store = store.sealing(Arc::new(keys)).await.context("cannot seal what is stored")?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
 

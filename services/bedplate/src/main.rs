@@ -6,6 +6,7 @@ mod cluster;
 mod connection;
 mod dev;
 mod image;
+mod keys;
 mod machines;
 mod node;
 mod output;
@@ -59,6 +60,9 @@ enum Command {
     /// What was asked of the services, by whom, and what came of it.
     #[command(subcommand)]
     Audit(audit::Command),
+    /// The keys by which the services seal secrets: which there are, a new one, an old one away.
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
 }
@@ -102,6 +106,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Audit(command) => {
             audit::run(command, &arguments.connection, arguments.output).await
         }
+        Command::Keys(command) => keys::run(command, &arguments.connection, arguments.output).await,
         Command::Dev(options) => dev::run(&options).await,
     }
 }

@@ -31,6 +31,7 @@ impl Service {
         named.map_or_else(both, |one| vec![one])
     }
 
+    /// Its name in answers.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Service::Machines => "machines",
@@ -38,6 +39,7 @@ impl Service {
         }
     }
 
+    /// A client of its API.
     pub(crate) async fn api(self, connection: &Connection) -> anyhow::Result<Api> {
         match self {
             Service::Machines => Api::of_machines(connection).await,

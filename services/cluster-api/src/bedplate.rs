@@ -3,6 +3,7 @@
 mod events;
 mod follow;
 mod ignition;
+mod keys;
 mod lease;
 mod plan;
 mod quotas;
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(quotas::routes())
         .merge(ignition::routes())
         .merge(lease::routes())
+        .merge(keys::routes())
 }
 
 /// What an explanation is like.

@@ -7,6 +7,7 @@ use cluster_store::StoreError;
 use http::StatusCode;
 use lease::ExtendError;
 use openstack_api::{ApiError, RequestId, Shape};
+use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::error;
 
@@ -37,13 +38,20 @@ pub(crate) enum Error {
     Lend(#[from] LendError),
     #[error(transparent)]
     OwnConfig(#[from] OwnConfigError),
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    #[error(transparent)]
+    Retire(#[from] RetireError<StoreError>),
 }
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::Api(refusal) => return refusal.clone(),
-            Error::Store(why) => return store(why),
+            Error::Store(why) | Error::Retire(RetireError::Store(why)) => return store(why),
+            Error::KeyFile(why) | Error::Retire(RetireError::File(why)) => return key_file(why),
+            Error::Retire(RetireError::Unknown { .. }) => StatusCode::NOT_FOUND,
+            Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
             Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
             Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
@@ -118,6 +126,14 @@ fn store(why: &StoreError) -> ApiError {
             ApiError::broken("the store failed; the service's log says why")
         }
     }
+}
+
+fn key_file(why: &KeyFileError) -> ApiError {
+    if matches!(why, KeyFileError::NoFile) {
+        return ApiError::conflict(why.to_string());
+    }
+    error!("the keys that seal secrets failed: {}", chain(why));
+    ApiError::broken("the key file cannot be used as asked; the service's log says why")
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -10,17 +10,19 @@ use cluster_store::{Certificate, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use openstack::Session;
 use reconcile::{Queue, Requeue};
+use sealing::{Keyring, SealError};
 use secrecy::SecretString;
+use tokio::sync::Notify;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
+use zeroize::Zeroizing;
 
 use crate::cloud::{Flavors, Lately};
 use crate::lending::LendingSettings;
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
-use crate::seal::{self, SealError, SealingKeys};
 use crate::tenancy::{Premises, Tenancy};
-use crate::{keys, turn};
+use crate::{keys, seals, turn};
 
 /// How the conductor behaves.
 #[derive(Clone, Debug)]
@@ -54,7 +56,9 @@ pub(crate) struct World {
     pub(crate) store: Store,
     /// The cloud that clusters are made in, and as whom.
     pub(crate) cloud: Option<Premises>,
-    pub(crate) keys: SealingKeys,
+    pub(crate) keys: Keyring,
+    /// Another key seals from now on.
+    pub(crate) rotated: Notify,
     pub(crate) hush: Hush,
     /// Clients of clusters' own APIs.
     pub(crate) clients: Clients,
@@ -94,24 +98,30 @@ impl Conductor {
     pub fn new(
         settings: Settings,
         store: Store,
-        keys: SealingKeys,
+        keys: impl Into<Keyring>,
         cloud: Option<Session>,
     ) -> Self {
         let cloud = cloud.map(|session| Premises::new(session, Tenancy::Shared));
-        Conductor::of(settings, store, keys, cloud)
+        Conductor::of(settings, store, keys.into(), cloud)
     }
 
     /// The same that makes each cluster in the project that asked for it, as the session's user, who has a role there.
-    pub fn of_tenants(settings: Settings, store: Store, keys: SealingKeys, cloud: Session) -> Self {
-        Conductor::of(settings, store, keys, Some(Premises::new(cloud, Tenancy::Own)))
+    pub fn of_tenants(
+        settings: Settings,
+        store: Store,
+        keys: impl Into<Keyring>,
+        cloud: Session,
+    ) -> Self {
+        Conductor::of(settings, store, keys.into(), Some(Premises::new(cloud, Tenancy::Own)))
     }
 
-    fn of(settings: Settings, store: Store, keys: SealingKeys, cloud: Option<Premises>) -> Self {
+    fn of(settings: Settings, store: Store, keys: Keyring, cloud: Option<Premises>) -> Self {
         let world = World {
             settings,
             store,
             cloud,
             keys,
+            rotated: Notify::new(),
             clients: Clients::default(),
             hush: Hush::default(),
             lately: Lately::default(),
@@ -130,7 +140,9 @@ impl Conductor {
             Ok(ids) => ids.into_iter().for_each(|id| self.queue.wake(id)),
             Err(error) => tracing::error!("cannot read which clusters there are: {error}"),
         }
+        self.note_reports().await;
         let alive = tokio::spawn(turn::stay_alive(self.world.clone(), stop.clone()));
+        let sealing = tokio::spawn(seals::run(self.world.clone(), stop.clone()));
         let (world, workers) = (self.world.clone(), self.world.settings.workers);
         let ended = reconcile::run(self.queue, workers, stop, move |id| {
             let world = world.clone();
@@ -142,6 +154,7 @@ impl Conductor {
             }
         });
         ended.await?;
+        sealing.await?;
         alive.await
     }
 
@@ -239,12 +252,12 @@ impl World {
             None => {
                 let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
                 let pki = cluster_pki::seed(&label(cluster), generation, validity)?;
-                let sealed = self.keys.seal(&place, &keys::write(&pki)?)?;
+                let sealed = self.keys.seal(&place, &Zeroizing::new(keys::write(&pki)?))?;
                 // Two that make them at once both get those that were written first.
                 self.store.keep_secret(cluster.id, &name, &sealed).await?
             }
         };
-        let mut pki = keys::read(&self.keys.open(&place, &sealed)?)?;
+        let mut pki = keys::read(&self.keys.open_sealed(&place, &sealed)?)?;
         if generation > 0 {
             // Tokens of service accounts go on being good: their key is not an authority's.
             pki.service_account = Box::pin(self.generation(cluster, 0)).await?.service_account;
@@ -263,12 +276,11 @@ impl World {
         let sealed = match self.store.find_secret(cluster.id, &name).await? {
             Some(sealed) => sealed,
             None => {
-                let sealed = self.keys.seal(&place, seal::random()?.as_bytes())?;
+                let sealed = self.keys.seal(&place, sealing::random()?.as_bytes())?;
                 self.store.keep_secret(cluster.id, &name, &sealed).await?
             }
         };
-        let opened = String::from_utf8(self.keys.open(&place, &sealed)?);
-        Ok(opened.map_err(|_| SealError::Broken)?.into())
+        Ok(self.keys.open_sealed(&place, &sealed)?.text()?.into())
     }
 }
 

@@ -8,7 +8,7 @@ mod lending;
 mod machines;
 mod nodes;
 mod preview;
-mod seal;
+mod seals;
 mod sizes;
 mod tenancy;
 mod turn;
@@ -21,6 +21,5 @@ pub use machines::{
     NodesListener, OwnConfigError, SourceAddress,
 };
 pub use preview::Preview;
-pub use seal::{SealError, SealingKeys};
 pub use sizes::Unmeasured;
 pub use tenancy::{Tenancy, TenancyError};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cluster_conductor::{Conductor, SealingKeys, Settings};
+use cluster_conductor::{Conductor, Settings};
 use cluster_core::{
     Asked, Blueprint, Cluster, ClusterUuid, ConditionKind, Desire, Ident, LedgerEntry, LedgerState,
     LedgerUuid, RepairLimits, Truth,
@@ -11,6 +11,7 @@ use cluster_core::{
 use cluster_store::{Change, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
+use sealing::SealingKeys;
 use tokio_util::sync::CancellationToken;
 
 fn now() -> Timestamp {

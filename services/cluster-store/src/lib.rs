@@ -9,5 +9,5 @@ pub use database::StoreError;
 pub use record::{
     Certificate, Change, Claim, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
 };
-pub use store::Store;
+pub use store::{SealedSecret, Store};
 pub use written::Listener;

@@ -3,6 +3,7 @@
 mod allowance;
 mod belongings;
 mod record;
+mod seals;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,9 @@ use database::Extent::{AnyDecides, OneStatement};
 use database::outbox::{self, Outbox};
 use database::{Connection, Database, Schema, StoreError};
 
+use seals::Known;
+pub use seals::SealedSecret;
+
 use crate::table::{cluster, event, node_group, subdomain, template};
 use crate::written::Bell;
 use crate::{Change, Scope};
@@ -28,6 +32,7 @@ const TABLES: Schema = &[
     include_str!("schema-4.sql"),
     audit_store::TABLES,
     include_str!("schema-6.sql"),
+    include_str!("schema-7.sql"),
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.
@@ -38,6 +43,7 @@ pub struct Store {
     database: Database,
     bell: Bell,
     trail: Recorder,
+    known: Known,
 }
 
 impl Store {
@@ -48,7 +54,9 @@ impl Store {
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
         database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
         let trail = Recorder::new(database.clone(), "clusterd");
-        Ok(Store { database, bell: Bell::new(), trail })
+        let store = Store { database, bell: Bell::new(), trail, known: Known::default() };
+        store.note_seals().await?;
+        Ok(store)
     }
 
     /// The audit trail, in the same database.

@@ -10,6 +10,7 @@ pub(crate) mod ledger;
 pub(crate) mod machine;
 pub(crate) mod node_group;
 pub(crate) mod quota;
+pub(crate) mod seal;
 pub(crate) mod secret;
 pub(crate) mod service;
 pub(crate) mod subdomain;

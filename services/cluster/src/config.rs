@@ -27,6 +27,10 @@ pub use quotas::QuotasConfig;
 pub struct Config {
     /// Where the service keeps its keys, and its database unless told otherwise. Made when it is not there.
     pub state_dir: PathBuf,
+    /// The keys that seal secrets in the database; `seal.keys` in the state folder unless told otherwise. Services that
+    /// share a database share it.
+    #[serde(default)]
+    pub seal_keys: Option<PathBuf>,
     /// How logs look.
     #[serde(default)]
     pub log: LogFormat,
@@ -242,6 +246,11 @@ impl Default for RepairConfig {
 }
 
 impl Config {
+    /// Where the keys are that seal secrets.
+    pub fn seal_keys_file(&self) -> PathBuf {
+        self.seal_keys.clone().unwrap_or_else(|| self.state_dir.join("seal.keys"))
+    }
+
     /// The database's URL.
     pub fn database_url(&self) -> io::Result<String> {
         match (&self.database.url, &self.database.url_file) {

@@ -1,12 +1,10 @@
 //! Start and stop of clusterd.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use anyhow::{Context, bail};
 use cluster_api::{App, Streams};
-use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener, SealingKeys};
+use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
 use daemon::{Connections, Tls, TlsFiles};
@@ -14,6 +12,7 @@ use jiff::Timestamp;
 use notices::{Outbox, Pump};
 use openstack::{CloudConfig, Session};
 use openstack_api::{Access, Auth, Forwarded, Scheme};
+use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -56,8 +55,8 @@ impl Service {
         let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let store = Store::open(&url).await.context("cannot open the database")?;
-        let keys = sealing_keys(&config.state_dir.join("seal.keys"))
-            .context("cannot read or make the keys that seal secrets")?;
+        let keys = Keyring::open(&config.seal_keys_file())
+            .context("cannot use the keys that seal secrets (seal_keys)")?;
 
         let pump = pump(&config)?;
         let outbox = (pump, store.outbox(), AsEvent(store.clone()));
@@ -272,12 +271,4 @@ fn session(cloud: &CloudAccess) -> anyhow::Result<Session> {
     let mut config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
     config.calls_at_once = cloud.calls_at_once.unwrap_or(config.calls_at_once);
     Session::new(config).with_context(|| format!("cannot use the cloud in {file}"))
-}
-
-/// The keys that seal secrets; one is made on the first start.
-fn sealing_keys(file: &Path) -> anyhow::Result<SealingKeys> {
-    let make = || anyhow::Ok(SealingKeys::generate()?.into_bytes());
-    daemon::keep_file(file, make)?;
-    let text = fs::read_to_string(file)?;
-    SealingKeys::parse(&text).with_context(|| format!("cannot use {}", file.display()))
 }

@@ -8,8 +8,7 @@ use std::time::Duration;
 use cluster::nodes::{certificate, router};
 use cluster_bootstrap::Source;
 use cluster_conductor::{
-    Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
-    SourceAddress,
+    Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
 };
 use cluster_core::{
     Asked, Blueprint, Cluster, ClusterUuid, Facts, Found, FoundState, Key, KubernetesVersion,
@@ -19,6 +18,7 @@ use cluster_store::Store;
 use daemon::{Connections, serve_tls};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Certificate, Client, StatusCode};
+use sealing::SealingKeys;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -1,5 +1,6 @@
 //! What `POST /bedplate/v1/racks` takes: a manifest whose passwords have been looked up.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub struct RackRequest {
 }
 
 /// A machine to be enrolled, in the words of the Bare Metal API.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineRequest {
     /// Its line in the manifest, for messages.
@@ -54,6 +55,14 @@ pub struct MachineRequest {
     /// What it is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub properties: Map<String, Value>,
+}
+
+impl fmt::Debug for MachineRequest {
+    /// Which machine, and nothing of how its BMC is reached: that holds a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MachineRequest { line, name, position, .. } = self;
+        write!(f, "MachineRequest({name}, line {line}, position {position})")
+    }
 }
 
 /// Why a password could not be had.

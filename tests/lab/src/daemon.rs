@@ -83,13 +83,20 @@ impl Outside {
         let mut child = Command::new(compat::program("baremetald"))
             .arg("--config")
             .arg(&self.config)
-            .env("RUST_LOG", "info")
+            .env(
+                "RUST_LOG",
+                "info,baremetal_conductor=debug,baremetal_api=debug,redfish=debug,ipmi=debug",
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .expect("baremetald starts");
+        // What anybody on the machine can read of a program.
+        let shown = child.id().map(|id| format!("/proc/{id}/cmdline"));
+        let shown = shown.and_then(|file| std::fs::read(file).ok());
+        left::note("command-lines", &shown.unwrap_or_default());
         self.stop = CancellationToken::new();
         let (log, stop) = (self.log.clone(), self.stop.clone());
         self.reading.spawn(async move {
@@ -147,6 +154,7 @@ async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> Kill
     let mut told = 0;
     while let Ok(Some(line)) = output.next_line().await {
         told += usize::from(is_step(&line));
+        left::note("children", line.as_bytes());
         log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         if told >= lines {
             return Killed::AtLine;

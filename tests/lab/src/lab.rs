@@ -145,9 +145,17 @@ impl Lab {
     }
 }
 
+impl Drop for Lab {
+    /// What the service stored is looked through for secrets.
+    fn drop(&mut self) {
+        left::keep(&self.folder.path().join("state"), "lab");
+    }
+}
+
 fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
     // Ours or another's of the same kind: whoever is first.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    left::listen();
     let folder = tempfile::Builder::new().prefix("lab-").tempdir();
     let folder = folder.expect("a temporary folder can be made");
     files::write(folder.path()).expect("stand-ins can be written");

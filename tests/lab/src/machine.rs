@@ -15,7 +15,7 @@ use uuid::Uuid;
 static MACHINES: AtomicU32 = AtomicU32::new(1);
 
 const USER: &str = "admin";
-const PASSWORD: &str = "emulated-only";
+const PASSWORD: &str = left::canary::BMC;
 
 /// A machine to put into the rack, and how it is to be enrolled.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::app::{App, again};
 use crate::error::Error;
+use crate::secret;
 
 use enrolment::Enrolment;
 use show::{RackView, Summary};
@@ -131,8 +132,9 @@ async fn up(
     _caller: Caller,
     State(app): State<App>,
     Segment(name): Segment<String>,
-    Strict(asked): Strict<Up>,
+    Strict(mut asked): Strict<Up>,
 ) -> Result<Response, Error> {
+    secret::keep("instance_info", &Map::new(), &mut asked.instance_info)?;
     let goal = RackGoal {
         reach: asked.reach,
         instance_info: asked.instance_info,

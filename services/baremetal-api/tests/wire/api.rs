@@ -1,5 +1,6 @@
 //! The API on an empty store, called without a socket.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,7 +17,9 @@ use jiff::Timestamp;
 use lease::{Ladder, Terms};
 use openstack_api::conformance::Described;
 use openstack_api::{Auth, Forwarded, Limits, Scheme};
+use sealing::Keyring;
 use serde_json::Value;
+use tempfile::TempDir;
 use tower::ServiceExt;
 
 /// The newest version.
@@ -30,6 +33,8 @@ pub(crate) struct Api {
     router: Router,
     described: Described,
     pub(crate) store: Store,
+    /// Of the keys that seal secrets.
+    _folder: TempDir,
 }
 
 /// An answer, whole.
@@ -61,7 +66,10 @@ impl Api {
 
     /// With these limits.
     pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keyring::open(&folder.path().join("seal.keys")).unwrap();
         let store = Store::open("sqlite::memory:").await.unwrap();
+        let store = store.sealing(Arc::new(keys)).await.unwrap();
         let conductor =
             Conductor::new(settings(), store.clone(), ServiceKey::random()).await.unwrap();
         let settings = Settings {
@@ -74,7 +82,7 @@ impl Api {
         let app = App { store: store.clone(), conductor, clock: noon, auth, settings };
         let router = baremetal_api::router(app);
         let described = described(&router).await;
-        Api { router, store, described }
+        Api { router, store, described, _folder: folder }
     }
 
     /// Sends a request whose body is JSON, where it has any.

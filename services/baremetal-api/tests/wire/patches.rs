@@ -1,6 +1,7 @@
 //! PATCH of nodes.
 
 use baremetal_core::State;
+use secrecy::ExposeSecret;
 
 use crate::api::{Answer, Api, ID, NEWEST};
 
@@ -49,6 +50,22 @@ async fn add_and_replace_set_and_remove_gives_the_default_back() {
 }
 
 #[tokio::test]
+async fn what_pretends_to_be_sealed_is_refused() {
+    let api = Api::start().await;
+    api.enroll(r#", "driver_info": {"redfish_password": "s3cret"}"#).await;
+    let body =
+        r#"[{"op": "add", "path": "/driver_info/redfish_password", "value": "sealed:v1:1:AAAA"}]"#;
+    let refused = patch(&api, NEWEST, body).await.has(400);
+    assert!(
+        refused.text.contains("driver_info.redfish_password: it is sealed"),
+        "{}",
+        refused.text
+    );
+    let up = r#"{"reach": "available", "instance_info": {"configdrive": "******"}}"#;
+    api.send("PUT", "/bedplate/v1/racks/r/up", NEWEST, up).await.has(400);
+}
+
+#[tokio::test]
 async fn a_shown_mask_is_not_stored() {
     let api = Api::start().await;
     api.enroll(r#", "driver_info": {"redfish_password": "s3cret", "x": 1}"#).await;
@@ -59,7 +76,8 @@ async fn a_shown_mask_is_not_stored() {
         serde_json::json!({"redfish_password": "******", "x": 2})
     );
     let node = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
-    assert_eq!(node.driver_info["redfish_password"], "s3cret");
+    let kept = api.store.secrets().text(&node, "redfish_password").unwrap().unwrap();
+    assert_eq!(kept.expose_secret(), "s3cret");
 }
 
 #[tokio::test]

@@ -127,6 +127,7 @@ async fn a_config_drive_is_kept_and_never_shown() {
     let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
     assert_eq!(shown["instance_info"], serde_json::json!({"configdrive": "******"}));
     let node = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+    let node = api.store.secrets().with_instance(&node).unwrap();
     assert_eq!(node.instance_info["configdrive"]["user_data"], "s3cret");
 }
 

@@ -9,6 +9,7 @@ use database::{Connection, StoreError};
 use jiff::Timestamp;
 
 use crate::Store;
+use crate::secrets::seal_node;
 use crate::table::node::Free;
 use crate::table::{allocation, history, node};
 
@@ -88,6 +89,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Reserved, StoreError> {
         let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
+        let sealer = self.sealer().await?;
         self.database
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
@@ -97,7 +99,10 @@ impl Store {
                         return Ok(Reserved::Full { used });
                     }
                     let taken = |node: &Node| {
-                        let (node, written, line) = reserve(node, &new, &order, now).ok()?;
+                        let (mut node, written, line) = reserve(node, &new, &order, now).ok()?;
+                        if let Some(keys) = &sealer {
+                            seal_node(keys, &mut node).ok()?;
+                        }
                         Some((node, written, Some(line)))
                     };
                     match choose(c, &new, &pool, &taken, now).await? {
@@ -234,7 +239,7 @@ impl Store {
         history: &[HistoryEntry],
         ended: AllocationUuid,
     ) -> Result<Node, StoreError> {
-        let (node, lines) = (node.clone(), history.to_vec());
+        let (node, lines) = (self.sealed(node).await?, history.to_vec());
         self.database
             .write(AnyDecides, move |c| {
                 Box::pin(async move {

@@ -23,7 +23,7 @@ impl Store {
         letters: &[Letter],
         now: Timestamp,
     ) -> Result<(Node, usize), StoreError> {
-        let (node, lines, letters) = (node.clone(), history.to_vec(), letters.to_vec());
+        let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
         self.database
             .write(FirstDecides, move |c| {
                 Box::pin(async move {

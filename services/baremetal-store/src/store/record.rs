@@ -77,7 +77,7 @@ impl Store {
 
     /// Adds a rack; its version is 1.
     pub async fn insert_rack(&self, name: &str, document: &Value) -> Result<(), StoreError> {
-        let (name, document) = (name.to_owned(), document.clone());
+        let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
         self.database
             .write(OneStatement, |c| {
                 Box::pin(async move { rack::insert(c, &name, &document).await })
@@ -103,7 +103,7 @@ impl Store {
         document: &Value,
         version: i64,
     ) -> Result<(), StoreError> {
-        let (name, document) = (name.to_owned(), document.clone());
+        let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
         self.database
             .write(OneStatement, move |c| {
                 Box::pin(async move { rack::update(c, &name, &document, version).await })

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 pub(crate) use free::Free;
 pub(crate) use list::list;
 
+use crate::secrets;
 use document::Document;
 
 /// What `read` reads.
@@ -20,15 +21,15 @@ const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM
 
 const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
     instance_name, driver, provision_state, provision_updated_at, resource_class, conductor_group, owner, lessee, \
-    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document) \
+    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document, sealed_by) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26)";
+    $23, $24, $25, $26, $27)";
 
 const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, updated_at = $4, power_state = $5, \
     name = $6, instance_uuid = $7, instance_name = $8, driver = $9, provision_state = $10, \
     provision_updated_at = $11, resource_class = $12, conductor_group = $13, owner = $14, lessee = $15, shard = $16, \
     parent_node = $17, chassis = $18, description = $19, rack = $20, position = $21, maintenance = $22, \
-    retired = $23, busy = $24, lent = $25, document = $26 WHERE id = $1 AND version = $2";
+    retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27 WHERE id = $1 AND version = $2";
 
 /// So many ids fit in one statement.
 const IDS_AT_ONCE: usize = 500;
@@ -42,6 +43,32 @@ pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<N
     let written = connection.execute(UPDATE, columns(node)?).await;
     changed_one(written.map_err(|error| taken(node, error))?)?;
     Ok(Node { version: node.version + 1, ..node.clone() })
+}
+
+/// The next `limit` nodes by id that were sealed by this key; nothing for those that nobody has looked at.
+pub(crate) async fn sealed_by(
+    connection: &mut Connection,
+    key: Option<&str>,
+    after: Option<NodeUuid>,
+    limit: u32,
+) -> Result<Vec<Node>, StoreError> {
+    let mut query = Query::new(SELECT);
+    match key {
+        Some(key) => query.and_value("sealed_by = ?", key),
+        None => query.and("sealed_by IS NULL"),
+    }
+    query.and_if_set("id > ?", after);
+    let (sql, values) = query.first_by_id(limit);
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// Writes what was sealed anew, unless the node was written since it was read; nothing else of it changes. The answer is
+/// whether it was written.
+pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<bool, StoreError> {
+    const RESEAL: &str = "UPDATE nodes SET version = version + 1, document = $3, sealed_by = $4 \
+         WHERE id = $1 AND version = $2";
+    let values = values![node.id, node.version, document_of(node)?, secrets::node_sealed_by(node)];
+    Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
 /// Deletes a node and, by their foreign keys, all that belongs to it.
@@ -140,10 +167,13 @@ pub(crate) async fn these(
     Ok(found)
 }
 
+fn document_of(node: &Node) -> Result<String, StoreError> {
+    serde_json::to_string(&Document::of(node))
+        .map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))
+}
+
 /// The values of `INSERT` and `UPDATE`.
 fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
-    let document = serde_json::to_string(&Document::of(node))
-        .map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))?;
     let place = node.place.as_ref();
     Ok(values![
         node.id,
@@ -171,7 +201,8 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
         node.retired.is_some(),
         node.work.is_some() || node.power_request.is_some(),
         node.lending.is_some(),
-        document,
+        document_of(node)?,
+        secrets::node_sealed_by(node),
     ])
 }
 

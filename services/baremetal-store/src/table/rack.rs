@@ -1,16 +1,22 @@
 //! The table `racks`: a document for each, of which nothing is known here.
 
 use database::table::{changed_one, clash};
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Query, Row, StoreError, values};
 use serde_json::Value;
+
+use crate::secrets;
 
 pub(crate) async fn insert(
     connection: &mut Connection,
     name: &str,
     document: &Value,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO racks (name, version, document) VALUES ($1, 1, $2)";
-    match connection.execute(INSERT, values![name, document.to_string()]).await {
+    const INSERT: &str =
+        "INSERT INTO racks (name, version, document, sealed_by) VALUES ($1, 1, $2, $3)";
+    match connection
+        .execute(INSERT, values![name, document.to_string(), secrets::sealed_by(document)])
+        .await
+    {
         Err(error) if clash(&error).is_some() => {
             Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
         }
@@ -24,9 +30,24 @@ pub(crate) async fn update(
     document: &Value,
     version: i64,
 ) -> Result<(), StoreError> {
-    const UPDATE: &str =
-        "UPDATE racks SET version = $2 + 1, document = $3 WHERE name = $1 AND version = $2";
-    changed_one(connection.execute(UPDATE, values![name, version, document.to_string()]).await?)
+    const UPDATE: &str = "UPDATE racks SET version = $2 + 1, document = $3, sealed_by = $4 \
+         WHERE name = $1 AND version = $2";
+    let values = values![name, version, document.to_string(), secrets::sealed_by(document)];
+    changed_one(connection.execute(UPDATE, values).await?)
+}
+
+/// The racks that were sealed by this key, by name; nothing for those that nobody has looked at.
+pub(crate) async fn sealed_by(
+    connection: &mut Connection,
+    key: Option<&str>,
+) -> Result<Vec<(String, Value, i64)>, StoreError> {
+    let mut query = Query::new("SELECT name, version, document FROM racks");
+    match key {
+        Some(key) => query.and_value("sealed_by = ?", key),
+        None => query.and("sealed_by IS NULL"),
+    }
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
 pub(crate) async fn delete(connection: &mut Connection, name: &str) -> Result<(), StoreError> {

@@ -15,3 +15,4 @@ mod races;
 mod records;
 mod roundtrip;
 mod scratch;
+mod seals;

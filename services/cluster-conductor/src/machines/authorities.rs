@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use cluster_bootstrap::{Holder, Step, handout};
 use cluster_core::{ClaimUuid, ClusterUuid, GroupRole, MachineRef, RotationStep, may_take};
+use sealing::Purpose;
 use tracing::info;
 
 use super::MachinesError;
 use super::redeem::of;
 use crate::handle::World;
-use crate::seal::Purpose;
 
 /// What a machine is told that asks which authorities it should hold.
 #[derive(PartialEq, Eq)]

@@ -11,11 +11,12 @@ use cluster_store::Claim;
 use ignition::UserData;
 use jiff::{SignedDuration, Timestamp};
 use ring::digest::{SHA256, digest};
+use sealing::Purpose;
+use zeroize::Zeroizing;
 
 use super::MachinesError;
 use super::facts::Facts;
 use crate::handle::World;
-use crate::seal::Purpose;
 
 /// User data with the claim of a machine: the one it was given before, while that can be redeemed.
 pub(crate) async fn claim(
@@ -33,7 +34,7 @@ pub(crate) async fn claim(
         Some((id, token)) if world.store.renew_claim(id, &facts, expires_at).await? => (id, token),
         Some(_) | None => {
             let id = ClaimUuid::new_v4();
-            let token = world.keys.derive(Purpose::Claim, &id.to_string())?;
+            let token = world.keys.derive(Purpose::Claim, &id.to_string())?.token;
             let new = Claim {
                 id,
                 cluster: cluster.id,
@@ -49,8 +50,11 @@ pub(crate) async fn claim(
         }
     };
     let url = nodes.url.join(&format!("v1/claims/{id}")).expect("an id is a path");
-    let claim =
-        cluster_bootstrap::Claim { url, token: token.into(), authority: nodes.authority.clone() };
+    let claim = cluster_bootstrap::Claim {
+        url,
+        token: token.as_str().into(),
+        authority: nodes.authority.clone(),
+    };
     stub(&claim).map_err(MachinesError::TooLong)
 }
 
@@ -60,9 +64,9 @@ async fn reusable(
     cluster: &Cluster,
     machine: &MachineRef,
     now: Timestamp,
-) -> Result<Option<(ClaimUuid, String)>, MachinesError> {
+) -> Result<Option<(ClaimUuid, Zeroizing<String>)>, MachinesError> {
     let Some(given) = world.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
-    let token = world.keys.derive(Purpose::Claim, &given.id.to_string())?;
+    let token = world.keys.derive(Purpose::Claim, &given.id.to_string())?.token;
     // Another key may come to be the first one.
     let is_good =
         given.redeemed_at.is_none() && given.expires_at > now && given.digest == digest_of(&token);

@@ -4,9 +4,9 @@ use cluster_bootstrap::{BootstrapError, InvalidName, InvalidVersion};
 use cluster_core::{Key, KubernetesVersion, MachineRef};
 use cluster_store::StoreError;
 use ignition::{DocumentError, TooLong};
+use sealing::SealError;
 
 use crate::handle::KeysError;
-use crate::seal::SealError;
 
 /// Why a machine cannot be told what it is to become.
 #[derive(Debug, thiserror::Error)]

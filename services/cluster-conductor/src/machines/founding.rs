@@ -6,12 +6,13 @@
 use cluster_bootstrap::BootstrapToken;
 use cluster_core::{Cluster, ClusterSpec, MachineRef, Seen, shape};
 use jiff::{SignedDuration, Timestamp};
+use sealing::SealError;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::MachinesError;
 use super::facts::{Placed, masters, placed};
 use crate::handle::World;
-use crate::seal::SealError;
 
 /// The name of the secret that holds it.
 const BOOTSTRAP: &str = "bootstrap";
@@ -137,9 +138,10 @@ fn kept(source: serde_json::Error) -> MachinesError {
 }
 
 fn seal(world: &World, cluster: &Cluster, of: &Founding) -> Result<String, MachinesError> {
-    Ok(world.keys.seal(&place(cluster), &serde_json::to_vec(of).map_err(kept)?)?)
+    let plain = Zeroizing::new(serde_json::to_vec(of).map_err(kept)?);
+    Ok(world.keys.seal(&place(cluster), &plain)?)
 }
 
 fn open(world: &World, cluster: &Cluster, sealed: &str) -> Result<Founding, MachinesError> {
-    serde_json::from_slice(&world.keys.open(&place(cluster), sealed)?).map_err(kept)
+    serde_json::from_slice(&world.keys.open_sealed(&place(cluster), sealed)?).map_err(kept)
 }

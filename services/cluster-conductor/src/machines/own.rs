@@ -53,7 +53,7 @@ pub(super) async fn own_config(
 ) -> Result<Option<Document>, MachinesError> {
     let name = name(group);
     let Some(sealed) = world.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
-    let opened = world.keys.open(&place(cluster, &name), &sealed)?;
+    let opened = world.keys.open_sealed(&place(cluster, &name), &sealed)?;
     let read = Document::parse(&String::from_utf8_lossy(&opened), Limits::default());
     Ok(Some(read.map_err(MachinesError::OwnConfig)?))
 }

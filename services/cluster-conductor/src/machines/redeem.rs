@@ -15,6 +15,7 @@ use cluster_core::{
 use cluster_store::{Claim, Redeemed, Said, Scope};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
+use sealing::{Derived, Purpose};
 use subtle::ConstantTimeEq;
 use tracing::{debug, info, warn};
 
@@ -23,7 +24,6 @@ use super::facts::{Facts, group_of, outside};
 use super::own::own_config;
 use super::{MachineReported, MachinesError, NodesListener, SourceAddress, config, founding};
 use crate::handle::World;
-use crate::seal::Purpose;
 
 /// How long a lost answer may be had again.
 const AGAIN: SignedDuration = SignedDuration::from_secs(120);
@@ -78,11 +78,12 @@ pub(super) async fn redeem(
         return Ok(Answer::Later);
     }
     // A config that cannot be made costs no claim.
-    let Some(config) = config(world, nodes, &spec, &claim, &facts).await? else {
+    let reports = world.keys.derive(Purpose::Report, &id.to_string())?;
+    let Some(config) = config(world, nodes, &spec, &claim, &facts, &reports).await? else {
         return Ok(Answer::Later);
     };
     let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
-    match world.store.redeem_claim(id, from, now, since).await? {
+    match world.store.redeem_claim(id, from, now, since, &reports.key).await? {
         Redeemed::First => {
             let said = "fetched its config";
             tell(world, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
@@ -168,6 +169,7 @@ async fn config(
     spec: &ClusterSpec<'_>,
     claim: &Claim,
     facts: &Facts,
+    reports: &Derived,
 ) -> Result<Option<String>, MachinesError> {
     if let Some(own) = own_config(world, spec.cluster, group_of(spec, &claim.machine)?).await? {
         return Ok(Some(own.json()));
@@ -183,7 +185,7 @@ async fn config(
         url: nodes.url.join("v1/reports").expect("it is a path"),
         authorities: nodes.url.join(&format!("v1/authorities/{id}")).expect("an id is a path"),
         holds: spec.cluster.authorities.revision,
-        token: world.keys.derive(Purpose::Report, &id)?.into(),
+        token: reports.token.as_str().into(),
         claim: id,
         authority: nodes.authority.clone(),
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_bootstrap::Source;
-use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, SealingKeys, Settings};
+use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, Settings};
 use cluster_core::{
     Asked, Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, Ident,
     KubernetesVersion, Labels, MachineRef, NodeGroup, RepairLimits, Template, Truth,
@@ -17,6 +17,7 @@ use kubernetes::{Access, Client};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers, dns::zones};
 use openstack_emulator::{Cloud, Emulator, Kind, Object};
+use sealing::SealingKeys;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +74,7 @@ impl Given {
         let url = scratch.as_ref().map_or("sqlite::memory:", |scratch| &scratch.url);
         let store = Store::open(url).await.unwrap();
         let id = insert(&store, (masters, workers), |it| it).await;
-        let keys = SealingKeys::generate().unwrap();
+        let keys = SealingKeys::generate().unwrap().to_string();
         let settings = settings();
         Given { emulator, cloud, store, id, settings, keys, scratch, project, before }
     }

@@ -3,8 +3,9 @@
 
 use std::thread::JoinHandle;
 
-use cluster_conductor::{Conductor, SealingKeys};
+use cluster_conductor::Conductor;
 use cluster_store::Store;
+use sealing::SealingKeys;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use cluster_bootstrap::Source;
 use cluster_conductor::{
-    Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
-    SourceAddress,
+    Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
 };
 use cluster_core::{
     Asked, Balancer, Blueprint, Cluster, Facts, Found, FoundState, Key, KubernetesVersion, Labels,
@@ -17,6 +16,7 @@ use cluster_core::{
 use cluster_store::{Change, Store};
 use ignition::UserData;
 use jiff::{SignedDuration, Timestamp};
+use sealing::SealingKeys;
 use serde_json::Value;
 
 thread_local! {
@@ -60,7 +60,7 @@ impl Given {
     pub(crate) async fn new(labels: &[(&str, &str)], source: SourceAddress) -> Given {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let (cluster, groups) = insert(&store, labels).await;
-        let keys = SealingKeys::generate().unwrap();
+        let keys = SealingKeys::generate().unwrap().to_string();
         let conductor = conductor(&store, &keys, Some(listener(source)));
         let mut seen = Seen::default();
         let mut at = |key: &str, address: &str| {

@@ -119,6 +119,7 @@ impl Store {
         name: &str,
         sealed: &str,
     ) -> Result<(), StoreError> {
+        self.know_seal_of(sealed).await?;
         let (name, sealed) = (name.to_owned(), sealed.to_owned());
         self.database
             .write(OneStatement, move |c| {
@@ -134,6 +135,7 @@ impl Store {
         name: &str,
         sealed: &str,
     ) -> Result<String, StoreError> {
+        self.know_seal_of(sealed).await?;
         let (name, sealed) = (name.to_owned(), sealed.to_owned());
         self.database
             .write(FirstDecides, move |c| {
@@ -209,7 +211,7 @@ impl Store {
             .await
     }
 
-    /// Redeems a claim for who shows it from this address. It can be redeemed again if that was after `since`, from the
+    /// Redeems a claim for who shows it from this address, and who is to report with what the key `reports_by` made. It can be redeemed again if that was after `since`, from the
     /// same address, and the machine has said nothing.
     pub async fn redeem_claim(
         &self,
@@ -217,9 +219,14 @@ impl Store {
         by: IpAddr,
         now: Timestamp,
         since: Timestamp,
+        reports_by: &str,
     ) -> Result<Redeemed, StoreError> {
+        self.know_seal(reports_by).await?;
+        let reports_by = reports_by.to_owned();
         self.database
-            .write(FirstDecides, move |c| Box::pin(claim::redeem(c, claim, by, now, since)))
+            .write(FirstDecides, move |c| {
+                Box::pin(async move { claim::redeem(c, claim, by, now, since, &reports_by).await })
+            })
             .await
     }
 

@@ -69,16 +69,17 @@ pub(crate) async fn redeem(
     by: IpAddr,
     now: Timestamp,
     since: Timestamp,
+    reports_by: &str,
 ) -> Result<Redeemed, StoreError> {
-    const REDEEM: &str = "UPDATE claims SET redeemed_at = $2, redeemed_by = $3 WHERE id = $1 AND redeemed_at IS NULL AND expires_at > $2";
-    const AGAIN: &str = "SELECT 1 FROM claims WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
+    const REDEEM: &str = "UPDATE claims SET redeemed_at = $2, redeemed_by = $3, reports_by = $4 WHERE id = $1 AND redeemed_at IS NULL AND expires_at > $2";
+    const AGAIN: &str = "UPDATE claims SET reports_by = $4 WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
          AND EXISTS (SELECT 1 FROM machines WHERE claim = $1 AND at IS NULL)";
     let by = by.to_string();
-    if connection.execute(REDEEM, values![claim, now, by.as_str()]).await? == 1 {
+    if connection.execute(REDEEM, values![claim, now, by.as_str(), reports_by]).await? == 1 {
         return Ok(Redeemed::First);
     }
-    let again = connection.row(AGAIN, values![claim, by, since]).await?;
-    Ok(if again.is_some() { Redeemed::Again } else { Redeemed::No })
+    let again = connection.execute(AGAIN, values![claim, by, since, reports_by]).await?;
+    Ok(if again == 1 { Redeemed::Again } else { Redeemed::No })
 }
 
 fn read(row: &Row) -> Result<Claim, StoreError> {

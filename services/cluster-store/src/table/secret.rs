@@ -1,9 +1,14 @@
 //! The table `secrets`: sealed before they come here.
 
 use cluster_core::ClusterUuid;
-use database::{Connection, StoreError, values};
+use database::{Connection, Query, Row, StoreError, values};
+use sealing::id_of;
 
 use super::{of_cluster, refused};
+use crate::SealedSecret;
+
+const TABLE: &str = "secrets";
+const SELECT: &str = "SELECT cluster, name, sealed FROM secrets";
 
 /// Writes a secret, whether there was one or not.
 pub(crate) async fn save(
@@ -12,9 +17,9 @@ pub(crate) async fn save(
     name: &str,
     sealed: &str,
 ) -> Result<(), StoreError> {
-    const SAVE: &str = "INSERT INTO secrets (cluster, name, sealed) VALUES ($1, $2, $3) \
-         ON CONFLICT (cluster, name) DO UPDATE SET sealed = $3";
-    let written = connection.execute(SAVE, values![cluster, name, sealed]).await;
+    const SAVE: &str = "INSERT INTO secrets (cluster, name, sealed, sealed_by) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (cluster, name) DO UPDATE SET sealed = $3, sealed_by = $4";
+    let written = connection.execute(SAVE, values![cluster, name, sealed, id_of(sealed)]).await;
     written.map(drop).map_err(|error| refused(error, name, &cluster, of_cluster(cluster)))
 }
 
@@ -25,8 +30,9 @@ pub(crate) async fn keep(
     name: &str,
     sealed: &str,
 ) -> Result<String, StoreError> {
-    const KEEP: &str = "INSERT INTO secrets (cluster, name, sealed) VALUES ($1, $2, $3) ON CONFLICT (cluster, name) DO NOTHING";
-    let written = connection.execute(KEEP, values![cluster, name, sealed]).await;
+    const KEEP: &str = "INSERT INTO secrets (cluster, name, sealed, sealed_by) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (cluster, name) DO NOTHING";
+    let written = connection.execute(KEEP, values![cluster, name, sealed, id_of(sealed)]).await;
     written.map_err(|error| refused(error, name, &cluster, of_cluster(cluster)))?;
     Ok(find(connection, cluster, name).await?.unwrap_or_else(|| sealed.to_owned()))
 }
@@ -50,4 +56,54 @@ pub(crate) async fn find(
     const FIND: &str = "SELECT sealed FROM secrets WHERE cluster = $1 AND name = $2";
     let row = connection.row(FIND, values![cluster, name]).await?;
     Ok(row.map(|row| row.text(0).map(str::to_owned)).transpose()?)
+}
+
+/// The next `limit` secrets that this key sealed, by cluster and name.
+pub(crate) async fn sealed_by(
+    connection: &mut Connection,
+    key: &str,
+    after: Option<&SealedSecret>,
+    limit: u32,
+) -> Result<Vec<SealedSecret>, StoreError> {
+    const FIRST: &str = "SELECT cluster, name, sealed FROM secrets WHERE sealed_by = $1 ORDER BY cluster, name LIMIT $2";
+    const NEXT: &str = "SELECT cluster, name, sealed FROM secrets WHERE sealed_by = $1 AND (cluster, name) > ($3, $4) \
+         ORDER BY cluster, name LIMIT $2";
+    let rows = match after {
+        None => connection.rows(FIRST, values![key, limit]).await?,
+        Some(after) => {
+            let values = values![key, limit, after.cluster, after.name.as_str()];
+            connection.rows(NEXT, values).await?
+        }
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The secrets of which nobody noted by which key they are sealed.
+pub(crate) async fn sealed_by_unknown(
+    connection: &mut Connection,
+) -> Result<Vec<SealedSecret>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and("sealed_by IS NULL");
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// Writes a secret that was sealed anew, if it is still what that was made of.
+pub(crate) async fn reseal(
+    connection: &mut Connection,
+    old: &SealedSecret,
+    sealed: &str,
+) -> Result<bool, StoreError> {
+    const RESEAL: &str = "UPDATE secrets SET sealed = $4, sealed_by = $5 WHERE cluster = $1 AND name = $2 AND sealed = $3";
+    let (name, was) = (old.name.as_str(), old.sealed.as_str());
+    let values = values![old.cluster, name, was, sealed, id_of(sealed)];
+    Ok(connection.execute(RESEAL, values).await? == 1)
+}
+
+fn read(row: &Row) -> Result<SealedSecret, StoreError> {
+    Ok(SealedSecret {
+        cluster: row.parse(TABLE, 0)?,
+        name: row.text(1)?.to_owned(),
+        sealed: row.text(2)?.to_owned(),
+    })
 }

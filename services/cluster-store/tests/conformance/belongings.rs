@@ -154,7 +154,7 @@ async fn a_claim_is_redeemed_once_and_in_time(store: Store) {
     store.insert_claim(&one).await.unwrap();
     store.insert_claim(&two).await.unwrap();
     let redeem = async |claim: &Claim, by, now| {
-        store.redeem_claim(claim.id, by, at(now), at(now - 10)).await.unwrap()
+        store.redeem_claim(claim.id, by, at(now), at(now - 10), "1").await.unwrap()
     };
     assert_eq!(redeem(&one, HERE, 99).await, Redeemed::First);
     assert_eq!(redeem(&one, THERE, 99).await, Redeemed::No);
@@ -168,7 +168,7 @@ async fn a_claim_is_redeemed_once_and_in_time(store: Store) {
 async fn an_answer_that_was_lost_is_given_again_until_the_machine_speaks(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let redeem = async |claim: &Claim, now| {
-        store.redeem_claim(claim.id, HERE, at(now), at(now - 10)).await.unwrap()
+        store.redeem_claim(claim.id, HERE, at(now), at(now - 10), "1").await.unwrap()
     };
     let one = claim(&cluster, "default-worker-0", "d1");
     store.insert_claim(&one).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_claim_is_renewed_until_it_is_redeemed(store: Store) {
     assert!(store.renew_claim(one.id, "[]", at(200)).await.unwrap());
     let renewed = Claim { facts: "[]".to_owned(), expires_at: at(200), ..one.clone() };
     assert_eq!(store.claim_of(cluster.id, &one.machine).await.unwrap(), Some(renewed));
-    store.redeem_claim(one.id, HERE, at(150), at(140)).await.unwrap();
+    store.redeem_claim(one.id, HERE, at(150), at(140), "1").await.unwrap();
     assert!(!store.renew_claim(one.id, "{}", at(300)).await.unwrap());
 }
 
@@ -219,7 +219,7 @@ async fn a_machine_is_who_holds_its_last_claim(store: Store) {
         authorities: None,
     };
     assert_eq!(store.machines_of(cluster.id).await.unwrap(), std::slice::from_ref(&silent));
-    store.redeem_claim(new.id, HERE, at(7), at(0)).await.unwrap();
+    store.redeem_claim(new.id, HERE, at(7), at(0), "1").await.unwrap();
     assert_eq!(note(&new, &said("join", 8)).await, Some(cluster.id));
     assert_eq!(store.note_authorities(new.id, 4).await.unwrap(), Some(cluster.id));
     let heard = MachineReport {

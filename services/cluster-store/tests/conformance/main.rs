@@ -9,4 +9,5 @@ mod clusters;
 mod races;
 mod records;
 mod samples;
+mod seals;
 mod templates;

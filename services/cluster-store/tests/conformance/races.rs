@@ -73,7 +73,7 @@ async fn a_claim_is_redeemed_by_one(store: Store) {
     store.insert_claim(&claim).await.unwrap();
     let redeemed = at_once(|n| {
         let (store, by) = (store.clone(), [10, 0, 0, n as u8].into());
-        async move { store.redeem_claim(claim.id, by, at(1), at(0)).await.unwrap() }
+        async move { store.redeem_claim(claim.id, by, at(1), at(0), "1").await.unwrap() }
     });
     let redeemed = redeemed.await;
     assert_eq!(redeemed.iter().filter(|it| **it == Redeemed::First).count(), 1);

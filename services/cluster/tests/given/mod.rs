@@ -7,8 +7,7 @@ use std::time::Duration;
 use cluster::nodes::{certificate, router};
 use cluster_bootstrap::Source;
 use cluster_conductor::{
-    Conductor, KubernetesSettings, MachineSettings, NodesListener, SealingKeys, Settings,
-    SourceAddress,
+    Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
 };
 use cluster_core::{
     Asked, Blueprint, Cluster, ClusterUuid, Ident, KubernetesVersion, Labels, MachineRef,
@@ -20,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers};
 use openstack_emulator::{Cloud, Emulator, Kind};
+use sealing::SealingKeys;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -56,7 +56,7 @@ impl Given {
         let id = insert(&store, masters, workers).await;
         // Each clusterd listens where its predecessor did.
         let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let keys = SealingKeys::generate().unwrap();
+        let keys = SealingKeys::generate().unwrap().to_string();
         let state = tempfile::tempdir().unwrap();
         Given { _emulator: emulator, cloud, store, id, at, keys, state }
     }

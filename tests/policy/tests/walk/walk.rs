@@ -46,8 +46,9 @@ pub(crate) struct Step {
 }
 
 /// What stands in paths that is no thing of anybody's.
-const WORDS: [(&str, &str); 6] = [
+const WORDS: [(&str, &str); 7] = [
     ("driver", "fake-hardware"),
+    ("key", "none"),
     ("mac", "02:00:00:00:00:02"),
     ("nodegroup", "default-worker"),
     ("resource", "Cluster"),

@@ -17,6 +17,7 @@ use serde_json::Map;
 use super::{read, write};
 use crate::app::App;
 use crate::error::Error;
+use crate::secret;
 
 /// What enrolling a rack comes to. Nothing of it is written yet.
 pub(super) struct Enrolment {
@@ -206,6 +207,11 @@ fn wanted(
     node.name = name;
     node.driver = driver;
     node.driver_info.clone_from(&asked.driver_info);
+    let before = known.map(|known| known.driver_info.clone()).unwrap_or_default();
+    mistakes.unless(line, "bmc", secret::keep("driver_info", &before, &mut node.driver_info));
+    if let Some(known) = known {
+        app.store.secrets().settle(known, &mut node);
+    }
     node.place = Some(Place {
         rack: rack.to_owned(),
         position: asked.position,

@@ -1,0 +1,85 @@
+//! The keys that seal secrets: which there are, a new one, an old one away; and sealing anew beside all other work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use baremetal_store::{Resealed, StoreError};
+use sealing::{KeyFileError, KeyUse, Keyring, RetireError};
+use tokio::time::interval;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::Conductor;
+use crate::handle::{RunError, World};
+use crate::problem::chain;
+
+/// How often it is looked whether something is sealed by another key than the first: another program may have rotated.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+impl Conductor {
+    /// The keys that there are, and what each is needed for.
+    pub async fn keys(&self) -> Result<Vec<KeyUse>, StoreError> {
+        let Some(keyring) = self.world.store.keyring() else { return Ok(Vec::new()) };
+        let stored = self.world.store.seals_in_use().await?;
+        let stored: Vec<_> = stored.into_iter().map(|(id, records)| (id, records, 0)).collect();
+        Ok(KeyUse::of(&keyring.keys(), &stored))
+    }
+
+    /// Makes a key that seals from now on; what others sealed is sealed anew soon. The answer is its id.
+    pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
+        let keyring = self.world.store.keyring().ok_or(KeyFileError::NoFile)?.clone();
+        let id = off_the_runtime(move || keyring.rotate()).await?;
+        self.world.rotated.notify_one();
+        Ok(id)
+    }
+
+    /// Takes away a key that nothing is sealed by any more.
+    pub async fn retire_key(&self, id: &str) -> Result<(), RetireError<StoreError>> {
+        let store = &self.world.store;
+        RetireError::check(&self.keys().await.map_err(RetireError::Store)?, id)?;
+        // From here on the database refuses what would be sealed by it.
+        match store.forget_seal(id).await {
+            Ok(()) => {}
+            Err(StoreError::InUse { by }) => {
+                return Err(RetireError::Needed { id: id.to_owned(), by: by.to_owned() });
+            }
+            Err(why) => return Err(RetireError::Store(why)),
+        }
+        let keyring = store.keyring().ok_or(RetireError::File(KeyFileError::NoFile))?.clone();
+        let id = id.to_owned();
+        off_the_runtime(move || keyring.retire(&id)).await.map_err(RetireError::File)
+    }
+}
+
+/// Files are written where that holds nobody up.
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, KeyFileError> + Send + 'static,
+) -> Result<T, KeyFileError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyFileError::NoFile))
+}
+
+/// Seals anew what another key than the first sealed, until `stop` is cancelled.
+pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+    let keyring: Option<Arc<Keyring>> = world.store.keyring().cloned();
+    let Some(keyring) = keyring else { return Ok(()) };
+    let mut due = interval(LOOK_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = world.rotated.notified() => {}
+            _ = due.tick() => {}
+        }
+        let resealed = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            resealed = world.store.reseal() => resealed,
+        };
+        match resealed {
+            Ok(Resealed { done: 0, .. }) => {}
+            Ok(Resealed { done, .. }) => {
+                let key = keyring.keys().current().to_owned();
+                info!(key.id = key, "sealed {done} records anew by key {key}");
+            }
+            Err(error) => warn!(error = chain(&error), "secrets cannot be sealed anew now"),
+        }
+    }
+}

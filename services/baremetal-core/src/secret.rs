@@ -1,0 +1,75 @@
+//! Which values of a document are secret: their keys say so.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// A value is secret when its key holds one of these words.
+const WORDS: [&str; 12] = [
+    "password",
+    "passphrase",
+    "passwd",
+    "admin_pass",
+    "adminpass",
+    "new_pass",
+    "sys_pswd",
+    "secret",
+    "token",
+    "private_key",
+    "configdrive",
+    "user_data",
+];
+
+/// Whether the value of `key` must neither be shown nor be kept in the clear.
+pub fn is_secret(key: &str) -> bool {
+    let key = key.as_bytes();
+    WORDS
+        .iter()
+        .any(|word| key.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
+}
+
+/// An object whose secrets are not printed.
+pub(crate) struct Shown<'a>(pub(crate) &'a Map<String, Value>);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for (key, value) in self.0 {
+            match value {
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)
+                    if !is_secret(key) =>
+                {
+                    map.entry(key, value)
+                }
+                Value::Object(inner) if !is_secret(key) => map.entry(key, &Shown(inner)),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)
+                | Value::Object(_) => map.entry(key, &"…"),
+            };
+        }
+        map.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_says_whether_its_value_is_secret() {
+        for key in ["redfish_password", "Agent_TOKEN", "configdrive", "user_data", "snmp_secret"] {
+            assert!(is_secret(key), "{key}");
+        }
+        for key in ["redfish_address", "ipmi_username", "image_source", "pass", ""] {
+            assert!(!is_secret(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_password_that_a_driver_reads_is_secret() {
+        assert!(crate::CREDENTIALS.iter().all(|credential| is_secret(credential.password)));
+    }
+}

@@ -1,0 +1,298 @@
+//! Secrets in documents: sealed before they are written, and opened for whom they are meant alone.
+
+use std::sync::Arc;
+
+use baremetal_core::{Node, is_secret};
+use sealing::{Keyring, Opened, SealError, SealingKeys, id_of, is_sealed};
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use zeroize::Zeroizing;
+
+type Object = Map<String, Value>;
+
+/// What opens the secrets of nodes and racks. Clones share the keys.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    /// None, where nothing is sealed.
+    keys: Option<Arc<Keyring>>,
+}
+
+/// Why a secret cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// It does not open.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// It is something else.
+    #[error("must be text")]
+    NotText,
+}
+
+impl Secrets {
+    pub(crate) fn of(keys: Option<Arc<Keyring>>) -> Self {
+        Secrets { keys }
+    }
+
+    /// A text in the node's `driver_info`, sealed or not.
+    pub fn text(&self, node: &Node, key: &str) -> Result<Option<SecretString>, SecretError> {
+        match node.driver_info.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => match self.opened(&driver_info(node), key, text) {
+                None => Ok(Some(SecretString::from(text.as_str()))),
+                Some(opened) => {
+                    let text = serde_json::from_slice::<SecretString>(&opened?);
+                    text.map(Some).map_err(|_| SecretError::NotText)
+                }
+            },
+            Some(_) => Err(SecretError::NotText),
+        }
+    }
+
+    /// The node with its `instance_info` opened.
+    pub fn with_instance(&self, node: &Node) -> Result<Node, SealError> {
+        let mut node = node.clone();
+        let place = instance_info(&node);
+        self.open_in(&place, &mut node.instance_info)?;
+        Ok(node)
+    }
+
+    /// Opens what a rack's document holds.
+    pub fn open_rack(&self, name: &str, info: &mut Object) -> Result<(), SealError> {
+        self.open_in(&rack(name), info)
+    }
+
+    /// Puts what is sealed of `before` in the place of the same secrets in the clear in `after`'s `driver_info`, so that
+    /// a node of which nothing else was said is the same node.
+    pub fn settle(&self, before: &Node, after: &mut Node) {
+        let place = driver_info(before);
+        for (key, value) in &mut after.driver_info {
+            let Some(Value::String(sealed)) = before.driver_info.get(key) else { continue };
+            let Some(Ok(opened)) = self.opened(&place, key, sealed) else { continue };
+            let said = serde_json::to_vec(value).map(Zeroizing::new);
+            if said.is_ok_and(|said| **said == *opened) {
+                *value = Value::String(sealed.clone());
+            }
+        }
+    }
+
+    /// What was sealed for this key's place; `None` where it is in the clear.
+    fn opened(&self, place: &str, key: &str, text: &str) -> Option<Result<Opened, SealError>> {
+        let keys = self.keys.as_ref().filter(|_| is_secret(key) && is_sealed(text))?;
+        Some(keys.open_sealed(&at(place, key), text))
+    }
+
+    fn open_in(&self, place: &str, object: &mut Object) -> Result<(), SealError> {
+        each(object, &mut |key, value| {
+            let Value::String(text) = &*value else { return Ok(()) };
+            if let Some(opened) = self.opened(place, key, text) {
+                *value = serde_json::from_slice(&opened?).map_err(|_| SealError::Broken)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What stands in a row's `sealed_by` that holds no secret.
+pub(crate) const NOTHING: &str = "-";
+
+/// Seals every secret of a node that is not, and anew what another key than the first sealed.
+pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealError> {
+    let (driver, instance) = (driver_info(node), instance_info(node));
+    seal_in(keys, &driver, &mut node.driver_info)?;
+    seal_in(keys, &instance, &mut node.instance_info)
+}
+
+/// The key that the node's secrets are sealed by: [`NOTHING`] where it has none, nothing where one is in the clear.
+pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
+    let mut by = Some(NOTHING);
+    for info in [&node.driver_info, &node.instance_info] {
+        look_in(info, &mut by);
+    }
+    by
+}
+
+/// The same of any document.
+pub(crate) fn sealed_by(document: &Value) -> Option<&str> {
+    let mut by = Some(NOTHING);
+    look_at(document, &mut by);
+    by
+}
+
+fn look_in<'a>(object: &'a Object, by: &mut Option<&'a str>) {
+    for (key, value) in object {
+        if !is_secret(key) {
+            look_at(value, by);
+        } else if !value.is_null() {
+            let sealed = value.as_str().filter(|text| is_sealed(text));
+            *by = by.and_then(|_| id_of(sealed?));
+        }
+    }
+}
+
+fn look_at<'a>(value: &'a Value, by: &mut Option<&'a str>) {
+    match value {
+        Value::Object(object) => look_in(object, by),
+        Value::Array(values) => values.iter().for_each(|value| look_at(value, by)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The same of a rack's document.
+pub(crate) fn seal_rack(
+    keys: &SealingKeys,
+    name: &str,
+    document: &mut Value,
+) -> Result<(), SealError> {
+    match document {
+        Value::Object(document) => seal_in(keys, &rack(name), document),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Ok(())
+        }
+    }
+}
+
+fn seal_in(keys: &SealingKeys, place: &str, object: &mut Object) -> Result<(), SealError> {
+    each(object, &mut |key, value| {
+        let place = at(place, key);
+        let sealed = match value.as_str().filter(|text| is_sealed(text)) {
+            Some(text) if !keys.needs_reseal(text) => return Ok(()),
+            Some(text) => keys.seal(&place, &keys.open(&place, text)?)?,
+            None => {
+                let plain = serde_json::to_vec(value).map_err(|_| SealError::Broken)?;
+                keys.seal(&place, &Zeroizing::new(plain))?
+            }
+        };
+        *value = Value::String(sealed);
+        Ok(())
+    })
+}
+
+/// Does `work` with every value of a secret's key, at any depth.
+fn each(
+    object: &mut Object,
+    work: &mut impl FnMut(&str, &mut Value) -> Result<(), SealError>,
+) -> Result<(), SealError> {
+    for (key, value) in object {
+        if is_secret(key) {
+            if !value.is_null() {
+                work(key, value)?;
+            }
+        } else {
+            each_within(value, work)?;
+        }
+    }
+    Ok(())
+}
+
+fn each_within(
+    value: &mut Value,
+    work: &mut impl FnMut(&str, &mut Value) -> Result<(), SealError>,
+) -> Result<(), SealError> {
+    match value {
+        Value::Object(object) => each(object, work),
+        Value::Array(values) => values.iter_mut().try_for_each(|value| each_within(value, work)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+fn driver_info(node: &Node) -> String {
+    format!("nodes/{}/driver_info", node.id)
+}
+
+fn instance_info(node: &Node) -> String {
+    format!("nodes/{}/instance_info", node.id)
+}
+
+fn rack(name: &str) -> String {
+    format!("racks/{name}")
+}
+
+/// By the key alone, however deep it lies: places in lists move when one before is taken out.
+fn at(place: &str, key: &str) -> String {
+    format!("{place}/{key}")
+}
+
+#[cfg(test)]
+mod tests {
+    use baremetal_core::{Driver, NodeUuid};
+    use jiff::Timestamp;
+    use secrecy::ExposeSecret;
+    use serde_json::json;
+
+    use super::*;
+
+    fn keys(ids: &[&str]) -> String {
+        let line = SealingKeys::generate().unwrap();
+        ids.iter().map(|id| line.replacen('1', id, 1)).collect()
+    }
+
+    /// Both objects, as they are.
+    fn infos(node: &Node) -> String {
+        format!("{:?} {:?}", node.driver_info, node.instance_info)
+    }
+
+    fn node() -> Node {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let info = json!({
+            "redfish_address": "https://bmc", "redfish_password": "hunter2", "agent_token": 5, "ipmi_password": null,
+            "nested": [{"snmp_secret": {"deep": "hunter3"}}],
+        });
+        node.driver_info = info.as_object().unwrap().clone();
+        node.instance_info =
+            json!({"configdrive": {"user_data": "hunter4"}}).as_object().unwrap().clone();
+        node
+    }
+
+    #[test]
+    fn what_is_secret_is_sealed_and_nothing_else() {
+        let text = keys(&["1"]);
+        let ring = SealingKeys::parse(&text).unwrap();
+        let mut sealed = node();
+        assert_eq!(node_sealed_by(&sealed), None);
+        seal_node(&ring, &mut sealed).unwrap();
+        assert_eq!(node_sealed_by(&sealed), Some("1"));
+        assert!(!infos(&sealed).contains("hunter"));
+        assert_eq!(sealed.driver_info["redfish_address"], "https://bmc");
+        assert_eq!(sealed.driver_info["ipmi_password"], Value::Null);
+        let again = {
+            let mut again = sealed.clone();
+            seal_node(&ring, &mut again).unwrap();
+            again
+        };
+        assert_eq!(again, sealed);
+
+        let secrets = Secrets::of(Some(Arc::new(ring.into())));
+        let password = secrets.text(&sealed, "redfish_password").unwrap().unwrap();
+        assert_eq!(password.expose_secret(), "hunter2");
+        assert!(matches!(secrets.text(&sealed, "agent_token"), Err(SecretError::NotText)));
+        assert_eq!(secrets.with_instance(&sealed).unwrap().instance_info, node().instance_info);
+        let mut settled = node();
+        secrets.settle(&sealed, &mut settled);
+        assert_eq!(settled.driver_info["redfish_password"], sealed.driver_info["redfish_password"]);
+
+        let stolen = Node { id: NodeUuid::new_v4(), ..sealed };
+        assert!(secrets.text(&stolen, "redfish_password").is_err());
+    }
+
+    #[test]
+    fn another_first_key_seals_anew() {
+        let old = keys(&["1"]);
+        let both = SealingKeys::parse(&format!("{}{old}", keys(&["2"]))).unwrap();
+        let mut node = node();
+        seal_node(&SealingKeys::parse(&old).unwrap(), &mut node).unwrap();
+        seal_node(&both, &mut node).unwrap();
+        let text = infos(&node);
+        assert!(text.contains("sealed:v1:2:") && !text.contains("sealed:v1:1:"));
+    }
+
+    #[test]
+    fn what_holds_no_secret_is_left_as_it_is() {
+        let ring = SealingKeys::parse(&keys(&["1"])).unwrap();
+        let mut plain = Node { driver_info: Map::new(), instance_info: Map::new(), ..node() };
+        seal_node(&ring, &mut plain).unwrap();
+        assert_eq!(node_sealed_by(&plain), Some(NOTHING));
+        let mut document = json!({"goal": {"instance_info": {"image_source": "http://x"}}});
+        seal_rack(&ring, "r", &mut document).unwrap();
+        assert_eq!(sealed_by(&document), Some(NOTHING));
+    }
+}

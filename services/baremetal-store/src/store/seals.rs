@@ -1,0 +1,224 @@
+//! By which keys secrets are sealed, and sealing them anew.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baremetal_core::Node;
+use database::Extent::{FirstDecides, OneStatement};
+use database::StoreError;
+use sealing::{Keyring, SealingKeys};
+use serde_json::Value;
+use tracing::{error, info};
+
+use crate::table::{node, rack, seal};
+use crate::{Secrets, Store, secrets};
+
+/// So many nodes are sealed anew in one transaction.
+const PAGE: u32 = 50;
+
+/// What seals the secrets of a store.
+#[derive(Clone)]
+pub(super) struct Seals {
+    keys: Arc<Keyring>,
+    /// The keys that the database is known to know.
+    known: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// What came of sealing anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// So many rows are sealed by the first key now that were not.
+    pub done: u64,
+    /// So many could not be opened. They are as they were.
+    pub broken: u64,
+}
+
+impl Store {
+    /// Seals from now on by these keys what is secret, first of all what is stored in the clear.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt`, where something stored is sealed by a key that is not among these.
+    pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
+        let now = keys.keys();
+        for (id, rows) in self.seals_in_use().await? {
+            if rows > 0 && !now.holds(&id) {
+                let missing = sealing::SealError::UnknownKey { id: id.clone() };
+                return Err(StoreError::corrupt("seals", &id, missing));
+            }
+        }
+        self.seals = Some(Seals { keys, known: Arc::default() });
+        let sealed = self.reseal_from(None).await?;
+        if sealed.done > 0 {
+            info!("what was secret and stored in the clear is sealed now: {} rows", sealed.done);
+        }
+        Ok(self)
+    }
+
+    /// What opens secrets.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of(self.seals.as_ref().map(|seals| seals.keys.clone()))
+    }
+
+    /// The keys that seal, where something is sealed at all.
+    pub fn keyring(&self) -> Option<&Arc<Keyring>> {
+        self.seals.as_ref().map(|seals| &seals.keys)
+    }
+
+    /// The keys that rows were sealed by, and how many are now.
+    pub async fn seals_in_use(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.database.read(|c| Box::pin(seal::counts(c))).await
+    }
+
+    /// Nothing can be sealed by this key any more; `InUse` while something is.
+    pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
+        if let Some(seals) = &self.seals {
+            seals.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        }
+        let id = id.to_owned();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { seal::forget(c, &id).await }))
+            .await
+    }
+
+    /// Seals by the first key whatever another one sealed or nobody did, a page at a time. A row that somebody writes meanwhile is
+    /// sealed by whoever writes it. Wherever it is broken off, what is left is found the next time.
+    pub async fn reseal(&self) -> Result<Resealed, StoreError> {
+        let Some(seals) = &self.seals else { return Ok(Resealed::default()) };
+        let current = seals.keys.keys().current().to_owned();
+        let mut all = self.reseal_from(None).await?;
+        for (id, rows) in self.seals_in_use().await? {
+            if rows > 0 && id != current {
+                let some = self.reseal_from(Some(id)).await?;
+                all = Resealed { done: all.done + some.done, broken: all.broken + some.broken };
+            }
+        }
+        Ok(all)
+    }
+
+    /// Seals anew what `key` sealed; what nobody has looked at, where there is none.
+    async fn reseal_from(&self, key: Option<String>) -> Result<Resealed, StoreError> {
+        let mut all = Resealed::default();
+        let mut after = None;
+        loop {
+            let of = key.clone();
+            let page = self.database.read(move |c| {
+                Box::pin(async move { node::sealed_by(c, of.as_deref(), after, PAGE).await })
+            });
+            let page = page.await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id);
+            let mut anew = Vec::with_capacity(page.len());
+            for node in page {
+                match self.sealed(&node).await {
+                    Ok(sealed) => anew.push(sealed),
+                    Err(StoreError::Corrupt { source, .. }) => {
+                        error!(node.id = %node.id, "the secrets of node {} cannot be opened: {source}", node.label());
+                        all.broken += 1;
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+            let written = self.database.write(FirstDecides, |c| {
+                Box::pin(async move {
+                    let mut written = 0;
+                    for node in &anew {
+                        written += u64::from(node::reseal(c, node).await?);
+                    }
+                    Ok(written)
+                })
+            });
+            let written = written.await?;
+            all.done += written;
+            info!("sealed {written} nodes anew, {} so far", all.done);
+        }
+        self.reseal_racks(key, &mut all).await?;
+        Ok(all)
+    }
+
+    async fn reseal_racks(
+        &self,
+        key: Option<String>,
+        all: &mut Resealed,
+    ) -> Result<(), StoreError> {
+        let racks = self
+            .database
+            .read(|c| Box::pin(async move { rack::sealed_by(c, key.as_deref()).await }))
+            .await?;
+        for (name, document, version) in racks {
+            match self.update_rack(&name, &document, version).await {
+                Ok(()) => all.done += 1,
+                Err(StoreError::Stale) => {}
+                Err(StoreError::Corrupt { source, .. }) => {
+                    error!("the secrets of rack {name} cannot be opened: {source}");
+                    all.broken += 1;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// The node as it is written.
+    pub(super) async fn sealed(&self, node: &Node) -> Result<Node, StoreError> {
+        let corrupt = |why| StoreError::corrupt("nodes", &node.id.to_string(), why);
+        self.seal(node, |keys, node| secrets::seal_node(keys, node).map_err(corrupt)).await
+    }
+
+    pub(super) async fn sealed_all(&self, nodes: &[Node]) -> Result<Vec<Node>, StoreError> {
+        let mut sealed = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            sealed.push(self.sealed(node).await?);
+        }
+        Ok(sealed)
+    }
+
+    /// The rack's document as it is written.
+    pub(super) async fn sealed_rack(
+        &self,
+        name: &str,
+        document: &Value,
+    ) -> Result<Value, StoreError> {
+        let corrupt = |why| StoreError::corrupt("racks", name, why);
+        let seal = |keys: &SealingKeys, document: &mut Value| {
+            secrets::seal_rack(keys, name, document).map_err(corrupt)
+        };
+        self.seal(document, seal).await
+    }
+
+    async fn seal<T: Clone>(
+        &self,
+        it: &T,
+        seal: impl FnOnce(&SealingKeys, &mut T) -> Result<(), StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut it = it.clone();
+        if let Some(keys) = self.sealer().await? {
+            seal(&keys, &mut it)?;
+        }
+        Ok(it)
+    }
+
+    /// What seals now, for a transaction that finds only then what it writes; none where nothing is sealed.
+    pub(super) async fn sealer(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
+        let Some(seals) = &self.seals else { return Ok(None) };
+        let keys = seals.keys.keys();
+        self.know(seals, keys.current()).await?;
+        Ok(Some(keys))
+    }
+
+    /// Tells the database of a key before something is sealed by it.
+    async fn know(&self, seals: &Seals, id: &str) -> Result<(), StoreError> {
+        let is_known = |known: &Mutex<BTreeSet<String>>| {
+            known.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+        };
+        if is_known(&seals.known) {
+            return Ok(());
+        }
+        let key = id.to_owned();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { seal::know(c, &key).await }))
+            .await?;
+        seals.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! Secrets are sealed in the database, and stay whole while keys come and go.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use baremetal_core::{Driver, Node, NodeIdent, NodeUuid};
+use baremetal_store::{Resealed, Store, StoreError};
+use sealing::Keyring;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+
+use crate::scratch::{at, on_both};
+
+on_both! { Store:
+    what_is_secret_is_sealed_and_opens
+    what_was_stored_in_the_clear_is_sealed_on_the_first_start
+    rotation_seals_all_anew_and_then_a_key_can_go
+    what_was_read_before_a_rotation_is_refused
+    a_key_that_is_missing_keeps_the_store_shut
+    a_rack_keeps_its_secrets_sealed
+    programs_that_share_a_key_file_take_up_a_rotation
+}
+
+/// A key file of a test's own.
+fn keyring(folder: &Path) -> Arc<Keyring> {
+    Arc::new(Keyring::open(&folder.join("seal.keys")).unwrap())
+}
+
+fn node(number: usize) -> Node {
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, at(0));
+    let info = json!({
+        "redfish_address": "https://10.0.0.1", "redfish_password": format!("canary-{number}"),
+        "nested": {"api_token": "canary"},
+    });
+    node.driver_info = info.as_object().unwrap().clone();
+    let info = json!({"image_source": "http://i", "configdrive": {"user_data": "canary"}});
+    node.instance_info = info.as_object().unwrap().clone();
+    node
+}
+
+/// What is stored of it, as it is.
+fn infos(node: &Node) -> String {
+    format!("{:?} {:?}", node.driver_info, node.instance_info)
+}
+
+fn password(store: &Store, node: &Node) -> String {
+    let secret = store.secrets().text(node, "redfish_password").unwrap().unwrap();
+    secret.expose_secret().to_owned()
+}
+
+async fn read(store: &Store, id: NodeUuid) -> Node {
+    store.find_node(&NodeIdent::Id(id)).await.unwrap().unwrap()
+}
+
+/// Nodes with passwords, and what they are.
+async fn fill(store: &Store, count: usize) -> Vec<(NodeUuid, String)> {
+    let mut known = Vec::new();
+    for number in 0..count {
+        let node = node(number);
+        store.insert_node(&node).await.unwrap();
+        known.push((node.id, format!("canary-{number}")));
+    }
+    known
+}
+
+async fn opens(store: &Store, known: &[(NodeUuid, String)]) {
+    for (id, secret) in known {
+        assert_eq!(password(store, &read(store, *id).await), *secret);
+    }
+}
+
+async fn what_is_secret_is_sealed_and_opens(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store.sealing(keyring(folder.path())).await.unwrap();
+    let new = node(1);
+    store.insert_node(&new).await.unwrap();
+    let found = read(&store, new.id).await;
+    assert!(!infos(&found).contains("canary"), "{}", infos(&found));
+    assert_eq!(found.driver_info["redfish_address"], "https://10.0.0.1");
+    assert_eq!(password(&store, &found), "canary-1");
+    assert_eq!(store.secrets().with_instance(&found).unwrap().instance_info, new.instance_info);
+
+    let mut changed = found.clone();
+    changed.driver_info.insert("redfish_password".to_owned(), json!("canary-2"));
+    let written = store.update_node(&changed, &[]).await.unwrap();
+    assert_eq!(written, read(&store, new.id).await);
+    assert_eq!(password(&store, &written), "canary-2");
+    // What was not changed was not sealed anew.
+    assert_eq!(written.driver_info["nested"], found.driver_info["nested"]);
+}
+
+async fn what_was_stored_in_the_clear_is_sealed_on_the_first_start(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let known = fill(&store, 120).await;
+    let bare = crate::scratch::bare_node();
+    store.insert_node(&bare).await.unwrap();
+    assert!(infos(&read(&store, known[7].0).await).contains("canary"));
+
+    let sealed = store.sealing(keyring(folder.path())).await.unwrap();
+    let found = read(&sealed, known[7].0).await;
+    assert!(!infos(&found).contains("canary"));
+    assert_eq!((found.version, found.updated_at), (2, None));
+    opens(&sealed, &known).await;
+    assert_eq!(sealed.seals_in_use().await.unwrap(), [("1".to_owned(), 120)]);
+    // The second time there is nothing to do.
+    let again = sealed.sealing(keyring(folder.path())).await.unwrap();
+    assert_eq!(read(&again, known[7].0).await, found);
+    assert_eq!(read(&again, bare.id).await.version, 1);
+}
+
+async fn rotation_seals_all_anew_and_then_a_key_can_go(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.sealing(ring.clone()).await.unwrap();
+    let known = fill(&store, 130).await;
+    assert_eq!(ring.rotate().unwrap(), "2");
+    assert!(matches!(store.forget_seal("1").await, Err(StoreError::InUse { .. })));
+    // Whoever is written meanwhile is sealed by the new key.
+    let one = read(&store, known[0].0).await;
+    store.update_node(&one, &[]).await.unwrap();
+    assert_eq!(store.seals_in_use().await.unwrap(), [("1".to_owned(), 129), ("2".to_owned(), 1)]);
+
+    assert_eq!(store.reseal().await.unwrap(), Resealed { done: 129, broken: 0 });
+    assert_eq!(store.reseal().await.unwrap(), Resealed::default());
+    store.forget_seal("1").await.unwrap();
+    ring.retire("1").unwrap();
+    opens(&store, &known).await;
+    assert_eq!(store.seals_in_use().await.unwrap(), [("2".to_owned(), 130)]);
+}
+
+async fn what_was_read_before_a_rotation_is_refused(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.sealing(ring.clone()).await.unwrap();
+    let known = fill(&store, 1).await;
+    let before = read(&store, known[0].0).await;
+    ring.rotate().unwrap();
+    store.reseal().await.unwrap();
+    assert!(matches!(store.update_node(&before, &[]).await, Err(StoreError::Stale)));
+    opens(&store, &known).await;
+}
+
+async fn a_key_that_is_missing_keeps_the_store_shut(store: Store) {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let sealed = store.clone().sealing(keyring(one.path())).await.unwrap();
+    let ring = sealed.keyring().unwrap().clone();
+    ring.rotate().unwrap();
+    fill(&sealed, 1).await;
+    let refused = store.sealing(keyring(other.path())).await.err().unwrap();
+    let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
+    assert!(source.to_string().contains("the key 2, which the key file does not hold"), "{source}");
+}
+
+async fn a_rack_keeps_its_secrets_sealed(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.sealing(ring.clone()).await.unwrap();
+    let plain = json!({"goal": {"instance_info": {"configdrive": {"user_data": "canary"}}}});
+    store.insert_rack("r", &plain).await.unwrap();
+    ring.rotate().unwrap();
+    assert_eq!(store.reseal().await.unwrap(), Resealed { done: 1, broken: 0 });
+    let (mut found, version) = store.find_rack("r").await.unwrap().unwrap();
+    assert!(!found.to_string().contains("canary") && version == 2, "{found}");
+    let Value::Object(document) = &mut found else { panic!("{found}") };
+    store.secrets().open_rack("r", document).unwrap();
+    assert_eq!(found, plain);
+}
+
+async fn programs_that_share_a_key_file_take_up_a_rotation(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let one = store.clone().sealing(keyring(folder.path())).await.unwrap();
+    // Another program has keys of its own from the same file.
+    let two = store.sealing(keyring(folder.path())).await.unwrap();
+    let known = fill(&two, 3).await;
+    one.keyring().unwrap().rotate().unwrap();
+    assert_eq!(one.reseal().await.unwrap(), Resealed { done: 3, broken: 0 });
+    opens(&two, &known).await;
+    fill(&two, 1).await;
+    assert_eq!(two.seals_in_use().await.unwrap(), [("1".to_owned(), 0), ("2".to_owned(), 4)]);
+}

@@ -1,0 +1,138 @@
+//! `bedplate keys`: the keys by which the services seal secrets. The keys themselves never leave the services.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::connection::Connection;
+use crate::output::{self, Format, plain};
+use crate::policy::Service;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Which keys there are, and how much is sealed by each.
+    List(Of),
+    /// Has a service make a new key, and seal everything by it while it goes on.
+    Rotate(Of),
+    /// Forgets a key that nothing needs any more.
+    Retire(Retire),
+}
+
+/// Of which service.
+#[derive(Args)]
+pub(crate) struct Of {
+    /// Of which service; both where none is named.
+    #[arg(value_enum)]
+    service: Option<Service>,
+}
+
+#[derive(Args)]
+pub(crate) struct Retire {
+    /// Of which service.
+    #[arg(value_enum)]
+    service: Service,
+    /// Which key.
+    id: String,
+}
+
+/// The columns.
+const HEADER: [&str; 5] = ["service", "key", "state", "records", "machines"];
+
+pub(crate) async fn run(
+    command: Command,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
+    match command {
+        Command::List(of) => list(of.services(), connection, format).await,
+        Command::Rotate(of) => {
+            for service in of.services() {
+                let api = service.api(connection).await?;
+                api.post("/bedplate/v1/keys/rotate", &json!({})).await?;
+            }
+            list(of.services(), connection, format).await
+        }
+        Command::Retire(Retire { service, id }) => {
+            let id = percent_encoded(&id);
+            service.api(connection).await?.delete(&format!("/bedplate/v1/keys/{id}")).await?;
+            list(vec![service], connection, format).await
+        }
+    }
+}
+
+impl Of {
+    fn services(&self) -> Vec<Service> {
+        Service::all_or(self.service)
+    }
+}
+
+async fn list(
+    services: Vec<Service>,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
+    let mut tables = Map::new();
+    for service in services {
+        let answer = service.api(connection).await?.get("/bedplate/v1/keys").await?;
+        tables.insert(service.name().to_owned(), answer["keys"].clone());
+    }
+    match format {
+        Format::Json => output::json(&Value::Object(tables)),
+        Format::Table => output::table(&HEADER, rows(&tables)),
+    }
+}
+
+fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {
+    let of = |(service, keys): (&String, &Value)| {
+        let keys = keys.as_array().cloned().unwrap_or_default().into_iter();
+        keys.map(|key| line(service, &key)).collect::<Vec<_>>()
+    };
+    tables.iter().flat_map(of).collect()
+}
+
+fn line(service: &str, key: &Value) -> Vec<String> {
+    let count = |field: &str| key[field].as_u64().map_or("-".to_owned(), |n| n.to_string());
+    let needed = ["records", "machines"].iter().any(|field| key[*field].as_u64() > Some(0));
+    let state = match (key["in_file"] == true, key["seals"] == true, needed) {
+        (false, _, _) => "lost: put it back into the key file",
+        (true, true, _) => "seals",
+        (true, false, true) => "opens",
+        (true, false, false) => "may be retired",
+    };
+    vec![
+        service.to_owned(),
+        plain(key["id"].as_str().unwrap_or("-")),
+        state.to_owned(),
+        count("records"),
+        count("machines"),
+    ]
+}
+
+/// Ids are letters and digits; whatever else was typed is no key, and no other path.
+fn percent_encoded(id: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b if b.is_ascii_alphanumeric() => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    id.bytes().map(encoded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_a_key_is_for() {
+        let key = |seals: bool, in_file: bool, records: u64| json!({"id": "1", "seals": seals, "in_file": in_file, "records": records});
+        let state = |key: Value| line("machines", &key)[2].clone();
+        assert_eq!(line("machines", &key(true, true, 3)), ["machines", "1", "seals", "3", "-"]);
+        assert_eq!(state(key(false, true, 3)), "opens");
+        assert_eq!(state(key(false, true, 0)), "may be retired");
+        assert_eq!(state(key(false, false, 3)), "lost: put it back into the key file");
+    }
+
+    #[test]
+    fn an_id_is_no_path() {
+        assert_eq!(percent_encoded("12a"), "12a");
+        assert_eq!(percent_encoded("../x"), "%2E%2E%2Fx");
+    }
+}

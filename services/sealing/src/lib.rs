@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+mod file;
+mod keyring;
+mod keys;
+mod opened;
+mod usage;
+
+pub use keyring::{KeyFileError, Keyring};
+pub use keys::{Derived, Purpose, SealError, SealingKeys, id_of, is_sealed, random};
+pub use opened::Opened;
+pub use usage::{KeyUse, RetireError};

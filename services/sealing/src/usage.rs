@@ -1,0 +1,113 @@
+//! What keys are needed for.
+
+use crate::{KeyFileError, SealingKeys};
+
+/// A key, and what it is needed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUse {
+    /// Its id.
+    pub id: String,
+    /// Whether it is the one that seals.
+    pub seals: bool,
+    /// Whether the key file holds it; what another sealed can not be opened.
+    pub held: bool,
+    /// How many records it sealed.
+    pub records: u64,
+    /// How many machines show what was derived from it.
+    pub tokens: u64,
+}
+
+impl KeyUse {
+    /// Those that the file holds in its order, then those that only something stored names.
+    pub fn of(keys: &SealingKeys, stored: &[(String, u64, u64)]) -> Vec<KeyUse> {
+        let one = |id: &str| {
+            let found = stored.iter().find(|(known, ..)| known == id);
+            let (records, tokens) =
+                found.map_or((0, 0), |(_, records, tokens)| (*records, *tokens));
+            let (seals, held) = (keys.current() == id, keys.holds(id));
+            KeyUse { id: id.to_owned(), seals, held, records, tokens }
+        };
+        let lost =
+            stored.iter().filter(|(id, records, tokens)| !keys.holds(id) && records + tokens > 0);
+        keys.ids().map(one).chain(lost.map(|(id, ..)| one(id))).collect()
+    }
+}
+
+/// Why a key is not retired. It is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RetireError<E> {
+    /// There is none with this id.
+    #[error("there is no key {id}")]
+    Unknown {
+        /// Which.
+        id: String,
+    },
+    /// It seals, or something needs it that is stored or out there.
+    #[error("key {id} is still needed: {by}")]
+    Needed {
+        /// Which.
+        id: String,
+        /// By what, and what to do.
+        by: String,
+    },
+    /// The file cannot be changed.
+    #[error(transparent)]
+    File(KeyFileError),
+    /// What needs it cannot be asked.
+    #[error(transparent)]
+    Store(E),
+}
+
+impl<E> RetireError<E> {
+    /// Whether a key may go, as far as is known of it.
+    pub fn check(keys: &[KeyUse], id: &str) -> Result<(), Self> {
+        let needed = |by: String| Err(RetireError::Needed { id: id.to_owned(), by });
+        match keys.iter().find(|key| key.id == id) {
+            None => Err(RetireError::Unknown { id: id.to_owned() }),
+            Some(key) if key.seals => needed("it is the one that seals; rotate first".to_owned()),
+            Some(key) if key.records > 0 => needed(format!(
+                "{} records are sealed by it; wait until they are sealed anew",
+                key.records
+            )),
+            Some(key) if key.tokens > 0 => needed(format!(
+                "{} machines report with what it made; it can go when they have been replaced",
+                key.tokens
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_goes_when_nothing_needs_it() {
+        let key = SealingKeys::generate().unwrap();
+        let lines: String =
+            ["4", "3", "2", "1"].iter().map(|id| key.replacen('1', id, 1)).collect();
+        let stored = [("2", 5, 0), ("3", 0, 7), ("9", 1, 0), ("8", 0, 0)];
+        let stored = stored.map(|(id, records, tokens)| (id.to_owned(), records, tokens));
+        let keys = KeyUse::of(&SealingKeys::parse(&lines).unwrap(), &stored);
+        let ids: Vec<_> = keys.iter().map(|key| (key.id.as_str(), key.held)).collect();
+        assert_eq!(ids, [("4", true), ("3", true), ("2", true), ("1", true), ("9", false)]);
+        let check =
+            |id| RetireError::<std::fmt::Error>::check(&keys, id).map_err(|why| why.to_string());
+        assert_eq!(check("1"), Ok(()));
+        for (id, want) in [
+            ("4", "key 4 is still needed: it is the one that seals; rotate first"),
+            (
+                "3",
+                "key 3 is still needed: 7 machines report with what it made; it can go when they have been replaced",
+            ),
+            (
+                "2",
+                "key 2 is still needed: 5 records are sealed by it; wait until they are sealed anew",
+            ),
+            ("7", "there is no key 7"),
+        ] {
+            assert_eq!(check(id), Err(want.to_owned()));
+        }
+    }
+}

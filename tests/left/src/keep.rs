@@ -1,0 +1,76 @@
+//! Keeping what is about to be deleted, where somebody wants it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracing_subscriber::EnvFilter;
+
+/// Of one file no more is kept.
+const LARGEST: u64 = 16 << 20;
+/// Of what one process leaves no more is kept.
+const MOST: u64 = 512 << 20;
+/// Keys are where secrets may be.
+const KEYS: [&str; 4] = ["seal.keys", "service.key", "nodes.authority", "api.key"];
+
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+fn folder() -> Option<PathBuf> {
+    std::env::var_os("BEDPLATE_LEFT").map(PathBuf::from).filter(|it| it.is_absolute())
+}
+
+/// Keeps what is in a folder, under a name that is made unlike others'; nothing, where nobody wants it.
+pub fn keep(from: &Path, name: &str) {
+    let Some(folder) = folder() else { return };
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let to = folder.join(format!("{name}-{}-{number}", std::process::id()));
+    if let Err(error) = copy(from, &to) {
+        eprintln!("what {name} left cannot be kept: {error}");
+    }
+}
+
+/// Keeps a text.
+pub fn note(name: &str, text: &[u8]) {
+    let Some(folder) = folder() else { return };
+    let written = fs::create_dir_all(&folder).and_then(|()| {
+        let mut file = File::options().append(true).create(true).open(folder.join(name))?;
+        file.write_all(&[text, b"\n"].concat())
+    });
+    if let Err(error) = written {
+        eprintln!("{name} cannot be kept: {error}");
+    }
+}
+
+/// Keeps what services in this process log, at level `debug`.
+pub fn listen() {
+    let Some(folder) = folder() else { return };
+    let name = format!("log-{}", std::process::id());
+    let file = fs::create_dir_all(&folder)
+        .and_then(|()| File::options().append(true).create(true).open(folder.join(name)));
+    let Ok(file) = file else { return };
+    let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new("debug"));
+    // Another test of this process may listen already.
+    let _ = log.with_ansi(false).with_writer(Mutex::new(file)).try_init();
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, name) = (entry.file_type()?, entry.file_name());
+        if kind.is_dir() {
+            copy(&entry.path(), &to.join(name))?;
+        } else if kind.is_file() && !KEYS.iter().any(|key| name == *key) {
+            let size = entry.metadata()?.len();
+            if size > LARGEST || KEPT.fetch_add(size, Ordering::Relaxed) > MOST {
+                eprintln!("too much to keep: {} ({size} bytes)", entry.path().display());
+                continue;
+            }
+            fs::copy(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
+}
