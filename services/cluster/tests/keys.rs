@@ -152,16 +152,19 @@ async fn killed_wherever_it_is_a_rotation_loses_nothing_and_comes_to_its_end() {
     for point in POINTS {
         let mut daemon = given.start().await;
         let before = inode(&given.key_file());
-        let lines = BufReader::new(daemon.child.stderr.take().unwrap()).lines();
+        let mut lines = BufReader::new(daemon.child.stderr.take().unwrap()).lines();
         let sealed = |line: &String| line.contains("secrets anew, ");
         let heard = tokio::task::spawn_blocking(move || {
-            lines.map_while(Result::ok).filter(sealed).take(point).count()
+            let heard = lines.by_ref().map_while(Result::ok).filter(sealed).take(point).count();
+            (heard, lines)
         });
         let asked = daemon.client.post(format!("{}/bedplate/v1/keys/rotate", daemon.url)).send();
         let asked = tokio::spawn(asked);
         let key_file = given.key_file();
         until(async || (inode(&key_file) != before).then_some(())).await;
-        assert_eq!(heard.await.unwrap(), point, "it ended before it was killed");
+        // What it logs goes on being taken, or a line too many would end what it does.
+        let (heard, _lines) = heard.await.unwrap();
+        assert_eq!(heard, point, "it ended before it was killed");
         drop(daemon);
         let _ = asked.await.unwrap();
         given.everything_opens().await;

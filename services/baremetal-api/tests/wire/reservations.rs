@@ -75,6 +75,7 @@ async fn the_machine_is_told_who_may_log_in() {
     body["user_data"] = json!("#cloud-config");
     let made = post(&api, &body).await.has(201).json();
     let node = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+    let node = api.store.secrets().with_instance(&node).unwrap();
     let want = json!({
         "meta_data": {
             "uuid": made["uuid"], "name": "train-1", "hostname": "train-1",

@@ -149,5 +149,5 @@ async fn nothing_secret_is_stored_in_the_clear() {
     let id = api.small().await;
     api.get("/v1/certificates/c").await.has(200);
     let sealed = api.store.find_secret(id.parse().unwrap(), "pki").await.unwrap().unwrap();
-    assert!(sealed.starts_with("v1:") && !sealed.contains("BEGIN"), "{sealed}");
+    assert!(sealed.starts_with("sealed:v1:") && !sealed.contains("BEGIN"), "{sealed}");
 }
