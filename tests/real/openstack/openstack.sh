@@ -117,6 +117,7 @@ up() {
     inroot nova-manage cell_v2 discover_hosts --by-service >"$LOG/discover.log" 2>&1 || true
   fi
   wait_for 90 "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
+  wait_for 90 "volumes" seed wait-volumes
   if [ ! -e "$STATE/.seeded" ]; then
     touch "$STATE/.seeded"
     save_baseline

@@ -1,4 +1,4 @@
-"""Fills a fresh cloud. seed.py ADDRESS identity | cloud | wait-computes HOST... | forget-compute HOST"""
+"""Fills a fresh cloud. seed.py ADDRESS identity | cloud | wait-computes HOST... | wait-volumes | forget-compute HOST"""
 
 import sys
 import time
@@ -77,6 +77,15 @@ def wait_computes(cloud, hosts):
         sys.exit(f"not up in time: {missing}")
 
 
+def wait_volumes(cloud):
+    """Until Cinder's scheduler has heard of a place for volumes: one that is asked for before that fails at once."""
+    end = time.monotonic() + 60
+    while not cloud.block_storage.get("/scheduler-stats/get_pools").json().get("pools"):
+        if time.monotonic() > end:
+            sys.exit("no place for volumes in time")
+        time.sleep(0.5)
+
+
 def forget_compute(cloud, host):
     for service in cloud.compute.services(binary="nova-compute", host=host):
         cloud.compute.delete(f"/os-services/{service.id}", microversion="2.53").raise_for_status()
@@ -91,5 +100,7 @@ if __name__ == "__main__":
         resources(admin)
     elif what == "wait-computes":
         wait_computes(admin, names)
+    elif what == "wait-volumes":
+        wait_volumes(admin)
     elif what == "forget-compute":
         forget_compute(admin, names[0])
