@@ -44,7 +44,9 @@ pub(crate) fn has_grown(group: &NodeGroup, before: &[NodeGroup]) -> bool {
 /// What who asks is told: 403, as Magnum has it, where it is too much.
 pub(crate) fn refusal(denial: &Denial, unmeasured: Option<&Unmeasured>) -> ApiError {
     match (denial, unmeasured) {
-        (Denial::Exceeded(_), _) => ApiError::new(StatusCode::FORBIDDEN, denial.to_string()),
+        (Denial::Exceeded(_) | Denial::Lease { .. }, _) => {
+            ApiError::new(StatusCode::FORBIDDEN, denial.to_string())
+        }
         (Denial::Unmeasured { .. }, Some(Unmeasured { why, is_asked_wrong: true })) => {
             ApiError::bad_request(why)
         }

@@ -182,7 +182,7 @@ async fn own_image(
     Ok(None)
 }
 
-async fn own_network(
+pub(crate) async fn own_network(
     session: &Session,
     who: Borrower<'_>,
     given: &str,

@@ -1,4 +1,4 @@
-//! What is done in a cloud for a cluster in one turn.
+//! What is done in a cloud for a cluster, or for a person's machine, in one turn.
 
 mod act;
 mod create;
@@ -8,6 +8,7 @@ mod inside;
 mod lately;
 mod ledger;
 mod observe;
+mod of;
 mod perform;
 mod quota;
 mod room;
@@ -16,10 +17,13 @@ mod server;
 mod site;
 mod trouble;
 mod work;
+mod work_vm;
 
 pub(crate) use flavors::Flavors;
+pub(crate) use flavors::size as flavor_size;
 pub(crate) use lately::Lately;
 pub(crate) use quota::outlook;
 pub(crate) use site::{Site, operators_zone};
 pub(crate) use trouble::Trouble;
-pub(crate) use work::{Worked, work};
+pub(crate) use work::{PAUSE, Worked, work};
+pub(crate) use work_vm::{VmWorked, work_vm};

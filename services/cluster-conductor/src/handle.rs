@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_bootstrap::{Endpoint, Name, Pki};
-use cluster_core::{CertificateUuid, Cluster, ClusterUuid, RepairLimits};
+use cluster_core::{CertificateUuid, Cluster, ClusterUuid, RepairLimits, SnapshotUuid, VmUuid};
 use cluster_pki::{PkiError, SignError, Validity};
 use cluster_store::{Certificate, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +22,8 @@ use crate::lending::LendingSettings;
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::tenancy::{Premises, Tenancy};
-use crate::{keys, seals, turn};
+use crate::vm::VmSettings;
+use crate::{keys, seals, turn, vm};
 
 /// How the conductor behaves.
 #[derive(Clone, Debug)]
@@ -39,15 +40,28 @@ pub struct Settings {
     pub repair: RepairLimits,
     /// What happens at the end of leases.
     pub lending: LendingSettings,
+    /// What people may ask for besides clusters.
+    pub vms: VmSettings,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }
 
-/// Looks after clusters. Clones are the same conductor.
+/// What has turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// A cluster.
+    Cluster(ClusterUuid),
+    /// A person's machine.
+    Vm(VmUuid),
+    /// A snapshot of one.
+    Snapshot(SnapshotUuid),
+}
+
+/// Looks after clusters and people's machines. Clones are the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
     pub(crate) world: Arc<World>,
-    queue: Queue<ClusterUuid>,
+    queue: Queue<Subject>,
 }
 
 /// What a turn works with.
@@ -136,19 +150,25 @@ impl Conductor {
     ///
     /// When a turn panicked.
     pub async fn run(self, stop: CancellationToken) -> Result<(), JoinError> {
-        match self.world.store.cluster_ids().await {
-            Ok(ids) => ids.into_iter().for_each(|id| self.queue.wake(id)),
-            Err(error) => tracing::error!("cannot read which clusters there are: {error}"),
+        match self.world.subjects().await {
+            Ok(all) => all.into_iter().for_each(|it| self.queue.wake(it)),
+            Err(error) => tracing::error!("cannot read what there is to look after: {error}"),
         }
         self.note_reports().await;
         let alive = tokio::spawn(turn::stay_alive(self.world.clone(), stop.clone()));
         let sealing = tokio::spawn(seals::run(self.world.clone(), stop.clone()));
         let (world, workers) = (self.world.clone(), self.world.settings.workers);
-        let ended = reconcile::run(self.queue, workers, stop, move |id| {
-            let world = world.clone();
+        let queue = self.queue.clone();
+        let ended = reconcile::run(self.queue, workers, stop, move |subject| {
+            let (world, queue) = (world.clone(), queue.clone());
             async move {
-                turn::turn(&world, id).await.unwrap_or_else(|error| {
-                    tracing::warn!(cluster.id = %id, "the turn failed: {error}");
+                let turn = match subject {
+                    Subject::Cluster(id) => turn::turn(&world, id).await,
+                    Subject::Vm(id) => Box::pin(vm::turn(&world, &queue, id)).await,
+                    Subject::Snapshot(id) => Box::pin(vm::snapshot_turn(&world, &queue, id)).await,
+                };
+                turn.unwrap_or_else(|error| {
+                    tracing::warn!("the turn of {subject:?} failed: {error}");
                     Requeue::After(world.settings.look_every)
                 })
             }
@@ -160,7 +180,17 @@ impl Conductor {
 
     /// A turn for this cluster, soon.
     pub fn wake(&self, cluster: ClusterUuid) {
-        self.queue.wake(cluster);
+        self.queue.wake(Subject::Cluster(cluster));
+    }
+
+    /// A turn for this machine, soon.
+    pub fn wake_vm(&self, vm: VmUuid) {
+        self.queue.wake(Subject::Vm(vm));
+    }
+
+    /// A turn for this snapshot, soon.
+    pub fn wake_snapshot(&self, snapshot: SnapshotUuid) {
+        self.queue.wake(Subject::Snapshot(snapshot));
     }
 
     /// The certificate of the cluster's authority, in PEM; while authorities are exchanged those of both, the one that signs first. The
@@ -223,6 +253,14 @@ impl Conductor {
 }
 
 impl World {
+    /// All that has turns.
+    async fn subjects(&self) -> Result<Vec<Subject>, StoreError> {
+        let clusters = self.store.cluster_ids().await?.into_iter().map(Subject::Cluster);
+        let vms = self.store.vm_ids().await?.into_iter().map(Subject::Vm);
+        let snapshots = self.store.snapshot_ids().await?.into_iter().map(Subject::Snapshot);
+        Ok(clusters.chain(vms).chain(snapshots).collect())
+    }
+
     /// The cluster's authorities as they are trusted now: with their own keys, and behind their own certificates those of others that
     /// are trusted besides.
     pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki, KeysError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster_core::{
-    Cluster, Event, Problem, Seen, Told, lease_due, lease_taken, lease_told, off_problem, tag,
+    Cluster, Event, LeaseTold, Problem, Seen, lease_due, lease_taken, lease_told, off_problem, tag,
 };
 use cluster_store::{Change, StoreError};
 use futures::future::join_all;
@@ -82,7 +82,7 @@ pub(crate) async fn climb(world: &World, cluster: &Cluster) -> Result<Climbed, K
     Ok(Climbed::Took)
 }
 
-fn notice(cluster: &Cluster, told: &Told, now: Timestamp) -> Notice {
+fn notice(cluster: &Cluster, told: &LeaseTold, now: Timestamp) -> Notice {
     let happens_at =
         told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
     let until = cluster.lending.as_ref().map(|it| it.lease.until.to_string());

@@ -12,6 +12,7 @@ mod seals;
 mod sizes;
 mod tenancy;
 mod turn;
+mod vm;
 
 pub use borrow::{BorrowError, Borrower};
 pub use handle::{Conductor, KeysError, Settings};
@@ -20,6 +21,8 @@ pub use machines::{
     Answer, Handout, KubernetesSettings, MachineReported, MachineSettings, MachinesError,
     NodesListener, OwnConfigError, SourceAddress,
 };
+pub use openstack::compute::consoles::ConsoleKind;
 pub use preview::Preview;
 pub use sizes::Unmeasured;
 pub use tenancy::{Tenancy, TenancyError};
+pub use vm::{OfferedImage, VmError, VmFound, VmOrder, VmSettings};

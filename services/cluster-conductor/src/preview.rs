@@ -53,7 +53,7 @@ impl Conductor {
             let Some((session, own)) = sessions else {
                 return Err("this clusterd was given no cloud that it could ask".to_owned());
             };
-            let site = Site::new((&session, own), &cluster.blueprint, Arc::default());
+            let site = Site::new((&session, own), cluster.blueprint.zone(), Arc::default());
             cloud::outlook(&site, &shape, &there).await.map_err(|trouble| trouble.to_string())
         };
         let late = || format!("the cloud did not answer within {} s", PATIENCE.as_secs());

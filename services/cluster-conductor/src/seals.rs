@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_store::{SealedSecret, StoreError};
-use sealing::{KeyFileError, KeyUse, RetireError, SealingKeys};
+use cluster_store::{SealedSecret, SealedUserData, StoreError};
+use sealing::{KeyFileError, KeyUse, RetireError, SealError, SealingKeys};
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::Conductor;
 use crate::handle::World;
+use crate::vm;
 
 /// How often it is looked whether something is sealed by another key than the first: another program may have rotated.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -86,32 +87,61 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) {
 /// Seals by the first key whatever another one sealed, a page at a time. Wherever it is broken off, what is left is found the next time.
 async fn reseal(world: &World) -> Result<(), StoreError> {
     let keys = world.keys.keys();
-    for (id, secrets, _) in world.store.seals_in_use().await? {
-        if secrets == 0 || id == keys.current() {
+    for (id, sealed, _) in world.store.seals_in_use().await? {
+        if sealed == 0 || id == keys.current() {
             continue;
         }
-        let (mut after, mut done) = (None, 0);
-        loop {
-            let page = world.store.secrets_sealed_by(&id, after.as_ref(), PAGE).await?;
-            let anew: Vec<_> = page
-                .iter()
-                .filter_map(|secret| Some((secret.clone(), anew(&keys, secret)?)))
-                .collect();
-            let Some(last) = page.into_iter().next_back() else { break };
-            after = Some(last);
-            done += world.store.reseal_secrets(&anew).await?;
-            info!("sealed {} secrets anew, {done} so far", anew.len());
-        }
+        let done = secrets(world, &keys, &id).await? + user_data(world, &keys, &id).await?;
         info!(key.id = keys.current(), "sealed {done} secrets anew by key {}", keys.current());
     }
     Ok(())
 }
 
+/// What is kept of clusters. The answer is how many were sealed anew, as of [`user_data`].
+async fn secrets(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, StoreError> {
+    let (mut after, mut done) = (None, 0);
+    loop {
+        let page = world.store.secrets_sealed_by(id, after.as_ref(), PAGE).await?;
+        let anew: Vec<_> = page
+            .iter()
+            .filter_map(|secret| Some((secret.clone(), secret_anew(keys, secret)?)))
+            .collect();
+        let Some(last) = page.into_iter().next_back() else { return Ok(done) };
+        after = Some(last);
+        done += world.store.reseal_secrets(&anew).await?;
+        info!("sealed {} secrets anew, {done} so far", anew.len());
+    }
+}
+
+/// What owners told machines that are not built yet.
+async fn user_data(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, StoreError> {
+    let (mut after, mut done) = (None, 0);
+    loop {
+        let page = world.store.user_data_sealed_by(id, after, PAGE).await?;
+        let anew: Vec<_> = page
+            .iter()
+            .filter_map(|told| Some((told.clone(), user_data_anew(keys, told)?)))
+            .collect();
+        let Some(last) = page.last() else { return Ok(done) };
+        after = Some(last.vm);
+        done += world.store.reseal_user_data(&anew).await?;
+        info!("sealed what {} machines are told anew, {done} so far", anew.len());
+    }
+}
+
 /// The same secret, sealed by the first key; `None` if it does not open.
-fn anew(keys: &SealingKeys, secret: &SealedSecret) -> Option<String> {
+fn secret_anew(keys: &SealingKeys, secret: &SealedSecret) -> Option<String> {
     let SealedSecret { cluster, name, sealed } = secret;
-    let place = format!("{cluster}/{name}");
-    let anew = keys.open(&place, sealed).and_then(|opened| keys.seal(&place, &opened));
     let failed = |why| error!(cluster.id = %cluster, "the secret {name} cannot be opened: {why}");
-    anew.map_err(failed).ok()
+    anew(keys, &format!("{cluster}/{name}"), sealed).map_err(failed).ok()
+}
+
+/// The same, sealed by the first key; `None` if it does not open.
+fn user_data_anew(keys: &SealingKeys, told: &SealedUserData) -> Option<String> {
+    let failed = |why| error!(vm.id = %told.vm, "what it is told cannot be opened: {why}");
+    anew(keys, &vm::place(told.vm), &told.sealed).map_err(failed).ok()
+}
+
+fn anew(keys: &SealingKeys, place: &str, sealed: &str) -> Result<String, SealError> {
+    keys.open(place, sealed).and_then(|opened| keys.seal(place, &opened))
 }

@@ -86,6 +86,14 @@ impl Premises {
         }
     }
 
+    /// The id of the project that a new machine of a project's people is to be made in.
+    pub(crate) async fn place_of(&self, project: &str) -> Result<String, TenancyError> {
+        match self.tenancy {
+            Tenancy::Own => Ok(project.to_owned()),
+            Tenancy::Shared => self.own().identity().await?.project_id.ok_or(TenancyError::Nowhere),
+        }
+    }
+
     /// Ourselves in the project that a cluster is in, or is to be made in.
     pub(crate) async fn of(
         &self,

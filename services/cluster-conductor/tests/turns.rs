@@ -36,6 +36,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
         workers: 2,
         look_every,
         machines: Default::default(),
+        vms: cluster_conductor::VmSettings::default(),
         repair: REPAIR,
         lending: Default::default(),
         clock: now,
@@ -96,7 +97,7 @@ async fn a_cluster_goes_once_its_ledger_names_nothing() {
     let (store, cluster) = with_cluster().await;
     let line = LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster: cluster.id,
+        of: cluster.id.into(),
         kind: "network".to_owned(),
         name: "c-network".to_owned(),
         cloud_id: None,

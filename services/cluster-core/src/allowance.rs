@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lease::Length;
+use lease::{Lease, Length};
 use serde::{Deserialize, Serialize};
 
 use crate::{Amounts, Resource};
@@ -171,6 +171,16 @@ pub enum Denial {
         /// Of what.
         resource: Resource,
     },
+    /// Nothing is lent to them for that long.
+    #[error("{whose} may have nothing for longer than {longest}, and {} is asked for", .asked.map_or_else(|| "a lease without end".to_owned(), |it| it.to_string()))]
+    Lease {
+        /// Whose limit it is.
+        whose: Whose,
+        /// The longest lease.
+        longest: Length,
+        /// What is asked for; without end, where there is none.
+        asked: Option<Length>,
+    },
 }
 
 /// Whether `asked` may be had besides what is used, by all of `accounts`; `is_measured`, where it is known what flavors say of it.
@@ -197,6 +207,25 @@ pub fn admit(accounts: &[Account], asked: &Amounts, is_measured: bool) -> Result
         if let Some(resource) = Resource::summed().filter(|it| it.is_of_flavors()).find(limited) {
             return Err(Denial::Unmeasured { whose: whose.clone(), resource });
         }
+    }
+    Ok(())
+}
+
+/// Whether something may be lent so by all of `accounts`: until its end from when it was asked for.
+///
+/// # Errors
+///
+/// When that is longer than the longest lease of any of them.
+pub fn admit_lease(accounts: &[Account], lease: Option<&Lease>) -> Result<(), Denial> {
+    for Account { whose, limits, .. } in accounts {
+        let Some(longest) = limits.longest_lease() else { continue };
+        let lasts = lease.map(|it| it.until.duration_since(it.since));
+        if lasts.is_some_and(|lasts| lasts <= longest.as_duration()) {
+            continue;
+        }
+        let seconds = lasts.and_then(|it| u64::try_from(it.as_secs()).ok());
+        let asked = seconds.and_then(|it| Length::from_secs(it).ok());
+        return Err(Denial::Lease { whose: whose.clone(), longest, asked });
     }
     Ok(())
 }

@@ -76,6 +76,11 @@ pub enum VolumeDriver {
 }
 
 impl Blueprint {
+    /// The DNS zone that names are made in, if there is one.
+    pub fn zone(&self) -> Option<&str> {
+        self.labels.settings().dns_zone.as_deref()
+    }
+
     /// What a template says that says nothing but its image.
     pub fn new(image: String) -> Self {
         Blueprint {

@@ -23,6 +23,8 @@ mod kinds {
             Claim = {},
             Certificate = {},
             Quota = {},
+            Vm = {},
+            Snapshot = {},
         },
     }
 }

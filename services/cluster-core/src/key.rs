@@ -82,6 +82,8 @@ pub enum Key {
     ServiceBalancer(String),
     /// A volume that the cluster made itself, by its id in the cloud.
     Volume(String),
+    /// The volume that a person's machine boots from.
+    RootVolume,
     /// What a request for that object may have made besides, which nobody answered and which was made again.
     Twin(Box<Key>),
 }
@@ -115,8 +117,10 @@ pub enum Kind {
     Credential,
     /// A load balancer of a Service.
     ServiceBalancer,
-    /// A volume.
+    /// A volume that a cluster made itself.
     Volume,
+    /// A volume that a machine boots from.
+    RootVolume,
 }
 
 impl Key {
@@ -137,6 +141,7 @@ impl Key {
             Key::Server(_) => Kind::Server,
             Key::Credential(_) => Kind::Credential,
             Key::Volume(_) => Kind::Volume,
+            Key::RootVolume => Kind::RootVolume,
             Key::Twin(of) => of.kind(),
         }
     }
@@ -154,6 +159,7 @@ impl Key {
             | Key::BalancerAddress(_)
             | Key::Port(_)
             | Key::MachineAddress(_)
+            | Key::RootVolume
             | Key::Server(_) => Some(Key::Twin(Box::new(self.clone()))),
             Key::RouterInterface
             | Key::Record(_)
@@ -189,6 +195,7 @@ impl Key {
             | Key::Credential(_)
             | Key::ServiceBalancer(_)
             | Key::Volume(_)
+            | Key::RootVolume
             | Key::Twin(_) => None,
         }
     }
@@ -207,6 +214,7 @@ impl Key {
             (Key::MachineAddress(one), Key::Port(of)) => one == of,
             (Key::Server(one), Key::Port(of)) => one == of,
             (Key::Server(one), Key::ServerGroup(of)) => one.group == *of,
+            (Key::Server(_), Key::RootVolume) => true,
             (Key::ServiceBalancer(_), Key::Subnet) => true,
             // On a twin nothing rests: nobody knew of it.
             (Key::Twin(twin), other) => twin.rests_on(other),
@@ -269,6 +277,7 @@ impl fmt::Display for Key {
             Key::Credential(generation) => write!(f, "credential/{generation}"),
             Key::ServiceBalancer(id) => write!(f, "service-balancer/{id}"),
             Key::Volume(id) => write!(f, "volume/{id}"),
+            Key::RootVolume => f.write_str("root-volume"),
             Key::Twin(of) => write!(f, "twin/{of}"),
         }
     }
@@ -331,6 +340,7 @@ impl FromStr for Key {
             ("credential", of) => Key::Credential(of.parse().map_err(|_| wrong())?),
             ("service-balancer", of) if !of.is_empty() => Key::ServiceBalancer(of.to_owned()),
             ("volume", of) if !of.is_empty() => Key::Volume(of.to_owned()),
+            ("root-volume", "") => Key::RootVolume,
             ("twin", of) => of.parse::<Key>()?.twin().ok_or_else(wrong)?,
             _ => return Err(wrong()),
         })

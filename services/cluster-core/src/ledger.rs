@@ -1,17 +1,38 @@
-//! What a cluster owns in the cloud.
+//! What a cluster or a person's machine owns in the cloud.
 
 use jiff::Timestamp;
 
-use crate::{ClusterUuid, LedgerUuid};
+use crate::{ClusterUuid, LedgerUuid, VmUuid};
 
-/// A cloud object of a cluster's. It is written before the object is asked for, and struck out once the cloud no longer
+/// Who owns something in the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Holder {
+    /// A cluster.
+    Cluster(ClusterUuid),
+    /// A person's machine.
+    Vm(VmUuid),
+}
+
+impl From<ClusterUuid> for Holder {
+    fn from(cluster: ClusterUuid) -> Holder {
+        Holder::Cluster(cluster)
+    }
+}
+
+impl From<VmUuid> for Holder {
+    fn from(vm: VmUuid) -> Holder {
+        Holder::Vm(vm)
+    }
+}
+
+/// A cloud object of a cluster's or a machine's. It is written before the object is asked for, and struck out once the cloud no longer
 /// has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
     /// Its id, from which nothing else is derived.
     pub id: LedgerUuid,
     /// Whose.
-    pub cluster: ClusterUuid,
+    pub of: Holder,
     /// What it is for: a `Key` as text, `port/default-worker-3`, or what the cluster made itself: `service-load-balancer`,
     /// `volume`.
     pub kind: String,

@@ -168,7 +168,7 @@ pub fn off_problem(cluster: &Cluster, ladder: &Ladder, still_on: usize) -> Probl
 
 /// A rung as it is told: what happened for programs, how bad it is, and the same for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct LeaseTold {
     /// An event's reason: `LeaseEnds`.
     pub reason: &'static str,
     /// A notice's event: `lease.ends`.
@@ -182,8 +182,8 @@ pub struct Told {
 }
 
 /// What is said of a rung. `what` is `cluster`, and what is done to it in the end is said of its machines and all that is in it.
-pub fn lease_told(step: Step) -> Told {
-    let told = |reason, event, severity, happens_at, message| Told {
+pub fn lease_told(step: Step) -> LeaseTold {
+    let told = |reason, event, severity, happens_at, message| LeaseTold {
         reason,
         event,
         severity,

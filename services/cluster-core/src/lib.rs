@@ -34,12 +34,14 @@ mod settings;
 mod shape;
 mod status;
 mod template;
+mod vm;
 
 pub use address::{
     api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses, subdomain,
 };
 pub use allowance::{
     Account, Defaults, Denial, Excess, InvalidLimit, Limit, Limits, UnknownResource, Whose, admit,
+    admit_lease,
 };
 #[cfg(feature = "samples")]
 pub use asked::Asked;
@@ -54,15 +56,15 @@ pub use ids::*;
 pub use key::{Balancer, InvalidKey, Key, Kind, MachineRef, Named, Role};
 pub use kubernetes::{KubernetesVersion, UnknownVersion};
 pub use label::{LABELS, Labels, LabelsError, Meaning};
-pub use ledger::{LedgerEntry, LedgerState};
+pub use ledger::{Holder, LedgerEntry, LedgerState};
 pub use lending::{
-    LendError, Lending, Rest, Told, extend_lease, lease_due, lease_taken, lease_told, off_problem,
-    undo_lease,
+    LeaseTold, LendError, Lending, Rest, extend_lease, lease_due, lease_taken, lease_told,
+    off_problem, undo_lease,
 };
 pub use need::{FlavorSize, Need, Shortage, need, shortages};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use plan::{Action, plan};
-pub use query::{ClusterSort, Page, TemplateSort};
+pub use query::{ClusterSort, Page, TemplateSort, VmSort};
 pub use repair::{RepairLimits, late, replaceable};
 pub use request::{Refusal, check_cluster, check_group, check_stays, check_template, resize};
 pub use resource::{Amounts, Resource};
@@ -77,3 +79,9 @@ pub use shape::{
 };
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::{Owner, Template};
+pub use vm::{
+    Arrival, Asker, Errand, ErrandKind, Idle, IdleBy, NotSmaller, Sent, ServerFacts, ServerIs,
+    ServerSeen, Snapshot, SnapshotNext, SnapshotRules, SnapshotSeen, SnapshotState, SnapshotWhy,
+    Told, Turned, UserData, Vm, VmAsk, VmEvent, VmFlavor, VmImage, VmLook, VmMachine, VmPhase,
+    VmRefusal, VmRules, snapshot_turn, vm_machine, vm_plan, vm_shape, vm_tag, vm_turn,
+};

@@ -129,6 +129,10 @@ pub fn need(
             Thing::FloatingIp { .. } => need.floating_ips += 1,
             Thing::Record { .. } => need.recordsets += 1,
             Thing::Credential => {}
+            Thing::Volume { size, .. } => {
+                need.volumes += 1;
+                need.gigabytes += u64::from(*size);
+            }
             Thing::Server { flavor, disks, .. } => {
                 need.instances += 1;
                 if let Some(size) = flavor.as_ref().and_then(|flavor| flavors.get(flavor)) {

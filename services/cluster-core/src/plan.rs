@@ -74,7 +74,7 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
 }
 
 /// The next thing to do so that the object is as it should be.
-fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
+pub(crate) fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
     let Some(found) = seen.objects.get(key) else {
         // A machine that was a node is replaced by repair, which gives its place to another.
         if was_node(key, seen) || seen.held.contains_key(key) {
@@ -101,6 +101,7 @@ fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Acti
             | Thing::Port { .. }
             | Thing::FloatingIp { .. }
             | Thing::Server { .. }
+            | Thing::Volume { .. }
             | Thing::Credential => None,
         },
     }
@@ -219,12 +220,13 @@ fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
         | Key::Port(_)
         | Key::MachineAddress(_)
         | Key::Record(_)
+        | Key::RootVolume
         | Key::Server(_) => false,
     }
 }
 
 /// Whether nothing is there that has to go first.
-fn can_go(key: &Key, seen: &Seen) -> bool {
+pub(crate) fn can_go(key: &Key, seen: &Seen) -> bool {
     !seen.objects.keys().any(|other| other.goes_before(key))
 }
 

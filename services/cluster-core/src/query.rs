@@ -26,6 +26,17 @@ pub enum ClusterSort {
     Name,
 }
 
+/// By what machines of people, and their snapshots, are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmSort {
+    /// By when they were asked for.
+    CreatedAt,
+    /// By id.
+    Id,
+    /// By name.
+    Name,
+}
+
 /// By what templates are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateSort {

@@ -102,6 +102,7 @@ impl Sample {
                     | Kind::FloatingIp
                     | Kind::Credential
                     | Kind::Volume
+                    | Kind::RootVolume
                     | Kind::ServiceBalancer
                     | Kind::Server => Facts::None,
                 };

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use crate::{AuthoritiesSeen, Failure, Held, Key, MachineRef, Rule};
+use serde::{Deserialize, Serialize};
+
+use crate::{AuthoritiesSeen, Failure, Held, Key, MachineRef, Rule, ServerFacts};
 
 /// What was seen of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,10 +75,12 @@ pub enum Facts {
     Rules(BTreeSet<Rule>),
     /// The addresses behind a load balancer, or in a DNS record.
     Addresses(BTreeSet<IpAddr>),
+    /// What a server is doing.
+    Server(ServerFacts),
 }
 
 /// Why things do not go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// One word: `QuotaExceeded`, `CloudUnreachable`.
     pub reason: String,

@@ -56,17 +56,30 @@ impl Backoff {
 
     /// When that is asked for again.
     fn until(&self, setback: &Setback) -> Timestamp {
-        let doubled =
-            1_i32.checked_shl(setback.times.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
+        self.after(setback.times, setback.at)
+    }
+
+    /// When that is tried again that failed so often in a row, last at `at`.
+    pub(crate) fn after(&self, times: u32, at: Timestamp) -> Timestamp {
+        let doubled = 1_i32.checked_shl(times.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
         let wait = self.first.checked_mul(doubled).unwrap_or(self.most).min(self.most);
-        setback.at.saturating_add(wait).unwrap_or(Timestamp::MAX)
+        at.saturating_add(wait).unwrap_or(Timestamp::MAX)
     }
 }
 
 /// What is not asked for before a time: the cloud failed at it, and nobody has asked for anything else since.
 pub fn held(cluster: &Cluster, backoff: &Backoff, now: Timestamp) -> BTreeMap<Key, Held> {
     let counts = cluster.setbacks.iter().filter(|(_, setback)| setback.at >= cluster.asked_at);
-    let held = counts.map(|(key, setback)| {
+    held_of(counts, backoff, now)
+}
+
+/// What of these setbacks is not asked for before a time.
+pub(crate) fn held_of<'s>(
+    setbacks: impl Iterator<Item = (&'s Key, &'s Setback)>,
+    backoff: &Backoff,
+    now: Timestamp,
+) -> BTreeMap<Key, Held> {
+    let held = setbacks.map(|(key, setback)| {
         let until = backoff.until(setback);
         (key.clone(), Held { times: setback.times, why: setback.why.clone(), until })
     });
@@ -93,11 +106,20 @@ pub(crate) fn setbacks(
     seen: &Seen,
     now: Timestamp,
 ) -> BTreeMap<Key, Setback> {
+    setbacks_of(&cluster.setbacks, cluster.asked_at, shape, seen, now)
+}
+
+/// Those of `before` that count since `asked_at`, with those of a turn.
+pub(crate) fn setbacks_of(
+    before: &BTreeMap<Key, Setback>,
+    asked_at: Timestamp,
+    shape: &Shape,
+    seen: &Seen,
+    now: Timestamp,
+) -> BTreeMap<Key, Setback> {
     let is_ready = |key: &Key| seen.objects.get(key).is_some_and(|found| found.is_ready());
-    let mut all = cluster.setbacks.clone();
-    all.retain(|key, setback| {
-        setback.at >= cluster.asked_at && shape.contains_key(key) && !is_ready(key)
-    });
+    let mut all = before.clone();
+    all.retain(|key, setback| setback.at >= asked_at && shape.contains_key(key) && !is_ready(key));
     for (key, failure) in &seen.failures {
         let before = all.get(key);
         // A look may show what an earlier one counted: its delete takes time.

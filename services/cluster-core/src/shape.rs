@@ -64,8 +64,8 @@ pub enum Thing {
     Port {
         /// Its network.
         network: Reference,
-        /// Its subnet.
-        subnet: Reference,
+        /// Its subnet; any of the network's, where there is none.
+        subnet: Option<Reference>,
         /// Its security groups.
         groups: BTreeSet<Key>,
         /// Further addresses it may speak from.
@@ -112,6 +112,15 @@ pub enum Thing {
         availability_zone: Option<String>,
         /// Its disks besides the flavor's own.
         disks: Vec<Disk>,
+    },
+    /// A volume with an image's bytes on it.
+    Volume {
+        /// The image's id.
+        image: String,
+        /// In GiB.
+        size: u32,
+        /// Where it is put.
+        availability_zone: Option<String>,
     },
     /// What the cluster itself may do in the cloud, and no more.
     Credential,
@@ -281,8 +290,12 @@ impl Draft<'_> {
     ) {
         let settings = self.blueprint().labels.settings();
         let (network, subnet, place) = self.place();
-        let port =
-            Thing::Port { network, subnet, groups: BTreeSet::new(), allowed: BTreeSet::new() };
+        let port = Thing::Port {
+            network,
+            subnet: Some(subnet),
+            groups: BTreeSet::new(),
+            allowed: BTreeSet::new(),
+        };
         self.add(shape, Key::VipPort(of), port, place);
 
         let mut allowed =
@@ -337,7 +350,7 @@ impl Draft<'_> {
         let of_cluster = self.blueprint().labels.settings();
         let bare = of_cluster.pod_network == PodNetwork::Routes;
         let allowed = bare.then_some(of_cluster.pod_cidr).into_iter().collect();
-        let port = Thing::Port { network, subnet, groups, allowed };
+        let port = Thing::Port { network, subnet: Some(subnet), groups, allowed };
         self.add(shape, Key::Port(machine.clone()), port, needs);
 
         let disk = |purpose, volume: &crate::Volume| Disk {

@@ -8,6 +8,7 @@ mod written;
 pub use database::StoreError;
 pub use record::{
     Certificate, Change, Claim, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
+    SnapshotChange, VmChange, VmScope,
 };
-pub use store::{SealedSecret, Store};
+pub use store::{SealedSecret, SealedUserData, Store};
 pub use written::Listener;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use cluster_core::{
     CertificateUuid, ClaimUuid, Cluster, ClusterUuid, Event, MachineRef, NodeGroup, QuotaUuid,
+    Snapshot, Vm, VmEvent,
 };
 use database::outbox::Letter;
 use jiff::Timestamp;
@@ -22,6 +23,38 @@ impl Scope {
         match self {
             Scope::Project(project) => Some(project),
             Scope::All => None,
+        }
+    }
+}
+
+/// Whose machines and snapshots a question is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmScope {
+    /// Those of one person in a project.
+    Person {
+        /// The project.
+        project: String,
+        /// Who of it.
+        user: String,
+    },
+    /// Those of one project.
+    Project(String),
+    /// Everybody's.
+    All,
+}
+
+impl VmScope {
+    pub(crate) fn project(&self) -> Option<&str> {
+        match self {
+            VmScope::Person { project, .. } | VmScope::Project(project) => Some(project),
+            VmScope::All => None,
+        }
+    }
+
+    pub(crate) fn person(&self) -> Option<&str> {
+        match self {
+            VmScope::Person { user, .. } => Some(user),
+            VmScope::Project(_) | VmScope::All => None,
         }
     }
 }
@@ -56,6 +89,35 @@ impl Change {
     pub(crate) fn by(&self) -> &str {
         self.by.as_deref().unwrap_or(&self.cluster.user)
     }
+}
+
+/// A change of a machine of a person, to be written whole or not at all.
+#[derive(Clone, Debug)]
+pub struct VmChange {
+    /// The machine as it is to be.
+    pub vm: Vm,
+    /// A snapshot of it to be added.
+    pub copy: Option<Snapshot>,
+    /// What to say of it.
+    pub events: Vec<VmEvent>,
+    /// Who is told of it outside.
+    pub letters: Vec<Letter>,
+}
+
+impl VmChange {
+    /// A change of which there is nothing to say.
+    pub fn of(vm: Vm) -> Self {
+        VmChange { vm, copy: None, events: Vec::new(), letters: Vec::new() }
+    }
+}
+
+/// A change of a snapshot, to be written whole or not at all.
+#[derive(Clone, Debug)]
+pub struct SnapshotChange {
+    /// The snapshot as it is to be.
+    pub snapshot: Snapshot,
+    /// What to say of its machine, if that is there.
+    pub events: Vec<VmEvent>,
 }
 
 /// How many of something a project may have.

@@ -4,6 +4,7 @@ mod allowance;
 mod belongings;
 mod record;
 mod seals;
+mod vm;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use database::outbox::{self, Outbox};
 use database::{Connection, Database, Schema, StoreError};
 
 use seals::Known;
-pub use seals::SealedSecret;
+pub use seals::{SealedSecret, SealedUserData};
 
 use crate::table::{cluster, event, node_group, subdomain, template};
 use crate::written::Bell;
@@ -33,6 +34,7 @@ const TABLES: Schema = &[
     audit_store::TABLES,
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
+    include_str!("schema-8.sql"),
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.

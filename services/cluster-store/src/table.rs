@@ -13,10 +13,13 @@ pub(crate) mod quota;
 pub(crate) mod seal;
 pub(crate) mod secret;
 pub(crate) mod service;
+pub(crate) mod snapshot;
 pub(crate) mod subdomain;
 pub(crate) mod template;
+pub(crate) mod vm;
+pub(crate) mod vm_event;
 
-use cluster_core::ClusterUuid;
+use cluster_core::{ClusterUuid, VmUuid};
 use database::table::{clash, is_orphan};
 use database::{SqlError, StoreError};
 use newtype_uuid::GenericUuid;
@@ -43,6 +46,11 @@ fn refused(
 /// The cluster that something would belong to.
 fn of_cluster(cluster: ClusterUuid) -> (&'static str, uuid::Uuid) {
     ("cluster", cluster.into_untyped_uuid())
+}
+
+/// The machine that something would belong to.
+fn of_vm(vm: VmUuid) -> (&'static str, uuid::Uuid) {
+    ("machine", vm.into_untyped_uuid())
 }
 
 /// `InUse` where others refer to the row that was to be deleted.

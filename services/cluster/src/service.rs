@@ -66,6 +66,7 @@ impl Service {
             hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
             workers: config.conductor.workers.get(),
             look_every: config.conductor.look_every.unsigned_abs(),
+            vms: cluster_conductor::VmSettings::default(),
             repair: RepairLimits {
                 not_ready_for: config.repair.not_ready_for,
                 workers_at_once: config.repair.workers_at_once.get(),

@@ -55,6 +55,7 @@ async fn listening() -> Listening {
         hostname: "h".to_owned(),
         workers: 1,
         look_every: Duration::from_secs(60),
+        vms: cluster_conductor::VmSettings::default(),
         repair: RepairLimits {
             not_ready_for: SignedDuration::from_mins(5),
             workers_at_once: 1,

@@ -45,6 +45,8 @@ pub(crate) enum Event {
     Set(Kind, String, Vec<(&'static str, Value)>),
     /// A server's action ends in this status and power state.
     Acted(String, &'static str, i64),
+    /// A server's image is a step further: the server, the image, and the status that it has now; none where it failed.
+    Imaged(String, String, Option<&'static str>),
     /// An object is gone.
     Gone(Kind, String),
 }
@@ -187,6 +189,9 @@ impl World {
             Event::Built(server) => nova::built(self, &server),
             Event::Settled(balancer) => octavia::settled(self, &balancer),
             Event::Acted(server, status, power) => nova::acted(self, &server, status, power),
+            Event::Imaged(server, image, status) => {
+                nova::snapshot_went_on(self, &server, &image, status);
+            }
             Event::Set(kind, id, fields) => {
                 if let Some(object) = self.store.get_mut(kind, &id) {
                     for (field, value) in fields {

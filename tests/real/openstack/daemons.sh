@@ -123,7 +123,6 @@ start_machines() {
   unit_runner=${UNIT_RUNNER:-$HERE/../../../target/debug/unit-runner}
   [ -x "$unit_runner" ] || die "there is no $unit_runner: cargo build -p unit-runner makes it"
   "$HERE/../kubernetes/tree.sh" >/dev/null
-  ln -sfn /usr/local/bedplate/bedplate_nova.py "$ROOT/usr/lib/python3/dist-packages/nova/virt/bedplate.py"
   eval "$(environment)"
   UNIT_RUNNER=$unit_runner start_outside room "$HERE/../machines/room.py" "$STATE/machines" "$ROOT"
   wait_for 30 room test -S "$STATE/machines/room"
@@ -137,6 +136,8 @@ start_machines() {
 
 start_services() {
   local host api
+  # a compute driver has to be found below nova.virt
+  ln -sfn /usr/local/bedplate/bedplate_nova.py "$ROOT/usr/lib/python3/dist-packages/nova/virt/bedplate.py"
   start_keystone
   wait_for 60 rabbitmq listens $RABBIT
   start_wsgi placement $PLACEMENT /usr/bin/placement-api

@@ -79,6 +79,19 @@ pub async fn snapshot(session: &Session, id: &str, name: &str) -> Result<String,
     Ok(call.send().await?.whole::<Made>()?.image_id)
 }
 
+/// The id of the request that Nova took up last for a server, if it ever took up one. It is noted before the server changes back to rest.
+pub async fn last_request(session: &Session, id: &str) -> Result<Option<String>, CloudError> {
+    #[derive(Deserialize)]
+    struct Taken {
+        request_id: String,
+    }
+    // The newest comes first (Compute API, "List Actions For Server").
+    let path = ["servers", id, "os-instance-actions"];
+    let call = session.get(SERVICE, &path).microversion(MICROVERSION);
+    let taken: Vec<Taken> = call.under("instanceActions").await?;
+    Ok(taken.into_iter().next().map(|it| it.request_id))
+}
+
 async fn post(session: &Session, id: &str, body: Value) -> Result<(), CloudError> {
     let call = session.post(SERVICE, &["servers", id, "action"], body);
     call.microversion(MICROVERSION).done().await

@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod availability_zones;
 pub mod consoles;
+pub mod diagnostics;
 pub mod flavors;
 pub mod keypairs;
 pub mod limits;
@@ -17,6 +18,8 @@ const SERVICE: Service = Service::Compute;
 /// - 2.47 and 2.61: a server names its flavor's size, a flavor its extra specs, without a call for each;
 /// - 2.42: a disk has a tag, by which its server finds it;
 /// - 2.45: a snapshot's id is in the answer's body;
+/// - 2.6: consoles of every kind are asked for in one way;
+/// - 2.48: diagnostics look the same whatever the hypervisor;
 /// - 2.52: tags are given as a server is made, so there is no moment in which it has none;
 /// - 2.57: no quota of networks that Nova does not know;
 /// - 2.64: a server group has one policy;

@@ -190,6 +190,11 @@ pub enum Boot {
         /// The volume's type; Cinder's default if `None`.
         kind: Option<String>,
     },
+    /// A volume that is there, and stays when the server is deleted.
+    Kept {
+        /// Its id.
+        volume_id: String,
+    },
 }
 
 /// An empty volume of a server to be made.
@@ -244,6 +249,13 @@ impl NewServer {
                     }));
                 }
             }
+            Boot::Kept { volume_id } => disks.push(json!({
+                "boot_index": 0,
+                "source_type": "volume",
+                "destination_type": "volume",
+                "uuid": volume_id,
+                "delete_on_termination": false,
+            })),
             Boot::Volume { image_id, size, kind } => disks.push(without_nulls(json!({
                 "boot_index": 0,
                 "source_type": "image",

@@ -79,6 +79,25 @@ pub struct Image {
     pub properties: BTreeMap<String, Value>,
 }
 
+impl Image {
+    /// The ids of the volume snapshots that this image of a server is made of: an image of a server that boots a volume has no
+    /// bytes, and what it names stays in Cinder when the image is deleted (nova's `API.snapshot_volume_backed`).
+    pub fn volume_snapshots(&self) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Device {
+            #[serde(default)]
+            snapshot_id: Option<String>,
+        }
+        let mapping = self.properties.get("block_device_mapping");
+        let devices: Option<Vec<Device>> = match mapping {
+            Some(Value::String(text)) => serde_json::from_str(text).ok(),
+            Some(other) => Deserialize::deserialize(other).ok(),
+            None => None,
+        };
+        devices.into_iter().flatten().filter_map(|device| device.snapshot_id).collect()
+    }
+}
+
 /// An image to be made known; its bytes come later.
 #[derive(Clone, Debug)]
 pub struct NewImage {
@@ -186,4 +205,21 @@ pub async fn set_properties(
 /// Deletes an image. One that a server was made of, or that is protected, is a conflict.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["images", id]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_of_a_boot_volume_names_its_snapshots() {
+        let image = |mapping: Value| -> Image {
+            let body = json!({"id": "i", "status": "active", "block_device_mapping": mapping});
+            serde_json::from_value(body).unwrap()
+        };
+        let text = r#"[{"boot_index": 0, "snapshot_id": "s"}, {"snapshot_id": null}]"#;
+        assert_eq!(image(json!(text)).volume_snapshots(), ["s"]);
+        assert!(image(json!("no list")).volume_snapshots().is_empty());
+        assert!(image(Value::Null).volume_snapshots().is_empty());
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use openstack::block_storage::volumes;
+use openstack::block_storage::{snapshots, volumes};
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::consoles::{self, ConsoleKind};
+use openstack::compute::diagnostics;
 use openstack::compute::server_groups::{self, Policy};
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewServer, Server, ServerStatus};
 use openstack::compute::{availability_zones, flavors, keypairs, limits};
-use openstack::image::images;
+use openstack::image::images::{self, Image, ImageStatus};
 use openstack::network::ports::{self, NewPort};
 use openstack::{CloudError, Service, Session};
 
@@ -52,6 +53,25 @@ async fn port(session: &Session, name: &str, network_id: &str) -> ports::Port {
     let new =
         NewPort { name: name.to_owned(), network_id: network_id.to_owned(), ..NewPort::default() };
     ports::create(session, &new).await.unwrap()
+}
+
+/// The image of a server that is done with it. Nova's own fake driver takes no picture of its servers, and leaves the image as it
+/// was made known.
+async fn kept(session: &Session, server: &str, image: &str) -> Image {
+    reaches(session, server, ServerStatus::Active).await;
+    let image = images::show(session, image).await.unwrap().expect("it is there");
+    assert!([ImageStatus::Active, ImageStatus::Queued].contains(&image.status), "{image:?}");
+    image
+}
+
+/// What its hypervisor knows of a server that runs, which only administrators are told.
+async fn diagnosed(alice: &Session, id: &str) {
+    let denied = diagnostics::show(alice, id).await.unwrap_err();
+    assert!(matches!(denied, CloudError::Forbidden(_)), "{denied:?}");
+    let Some(admin) = given::session("admin") else { return };
+    assert!(diagnostics::show(&admin, id).await.unwrap().is_some());
+    let none = "00000000-0000-0000-0000-000000000000";
+    assert_eq!(diagnostics::show(&admin, none).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -130,7 +150,8 @@ async fn a_server_is_stopped_started_resized_shown_and_kept_as_an_image() {
     consoles::output(&alice, &id, 50).await.unwrap();
     let image = actions::snapshot(&alice, &id, &name).await.unwrap();
     assert_eq!(images::find(&alice, &name).await.unwrap()[0].id, image);
-    reaches(&alice, &id, ServerStatus::Active).await;
+    assert_eq!(kept(&alice, &id, &image).await.volume_snapshots(), [""; 0]);
+    diagnosed(&alice, &id).await;
 
     actions::act(&alice, &id, &ServerAction::Stop).await.unwrap();
     reaches(&alice, &id, ServerStatus::Shutoff).await;
@@ -171,6 +192,19 @@ async fn a_boot_volume_comes_and_goes_with_its_server() {
     let volume = made.volumes[0].id.clone();
     let attached = volumes::show(&alice, &volume).await.unwrap().unwrap();
     assert_eq!((attached.size, attached.attachments[0].server_id.as_str()), (1, id.as_str()));
+    let image = actions::snapshot(&alice, &id, &name).await.unwrap();
+    let image = kept(&alice, &id, &image).await;
+    let [snapshot] = image.volume_snapshots().try_into().unwrap();
+    assert_eq!(snapshots::show(&alice, &snapshot).await.unwrap().unwrap().volume_id, volume);
+    images::delete(&alice, &image.id).await.unwrap();
+    given::until("a snapshot that can be deleted", || async {
+        let it = snapshots::show(&alice, &snapshot).await?;
+        Ok(it.filter(|it| it.status == volumes::VolumeStatus::Available))
+    })
+    .await;
+    // It outlives its image, and would keep the volume.
+    snapshots::delete(&alice, &snapshot).await.unwrap();
+    given::until_gone("the snapshot", || snapshots::show(&alice, &snapshot)).await;
     servers::delete(&alice, &id).await.unwrap();
     given::until_gone("a deleted server", || servers::show(&alice, &id)).await;
     given::until_gone("its volume", || volumes::show(&alice, &volume)).await;

@@ -113,6 +113,7 @@ impl Api {
             workers: 1,
             look_every: Duration::from_secs(60),
             machines: Default::default(),
+            vms: cluster_conductor::VmSettings::default(),
             repair: RepairLimits {
                 not_ready_for: SignedDuration::from_mins(5),
                 workers_at_once: 1,

@@ -7,14 +7,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use cluster_core::{
-    Action, ClusterSpec, Event, Failure, FoundState, Key, Kind, Problem, Seen, Severity, Shape,
-    late, plan,
+    Action, Failure, FoundState, Key, Kind, Problem, Seen, Shape, late, plan, vm_plan,
 };
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 
 use super::ledger::Ledger;
+use super::of::Of;
 use super::perform::{Changed, Means, Outcome};
 use super::site::Site;
 use super::trouble::Trouble;
@@ -33,11 +33,11 @@ pub(crate) struct Ground<'a> {
     /// What else a conductor has.
     pub(crate) world: &'a World,
     /// Whose turn it is.
-    pub(crate) spec: &'a ClusterSpec<'a>,
+    pub(crate) of: Of<'a>,
     /// What is to be.
     pub(crate) shape: &'a Shape,
-    /// The cluster's Kubernetes, as far as it can be spoken to.
-    pub(crate) nodes: &'a Nodes<'a>,
+    /// The cluster's Kubernetes, as far as it can be spoken to; a machine has none.
+    pub(crate) nodes: Option<&'a Nodes<'a>>,
     /// When the turn began.
     pub(crate) now: Timestamp,
 }
@@ -49,8 +49,8 @@ pub(crate) struct Acted {
     pub(crate) problem: Option<Problem>,
     /// All that is.
     pub(crate) troubles: Vec<Trouble>,
-    /// What there is to say of it.
-    pub(crate) events: Vec<Event>,
+    /// What was deleted because the cloud failed at it, for people.
+    pub(crate) given_up: Vec<String>,
     /// Whether something is gone that the cloud was asked to delete just now.
     pub(crate) is_gone_soon: bool,
     /// Whether anything was done but asking for what is to be there.
@@ -114,16 +114,22 @@ pub(crate) async fn act(
 impl<'a> Ground<'a> {
     /// What may be done now and was not tried yet.
     fn ready(&self, seen: &Seen, tried: &BTreeSet<Action>) -> Vec<Action> {
-        let again = late(self.spec, seen, &self.world.settings.repair, self.now);
-        let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
-        let all = plan(self.spec, seen).into_iter().chain(again);
-        all.filter(|action| !tried.contains(action)).collect()
+        let mut all = match self.of {
+            Of::Cluster(spec) => {
+                let again = late(spec, seen, &self.world.settings.repair, self.now);
+                let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
+                plan(spec, seen).into_iter().chain(again).collect()
+            }
+            Of::Vm(vm) => vm_plan(vm, self.shape, seen),
+        };
+        all.retain(|action| !tried.contains(action));
+        all
     }
 
     /// Whether what is still to be made fits into the cloud's quotas, and then onto its hosts. What servers need besides is looked up
     /// meanwhile.
     async fn fits(&self, seen: &Seen, acted: &mut Acted) -> bool {
-        let (short, (), pki) = tokio::join!(
+        let (short, (), keys) = tokio::join!(
             async {
                 // Placement is asked beside the quotas: who waits for both waits for the longer one.
                 let (short, lack) = tokio::try_join!(
@@ -133,9 +139,14 @@ impl<'a> Ground<'a> {
                 Ok::<_, Trouble>(short.or(lack))
             },
             self.site.look_ahead(self.shape),
-            self.world.pki(self.spec.cluster),
+            async {
+                match self.of {
+                    Of::Cluster(spec) => self.world.pki(spec.cluster).await.map(drop),
+                    Of::Vm(_) => Ok(()),
+                }
+            },
         );
-        if let Err(error) = pki {
+        if let Err(error) = keys {
             tracing::debug!("no server will be asked for: {error}");
         }
         match short {
@@ -156,7 +167,7 @@ impl<'a> Ground<'a> {
         Means {
             site: self.site,
             world: self.world,
-            spec: self.spec,
+            of: self.of,
             shape: self.shape,
             ledger: ledger.clone(),
             nodes: self.nodes,
@@ -168,7 +179,7 @@ impl<'a> Ground<'a> {
         match outcome {
             Ok(Changed::Object(key, found)) => {
                 tracing::info!("done: {action}");
-                acted.events.extend(given_up(self.spec, &action, seen, self.now));
+                acted.given_up.extend(given_up(&action, seen));
                 seen.objects.insert(key, found);
             }
             Ok(Changed::Machine(machine, said)) => {
@@ -208,15 +219,8 @@ fn is_asked_first(action: &Action, ledger: &Ledger<'_>) -> bool {
 }
 
 /// What is to be said of an object that is deleted because the cloud failed at it.
-fn given_up(spec: &ClusterSpec<'_>, action: &Action, seen: &Seen, at: Timestamp) -> Option<Event> {
+fn given_up(action: &Action, seen: &Seen) -> Option<String> {
     let Action::Delete(key) = action else { return None };
     let FoundState::Failed(why) = &seen.objects.get(key)?.state else { return None };
-    Some(Event {
-        id: None,
-        cluster: spec.cluster.id,
-        at,
-        severity: Severity::Warning,
-        reason: "CloudFailed".to_owned(),
-        message: format!("the cloud failed at {key}: {why}"),
-    })
+    Some(format!("the cloud failed at {key}: {why}"))
 }

@@ -1,9 +1,10 @@
 //! Asking the cloud for an object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{Cidr, Facts, Found, FoundState, Key, Listener, Seen, Thing, tag};
+use cluster_core::{Cidr, Facts, Found, FoundState, Key, Listener, Seen, Thing};
+use openstack::block_storage::volumes::{self, NewVolume, Source};
 use openstack::compute::server_groups::{self, Policy};
 use openstack::dns::recordsets::{self, NewRecordset};
 use openstack::load_balancer::listeners::NewListener;
@@ -31,7 +32,7 @@ pub(crate) async fn create(
 ) -> Result<Found, Trouble> {
     let (site, seen) = (means.site, &means.seen);
     let session = site.session;
-    let about = tag(means.spec.cluster.id);
+    let about = means.of.tag();
     match thing {
         Thing::Network => {
             let new = NewNetwork { name: name.to_owned(), description: about, mtu: None };
@@ -72,7 +73,10 @@ pub(crate) async fn create(
             let new = NewPort {
                 name: name.to_owned(),
                 network_id: site.network(network, seen).await?.to_owned(),
-                subnet_id: Some(site.subnet(subnet, seen).await?.to_owned()),
+                subnet_id: match subnet {
+                    Some(subnet) => Some(site.subnet(subnet, seen).await?.to_owned()),
+                    None => None,
+                },
                 address: None,
                 // Who names no group leaves it to the cloud: Octavia gives its address a group of its own.
                 security_groups: Some(groups?).filter(|groups| !groups.is_empty()),
@@ -124,6 +128,17 @@ pub(crate) async fn create(
                 Err(error) if error.is_conflict() => Err(Trouble::NameTaken { host: host.clone() }),
                 Err(error) => Err(error.into()),
             }
+        }
+        Thing::Volume { image, size, availability_zone } => {
+            let new = NewVolume {
+                name: name.to_owned(),
+                size: u64::from(*size),
+                kind: None,
+                availability_zone: availability_zone.clone(),
+                source: Source::Image { id: image.clone() },
+                metadata: BTreeMap::from([("bedplate".to_owned(), about)]),
+            };
+            Ok(volumes::create(session, &new).await?.found())
         }
         Thing::Server { .. } => server::create(means, (key, name, thing)).await,
         Thing::Credential => server::credential(means, key, name).await,

@@ -1,7 +1,7 @@
 //! Objects of each service as a cluster's own.
 
-use cluster_core::{Facts, Found, FoundState};
-use openstack::block_storage::volumes::{Volume, VolumeStatus};
+use cluster_core::{Facts, Found, FoundState, ServerFacts, ServerIs};
+use openstack::block_storage::volumes::{self, Volume, VolumeStatus};
 use openstack::compute::server_groups::{self, ServerGroup};
 use openstack::compute::servers::{self, Server, ServerStatus};
 use openstack::dns::DnsStatus;
@@ -92,6 +92,7 @@ listed! {
     Port: name, ports::show, port;
     FloatingIp: description, floating_ips::show, floating_ip;
     Server: name, servers::show, server;
+    Volume: name, volumes::show, root_volume;
     LoadBalancer: name, balancer_that_is_there, balancer;
 }
 
@@ -156,6 +157,53 @@ fn server(of: &Server) -> Found {
         | ServerStatus::ShelvedOffloaded
         | ServerStatus::Unknown
         | ServerStatus::Other(_) => FoundState::Ready,
+    };
+    Found { state, facts: Facts::Server(server_facts(of)), ..ready(&of.id) }
+}
+
+/// What matters of a server to whom it is lent.
+fn server_facts(of: &Server) -> ServerFacts {
+    let is_leaving = of.task_state.as_deref() == Some("deleting");
+    let is = match &of.status {
+        ServerStatus::Deleted | ServerStatus::SoftDeleted => ServerIs::Leaving,
+        _ if is_leaving => ServerIs::Leaving,
+        ServerStatus::Build => ServerIs::Building,
+        ServerStatus::Active => ServerIs::On,
+        ServerStatus::Shutoff => ServerIs::Off,
+        ServerStatus::VerifyResize => ServerIs::Resized,
+        ServerStatus::Reboot
+        | ServerStatus::HardReboot
+        | ServerStatus::Resize
+        | ServerStatus::RevertResize
+        | ServerStatus::Migrating
+        | ServerStatus::Rebuild => ServerIs::Changing,
+        ServerStatus::Error => {
+            let told = of.fault.as_ref().map(|fault| fault.message.clone());
+            ServerIs::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
+        }
+        ServerStatus::Paused
+        | ServerStatus::Suspended
+        | ServerStatus::ShelvedOffloaded
+        | ServerStatus::Unknown
+        | ServerStatus::Other(_) => ServerIs::Other(of.status.as_str().to_owned()),
+    };
+    let flavor = of.flavor.original_name.clone();
+    ServerFacts { is, is_busy: of.task_state.is_some(), flavor }
+}
+
+/// A volume that a machine boots from.
+fn root_volume(of: &Volume) -> Found {
+    let state = match &of.status {
+        VolumeStatus::Deleting => FoundState::Leaving,
+        VolumeStatus::Creating | VolumeStatus::Downloading => FoundState::Working,
+        VolumeStatus::Error => FoundState::Failed("Cinder says error".to_owned()),
+        VolumeStatus::Attaching
+        | VolumeStatus::Detaching
+        | VolumeStatus::Available
+        | VolumeStatus::Reserved
+        | VolumeStatus::InUse
+        | VolumeStatus::ErrorDeleting
+        | VolumeStatus::Other(_) => FoundState::Ready,
     };
     Found { state, ..ready(&of.id) }
 }

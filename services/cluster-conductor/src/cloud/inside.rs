@@ -49,10 +49,10 @@ async fn balancers(
     spec: &ClusterSpec<'_>,
     objects: &BTreeMap<Key, Found>,
 ) -> Result<BTreeMap<Key, Found>, Trouble> {
-    if !site.blueprint.labels.settings().cloud_provider {
+    if !spec.cluster.blueprint.labels.settings().cloud_provider {
         return Ok(BTreeMap::new());
     }
-    let Some(subnet) = subnet(site, site.blueprint, objects).await? else {
+    let Some(subnet) = subnet(site, &spec.cluster.blueprint, objects).await? else {
         return Ok(BTreeMap::new());
     };
     let prefix = format!("kube_service_{}_", spec.cluster.id);

@@ -141,7 +141,7 @@ mod tests {
         fn known(&self, asked: i64, now: i64, every: Duration, id: Option<&str>) -> String {
             let line = |kind: &str, id: Option<&str>| LedgerEntry {
                 id: LedgerUuid::new_v4(),
-                cluster: self.cluster,
+                of: self.cluster.into(),
                 kind: kind.to_owned(),
                 name: kind.to_owned(),
                 cloud_id: id.map(str::to_owned),

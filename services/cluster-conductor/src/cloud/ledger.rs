@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_core::{
-    Action, ClusterUuid, Key, Kind, LedgerEntry, LedgerState, LedgerUuid, Seen, Shape,
-};
+use cluster_core::{Action, Holder, Key, Kind, LedgerEntry, LedgerState, LedgerUuid, Seen, Shape};
 use cluster_store::{Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long lists may lag behind.
 const LISTS_LAG: Duration = Duration::from_secs(10);
 
-/// The lines of a cluster that are about objects of its shape.
+/// The lines of a cluster or a machine that are about objects of its shape.
 #[derive(Clone)]
 pub(crate) struct Ledger<'a> {
     store: &'a Store,
-    cluster: ClusterUuid,
+    of: Holder,
     now: Timestamp,
     lines: BTreeMap<Key, LedgerEntry>,
 }
@@ -36,12 +34,12 @@ impl<'a> Ledger<'a> {
     /// Lines about anything else are left alone.
     pub(crate) fn new(
         store: &'a Store,
-        cluster: ClusterUuid,
+        of: impl Into<Holder>,
         now: Timestamp,
         lines: Vec<LedgerEntry>,
     ) -> Self {
         let keyed = lines.into_iter().filter_map(|line| Some((line.kind.parse().ok()?, line)));
-        Ledger { store, cluster, now, lines: keyed.collect() }
+        Ledger { store, of: of.into(), now, lines: keyed.collect() }
     }
 
     /// The lines about objects of that kind.
@@ -129,7 +127,7 @@ impl<'a> Ledger<'a> {
     fn found_inside(&self, key: &Key, id: String) -> LedgerEntry {
         LedgerEntry {
             id: LedgerUuid::new_v4(),
-            cluster: self.cluster,
+            of: self.of,
             kind: key.to_string(),
             name: key.to_string(),
             cloud_id: Some(id),
@@ -154,7 +152,7 @@ impl<'a> Ledger<'a> {
                     news.extend(known.and_then(|line| self.twin(key, line)));
                     let line = LedgerEntry {
                         id: known.map_or_else(LedgerUuid::new_v4, |line| line.id),
-                        cluster: self.cluster,
+                        of: self.of,
                         kind: key.to_string(),
                         // What was asked for under a name is found under that name.
                         name: known.map_or(&object.name, |line| &line.name).clone(),

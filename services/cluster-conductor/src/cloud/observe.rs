@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{ClusterSpec, Facts, Found, FoundState, Key, Kind, tag};
+use cluster_core::{Facts, Found, FoundState, Key, Kind};
 use futures::future::try_join_all;
+use openstack::block_storage::volumes;
 use openstack::compute::server_groups::{self, ServerGroup};
 use openstack::compute::servers;
 use openstack::dns::recordsets::{self, Recordset};
@@ -23,12 +24,13 @@ use openstack::{CloudError, Session};
 use super::found::{self, Listed};
 use super::lately::Looks;
 use super::ledger::Ledger;
+use super::of::Of;
 use super::site::Site;
 use super::trouble::Trouble;
 use super::{inside, security};
 
 /// What is asked of the cloud by kind, side by side.
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Network,
     Kind::Subnet,
     Kind::Router,
@@ -39,6 +41,7 @@ const KINDS: [Kind; 11] = [
     Kind::FloatingIp,
     Kind::Record,
     Kind::Server,
+    Kind::RootVolume,
     Kind::Credential,
 ];
 /// Of kinds that are listed with everybody else's, so many are asked for one by one.
@@ -47,11 +50,11 @@ const FEW: usize = 4;
 /// All that the cloud has of what the ledger names. What `looks` knows is not asked.
 pub(crate) async fn observe(
     site: &Site<'_>,
-    spec: &ClusterSpec<'_>,
+    of: Of<'_>,
     ledger: &Ledger<'_>,
     looks: &Looks,
 ) -> Result<BTreeMap<Key, Found>, Trouble> {
-    let each = KINDS.map(|kind| of_kind(site, spec, (ledger, looks), kind));
+    let each = KINDS.map(|kind| of_kind(site, of, (ledger, looks), kind));
     let all = try_join_all(each).await?.into_iter().flatten();
     let mut objects: BTreeMap<Key, Found> = all.collect();
     match looks.all_of(ledger, Kind::RouterInterface) {
@@ -61,7 +64,9 @@ pub(crate) async fn observe(
             objects.extend(leg.map(|found| (Key::RouterInterface, found)));
         }
     }
-    objects.extend(inside::observe(site, spec, ledger, &objects).await?);
+    if let Of::Cluster(spec) = of {
+        objects.extend(inside::observe(site, spec, ledger, &objects).await?);
+    }
     Ok(objects)
 }
 
@@ -70,7 +75,7 @@ type Owned = Vec<(Key, Found)>;
 /// All of one kind.
 async fn of_kind(
     site: &Site<'_>,
-    spec: &ClusterSpec<'_>,
+    of: Of<'_>,
     (ledger, looks): (&Ledger<'_>, &Looks),
     kind: Kind,
 ) -> Result<Owned, Trouble> {
@@ -96,8 +101,11 @@ async fn of_kind(
         }
         Kind::Record => records(site, ledger).await?,
         Kind::Server => {
-            let listed = servers::tagged(session, &tag(spec.cluster.id)).await?;
+            let listed = servers::tagged(session, &of.tag()).await?;
             owned(session, ledger, kind, listed).await?
+        }
+        Kind::RootVolume => {
+            owned(session, ledger, kind, volumes::find(session, name).await?).await?
         }
         Kind::Credential => credentials(session, ledger).await?,
         // They are found by what rests on them, or by what their makers wrote on them.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    Action, ClusterSpec, Facts, Found, FoundState, Key, Kind, MachineRef, MachineSeen, Rule, Seen,
-    Shape, Thing,
+    Action, Facts, Found, FoundState, Key, Kind, MachineRef, MachineSeen, Rule, Seen, Shape, Thing,
 };
 use futures::future::try_join_all;
 use openstack::block_storage::volumes;
@@ -18,6 +17,7 @@ use openstack::network::{floating_ips, networks, ports, routers, subnets};
 
 use super::create::{create, members};
 use super::ledger::Ledger;
+use super::of::Of;
 use super::security;
 use super::site::{Site, id_of};
 use super::trouble::Trouble;
@@ -31,13 +31,13 @@ pub(crate) struct Means<'a> {
     /// What else a conductor has.
     pub(crate) world: &'a World,
     /// Whose actions they are.
-    pub(crate) spec: &'a ClusterSpec<'a>,
+    pub(crate) of: Of<'a>,
     /// What is to be.
     pub(crate) shape: &'a Shape,
     /// What is written down: the intent of each action is.
     pub(crate) ledger: Ledger<'a>,
-    /// The cluster's Kubernetes, as far as it can be spoken to.
-    pub(crate) nodes: &'a Nodes<'a>,
+    /// The cluster's Kubernetes, as far as it can be spoken to; a machine has none.
+    pub(crate) nodes: Option<&'a Nodes<'a>>,
     /// What is there.
     pub(crate) seen: Seen,
 }
@@ -73,15 +73,28 @@ impl Means<'_> {
                 self.set_addresses(key, addresses).await.map(object)
             }
             Action::Delete(key) => self.delete(key).await.map(object),
-            Action::Drain(machine) => self.nodes.drain(machine, &self.seen).await.map(machine_of),
-            Action::LeaveEtcd(machine) => {
-                self.nodes.leave_etcd(machine, &self.seen).await.map(machine_of)
-            }
-            Action::ForgetNode(machine) => {
-                self.nodes.forget(machine, &self.seen).await.map(machine_of)
+            Action::Drain(machine) | Action::LeaveEtcd(machine) | Action::ForgetNode(machine) => {
+                self.of_node(&action, machine).await.map(machine_of)
             }
         };
         (action, outcome)
+    }
+
+    async fn of_node(
+        &self,
+        action: &Action,
+        machine: &MachineRef,
+    ) -> Result<(MachineRef, MachineSeen), Trouble> {
+        let nodes = self.nodes.ok_or(Trouble::Silent)?;
+        match action {
+            Action::Drain(_) => nodes.drain(machine, &self.seen).await,
+            Action::LeaveEtcd(_) => nodes.leave_etcd(machine, &self.seen).await,
+            Action::ForgetNode(_)
+            | Action::Create(_)
+            | Action::SetRules(_)
+            | Action::SetAddresses(..)
+            | Action::Delete(_) => nodes.forget(machine, &self.seen).await,
+        }
     }
 
     fn found(&self, key: &Key) -> Result<&Found, Trouble> {
@@ -166,6 +179,7 @@ impl Means<'_> {
             | Thing::Port { .. }
             | Thing::FloatingIp { .. }
             | Thing::Server { .. }
+            | Thing::Volume { .. }
             | Thing::Credential => return Err(Trouble::Lacks(key.clone())),
         }
         Ok((key.clone(), Found { state: FoundState::Working, ..found.clone() }))
@@ -198,7 +212,7 @@ impl Means<'_> {
             Kind::Server => servers::delete(session, id).await?,
             Kind::Credential => application_credentials::delete(session, id).await?,
             Kind::ServiceBalancer => load_balancers::delete(session, id).await?,
-            Kind::Volume => volumes::delete(session, id).await?,
+            Kind::Volume | Kind::RootVolume => volumes::delete(session, id).await?,
         }
         Ok((key.clone(), Found { state: FoundState::Leaving, ..found.clone() }))
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use cluster_core::{Facts, Found, FoundState, Key, Thing, tag};
+use cluster_core::{Facts, Found, FoundState, Key, Thing};
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
 
 use super::found;
+use super::of::Of;
 use super::perform::Means;
 use super::site::id_of;
 use super::trouble::Trouble;
@@ -30,19 +31,28 @@ pub(crate) async fn create(
         .as_deref()
         .ok_or_else(|| Trouble::NoSuch { setting: "flavor_id", given: String::new() })?;
     let (image, flavor) = tokio::try_join!(means.site.image(image), means.site.flavor(flavor))?;
+    let root = means.seen.objects.get(&Key::RootVolume);
     let boot = disks.iter().find(|disk| disk.purpose == "boot");
-    let boot = match boot {
-        None => Boot::Image { id: image },
-        Some(disk) => {
+    let boot = match (boot, root) {
+        (_, Some(root)) => Boot::Kept { volume_id: root.id.clone() },
+        (None, None) => Boot::Image { id: image },
+        (Some(disk), None) => {
             Boot::Volume { image_id: image, size: disk.size.into(), kind: disk.kind.clone() }
         }
     };
     let others = disks.iter().filter(|disk| disk.purpose != "boot");
-    let user_data = machines::user_data(means.world, means.spec, machine, &means.seen).await?;
-    let group = Key::ServerGroup(machine.group.clone());
+    let (user_data, server_group) = match means.of {
+        Of::Cluster(spec) => {
+            let user_data = machines::user_data(means.world, spec, machine, &means.seen).await?;
+            let group = Key::ServerGroup(machine.group.clone());
+            let group = id_of(&group, &means.seen)?.to_owned();
+            (Some(user_data.text().as_bytes().to_vec()), Some(group))
+        }
+        Of::Vm(vm) => (means.world.user_data(vm).await?, None),
+    };
     let new = NewServer {
         name: name.to_owned(),
-        tags: vec![tag(means.spec.cluster.id)],
+        tags: vec![means.of.tag()],
         flavor_id: flavor.id.clone(),
         boot,
         disks: others
@@ -53,11 +63,11 @@ pub(crate) async fn create(
             })
             .collect(),
         ports: vec![id_of(&Key::Port(machine.clone()), &means.seen)?.to_owned()],
-        user_data: Some(user_data.text().as_bytes().to_vec()),
+        user_data,
         config_drive: ConfigDrive::Always,
         key_name: keypair.clone(),
         availability_zone: availability_zone.clone(),
-        server_group: Some(id_of(&group, &means.seen)?.to_owned()),
+        server_group,
         hints: BTreeMap::new(),
         metadata: BTreeMap::new(),
     };
@@ -67,9 +77,11 @@ pub(crate) async fn create(
 
 /// Makes the cluster's own credential, with a secret that is kept before it is asked for.
 pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Result<Found, Trouble> {
-    let Key::Credential(generation) = key else { return Err(Trouble::Lacks(key.clone())) };
+    let (Key::Credential(generation), Of::Cluster(spec)) = (key, means.of) else {
+        return Err(Trouble::Lacks(key.clone()));
+    };
     let session = means.site.session;
-    let secret = means.world.credential(means.spec.cluster, *generation).await?;
+    let secret = means.world.credential(spec.cluster, *generation).await?;
     let identity = session.identity().await?;
     let roles: Vec<String> =
         identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();
@@ -79,7 +91,7 @@ pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Resu
     }
     let new = NewApplicationCredential {
         name: name.to_owned(),
-        description: tag(means.spec.cluster.id),
+        description: means.of.tag(),
         secret,
         roles,
         access_rules: Vec::new(),

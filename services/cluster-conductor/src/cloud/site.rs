@@ -1,9 +1,9 @@
-//! What a cluster uses and does not own: looked up when it is needed, and not again in the same turn.
+//! What a cluster or a machine uses and does not own: looked up when it is needed, and not again in the same turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cluster_core::{Blueprint, Key, Reference, Seen, Shape, Thing};
+use cluster_core::{Key, Reference, Seen, Shape, Thing};
 use openstack::compute::flavors::{self, Flavor};
 use openstack::dns::zones;
 use openstack::image::images;
@@ -13,14 +13,14 @@ use tokio::sync::{Mutex, OnceCell};
 
 use super::trouble::Trouble;
 
-/// The cloud as one turn of a cluster uses it.
+/// The cloud as one turn uses it.
 pub(crate) struct Site<'a> {
     /// Ourselves in the cluster's project.
     pub(crate) session: &'a Session,
     /// Ourselves in our own, for what is no tenant's to ask or to have.
     pub(crate) own: &'a Session,
-    /// What the cluster is to be.
-    pub(crate) blueprint: &'a Blueprint,
+    /// The zone of its names, if it has one.
+    zone: Option<&'a str>,
     known: Arc<LookedUp>,
 }
 
@@ -52,10 +52,10 @@ impl<'a> Site<'a> {
     /// What is `known` is not looked up again.
     pub(crate) fn new(
         (session, own): (&'a Session, &'a Session),
-        blueprint: &'a Blueprint,
+        zone: Option<&'a str>,
         known: Arc<LookedUp>,
     ) -> Self {
-        Site { session, own, blueprint, known }
+        Site { session, own, zone, known }
     }
 
     /// The id of the external network of this id or name.
@@ -146,9 +146,9 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The cluster's zone: its project's, or the one of ours in which an operator offers names; `None` where there is no such zone.
+    /// The zone of its names: its project's, or the one of ours in which an operator offers names; `None` where there is no such zone.
     pub(crate) async fn zone(&self) -> Result<Option<Zone<'_>>, Trouble> {
-        let Some(name) = &self.blueprint.labels.settings().dns_zone else { return Ok(None) };
+        let Some(name) = self.zone else { return Ok(None) };
         let look = || async move {
             if let Some(theirs) = zones::find(self.session, name).await? {
                 return Ok(Some(FoundZone { id: theirs.id, is_operators: false }));

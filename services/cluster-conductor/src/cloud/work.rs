@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster_core::{
-    AddOnsSeen, ClusterSpec, Desire, FoundState, Held, Key, LedgerEntry, MachineRef, Seen,
-    failures, held, shape,
+    AddOnsSeen, ClusterSpec, Desire, Event, FoundState, Held, Key, LedgerEntry, MachineRef, Seen,
+    Severity, failures, held, shape,
 };
 use jiff::Timestamp;
 use reconcile::Requeue;
@@ -13,6 +13,7 @@ use reconcile::Requeue;
 use super::act::{Ground, act};
 use super::ledger::{Agreed, Ledger};
 use super::observe::observe;
+use super::of::Of;
 use super::site::Site;
 use super::trouble::Trouble;
 use crate::handle::{KeysError, World};
@@ -20,7 +21,7 @@ use crate::nodes::Nodes;
 use crate::tenancy::Premises;
 
 /// How long to leave a cloud alone that is at work, or busy.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// What a turn's work came to.
 pub(crate) struct Worked {
@@ -50,11 +51,14 @@ pub(crate) async fn work(
     };
     let of = (spec.cluster.id, spec.cluster.asked_at);
     let mut looks = world.lately.take(of, now, world.settings.look_every);
-    let site = Site::new((&session, premises.own()), &spec.cluster.blueprint, looks.looked_up());
+    let place = (&session, premises.own());
+    let site = Site::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
     let shape = shape(spec);
     let mut ledger = Ledger::new(&world.store, spec.cluster.id, now, lines);
-    let (observed, nodes) =
-        tokio::join!(observe(&site, spec, &ledger, &looks), Nodes::reach(world, spec, &shape));
+    let (observed, nodes) = tokio::join!(
+        observe(&site, Of::Cluster(spec), &ledger, &looks),
+        Nodes::reach(world, spec, &shape)
+    );
     let nodes = nodes?;
     let mut seen = match observed {
         Ok(objects) => Seen { at: Some(now), objects, ..Seen::default() },
@@ -89,7 +93,14 @@ pub(crate) async fn work(
         }
     }
 
-    let ground = Ground { site: &site, world, spec, shape: &shape, nodes: &nodes, now };
+    let ground = Ground {
+        site: &site,
+        world,
+        of: Of::Cluster(spec),
+        shape: &shape,
+        nodes: Some(&nodes),
+        now,
+    };
     let acted = act(ground, &mut ledger, &mut seen).await?;
     troubles.extend(acted.troubles);
 
@@ -111,8 +122,17 @@ pub(crate) async fn work(
         Requeue::After(world.settings.look_every)
     };
     let next = no_later(next, &seen.held, now);
-    if !acted.events.is_empty() {
-        world.store.append_events(spec.cluster.id, &acted.events).await?;
+    if !acted.given_up.is_empty() {
+        let event = |message: &String| Event {
+            id: None,
+            cluster: spec.cluster.id,
+            at: now,
+            severity: Severity::Warning,
+            reason: "CloudFailed".to_owned(),
+            message: message.clone(),
+        };
+        let events: Vec<Event> = acted.given_up.iter().map(event).collect();
+        world.store.append_events(spec.cluster.id, &events).await?;
     }
     seen.problem = acted.problem;
     Ok(Worked { seen, next })
@@ -126,7 +146,7 @@ fn unseen(world: &World, trouble: Trouble, doing: &str) -> Worked {
 }
 
 /// Not later than what is held is due.
-fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeue {
+pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeue {
     let due = held.values().map(|held| held.until.duration_since(now).unsigned_abs()).min();
     match (next, due) {
         (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
@@ -135,7 +155,7 @@ fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeu
 }
 
 /// How long to wait after these.
-fn pause(world: &World, troubles: &[Trouble]) -> Duration {
+pub(super) fn pause(world: &World, troubles: &[Trouble]) -> Duration {
     let asked = troubles.iter().filter_map(Trouble::retry_after).max();
     let all = if troubles.iter().any(Trouble::is_transient) { PAUSE } else { Duration::MAX };
     asked.unwrap_or(all.min(world.settings.look_every))

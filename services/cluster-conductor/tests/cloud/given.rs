@@ -322,6 +322,7 @@ fn settings() -> Settings {
         workers: 2,
         look_every: Duration::from_millis(20),
         machines: machines(),
+        vms: cluster_conductor::VmSettings::default(),
         repair: REPAIR,
         lending: Default::default(),
         clock: Timestamp::now,

@@ -177,6 +177,7 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
         hostname: "h".to_owned(),
         workers: 2,
         look_every: Duration::from_secs(60),
+        vms: cluster_conductor::VmSettings::default(),
         repair: RepairLimits {
             not_ready_for: SignedDuration::from_mins(5),
             workers_at_once: 1,

@@ -19,7 +19,7 @@ fn the_smallest_cluster_is_one_machine_on_a_network_that_is_there() {
             security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {Rule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, Rule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, Rule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, Rule { protocol: Icmp, ports: None, from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
             security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {Rule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
             server-group/default-master = blue-7c9e6679-server-group-default-master: ServerGroup { policy: "soft-anti-affinity" }
-            port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Given("net-1"), subnet: Given("subnet-1"), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {} }
+            port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Given("net-1"), subnet: Some(Given("subnet-1")), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {} }
             server/default-master-0 = blue-7c9e6679-default-master-0: Server { image: "fcos", flavor: Some("m1.large"), keypair: None, availability_zone: None, disks: [] }
             credential/1 = blue-7c9e6679-credential-1: Credential"#]],
     );
@@ -53,10 +53,10 @@ fn a_highly_available_cluster_has_a_load_balancer_with_an_address() {
             security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {Rule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
             server-group/default-master = blue-7c9e6679-server-group-default-master: ServerGroup { policy: "soft-anti-affinity" }
             server-group/default-worker = blue-7c9e6679-server-group-default-worker: ServerGroup { policy: "soft-anti-affinity" }
-            vip-port/api = blue-7c9e6679-vip-port-api: Port { network: Own(Network), subnet: Own(Subnet), groups: {}, allowed: {} }
+            vip-port/api = blue-7c9e6679-vip-port-api: Port { network: Own(Network), subnet: Some(Own(Subnet)), groups: {}, allowed: {} }
             load-balancer/api = blue-7c9e6679-load-balancer-api: LoadBalancer { provider: None, algorithm: "ROUND_ROBIN", listeners: [Listener { name: "api", port: 6443, idle_timeout_ms: 600000 }], allowed: [], members: {Port(MachineRef { group: Name("default-master"), number: 0 })} }
             balancer-address/api = blue-7c9e6679-balancer-address-api: FloatingIp { external_network: "public", port: VipPort(Api) }
-            port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Own(Network), subnet: Own(Subnet), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {} }
+            port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Own(Network), subnet: Some(Own(Subnet)), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {} }
             server/default-master-0 = blue-7c9e6679-default-master-0: Server { image: "fcos", flavor: Some("m1.large"), keypair: None, availability_zone: None, disks: [] }
             credential/1 = blue-7c9e6679-credential-1: Credential"#]],
     );

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use cluster_core::{
     Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, Limits, Name, NodeGroup,
-    Whose, admit, holdings,
+    Whose, admit, admit_lease, holdings,
 };
 use database::Extent::AnyDecides;
 use database::{Connection, StoreError};
 use jiff::Timestamp;
+use lease::Lease;
 
-use crate::table::holding::Held;
+use crate::table::holding::{Held, Whom};
 use crate::table::{cluster, grant, holding, node_group, quota};
 use crate::{Change, Store};
 
@@ -81,13 +82,34 @@ pub(crate) async fn check(
     asked: &Asked,
     defaults: &Defaults,
 ) -> Result<Result<(), Denial>, StoreError> {
-    let project = Whose { project: of.project.clone(), person: None };
-    let person = Whose { person: Some(by.to_owned()), ..project.clone() };
-    let accounts = [
+    let accounts = accounts(connection, (&of.project, by), defaults).await?;
+    Ok(admit(&accounts, &asked.more, asked.is_measured))
+}
+
+/// Whether so much more may be had by `whom`, and be lent so, where it is lent anew.
+pub(crate) async fn check_vm(
+    connection: &mut Connection,
+    whom: &Whom,
+    (more, lease): (&Amounts, Option<Option<&Lease>>),
+    defaults: &Defaults,
+) -> Result<Result<(), Denial>, StoreError> {
+    let accounts = accounts(connection, (&whom.project, &whom.person), defaults).await?;
+    let lent = lease.map_or(Ok(()), |lease| admit_lease(&accounts, lease));
+    Ok(lent.and_then(|()| admit(&accounts, more, true)))
+}
+
+/// What a project, and a person in it, have and may have.
+async fn accounts(
+    connection: &mut Connection,
+    (project, person): (&str, &str),
+    defaults: &Defaults,
+) -> Result<[Account; 2], StoreError> {
+    let project = Whose { project: project.to_owned(), person: None };
+    let person = Whose { person: Some(person.to_owned()), ..project.clone() };
+    Ok([
         account(connection, project, defaults).await?,
         account(connection, person, defaults).await?,
-    ];
-    Ok(admit(&accounts, &asked.more, asked.is_measured))
+    ])
 }
 
 /// What a cluster is to take otherwise than it does.

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use cluster_core::{
-    ClaimUuid, ClusterUuid, Event, EventUuid, LedgerEntry, LedgerState, LedgerUuid, MachineRef,
+    ClaimUuid, ClusterUuid, Event, EventUuid, Holder, LedgerEntry, LedgerState, LedgerUuid,
+    MachineRef,
 };
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 use database::StoreError;
@@ -38,8 +39,8 @@ impl Store {
                     for entry in &entries {
                         let machine = entry.kind.strip_prefix("server/");
                         let machine = machine.filter(|_| entry.state == LedgerState::Intended);
-                        if let Some(machine) = machine
-                            && !holding::is_counted(c, (entry.cluster, machine)).await?
+                        if let (Some(machine), Holder::Cluster(cluster)) = (machine, entry.of)
+                            && !holding::is_counted(c, (cluster, machine)).await?
                         {
                             return Err(StoreError::Stale);
                         }
@@ -65,8 +66,9 @@ impl Store {
             .await
     }
 
-    /// What the cluster owns in the cloud, or may own.
-    pub async fn ledger_of(&self, of: ClusterUuid) -> Result<Vec<LedgerEntry>, StoreError> {
+    /// What the cluster, or the machine, owns in the cloud, or may own.
+    pub async fn ledger_of(&self, of: impl Into<Holder>) -> Result<Vec<LedgerEntry>, StoreError> {
+        let of = of.into();
         self.database.read(move |c| Box::pin(ledger::of(c, of))).await
     }
 

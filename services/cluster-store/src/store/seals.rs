@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster_core::ClusterUuid;
+use cluster_core::{ClusterUuid, VmUuid};
 use database::Extent::{FirstDecides, OneStatement};
 use database::StoreError;
 
 use crate::Store;
-use crate::table::{seal, secret};
+use crate::table::{seal, secret, vm};
 
 /// The keys that the database is known to know.
 #[derive(Clone, Default)]
@@ -21,6 +21,15 @@ pub struct SealedSecret {
     pub cluster: ClusterUuid,
     /// Which.
     pub name: String,
+    /// Its sealed text.
+    pub sealed: String,
+}
+
+/// What an owner told a machine that is not built yet, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedUserData {
+    /// Which machine.
+    pub vm: VmUuid,
     /// Its sealed text.
     pub sealed: String,
 }
@@ -83,6 +92,41 @@ impl Store {
                     let mut written = 0;
                     for (old, sealed) in &anew {
                         written += u64::from(secret::reseal(c, old, sealed).await?);
+                    }
+                    Ok(written)
+                })
+            })
+            .await
+    }
+
+    /// The next `limit` of what owners told machines and this key sealed, after the machine `after`.
+    pub async fn user_data_sealed_by(
+        &self,
+        key: &str,
+        after: Option<VmUuid>,
+        limit: u32,
+    ) -> Result<Vec<SealedUserData>, StoreError> {
+        let key = key.to_owned();
+        self.database
+            .read(move |c| Box::pin(async move { vm::sealed_by(c, &key, after, limit).await }))
+            .await
+    }
+
+    /// As [`Store::reseal_secrets`], of what owners told machines. Machines' versions stay.
+    pub async fn reseal_user_data(
+        &self,
+        anew: &[(SealedUserData, String)],
+    ) -> Result<u64, StoreError> {
+        for (_, sealed) in anew {
+            self.know_seal_of(sealed).await?;
+        }
+        let anew = anew.to_vec();
+        self.database
+            .write(FirstDecides, |c| {
+                Box::pin(async move {
+                    let mut written = 0;
+                    for (old, sealed) in &anew {
+                        written += u64::from(vm::reseal(c, old, sealed).await?);
                     }
                     Ok(written)
                 })

@@ -1,10 +1,12 @@
-//! The table `holdings`: what each cluster, and each of its machines, takes of limits.
+//! The table `holdings`: what each cluster, each of its machines, each machine of a person and each snapshot takes of limits.
 //!
 //! A row stays as it was written, whatever becomes of the flavor. A machine that is to go keeps its row until its server is gone.
 
 use std::collections::BTreeMap;
 
-use cluster_core::{Amounts, Cluster, ClusterUuid, Holding, LedgerUuid, Resource, Whose};
+use cluster_core::{
+    Amounts, Cluster, ClusterUuid, Holding, LedgerUuid, Resource, Snapshot, Vm, Whose,
+};
 use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
 
 const TABLE: &str = "holdings";
@@ -98,6 +100,56 @@ pub(crate) async fn save(
         );
         connection.execute(AssertSqlSafe(sql), values).await?;
     }
+    Ok(())
+}
+
+/// What is no cluster's and takes something, and whose it is.
+pub(crate) struct Whom {
+    holder: String,
+    pub(crate) project: String,
+    pub(crate) person: String,
+}
+
+impl Whom {
+    /// A machine of a person.
+    pub(crate) fn vm(of: &Vm) -> Whom {
+        let (project, person) = (of.project.clone(), of.user.clone());
+        Whom { holder: format!("vm/{}", of.id), project, person }
+    }
+
+    /// A snapshot.
+    pub(crate) fn snapshot(of: &Snapshot) -> Whom {
+        let (project, person) = (of.project.clone(), of.user.clone());
+        Whom { holder: format!("snapshot/{}", of.id), project, person }
+    }
+}
+
+/// Writes what `whom` takes, in place of what stands there.
+pub(crate) async fn hold(
+    connection: &mut Connection,
+    whom: &Whom,
+    takes: &Amounts,
+) -> Result<(), StoreError> {
+    let (holder, project, person) =
+        (whom.holder.as_str(), whom.project.as_str(), whom.person.as_str());
+    let mut values = values![holder, "", project, person, false, true];
+    values.extend(takes.each().map(|(_, it)| Value::from(it.cast_signed())));
+    let places: Vec<String> = (1..=values.len()).map(|place| format!("${place}")).collect();
+    let sql = format!(
+        "INSERT INTO holdings (holder, machine, project, person, leaving, measured, {}) VALUES ({}) \
+         ON CONFLICT (holder) DO UPDATE SET {}",
+        columns(|it| it.to_string()),
+        places.join(", "),
+        columns(|it| format!("{it} = excluded.{it}")),
+    );
+    connection.execute(AssertSqlSafe(sql), values).await?;
+    Ok(())
+}
+
+/// Forgets what `whom` took.
+pub(crate) async fn let_go(connection: &mut Connection, whom: &Whom) -> Result<(), StoreError> {
+    const FORGET: &str = "DELETE FROM holdings WHERE holder = $1";
+    connection.execute(FORGET, values![whom.holder.as_str()]).await?;
     Ok(())
 }
 

@@ -1,23 +1,32 @@
-//! The table `ledger`: what each cluster owns in the cloud.
+//! The tables `ledger` and `vm_ledger`: what each cluster, and each machine of a person, owns in the cloud.
 
-use cluster_core::{ClusterUuid, LedgerEntry, LedgerState, LedgerUuid};
-use database::{Connection, Row, StoreError, values};
+use cluster_core::{Holder, LedgerEntry, LedgerState, LedgerUuid};
+use database::{AssertSqlSafe, Connection, Row, StoreError, Value, values};
 
-use super::{of_cluster, refused};
+use super::{of_cluster, of_vm, refused};
 
-const TABLE: &str = "ledger";
+/// Where lines of such a holder are: the table, the column of the holder, and its id.
+fn place(of: Holder) -> (&'static str, &'static str, Value) {
+    match of {
+        Holder::Cluster(cluster) => ("ledger", "cluster", cluster.into()),
+        Holder::Vm(vm) => ("vm_ledger", "vm", vm.into()),
+    }
+}
 
 /// Writes an entry, or what is known anew of the one of this kind and name.
 pub(crate) async fn save(
     connection: &mut Connection,
     entry: &LedgerEntry,
 ) -> Result<(), StoreError> {
-    const SAVE: &str = "INSERT INTO ledger (id, cluster, kind, name, cloud_id, state, created_at, updated_at) \
+    let (table, column, of) = place(entry.of);
+    let sql = format!(
+        "INSERT INTO {table} (id, {column}, kind, name, cloud_id, state, created_at, updated_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-         ON CONFLICT (cluster, kind, name) DO UPDATE SET cloud_id = $5, state = $6, updated_at = $8";
+         ON CONFLICT ({column}, kind, name) DO UPDATE SET cloud_id = $5, state = $6, updated_at = $8"
+    );
     let values = values![
         entry.id,
-        entry.cluster,
+        of,
         entry.kind.as_str(),
         entry.name.as_str(),
         entry.cloud_id.as_deref(),
@@ -25,10 +34,12 @@ pub(crate) async fn save(
         entry.created_at,
         entry.updated_at,
     ];
-    let written = connection.execute(SAVE, values).await;
-    written
-        .map(drop)
-        .map_err(|error| refused(error, &entry.name, &entry.id, of_cluster(entry.cluster)))
+    let owner = match entry.of {
+        Holder::Cluster(cluster) => of_cluster(cluster),
+        Holder::Vm(vm) => of_vm(vm),
+    };
+    let written = connection.execute(AssertSqlSafe(sql), values).await;
+    written.map(drop).map_err(|error| refused(error, &entry.name, &entry.id, owner))
 }
 
 /// Strikes an entry out, if it is there.
@@ -37,32 +48,38 @@ pub(crate) async fn strike(
     entry: LedgerUuid,
 ) -> Result<(), StoreError> {
     connection.execute("DELETE FROM ledger WHERE id = $1", values![entry]).await?;
+    connection.execute("DELETE FROM vm_ledger WHERE id = $1", values![entry]).await?;
     Ok(())
 }
 
-/// All of `cluster`, in the order they were written.
+/// All of `holder`, in the order they were written.
 pub(crate) async fn of(
     connection: &mut Connection,
-    cluster: ClusterUuid,
+    holder: Holder,
 ) -> Result<Vec<LedgerEntry>, StoreError> {
-    const OF: &str = "SELECT id, cluster, kind, name, cloud_id, state, created_at, updated_at FROM ledger \
-         WHERE cluster = $1 ORDER BY created_at, kind, name";
-    connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
+    let (table, column, id) = place(holder);
+    let sql = format!(
+        "SELECT id, kind, name, cloud_id, state, created_at, updated_at FROM {table} \
+         WHERE {column} = $1 ORDER BY created_at, kind, name"
+    );
+    let rows = connection.rows(AssertSqlSafe(sql), values![id]).await?;
+    rows.iter().map(|row| read(row, holder)).collect()
 }
 
-fn read(row: &Row) -> Result<LedgerEntry, StoreError> {
-    let state = row.text(5)?;
+fn read(row: &Row, of: Holder) -> Result<LedgerEntry, StoreError> {
+    let (table, ..) = place(of);
+    let state = row.text(4)?;
     let state = LedgerState::read(state).ok_or_else(|| {
-        StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "its state is none")
+        StoreError::corrupt(table, row.text(0).unwrap_or_default(), "its state is none")
     })?;
     Ok(LedgerEntry {
-        id: row.parse(TABLE, 0)?,
-        cluster: row.parse(TABLE, 1)?,
-        kind: row.text(2)?.to_owned(),
-        name: row.text(3)?.to_owned(),
-        cloud_id: row.optional_text(4)?.map(str::to_owned),
+        id: row.parse(table, 0)?,
+        of,
+        kind: row.text(1)?.to_owned(),
+        name: row.text(2)?.to_owned(),
+        cloud_id: row.optional_text(3)?.map(str::to_owned),
         state,
-        created_at: row.time(TABLE, 6)?,
-        updated_at: row.optional_time(TABLE, 7)?,
+        created_at: row.time(table, 5)?,
+        updated_at: row.optional_time(table, 6)?,
     })
 }

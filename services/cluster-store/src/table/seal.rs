@@ -18,12 +18,13 @@ pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), 
     }
 }
 
-/// The keys, how many secrets each seals, and how many machines report by it. By which key a machine reports whose config is older
+/// The keys, how many secrets (of clusters and of machines that are not built yet) each seals, and how many machines report by it. By which key a machine reports whose config is older
 /// than version 7 is not known: it counts for each.
 pub(crate) async fn counts(
     connection: &mut Connection,
 ) -> Result<Vec<(String, u64, u64)>, StoreError> {
-    const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM secrets WHERE sealed_by = s.id), \
+    const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM secrets WHERE sealed_by = s.id) \
+         + (SELECT count(*) FROM vms WHERE sealed_by = s.id), \
          (SELECT count(*) FROM machines m JOIN claims c ON c.id = m.claim \
          WHERE c.redeemed_at IS NOT NULL AND (c.reports_by = s.id OR c.reports_by IS NULL)) \
          FROM seals s ORDER BY s.id";

@@ -94,7 +94,7 @@ async fn a_machine_that_is_to_go_counts_until_its_server_is_gone(store: Store) {
     let (cluster, workers) = large(&store).await;
     let line = |number: u32| LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster: cluster.id,
+        of: cluster.id.into(),
         kind: format!("server/default-worker-{number}"),
         name: format!("one-default-worker-{number}"),
         cloud_id: Some("id".to_owned()),
@@ -223,7 +223,7 @@ async fn a_server_is_not_asked_for_whose_machine_is_counted_no_more(store: Store
     let (cluster, workers) = large(&store).await;
     let intent = LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster: cluster.id,
+        of: cluster.id.into(),
         kind: "server/default-worker-1".to_owned(),
         name: "one-default-worker-1".to_owned(),
         cloud_id: None,

@@ -26,7 +26,7 @@ on_both! { Store:
 fn entry(of: &Cluster, name: &str) -> LedgerEntry {
     LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster: of.id,
+        of: of.id.into(),
         kind: "server".to_owned(),
         name: name.to_owned(),
         cloud_id: None,

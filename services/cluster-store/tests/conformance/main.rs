@@ -11,3 +11,4 @@ mod records;
 mod samples;
 mod seals;
 mod templates;
+mod vms;

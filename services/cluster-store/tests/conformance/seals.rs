@@ -2,15 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use cluster_core::ClaimUuid;
-use cluster_store::{Claim, Store, StoreError};
+use cluster_core::{ClaimUuid, UserData, Vm};
+use cluster_store::{Claim, Store, StoreError, VmChange};
 use sealing::SealingKeys;
 
 use crate::samples::{at, on_both, stored};
+use crate::vms::vm;
 
 on_both! { Store:
     a_key_that_seals_something_is_not_forgotten
     what_is_something_else_by_now_is_not_sealed_anew
+    a_key_that_seals_what_a_machine_is_told_is_not_forgotten
     a_machine_needs_the_key_that_it_reports_by
 }
 
@@ -51,6 +53,39 @@ async fn what_is_something_else_by_now_is_not_sealed_anew(store: Store) {
     let anew: Vec<_> = read.into_iter().map(|it| (it, sealed("2", "old"))).collect();
     assert_eq!(store.reseal_secrets(&anew).await.unwrap(), 0);
     assert_eq!(store.find_secret(cluster.id, "a").await.unwrap(), Some(newer));
+}
+
+async fn a_key_that_seals_what_a_machine_is_told_is_not_forgotten(store: Store) {
+    let told = |name: &str| {
+        let user_data = UserData { digest: "d".to_owned(), is_kept: true };
+        Vm { user_data: Some(user_data), ..vm("p", "u", name) }
+    };
+    let (waiting, built) = (told("waiting"), told("built"));
+    for one in [&waiting, &built] {
+        store.insert_vm(one, Some(&sealed("1", "told")), &[], None).await.unwrap().unwrap();
+    }
+    store.insert_vm(&vm("p", "u", "untold"), None, &[], None).await.unwrap().unwrap();
+    assert_eq!(store.seals_in_use().await.unwrap(), [("1".to_owned(), 2, 0)]);
+    assert!(matches!(store.forget_seal("1").await, Err(StoreError::InUse { .. })));
+
+    let first = store.user_data_sealed_by("1", None, 1).await.unwrap();
+    let second = store.user_data_sealed_by("1", Some(first[0].vm), 9).await.unwrap();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    let both: Vec<_> = first.into_iter().chain(second).collect();
+    let anew: Vec<_> = both.into_iter().map(|it| (it, sealed("2", "told"))).collect();
+    // One is built meanwhile: what it was told is gone, and does not come back.
+    let noted = built.user_data.clone().map(|it| UserData { is_kept: false, ..it });
+    let built = Vm { user_data: noted, ..built };
+    store.change_vm(&VmChange::of(built.clone())).await.unwrap();
+    assert_eq!(store.reseal_user_data(&anew).await.unwrap(), 1);
+    assert_eq!(store.reseal_user_data(&anew).await.unwrap(), 0);
+    assert_eq!(store.sealed_user_data(built.id).await.unwrap(), None);
+    let kept = store.sealed_user_data(waiting.id).await.unwrap();
+    assert!(anew.iter().any(|(it, anew)| it.vm == waiting.id && Some(anew) == kept.as_ref()));
+    // It is no change of the machine: who read it before writes it still.
+    store.change_vm(&VmChange::of(waiting)).await.unwrap();
+    store.forget_seal("1").await.unwrap();
+    assert_eq!(store.seals_in_use().await.unwrap(), [("2".to_owned(), 1, 0)]);
 }
 
 async fn a_machine_needs_the_key_that_it_reports_by(store: Store) {

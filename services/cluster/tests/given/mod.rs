@@ -80,6 +80,7 @@ impl Given {
             hostname: "h".to_owned(),
             workers: 1,
             look_every: Duration::from_millis(20),
+            vms: cluster_conductor::VmSettings::default(),
             repair: RepairLimits {
                 not_ready_for: SignedDuration::from_secs(1),
                 ..RepairLimits::DEFAULT

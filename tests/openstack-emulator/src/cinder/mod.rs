@@ -209,23 +209,34 @@ fn create_snapshot(world: &mut World, asked: &Asked) -> Verdict {
             "Invalid volume: Volume {volume_id} status must be available, but current status is: {status}."
         )));
     }
-    let size = volume.number("size");
-    limits::check(world, &asked.caller.project, 0, 1, size)?;
+    let id = snap(world, &asked.caller.project, volume_id, &given)?;
+    let snapshot = world.store.get(Kind::Snapshot, &id).ok_or_else(Problem::nowhere)?;
+    Ok(Answer::json(202, json!({"snapshot": shown(asked, "snapshots", snapshot)})))
+}
+
+/// Makes a snapshot of a volume.
+pub(crate) fn snap(
+    world: &mut World,
+    project: &str,
+    volume: &str,
+    given: &Map<String, Value>,
+) -> Result<String, Problem> {
+    let size = world.store.get(Kind::Volume, volume).map(|one| one.number("size"));
+    let size = size.unwrap_or_default();
+    limits::check(world, project, 0, 1, size)?;
     let body = json!({
-        "name": given.get("name"), "description": given.get("description"), "volume_id": volume_id, "size": size, "status": "creating",
+        "name": given.get("name"), "description": given.get("description"), "volume_id": volume, "size": size, "status": "creating",
         "created_at": fine_stamp(), "updated_at": null, "metadata": given.get("metadata").cloned().unwrap_or_else(|| json!({})),
-        "os-extended-snapshot-attributes:progress": "0%", "os-extended-snapshot-attributes:project_id": asked.caller.project,
+        "os-extended-snapshot-attributes:progress": "0%", "os-extended-snapshot-attributes:project_id": project,
     });
-    let project = asked.caller.project.clone();
-    let id = world.add(Kind::Snapshot, &project, body);
+    let id = world.add(Kind::Snapshot, project, body);
     let delay = world.settings.times.snapshot;
     let ready = vec![
         ("status", json!("available")),
         ("os-extended-snapshot-attributes:progress", json!("100%")),
     ];
     world.fated(Kind::Snapshot, &id, delay, ready, vec![("status", json!("error"))]);
-    let snapshot = world.store.get(Kind::Snapshot, &id).ok_or_else(Problem::nowhere)?;
-    Ok(Answer::json(202, json!({"snapshot": shown(asked, "snapshots", snapshot)})))
+    Ok(id)
 }
 
 fn delete(world: &mut World, asked: &Asked, kind: Kind, id: &str) -> Verdict {
@@ -353,9 +364,11 @@ pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
     world.later(delay, Event::Set(Kind::Volume, id.to_owned(), vec![("status", json!("in-use"))]));
 }
 
-/// A server lets go of a volume, which is deleted if it was only the server's.
+/// A server lets go of a volume, which is deleted if it was only the server's. One with snapshots stays: Cinder refuses to
+/// delete it, which Nova only logs.
 pub(crate) fn release(world: &mut World, id: &str, delete: bool) {
-    if delete {
+    let kept = world.store.find(Kind::Snapshot, |one| one.text("volume_id") == id).is_some();
+    if delete && !kept {
         world.store.remove(Kind::Volume, id);
         return;
     }

@@ -213,7 +213,7 @@ pub(crate) fn plant(world: &mut World, project: &str, name: &str, properties: Va
     world.add(Kind::Image, project, body)
 }
 
-/// An image of a server.
+/// The record of an image of a server, `queued`.
 pub(crate) fn snapshot(world: &mut World, project: &str, name: &str, properties: Value) -> String {
     let mut body = blank(project);
     for (key, value) in properties.as_object().into_iter().flatten() {
@@ -223,9 +223,5 @@ pub(crate) fn snapshot(world: &mut World, project: &str, name: &str, properties:
     body["visibility"] = json!("private");
     body["disk_format"] = json!("qcow2");
     body["container_format"] = json!("bare");
-    let id = world.add(Kind::Image, project, body);
-    let ready = vec![("status", json!("active")), ("size", json!(1 << 20))];
-    let delay = world.settings.times.image_import;
-    world.fated(Kind::Image, &id, delay, ready, vec![("status", json!("killed"))]);
-    id
+    world.add(Kind::Image, project, body)
 }

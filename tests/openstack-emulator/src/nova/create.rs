@@ -231,11 +231,28 @@ fn check_image(
     if found.number("min_ram") > flavor.number("ram") {
         return Err(Problem::bad("Flavor's memory is too small for requested image."));
     }
-    if boot.is_none() && found.number("min_disk") > flavor.number("disk") {
+    let on_volume = boot.filter(|boot| boot["destination_type"] == "volume");
+    match on_volume.map(|boot| boot["volume_size"].as_i64()) {
+        Some(size) if size.is_some_and(|size| size < found.number("min_disk")) => {
+            Err(Problem::bad(format!(
+                "Volume is smaller than the minimum size specified in image metadata. Volume size is {} bytes, minimum size is {} bytes.",
+                size.unwrap_or_default() << 30,
+                found.number("min_disk") << 30
+            )))
+        }
+        Some(_) => Ok(()),
+        None => fits_disk(found, flavor),
+    }
+}
+
+/// Refuses a flavor whose disk is smaller than an image wants; one of 0 GiB is as large as the image.
+pub(super) fn fits_disk(image: &Object, flavor: &Object) -> Result<(), Problem> {
+    let (least, disk) = (image.number("min_disk"), flavor.number("disk"));
+    if disk > 0 && least > disk {
         return Err(Problem::bad(format!(
             "Flavor's disk is too small for requested image. Flavor disk is {} bytes, minimum size is {} bytes.",
-            flavor.number("disk") << 30,
-            found.number("min_disk") << 30
+            disk << 30,
+            least << 30
         )));
     }
     Ok(())
@@ -425,7 +442,7 @@ fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Resul
         wanted.given.get("block_device_mapping_v2").and_then(Value::as_array).into_iter().flatten()
     {
         if let Some(volume) = cinder::for_server(world, &project, id, device)? {
-            volumes.push(json!({"id": volume, "tag": device["tag"], "delete_on_termination": device["delete_on_termination"] == true}));
+            volumes.push(json!({"id": volume, "tag": device["tag"], "boot_index": device["boot_index"], "delete_on_termination": device["delete_on_termination"] == true}));
         }
     }
     if let Some(server) = world.store.get_mut(Kind::Server, id) {

@@ -116,6 +116,20 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     Some((name, zone))
 }
 
+/// Has a server take what its flavor needs now, on the host that has the most room, and says whether there is one.
+pub(super) fn replace(world: &mut World, before: &Object) -> bool {
+    leave(world, before);
+    let Some((host, zone)) = place(world, &before.id) else {
+        change(world, before.note("provider"), &allocations(before), 1);
+        return false;
+    };
+    if let Some(server) = world.store.get_mut(Kind::Server, &before.id) {
+        server.keep("host", host);
+        server.keep("zone", zone);
+    }
+    true
+}
+
 /// What a server has of its host.
 pub(crate) fn allocations(server: &Object) -> Vec<(String, i64)> {
     let all = server.hidden.get("allocations").and_then(Value::as_array).into_iter().flatten();

@@ -70,6 +70,25 @@ pub(super) fn check(
     )))
 }
 
+/// Refuses another flavor of a server where that is more than the limits let.
+pub(super) fn check_resize(
+    world: &World,
+    project: &str,
+    now: &Object,
+    next: &Object,
+) -> Result<(), Problem> {
+    for (name, field) in [("cores", "vcpus"), ("ram", "ram")] {
+        let more = next.number(field) - now.number(field);
+        let (used, limit) = (used(world, project, name), limit(world, project, name));
+        if more > 0 && limit >= 0 && used + more > limit {
+            return Err(Problem::forbidden(format!(
+                "Quota exceeded for {name}: Requested {more}, but already used {used} of {limit} {name}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Counts a server in.
 pub(super) fn take(world: &mut World, project: &str, flavor: &Object) {
     let usage = world.usage.entry(project.to_owned()).or_default();

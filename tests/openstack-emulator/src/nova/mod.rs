@@ -2,7 +2,9 @@
 
 mod action;
 mod attach;
+mod console;
 mod create;
+mod diagnostics;
 pub(crate) mod flavor;
 mod group;
 pub(crate) mod hosts;
@@ -11,6 +13,8 @@ mod life;
 mod limits;
 mod list;
 mod parts;
+mod resize;
+mod snapshot;
 mod view;
 
 use serde_json::json;
@@ -22,6 +26,7 @@ use crate::world::World;
 
 pub(crate) use hosts::plant as plant_hosts;
 pub(crate) use life::{acted, built, gone};
+pub(crate) use snapshot::went_on as snapshot_went_on;
 
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     let method = asked.method.as_str();
@@ -62,13 +67,9 @@ fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
         ("PUT", []) => parts::rename(world, asked, id),
         ("DELETE", []) => life::delete(world, asked, id),
         ("POST", ["action"]) => action::answer(world, asked, id),
-        ("POST", ["remote-consoles"]) => {
-            let given = asked.wrapped("remote_console")?;
-            let (protocol, kind) = (given.get("protocol"), given.get("type"));
-            let console =
-                json!({"protocol": protocol, "type": kind, "url": action::console_url(asked, id)});
-            Ok(Answer::ok(json!({"remote_console": console})))
-        }
+        // 2.6 put these in the place of actions.
+        ("POST", ["remote-consoles"]) if asked.since(6) => console::remote(world, asked, id),
+        ("GET", ["diagnostics"]) => diagnostics::show(world, asked, id),
         (_, ["metadata", rest @ ..]) => parts::metadata(world, asked, id, rest),
         (_, ["tags", rest @ ..]) if asked.since(26) => parts::tags(world, asked, id, rest),
         ("GET", ["ips", rest @ ..]) => {

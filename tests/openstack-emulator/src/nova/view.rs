@@ -21,15 +21,13 @@ pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
     let status = server.text("status");
     let task = server.note("task");
     let zone = if status == "BUILD" { "" } else { server.note("zone") };
-    let (vm_state, power) = match status {
-        "BUILD" => ("building", 0),
-        "ACTIVE" | "REBOOT" | "HARD_REBOOT" | "PASSWORD" | "REBUILD" | "RESIZE" => ("active", 1),
-        "SHUTOFF" => ("stopped", 4),
-        "PAUSED" => ("paused", 3),
-        "SUSPENDED" => ("suspended", 4),
-        "VERIFY_RESIZE" => ("resized", 1),
-        "SHELVED_OFFLOADED" => ("shelved_offloaded", 4),
-        _ => ("error", 0),
+    let power = server.hidden.get("power").and_then(Value::as_i64).unwrap_or_default();
+    let power = match status {
+        "BUILD" | "ERROR" => 0,
+        "PAUSED" => 3,
+        "SHUTOFF" | "SUSPENDED" | "SHELVED_OFFLOADED" => 4,
+        "RESIZE" | "VERIFY_RESIZE" | "REVERT_RESIZE" if power == 4 => 4,
+        _ => 1,
     };
     let image = server.text("image");
     let image = if image.is_empty() {
@@ -66,9 +64,9 @@ pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
         "OS-SRV-USG:launched_at": server.hidden.get("launched").and_then(Value::as_str).map(|at| at.trim_end_matches('Z').to_owned() + ".000000"),
         "OS-SRV-USG:terminated_at": null,
         "OS-EXT-STS:task_state": if task.is_empty() { Value::Null } else { json!(task) },
-        "OS-EXT-STS:vm_state": vm_state,
+        "OS-EXT-STS:vm_state": vm_state(status),
         "OS-EXT-STS:power_state": power,
-        "os-extended-volumes:volumes_attached": volumes.iter().map(|one| if asked.since(3) { one.clone() } else { json!({"id": one["id"]}) }).collect::<Vec<_>>(),
+        "os-extended-volumes:volumes_attached": volumes.iter().map(|one| if asked.since(3) { json!({"id": one["id"], "delete_on_termination": one["delete_on_termination"]}) } else { json!({"id": one["id"]}) }).collect::<Vec<_>>(),
     });
     if ["ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE"].contains(&status) {
         body["progress"] = json!(0);
@@ -100,6 +98,20 @@ pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
         }
     }
     body
+}
+
+/// Nova's own word for a status.
+pub(super) fn vm_state(status: &str) -> &'static str {
+    match status {
+        "BUILD" => "building",
+        "ACTIVE" | "REBOOT" | "HARD_REBOOT" | "PASSWORD" | "REBUILD" | "RESIZE" => "active",
+        "SHUTOFF" => "stopped",
+        "PAUSED" => "paused",
+        "SUSPENDED" => "suspended",
+        "VERIFY_RESIZE" | "REVERT_RESIZE" => "resized",
+        "SHELVED_OFFLOADED" => "shelved_offloaded",
+        _ => "error",
+    }
 }
 
 /// What later microversions added.

@@ -1,15 +1,17 @@
-"""Nova's hypervisors whose servers are machines made of namespaces.
+"""What stands in for Nova's hypervisors: such that pretend, and such whose servers are machines made of namespaces.
 
-What Nova says of a server goes to the machine room (tests/real/machines) over its socket, and what the room says Nova is told. The
-room has its hands on namespaces; this runs in the packages' root, where there are none.
+What Nova says of a server that is a machine goes to the machine room (tests/real/machines) over its socket, and what the room says Nova
+is told. The room has its hands on namespaces; this runs in the packages' root, where there are none.
 """
 
+import io
 import json
 import socket
 
 from nova import exception
 from nova.api.metadata import base as metadata
-from nova.compute import power_state
+from nova.compute import power_state, task_states
+from nova.image import glance
 from nova.virt import configdrive, fake, hardware
 
 ROOM = "/state/machines/room"
@@ -26,6 +28,19 @@ def ask(verb, instance, **details):
     if "error" in answer:
         raise exception.NovaException(f"the machine room cannot {verb}: {answer['error']}")
     return answer
+
+
+class Pretended(fake.FakeDriver):
+    """The fake driver takes no picture of a server, and leaves its image `queued` for ever. This one sends Glance some bytes, as
+    libvirt's driver sends a disk (`LibvirtDriver.snapshot`)."""
+
+    def snapshot(self, context, instance, image_id, update_task_state):
+        if instance.uuid not in self.instances:
+            raise exception.InstanceNotRunning(instance_id=instance.uuid)
+        update_task_state(task_state=task_states.IMAGE_PENDING_UPLOAD)
+        update_task_state(task_state=task_states.IMAGE_UPLOADING, expected_state=task_states.IMAGE_PENDING_UPLOAD)
+        disk = io.BytesIO(f"the disk of {instance.uuid}\n".encode())
+        glance.API().update(context, image_id, {"disk_format": "raw", "container_format": "bare"}, disk)
 
 
 class Namespaces(fake.FakeDriver):

@@ -1,0 +1,103 @@
+//! One turn's work for a machine: look, write down, act, and say when to look again.
+
+use std::sync::Arc;
+
+use cluster_core::{Arrival, FoundState, LedgerEntry, Seen, Vm, VmEvent, failures, vm_shape};
+use openstack::Session;
+use openstack::compute::actions;
+use reconcile::Requeue;
+
+use super::act::{Ground, act};
+use super::lately::Looks;
+use super::ledger::{Agreed, Ledger};
+use super::observe::observe;
+use super::of::Of;
+use super::site::Site;
+use super::trouble::Trouble;
+use super::work::{PAUSE, no_later, pause};
+use crate::handle::{KeysError, World};
+
+/// What a turn's work came to.
+pub(crate) struct VmWorked {
+    /// What the cloud has of the machine now.
+    pub(crate) seen: Seen,
+    /// Whether what was sent had reached Nova before it was looked at.
+    pub(crate) arrival: Arrival,
+    /// What there is to say of it.
+    pub(crate) events: Vec<VmEvent>,
+    /// When its next turn is due.
+    pub(crate) next: Requeue,
+}
+
+/// Brings the cloud as near to what the machine is to be as it goes now.
+///
+/// What fails is tried again by a later turn, which looks first.
+pub(crate) async fn work_vm(
+    world: &World,
+    (session, own): (&Session, &Session),
+    vm: &Vm,
+    lines: Vec<LedgerEntry>,
+) -> Result<VmWorked, KeysError> {
+    let now = (world.settings.clock)();
+    let zone = vm.zone_name();
+    let site = Site::new((session, own), zone.as_deref(), Arc::default());
+    let shape = vm_shape(vm);
+    let mut ledger = Ledger::new(&world.store, vm.id, now, lines);
+    let look = async {
+        // What has arrived shows in a look that begins later.
+        let arrival = arrival(session, vm).await?;
+        let objects = observe(&site, Of::Vm(vm), &ledger, &Looks::default()).await?;
+        Ok::<_, Trouble>((arrival, objects))
+    };
+    let (arrival, mut seen) = match look.await {
+        Ok((arrival, objects)) => (arrival, Seen { at: Some(now), objects, ..Seen::default() }),
+        Err(trouble) => {
+            let problem = Some(trouble.problem("look at the cloud"));
+            tracing::warn!("cannot look at the cloud: {trouble}");
+            return Ok(VmWorked {
+                seen: Seen { problem, ..Seen::default() },
+                arrival: Arrival::NotYet,
+                events: Vec::new(),
+                next: Requeue::After(pause(world, &[trouble])),
+            });
+        }
+    };
+    seen.failures = failures(&shape, &seen);
+    // What it fails at by this look holds it as well.
+    let counted = vm.with_setbacks(&shape, &seen, now);
+    seen.held = counted.held(&world.backoff(), now);
+    let agreed = ledger.agree(&seen, &shape, world.settings.repair.lands_within).await?;
+    let ground = Ground { site: &site, world, of: Of::Vm(vm), shape: &shape, nodes: None, now };
+    let acted = act(ground, &mut ledger, &mut seen).await?;
+    let is_at_work = seen
+        .objects
+        .values()
+        .any(|found| matches!(found.state, FoundState::Working | FoundState::Leaving));
+    let next = if !acted.troubles.is_empty() {
+        Requeue::After(pause(world, &acted.troubles))
+    } else if agreed == Agreed::Struck || acted.is_gone_soon {
+        Requeue::Now
+    } else if is_at_work || agreed == Agreed::MayStillCome {
+        Requeue::After(PAUSE.min(world.settings.look_every))
+    } else {
+        Requeue::After(world.settings.look_every)
+    };
+    let next = no_later(next, &seen.held, now);
+    let event = |why: &String| VmEvent::warning(vm, "CloudFailed", why.clone(), now);
+    let events = acted.given_up.iter().map(event).collect();
+    seen.problem = acted.problem;
+    Ok(VmWorked { seen, arrival, events, next })
+}
+
+/// Whether Nova has taken up what was sent last.
+async fn arrival(session: &Session, vm: &Vm) -> Result<Arrival, Trouble> {
+    let sent = vm.errand.as_ref().and_then(|errand| errand.sent.as_ref());
+    let (Some(sent), Some(server)) = (sent, &vm.server) else { return Ok(Arrival::NotYet) };
+    match actions::last_request(session, &server.id).await {
+        Ok(last) if last == sent.after => Ok(Arrival::NotYet),
+        Ok(_) => Ok(Arrival::Arrived),
+        // It is gone: the look tells.
+        Err(error) if error.is_not_found() => Ok(Arrival::NotYet),
+        Err(error) => Err(error.into()),
+    }
+}

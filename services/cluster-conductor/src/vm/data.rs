@@ -1,0 +1,128 @@
+//! What a machine is told as it boots: who may log in, and what its owner says besides.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cluster_core::{Told, UserData, Vm, VmUuid};
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use crate::Conductor;
+use crate::handle::{KeysError, World};
+
+/// The version of Ignition's specification that configs are written in.
+const IGNITION: &str = "3.3.0";
+
+/// Who logs in where a system is told by Ignition.
+const IGNITION_USER: &str = "core";
+
+/// For what a machine's user-data is sealed.
+pub(crate) fn place(vm: VmUuid) -> String {
+    format!("vm/{vm}/user-data")
+}
+
+impl Conductor {
+    /// What an owner tells a machine of that id, sealed, to be stored with it; and what stays of it in its record.
+    pub fn seal_user_data(
+        &self,
+        vm: VmUuid,
+        user_data: &[u8],
+    ) -> Result<(UserData, String), KeysError> {
+        let salt = sealing::random()?;
+        let hashed = digest(&SHA256, &Zeroizing::new([salt.as_bytes(), user_data].concat()));
+        let digest = format!("{}:{}", salt.as_str(), hex::encode(hashed.as_ref()));
+        let noted = UserData { digest, is_kept: true };
+        Ok((noted, self.world.keys.seal(&place(vm), user_data)?))
+    }
+}
+
+impl World {
+    /// What a machine is told as it boots, if there is anything.
+    pub(crate) async fn user_data(&self, vm: &Vm) -> Result<Option<Vec<u8>>, KeysError> {
+        let sealed = self.store.sealed_user_data(vm.id).await?;
+        let own = sealed.map(|sealed| self.keys.open_sealed(&place(vm.id), &sealed)).transpose()?;
+        Ok(compose(vm.image.told, &vm.ssh_keys, own.as_deref()))
+    }
+}
+
+/// Who may log in, and what an owner says besides, as one text that such a system reads.
+fn compose(told: Told, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8>> {
+    match (ssh_keys.is_empty(), own, told) {
+        (true, own, _) => own.map(<[u8]>::to_vec),
+        (false, None, Told::CloudInit) => Some(cloud_config(ssh_keys).into_bytes()),
+        (false, Some(own), Told::CloudInit) => Some(parts(&cloud_config(ssh_keys), own)),
+        (false, own, Told::Ignition) => Some(ignition(ssh_keys, own)),
+    }
+}
+
+/// JSON is YAML: no key can be read as anything but text.
+fn cloud_config(ssh_keys: &[String]) -> String {
+    format!("#cloud-config\n{}\n", json!({ "ssh_authorized_keys": ssh_keys }))
+}
+
+/// Several texts for cloud-init, which finds out itself what each is (its "MIME multi-part archive").
+fn parts(keys: &str, own: &[u8]) -> Vec<u8> {
+    // Of what is base64 no line begins with it.
+    const BOUNDARY: &str = "==bedplate==";
+    let mut whole =
+        format!("Content-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\nMIME-Version: 1.0\n\n");
+    for (kind, part) in [("text/cloud-config", keys.as_bytes()), ("text/plain", own)] {
+        whole.push_str(&format!(
+            "--{BOUNDARY}\nContent-Type: {kind}\nContent-Transfer-Encoding: base64\n\n{}\n",
+            STANDARD.encode(part)
+        ));
+    }
+    whole.push_str(&format!("--{BOUNDARY}--\n"));
+    whole.into_bytes()
+}
+
+/// What the owner says is merged beneath.
+fn ignition(ssh_keys: &[String], own: Option<&[u8]>) -> Vec<u8> {
+    let user = json!({ "name": IGNITION_USER, "sshAuthorizedKeys": ssh_keys });
+    let mut config = json!({ "ignition": { "version": IGNITION }, "passwd": { "users": [user] } });
+    if let Some(own) = own {
+        let source = format!("data:;base64,{}", STANDARD.encode(own));
+        config["ignition"]["config"] = json!({ "merge": [{ "source": source }] });
+    }
+    config.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(told: Told, keys: &[&str], own: Option<&str>) -> Option<String> {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let composed = compose(told, &keys, own.map(str::as_bytes))?;
+        Some(String::from_utf8(composed).unwrap_or_else(|_| panic!("no text")))
+    }
+
+    #[test]
+    fn what_nobody_says_is_not_told_and_what_only_its_owner_says_is_told_as_it_is() {
+        assert_eq!(text(Told::CloudInit, &[], None), None);
+        assert_eq!(text(Told::Ignition, &[], Some("own")).as_deref(), Some("own"));
+    }
+
+    #[test]
+    fn keys_cannot_be_read_as_anything_else() {
+        let told = text(Told::CloudInit, &["ssh-ed25519 AAAA me\nruncmd: [reboot]"], None);
+        let told = told.unwrap_or_default();
+        assert_eq!(told.lines().count(), 2, "{told}");
+        assert!(
+            told.starts_with("#cloud-config\n{\"ssh_authorized_keys\":[\"ssh-ed25519 AAAA me\\n")
+        );
+    }
+
+    #[test]
+    fn both_are_told_to_either_system() {
+        let told = text(Told::CloudInit, &["k"], Some("#!/bin/sh\n")).unwrap_or_default();
+        assert_eq!(told.matches("\n--==bedplate==\n").count(), 2, "{told}");
+        assert!(
+            told.contains(&STANDARD.encode("#!/bin/sh\n")) && told.ends_with("--==bedplate==--\n")
+        );
+        let told = text(Told::Ignition, &["k"], Some("{}")).unwrap_or_default();
+        let read: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
+        assert_eq!(read["passwd"]["users"][0]["sshAuthorizedKeys"][0], "k");
+        assert_eq!(read["ignition"]["config"]["merge"][0]["source"], "data:;base64,e30=");
+    }
+}

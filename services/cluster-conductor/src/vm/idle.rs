@@ -1,0 +1,38 @@
+//! Whether a machine is used: one question to the cloud in a while.
+
+use cluster_core::{Idle, ServerIs, Vm};
+use jiff::Timestamp;
+use openstack::Session;
+use openstack::compute::diagnostics;
+
+use crate::handle::World;
+
+/// What is known of that now, if it was to be looked at. Of a machine that runs nobody says anything whose hypervisor tells us
+/// nothing.
+pub(super) async fn look(
+    world: &World,
+    session: &Session,
+    vm: &Vm,
+    now: Timestamp,
+) -> Option<Idle> {
+    let server = vm.server.as_ref().filter(|_| vm.built_at.is_some())?;
+    let every = world.settings.vms.idle_every;
+    if vm.idle.as_ref().is_some_and(|idle| now.duration_since(idle.at) < every) {
+        return None;
+    }
+    if server.is != ServerIs::On {
+        return Some(Idle::by_power(server, now));
+    }
+    match diagnostics::show(session, &server.id).await {
+        Ok(seen) => Some(match seen.and_then(|seen| seen.processor_time()) {
+            Some(worked) => Idle::by_diagnostics(vm.idle.as_ref(), worked, now),
+            None => Idle::by_power(server, now),
+        }),
+        Err(error) if error.is_transient() => None,
+        // Nova tells administrators alone, as a rule.
+        Err(error) => {
+            tracing::debug!("nobody tells whether it is used: {error}");
+            Some(Idle::by_power(server, now))
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What is told outside of the ends of machines' leases.
+
+use cluster_core::{LeaseTold, Turned, Vm};
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use notices::{About, Letter, Notice};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::handle::World;
+
+/// The letters of what was concluded. A machine names nobody who gets mail: they go to the administrator's webhook.
+pub(super) fn letters(world: &World, turned: &Turned, now: Timestamp) -> Vec<Letter> {
+    let addressees = world.settings.lending.addressees;
+    let letters = |told| addressees.letters(&notice(&turned.vm, told, now), None);
+    turned.told.iter().flat_map(letters).collect()
+}
+
+fn notice(vm: &Vm, told: &LeaseTold, now: Timestamp) -> Notice {
+    let happens_at =
+        told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
+    let until = vm.lease.as_ref().map(|lease| lease.until.to_string());
+    let until = until.map(|until| ("lease_until".to_owned(), Value::from(until)));
+    let owner = ("user_id".to_owned(), Value::from(vm.user.as_str()));
+    let ways = "Extend it by bedplate vm extend, undo its end by bedplate vm undo, or by PUT \
+                /bedplate/v1/machines/ID/lease.";
+    Notice {
+        id: Uuid::new_v4(),
+        at: now,
+        event: told.event.to_owned(),
+        subject: format!("Machine {}: {}", vm.name, told.message),
+        text: format!("Machine {} ({}): {}.\n\n{ways}", vm.name, vm.id, told.message),
+        project_id: Some(vm.project.clone()),
+        about: About {
+            kind: "machine".to_owned(),
+            id: vm.id.into_untyped_uuid().to_string(),
+            name: vm.name.to_string(),
+        },
+        details: Map::from_iter(happens_at.into_iter().chain(until).chain([owner])),
+    }
+}

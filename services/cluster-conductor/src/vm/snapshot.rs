@@ -1,0 +1,168 @@
+//! One turn of a snapshot: observe, conclude, write, ask.
+
+use cluster_core::{
+    Ident, Snapshot, SnapshotNext, SnapshotSeen, SnapshotState, SnapshotUuid, Vm, VmEvent,
+    snapshot_turn,
+};
+use cluster_store::{SnapshotChange, StoreError, VmScope};
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use openstack::compute::actions;
+use openstack::image::images::{self, Image, ImageStatus};
+use openstack::{CloudError, Session};
+use reconcile::{Queue, Requeue};
+use tracing::{info, instrument};
+
+use crate::cloud::PAUSE;
+use crate::handle::{KeysError, Subject, World};
+
+/// One turn of a snapshot. The only writer of how far it is.
+#[instrument(skip_all, fields(snapshot.id = %id))]
+pub(crate) async fn turn(
+    world: &World,
+    queue: &Queue<Subject>,
+    id: SnapshotUuid,
+) -> Result<Requeue, KeysError> {
+    let ident = Ident::Id(id.into_untyped_uuid());
+    let found = world.store.find_snapshots(&ident, &VmScope::All).await?;
+    let Some(snapshot) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
+    let look_every = world.settings.look_every;
+    let (soon, later) = (Requeue::After(PAUSE.min(look_every)), Requeue::After(look_every));
+    let place = snapshot.cloud_project.as_deref();
+    let session = match world.session_for(&snapshot.project, place).await {
+        Ok(Some((session, _))) => session,
+        Ok(None) => return Ok(later),
+        Err(closed) => {
+            tracing::warn!("cannot look at a snapshot: {closed}");
+            return Ok(later);
+        }
+    };
+    let session = &session;
+    let seen = match look(session, &snapshot).await {
+        Ok(seen) => seen,
+        Err(error) => {
+            tracing::warn!("cannot look at a snapshot: {error}");
+            return Ok(error.retry_after().map_or(later, Requeue::After));
+        }
+    };
+    let of = Ident::Id(snapshot.vm.into_untyped_uuid());
+    let vm = world.store.find_vms(&of, &VmScope::All).await?.into_iter().next();
+    let now = (world.settings.clock)();
+    let (next, events, step) =
+        snapshot_turn(&snapshot, (&seen, vm.as_ref()), &world.snapshot_rules(), now);
+    let Some(written) = write(world, queue, (&snapshot, next), events).await? else {
+        return Ok(Requeue::Now);
+    };
+    match step {
+        SnapshotNext::Rest(None) => Ok(later),
+        SnapshotNext::Rest(Some(due)) => {
+            Ok(Requeue::After(look_every.min(due.duration_since(now).unsigned_abs())))
+        }
+        SnapshotNext::Look => Ok(soon),
+        SnapshotNext::Ask => {
+            ask(world, queue, session, (&written, vm.as_ref()), now).await?;
+            Ok(soon)
+        }
+        SnapshotNext::Delete(ids) => {
+            for image in ids {
+                match images::delete(session, &image).await {
+                    Ok(()) => {}
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => {
+                        tracing::warn!("cannot delete an image of a snapshot: {error}");
+                        return Ok(error.retry_after().map_or(later, Requeue::After));
+                    }
+                }
+            }
+            Ok(soon)
+        }
+        SnapshotNext::Forget => match world.store.delete_snapshot(&written).await {
+            Ok(()) => {
+                info!("snapshot {id} is gone, and nothing of it is left");
+                queue.wake(Subject::Vm(written.vm));
+                Ok(Requeue::OnChange)
+            }
+            Err(StoreError::Stale) => Ok(Requeue::Now),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+/// All images of its name, and its own.
+async fn look(session: &Session, of: &Snapshot) -> Result<Vec<SnapshotSeen>, CloudError> {
+    let mut listed = images::find(session, &of.image_name()).await?;
+    if let Some(id) = &of.image
+        && !listed.iter().any(|image| image.id == *id)
+    {
+        // A list may lag behind.
+        listed.extend(images::show(session, id).await?);
+    }
+    Ok(listed.iter().filter_map(seen).collect())
+}
+
+fn seen(image: &Image) -> Option<SnapshotSeen> {
+    let usable = match &image.status {
+        ImageStatus::Active => Some(Ok(())),
+        ImageStatus::Killed | ImageStatus::Deactivated => {
+            Some(Err(format!("Glance says {}", image.status.as_str())))
+        }
+        ImageStatus::Deleted => return None,
+        ImageStatus::Queued
+        | ImageStatus::Saving
+        | ImageStatus::Uploading
+        | ImageStatus::Importing
+        | ImageStatus::Other(_) => None,
+    };
+    Some(SnapshotSeen { id: image.id.clone(), usable })
+}
+
+/// Writes what was concluded, if that is news; nothing, where somebody else was quicker.
+async fn write(
+    world: &World,
+    queue: &Queue<Subject>,
+    (before, snapshot): (&Snapshot, Snapshot),
+    events: Vec<VmEvent>,
+) -> Result<Option<Snapshot>, StoreError> {
+    if *before == snapshot && events.is_empty() {
+        return Ok(Some(snapshot));
+    }
+    match world.store.change_snapshot(&SnapshotChange { snapshot, events }).await {
+        Ok(written) => {
+            if before.state != written.state {
+                let (from, to) = (before.state.as_str(), written.state.as_str());
+                info!(state.from = from, state.to = to, "snapshot {} is now {to}", written.id);
+                // Whose lease ended waits for it.
+                queue.wake(Subject::Vm(written.vm));
+            }
+            Ok(Some(written))
+        }
+        Err(StoreError::Stale) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks for what is written down, and writes down its id.
+async fn ask(
+    world: &World,
+    queue: &Queue<Subject>,
+    session: &Session,
+    (of, vm): (&Snapshot, Option<&Vm>),
+    now: Timestamp,
+) -> Result<(), KeysError> {
+    let Some(server) = vm.and_then(|vm| vm.server.as_ref()) else { return Ok(()) };
+    match actions::snapshot(session, &server.id, &of.image_name()).await {
+        Ok(image) => {
+            let made = Snapshot { image: Some(image), state: SnapshotState::Making, ..of.clone() };
+            write(world, queue, (of, made), Vec::new()).await?;
+        }
+        // It is found by its name, if it was made.
+        Err(error) if error.is_transient() || error.is_outcome_unknown() => {
+            tracing::warn!("nobody knows whether a snapshot is being made: {error}");
+        }
+        Err(error) => {
+            let (failed, events) = of.failed(&error.to_string(), now);
+            write(world, queue, (of, failed), events).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! One turn of a machine: observe, conclude, write, ask.
+
+use std::time::Duration;
+
+use cluster_core::{
+    Arrival, Desire, Errand, ErrandKind, Ident, Problem, Seen, Snapshot, SnapshotUuid, Turned, Vm,
+    VmAsk, VmLook, VmUuid, vm_turn,
+};
+use cluster_store::{StoreError, VmChange, VmScope};
+use jiff::Timestamp;
+use lease::Due;
+use newtype_uuid::GenericUuid;
+use openstack::compute::actions::{self, ServerAction};
+use openstack::{CloudError, Session};
+use reconcile::{Queue, Requeue};
+use tracing::{debug, info, instrument};
+
+use super::{idle, notice};
+use crate::cloud::{PAUSE, VmWorked, work_vm};
+use crate::handle::{KeysError, Subject, World};
+use crate::tenancy::TenancyError;
+
+/// One turn of a machine. The only writer of what was concluded of it.
+#[instrument(skip_all, fields(vm.id = %id))]
+pub(crate) async fn turn(
+    world: &World,
+    queue: &Queue<Subject>,
+    id: VmUuid,
+) -> Result<Requeue, KeysError> {
+    let ident = Ident::Id(id.into_untyped_uuid());
+    let found = world.store.find_vms(&ident, &VmScope::All).await?;
+    let Some(vm) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
+    let ledger = world.store.ledger_of(id).await?;
+    if vm.desire == Desire::Gone && ledger.is_empty() {
+        return let_go(world, queue, &vm).await;
+    }
+    if let Some(next) = settle(world, &vm).await? {
+        return Ok(next);
+    }
+    let copy = copy_of(world, &vm).await?;
+    let sessions = world.session_for(&vm.project, vm.cloud_project.as_deref()).await;
+    let worked = match &sessions {
+        Ok(Some((session, own))) => work_vm(world, (session, own), &vm, ledger).await?,
+        Ok(None) => no_cloud(world),
+        Err(closed) => unseen(world, of_tenancy(closed)),
+    };
+    let session = sessions.ok().flatten().map(|(session, _)| session);
+    let session = session.as_ref();
+    let now = (world.settings.clock)();
+    let rules = world.vm_rules();
+    let look = VmLook {
+        seen: &worked.seen,
+        arrival: worked.arrival,
+        copy: copy.as_ref(),
+        new_copy: SnapshotUuid::new_v4(),
+        rules: &rules,
+        now,
+    };
+    let mut turned = vm_turn(&vm, &look);
+    turned.events.extend(worked.events);
+    if let Some(session) = session
+        && let Some(idle) = idle::look(world, session, &turned.vm, now).await
+    {
+        turned.vm.idle = Some(idle);
+    }
+    let next = next(world, &turned, &worked.seen, worked.next, now);
+    if turned.vm == vm && turned.events.is_empty() && turned.copy.is_none() && turned.ask.is_none()
+    {
+        debug!("nothing has changed");
+        return Ok(next);
+    }
+    if let (Some(VmAsk::Errand(_)), Some(session)) = (&turned.ask, session)
+        && let Err(error) = mark(session, &mut turned.vm).await
+    {
+        tracing::warn!("cannot see what the server was asked last: {error}");
+        return Ok(Requeue::After(PAUSE.min(world.settings.look_every)));
+    }
+    let (before, after) = (vm.phase(), turned.vm.phase());
+    let letters = notice::letters(world, &turned, now);
+    let (copy, events) = (turned.copy.clone(), turned.events);
+    let change = VmChange { vm: turned.vm, copy, events, letters };
+    let written = match world.store.change_vm(&change).await {
+        Ok(written) => written,
+        Err(StoreError::Stale) => return Ok(Requeue::Now),
+        Err(error) => return Err(error.into()),
+    };
+    if before != after {
+        info!(state.from = %before, state.to = %after, "machine {id} is now {after}");
+    }
+    // What waits for this machine looks again: a copy that was undone, one that is to be made.
+    for copy in turned.copy.map(|it| it.id).into_iter().chain(vm.copy) {
+        queue.wake(Subject::Snapshot(copy));
+    }
+    match (turned.ask, session) {
+        (Some(ask), Some(session)) => carry_out(world, session, &written, ask, now).await,
+        (Some(_) | None, _) => Ok(next),
+    }
+}
+
+/// Notes the request that the server was asked last, before it is asked for anything else. What is asked again keeps the note.
+async fn mark(session: &Session, vm: &mut Vm) -> Result<(), CloudError> {
+    let Some(server) = &vm.server else { return Ok(()) };
+    if let Some(Errand { sent: Some(sent), .. }) = &mut vm.errand
+        && sent.times <= 1
+    {
+        sent.after = actions::last_request(session, &server.id).await?;
+    }
+    Ok(())
+}
+
+/// Asks the cloud for what is written down.
+async fn carry_out(
+    world: &World,
+    session: &Session,
+    vm: &Vm,
+    ask: VmAsk,
+    now: Timestamp,
+) -> Result<Requeue, KeysError> {
+    let soon = Requeue::After(PAUSE.min(world.settings.look_every));
+    let Some(server) = &vm.server else { return Ok(soon) };
+    let is_confirm = ask == VmAsk::Confirm;
+    let action = match ask {
+        VmAsk::Confirm => ServerAction::ConfirmResize,
+        VmAsk::Errand(ErrandKind::Start) => ServerAction::Start,
+        VmAsk::Errand(ErrandKind::Stop) => ServerAction::Stop,
+        VmAsk::Errand(ErrandKind::RebootSoft) => ServerAction::RebootSoftly,
+        VmAsk::Errand(ErrandKind::RebootHard) => ServerAction::RebootHard,
+        VmAsk::Errand(ErrandKind::Resize(flavor)) => ServerAction::Resize { flavor_id: flavor.id },
+    };
+    let Err(error) = actions::act(session, &server.id, &action).await else { return Ok(soon) };
+    tracing::warn!("the cloud does not {action:?}: {error}");
+    // Whatever may have arrived is concluded from what is seen.
+    if is_confirm || error.is_transient() || error.is_outcome_unknown() {
+        return Ok(soon);
+    }
+    let (refused, events) = vm.refused(&error.to_string(), now);
+    match world.store.change_vm(&VmChange { events, ..VmChange::of(refused) }).await {
+        Ok(_) | Err(StoreError::Stale) => Ok(soon),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// When the next turn is due: not later than the next rung of its ladder.
+fn next(world: &World, turned: &Turned, seen: &Seen, next: Requeue, now: Timestamp) -> Requeue {
+    let soon = PAUSE.min(world.settings.look_every);
+    let mut within = match next {
+        Requeue::Now | Requeue::OnChange => return Requeue::Now,
+        Requeue::After(pause) => pause,
+    };
+    if turned.ask.is_some() || turned.vm.desire == Desire::Gone || turned.vm.is_under_way(seen) {
+        within = within.min(soon);
+    }
+    let due = turned.vm.lease.as_ref().map(|it| world.settings.vms.ladder.due(it, now));
+    match due {
+        Some(Due::At(at)) => {
+            within =
+                within.min(at.duration_since(now).unsigned_abs().max(Duration::from_millis(1)));
+        }
+        Some(Due::Now(_)) => within = within.min(soon),
+        Some(Due::Nothing) | None => {}
+    }
+    Requeue::After(within)
+}
+
+async fn copy_of(world: &World, vm: &Vm) -> Result<Option<Snapshot>, StoreError> {
+    let Some(id) = vm.copy else { return Ok(None) };
+    let ident = Ident::Id(id.into_untyped_uuid());
+    Ok(world.store.find_snapshots(&ident, &VmScope::All).await?.into_iter().next())
+}
+
+/// Forgets a machine of which nothing is left in the cloud: its ledger names nothing.
+async fn let_go(world: &World, queue: &Queue<Subject>, vm: &Vm) -> Result<Requeue, KeysError> {
+    let snapshots = world.store.snapshots_of(vm.id).await?;
+    match world.store.delete_vm(vm).await {
+        Ok(()) => {
+            info!("machine {} is gone, and nothing of it is left", vm.id);
+            // From now on the time runs that a copy is kept.
+            snapshots.into_iter().for_each(|id| queue.wake(Subject::Snapshot(id)));
+            Ok(Requeue::OnChange)
+        }
+        Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes down in which of the cloud's projects the machine is to be, before anything of it is made.
+async fn settle(world: &World, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
+    let Some(premises) = world.cloud.as_ref().filter(|_| vm.cloud_project.is_none()) else {
+        return Ok(None);
+    };
+    let place = match premises.place_of(&vm.project).await {
+        Ok(place) => place,
+        Err(closed) => {
+            tracing::warn!("cannot tell where the machine is to be made: {closed}");
+            return Ok(Some(Requeue::After(world.settings.look_every)));
+        }
+    };
+    let placed = Vm { cloud_project: Some(place), ..vm.clone() };
+    match world.store.change_vm(&VmChange::of(placed)).await {
+        Ok(_) | Err(StoreError::Stale) => Ok(Some(Requeue::Now)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_tenancy(closed: &TenancyError) -> Problem {
+    let is_away = matches!(closed, TenancyError::Away(_));
+    Problem {
+        reason: if is_away { "CloudUnreachable" } else { "NoRole" }.to_owned(),
+        message: format!("cannot work in its project of the cloud: {closed}"),
+        next_action: "see whether clusterd may work in that project; it keeps trying".to_owned(),
+        is_final: false,
+    }
+}
+
+fn no_cloud(world: &World) -> VmWorked {
+    unseen(
+        world,
+        Problem {
+            reason: "NoCloud".to_owned(),
+            message: "this clusterd was given no cloud: nothing has been asked of any".to_owned(),
+            next_action: "delete it, or name a cloud in clusterd's configuration".to_owned(),
+            is_final: false,
+        },
+    )
+}
+
+fn unseen(world: &World, problem: Problem) -> VmWorked {
+    VmWorked {
+        seen: Seen { problem: Some(problem), ..Seen::default() },
+        arrival: Arrival::NotYet,
+        events: Vec::new(),
+        next: Requeue::After(world.settings.look_every),
+    }
+}

@@ -1,0 +1,125 @@
+//! Conductors that are killed at every call to the cloud, before it and after it, reads as well. Each is followed by one that knows
+//! only the store, and is killed at the next call that comes; and what comes of it is what comes of a conductor that nobody kills.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster_core::{ErrandKind, SnapshotState, SnapshotUuid, VmPhase};
+use openstack_emulator::{Cloud, Stop};
+
+use crate::given::Given;
+
+/// The parts of a machine's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Create,
+    Stop,
+    Snapshot,
+    Forget,
+    Delete,
+}
+
+impl Part {
+    const ALL: [Part; 5] = [Part::Create, Part::Stop, Part::Snapshot, Part::Forget, Part::Delete];
+
+    /// Asks for it.
+    async fn ask(self, given: &Given, snapshot: &mut Option<SnapshotUuid>) {
+        match self {
+            Part::Create => {}
+            Part::Stop => given.errand(ErrandKind::Stop).await,
+            Part::Snapshot => *snapshot = Some(given.snapshot("one").await),
+            Part::Forget => given.delete_snapshot(snapshot.unwrap()).await,
+            Part::Delete => given.delete().await,
+        }
+    }
+
+    /// Waits until it has come to its end.
+    async fn ends(self, given: &Given, snapshot: Option<SnapshotUuid>) {
+        match self {
+            Part::Create => {
+                given.until_whole().await;
+            }
+            Part::Stop => {
+                given.until_phase(VmPhase::Stopped).await;
+            }
+            Part::Snapshot => {
+                given.until_snapshot(snapshot.unwrap(), Some(SnapshotState::Active)).await;
+            }
+            Part::Forget => {
+                given.until_snapshot(snapshot.unwrap(), None).await;
+            }
+            Part::Delete => given.until_gone().await,
+        }
+    }
+}
+
+/// Kills conductors at each call of a machine's life, and asserts that there were so many in each part at least.
+async fn life(stop: Stop, at_least: [usize; 5]) {
+    let mut given = Given::vm(|vm| vm).await;
+    given.settings.look_every = Duration::from_millis(50);
+    let mut snapshot = None;
+    let mut counts = Vec::new();
+    for part in Part::ALL {
+        part.ask(&given, &mut snapshot).await;
+        let points = at_calls(&given, part, snapshot, stop).await;
+        counts.push(points.len());
+        if given.find().await.is_none() {
+            continue;
+        }
+        let last = given.process();
+        part.ends(&given, snapshot).await;
+        let is_twin = |kind: &str| kind.starts_with("twin/");
+        let settles = async {
+            while given.store.ledger_of(given.id).await.unwrap().iter().any(|it| is_twin(&it.kind))
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), settles).await.unwrap();
+        if part != Part::Delete {
+            given.assert_once();
+        }
+        last.kill().await;
+        let images = usize::from(part == Part::Snapshot);
+        assert_eq!(given.new_images().len(), images, "{part:?}");
+    }
+    let are_enough = counts.iter().zip(at_least).all(|(count, at_least)| *count >= at_least);
+    assert!(are_enough, "{counts:?} of {at_least:?}");
+}
+
+async fn at_calls(
+    given: &Given,
+    part: Part,
+    snapshot: Option<SnapshotUuid>,
+    stop: Stop,
+) -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    given.cloud.set_trap(stop);
+    loop {
+        let process = given.process();
+        let caught = tokio::select! {
+            biased;
+            call = given.cloud.wait_until(Cloud::caught) => Some(call),
+            () = part.ends(given, snapshot) => None,
+        };
+        process.kill().await;
+        let Some(call) = caught else { break };
+        given.assert_all_is_named().await;
+        assert!(points.insert(call), "it was caught before: {points:?}");
+        given.cloud.open_trap();
+    }
+    given.cloud.remove_trap();
+    points
+}
+
+const CALLS: [usize; 5] = [12, 3, 2, 1, 5];
+
+#[tokio::test]
+async fn killed_before_each_call() {
+    life(Stop::Before, CALLS).await;
+}
+
+#[tokio::test]
+async fn killed_after_each_call() {
+    life(Stop::After, CALLS).await;
+}

@@ -1,0 +1,67 @@
+//! What is done to a machine once.
+
+use cluster_core::{ErrandKind, FlavorSize, VmFlavor, VmPhase};
+use openstack_emulator::{Act, Rule};
+
+use crate::given::Given;
+
+fn larger() -> VmFlavor {
+    let size = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 40, gpus: 0 };
+    VmFlavor { id: "4".to_owned(), name: "m1.medium".to_owned(), size }
+}
+
+#[tokio::test]
+async fn a_machine_is_stopped_started_rebooted_and_resized() {
+    let given = Given::vm(|vm| vm).await;
+    let working = given.process();
+    given.until_whole().await;
+    given.errand(ErrandKind::Stop).await;
+    given.until_phase(VmPhase::Stopped).await;
+    given.errand(ErrandKind::Start).await;
+    given.until_phase(VmPhase::Active).await;
+    for kind in [ErrandKind::RebootSoft, ErrandKind::RebootHard] {
+        given.errand(kind).await;
+        given.until_done().await;
+    }
+    given.errand(ErrandKind::Resize(larger())).await;
+    let vm = given.until_done().await;
+    assert_eq!((vm.flavor.name.as_str(), vm.phase()), ("m1.medium", VmPhase::Active));
+    let reasons = given.reasons().await;
+    assert_eq!(reasons.iter().filter(|it| *it == "ErrandDone").count(), 5, "{reasons:?}");
+    let asked = given.cloud.count(|it| it.method == "POST" && it.path.ends_with("/action"));
+    assert_eq!(asked, 6, "each once, and that the size is kept");
+    given.delete().await;
+    given.until_gone().await;
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn what_the_cloud_refuses_is_told_and_asked_no_more() {
+    let given = Given::vm(|vm| vm).await;
+    let working = given.process();
+    given.until_whole().await;
+    let refusal =
+        Act::Answer { status: 403, retry_after: None, message: Some("not like this".to_owned()) };
+    let rule = given.cloud.misbehave(Rule::new("POST", "/compute/**/action", refusal));
+    given.errand(ErrandKind::Resize(larger())).await;
+    let vm = given.until_done().await;
+    assert_eq!((vm.phase(), vm.flavor.name.as_str()), (VmPhase::Active, "m1.small"));
+    let told = given.events().await;
+    let told = told.iter().find(|it| it.reason == "ErrandRefused").unwrap();
+    assert!(told.message.contains("not like this"), "{told:?}");
+    assert_eq!(given.cloud.hits(rule), 1);
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn what_never_arrived_is_asked_again() {
+    let given = Given::vm(|vm| vm).await;
+    let working = given.process();
+    given.until_whole().await;
+    let rule = Rule::new("POST", "/compute/**/action", Act::Close).times(1);
+    given.cloud.misbehave(rule);
+    given.errand(ErrandKind::RebootSoft).await;
+    given.until_done().await;
+    assert!(given.reasons().await.contains(&"ErrandDone".to_owned()));
+    working.kill().await;
+}

@@ -1,0 +1,75 @@
+//! The end of a lease: warned, shut off, copied, deleted; or undone.
+
+use cluster_core::{SnapshotState, VmPhase};
+use jiff::{SignedDuration, Timestamp};
+use lease::Terms;
+use openstack_emulator::{End, Fate, Kind};
+
+use crate::given::{Given, ladder, lent};
+
+#[tokio::test]
+async fn what_nobody_extends_is_warned_of_shut_off_copied_and_deleted() {
+    let mut given = Given::vm(|vm| lent(vm, 4)).await;
+    given.settings.vms.ladder = ladder("4s");
+    given.settings.vms.keep_copies = SignedDuration::from_secs(2);
+    let working = given.process();
+    given.until_whole().await;
+    let vm = given.until(|vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some()).await;
+    assert_eq!(vm.phase(), VmPhase::Expired);
+    let copy = given.find_snapshot(vm.copy.unwrap()).await.unwrap();
+    assert_eq!(copy.state, SnapshotState::Active);
+    let reasons = given.reasons().await;
+    let ladder: Vec<&str> =
+        reasons.iter().map(String::as_str).filter(|it| it.starts_with("Lease")).collect();
+    assert_eq!(ladder, ["LeaseEndsSoon", "LeaseEnded"]);
+    assert!(!reasons.contains(&"CopySkipped".to_owned()), "{reasons:?}");
+    given.until_gone().await;
+    // The copy is kept for its time, and goes then.
+    given.until_snapshot(copy.id, None).await;
+    assert_eq!(given.new_images().len(), 0);
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn an_end_that_is_undone_brings_the_machine_back_and_drops_the_copy() {
+    let given = Given::vm(|vm| lent(vm, 3)).await;
+    let working = given.process();
+    let vm = given.until(|vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some()).await;
+    let copy = vm.copy.unwrap();
+    let ladder = given.settings.vms.ladder.clone();
+    given
+        .change(|mut vm| {
+            let lease = vm.lease.take().unwrap();
+            vm.lease =
+                Some(lease.undone("u", &ladder, Terms::default(), Timestamp::now()).unwrap());
+            vm
+        })
+        .await;
+    let vm = given.until_phase(VmPhase::Active).await;
+    assert_eq!(vm.copy, None);
+    given.until_snapshot(copy, None).await;
+    assert_eq!(given.new_images().len(), 0);
+    given.delete().await;
+    given.until_gone().await;
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn a_copy_that_fails_is_told_once_and_made_again() {
+    let given = Given::vm(|vm| lent(vm, 3)).await;
+    let working = given.process();
+    given.until_whole().await;
+    given.cloud.decide(Fate {
+        kind: Kind::Image,
+        name: "**".to_owned(),
+        after: 0,
+        times: Some(2),
+        end: End::Error("no space".to_owned()),
+    });
+    let vm = given.until(|vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some()).await;
+    let reasons = given.reasons().await;
+    assert_eq!(reasons.iter().filter(|it| *it == "SnapshotFailed").count(), 1, "{reasons:?}");
+    assert_eq!(given.find_snapshot(vm.copy.unwrap()).await.unwrap().state, SnapshotState::Active);
+    assert_eq!(given.new_images().len(), 1);
+    working.kill().await;
+}

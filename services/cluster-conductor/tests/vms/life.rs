@@ -1,0 +1,148 @@
+//! A machine's life: asked for, there, used, gone; and what may go wrong with it.
+
+use cluster_conductor::{VmError, VmOrder};
+use cluster_core::{SnapshotState, Vm, VmPhase};
+use cluster_store::VmScope;
+use openstack::compute::servers;
+use openstack_emulator::{Act, End, Fate, Kind, Rule};
+
+use crate::given::{Given, session};
+
+#[tokio::test]
+async fn a_machine_comes_with_its_name_and_goes_without_a_trace() {
+    let given = Given::vm(|vm| vm).await;
+    assert!(given.store.sealed_user_data(given.id).await.unwrap().is_some());
+    let working = given.process();
+    let vm = given.until_whole().await;
+    given.assert_once();
+    assert_eq!(vm.host().as_deref(), Some("dev.example.org"));
+    let records = given.of_kind(Kind::Recordset);
+    let record = records.iter().find(|it| it.text("type") == "A").unwrap();
+    let leads_to: Vec<&str> = record.list("records").iter().filter_map(|it| it.as_str()).collect();
+    assert_eq!(leads_to, [vm.public_address.unwrap().to_string()]);
+
+    // What its owner told it is not kept, but known again.
+    assert_eq!(given.store.sealed_user_data(given.id).await.unwrap(), None);
+    let noted = vm.user_data.clone().unwrap();
+    assert!(!noted.is_kept && !noted.digest.contains("secret"));
+    let document = format!("{vm:?} {:?}", given.events().await);
+    assert!(!document.contains("echo secret"), "{document}");
+    assert_eq!(given.reasons().await, ["Built"]);
+
+    given.delete().await;
+    given.until_gone().await;
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn a_machine_may_boot_from_a_volume_which_goes_with_it() {
+    let given = Given::vm(|vm| Vm { root_volume: Some(7), public: None, zone: None, ..vm }).await;
+    let working = given.process();
+    let vm = given.until_phase(VmPhase::Active).await;
+    let volumes = given.of_kind(Kind::Volume);
+    assert_eq!((volumes.len(), volumes[0].number("size")), (1, 7));
+    assert!(vm.check_snapshot().is_err());
+    given.delete().await;
+    given.until_gone().await;
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn a_volume_that_cannot_be_made_ends_in_a_failure_that_is_told() {
+    let given = Given::vm(|vm| Vm { root_volume: Some(7), ..vm }).await;
+    given.cloud.decide(Fate {
+        kind: Kind::Volume,
+        name: "**".to_owned(),
+        after: 0,
+        times: None,
+        end: End::Error("no space".to_owned()),
+    });
+    let working = given.process();
+    let vm = given.until_phase(VmPhase::Failed).await;
+    assert_eq!(vm.problem.unwrap().reason, "BuildFailed");
+    assert!(given.reasons().await.contains(&"BuildFailed".to_owned()));
+    let asked = given.cloud.count(|call| call.method == "POST" && call.path.ends_with("/volumes"));
+    assert_eq!(asked, 3);
+    given.delete().await;
+    given.until_gone().await;
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn a_server_that_somebody_deletes_is_told_and_not_made_anew() {
+    let given = Given::vm(|vm| vm).await;
+    let working = given.process();
+    let vm = given.until_whole().await;
+    servers::delete(&session(&given.cloud), &vm.server.unwrap().id).await.unwrap();
+    given.until_phase(VmPhase::Lost).await;
+    assert!(given.reasons().await.contains(&"ServerGone".to_owned()));
+    given.delete().await;
+    given.until_gone().await;
+    assert_eq!(given.cloud.count(|it| it.method == "POST" && it.path.ends_with("/servers")), 1);
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn lost_answers_make_no_duplicates() {
+    let given = Given::vm(|vm| vm).await;
+    for path in [
+        "/network/**/security-groups",
+        "/network/**/security-group-rules",
+        "/network/**/ports",
+        "/network/**/floatingips",
+        "/compute/**/servers",
+        "/compute/**/action",
+        "/dns/**/recordsets",
+    ] {
+        given.cloud.misbehave(Rule::new("POST", path, Act::LoseAnswer).times(2));
+    }
+    let working = given.process();
+    given.until_whole().await;
+    given.assert_once();
+    let id = given.snapshot("one").await;
+    given.until_snapshot(id, Some(SnapshotState::Active)).await;
+    assert_eq!(given.new_images().len(), 1);
+    given.cloud.misbehave(Rule::new("DELETE", "/**", Act::LoseAnswer).times(5));
+    given.delete_snapshot(id).await;
+    given.until_snapshot(id, None).await;
+    given.delete().await;
+    given.until_gone().await;
+    assert_eq!(given.new_images().len(), 0);
+    working.kill().await;
+}
+
+#[tokio::test]
+async fn a_snapshot_outlives_its_machine_and_another_is_made_of_it() {
+    let given = Given::vm(|vm| vm).await;
+    let working = given.process();
+    given.until_whole().await;
+    let id = given.snapshot("golden").await;
+    let made = given.until_snapshot(id, Some(SnapshotState::Active)).await.unwrap();
+    given.delete().await;
+    given.until_gone().await;
+    let who = cluster_conductor::Borrower { project: &given.project, is_admin: false };
+    let theirs = VmScope::Person { project: given.project.clone(), user: "u".to_owned() };
+    let order = VmOrder {
+        who,
+        snapshots: &theirs,
+        image: "golden",
+        flavor: crate::given::FLAVOR,
+        network: None,
+        is_public: false,
+        root_volume: None,
+    };
+    let found = given.idle_conductor().order_vm(order).await.unwrap();
+    assert_eq!(Some(found.image.id), made.image);
+    // Whoever boots it reads it: another person of the project does not.
+    let anothers = VmScope::Person { project: given.project.clone(), user: "v".to_owned() };
+    let id_of = made.id.to_string();
+    for image in ["golden", &id_of] {
+        let order = VmOrder { snapshots: &anothers, image, ..order };
+        let refused = given.idle_conductor().order_vm(order).await;
+        assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
+    }
+    given.delete_snapshot(id).await;
+    given.until_snapshot(id, None).await;
+    assert_eq!(given.new_images().len(), 0);
+    working.kill().await;
+}

@@ -1,0 +1,62 @@
+//! What may be asked for.
+
+use cluster_conductor::{Borrower, VmError, VmOrder};
+use cluster_store::VmScope;
+use openstack::image::images::{self, NewImage};
+use openstack::image::upload::upload;
+
+use crate::given::{FLAVOR, Given, session};
+
+fn order<'a>(project: &'a str, image: &'a str, flavor: &'a str) -> VmOrder<'a> {
+    let who = Borrower { project, is_admin: false };
+    let snapshots = &VmScope::All;
+    VmOrder { who, snapshots, image, flavor, network: None, is_public: false, root_volume: None }
+}
+
+#[tokio::test]
+async fn only_what_is_offered_is_had_and_only_as_large_as_it_needs() {
+    let given = Given::cloud().await;
+    let conductor = given.idle_conductor();
+    let found = conductor.order_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
+    assert_eq!((found.image.min_disk_gib, found.public), (5, None));
+    let offered = conductor.offered_images(&given.project).await.unwrap();
+    assert_eq!(offered.as_slice(), std::slice::from_ref(&found.image));
+    let by_id = order(&given.project, &found.image.id, FLAVOR);
+    assert_eq!(conductor.order_vm(by_id).await.unwrap().image, found.image);
+
+    let refused = conductor.order_vm(order(&given.project, "fedora-coreos", FLAVOR)).await;
+    assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
+    let refused = conductor.order_vm(order(&given.project, "cirros", "m1.nano")).await;
+    assert!(matches!(refused, Err(VmError::TooSmall(_))), "{refused:?}");
+    let on_volume = VmOrder { root_volume: Some(3), ..order(&given.project, "cirros", FLAVOR) };
+    assert!(matches!(conductor.order_vm(on_volume).await, Err(VmError::TooSmall(_))));
+    let refused = conductor.order_vm(order(&given.project, "cirros", "m9")).await;
+    assert!(refused.unwrap_err().is_asked_wrong());
+}
+
+#[tokio::test]
+async fn a_strangers_image_of_the_same_name_is_not_what_is_offered() {
+    let given = Given::cloud().await;
+    let conductor = given.idle_conductor();
+    let offered = conductor.offered_images(&given.project).await.unwrap().remove(0);
+    // Bob's, newer, and for all who name it.
+    let clouds = given.cloud.clouds_yaml();
+    let config = openstack::CloudConfig::from_clouds_yaml(&clouds, Some("bob")).unwrap();
+    let bob = openstack::Session::new(config).unwrap();
+    let new = NewImage {
+        id: uuid::Uuid::new_v4(),
+        name: "cirros".to_owned(),
+        disk_format: "raw".to_owned(),
+        min_disk: 0,
+        tags: vec![],
+        properties: [("visibility".to_owned(), "community".to_owned())].into(),
+    };
+    let theirs = images::create(&bob, &new).await.unwrap();
+    let bytes = futures::stream::iter([Ok::<_, std::io::Error>(vec![0_u8; 8])]);
+    upload(&bob, &theirs.id, bytes).await.unwrap();
+    assert!(images::show(&session(&given.cloud), &theirs.id).await.unwrap().is_some());
+    let found = conductor.order_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
+    assert_eq!(found.image.id, offered.id);
+    let named = conductor.order_vm(order(&given.project, &theirs.id, FLAVOR)).await;
+    assert!(matches!(named, Err(VmError::NotOffered { .. })), "{named:?}");
+}

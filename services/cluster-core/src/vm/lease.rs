@@ -1,0 +1,171 @@
+//! What the end of a machine's lease does to it.
+
+use ::lease::{Due, Step, Wanted};
+
+use crate::{Desire, LeaseTold, Name, Severity, SnapshotUuid};
+
+use super::turn::Look;
+use super::{
+    Asker, Errand, ErrandKind, ServerIs, Snapshot, SnapshotState, SnapshotWhy, Vm, VmEvent,
+};
+
+/// A machine on its way down, and what there is to say of it.
+pub(super) struct Descent<'a, 'l> {
+    pub(super) vm: Vm,
+    pub(super) look: &'l Look<'a>,
+    pub(super) events: Vec<VmEvent>,
+    /// What is told outside, too.
+    pub(super) told: Vec<LeaseTold>,
+    /// A copy to be made.
+    pub(super) copy: Option<Snapshot>,
+}
+
+/// No turn takes more rungs than there are.
+const MOST_STEPS: usize = 8;
+
+impl Descent<'_, '_> {
+    /// Takes what is due of the ladder, and has the machine be as the lease wants it.
+    pub(super) fn descend(&mut self) {
+        for _ in 0..MOST_STEPS {
+            let Some(lease) = self.vm.lease.clone() else { break };
+            let Due::Now(step) = self.look.rules.ladder.due(&lease, self.look.now) else { break };
+            if self.vm.desire == Desire::Gone || !self.take(&step) {
+                break;
+            }
+            self.vm.lease = Some(lease.taken(&step, self.look.now));
+            if step == Step::Delete {
+                self.vm = Vm { updated_at: self.vm.updated_at, ..self.vm.leaving(self.look.now) };
+            }
+        }
+        self.obey();
+    }
+
+    /// Whether a step is taken now; a copy has to be there first.
+    fn take(&mut self, step: &Step) -> bool {
+        let now = self.look.now;
+        let (event, reason, happens_at, message) = match step {
+            Step::Warn { ends_at } => (
+                "lease.ends",
+                "LeaseEndsSoon",
+                Some(*ends_at),
+                format!("its lease ends at {ends_at}: extend it to keep it"),
+            ),
+            Step::ShutOff { deleted_at } => {
+                self.vm.off_by_lease = self.is(&ServerIs::On);
+                self.drop_errand();
+                (
+                    "lease.ended",
+                    "LeaseEnded",
+                    Some(*deleted_at),
+                    format!(
+                        "its lease ended: it is shut off, and deleted at {deleted_at} unless that is undone"
+                    ),
+                )
+            }
+            Step::KeepCopy => return self.has_copy(),
+            Step::WarnOfDeletion { deleted_at } => (
+                "lease.deletion_near",
+                "DeletionSoon",
+                Some(*deleted_at),
+                format!("it is deleted at {deleted_at}, for its lease ended: extend it to keep it"),
+            ),
+            Step::Delete => (
+                "lease.deleted",
+                "LeaseOver",
+                None,
+                "it is deleted, for its lease ended".to_owned(),
+            ),
+        };
+        self.events.push(VmEvent::warning(&self.vm, reason, message.clone(), now));
+        let severity = Severity::Warning;
+        self.told.push(LeaseTold { reason, event, severity, message, happens_at });
+        true
+    }
+
+    /// What its owner asked for, and the cloud was not asked yet, is not done any more.
+    fn drop_errand(&mut self) {
+        let Some(errand) = self.vm.errand.take_if(|errand| errand.sent.is_none()) else { return };
+        let message = format!("{} is not done: its lease ended", errand.kind);
+        self.events.push(VmEvent::warning(&self.vm, "ErrandRefused", message, self.look.now));
+    }
+
+    /// Whether a copy is there, or there is nothing to make one of. Else it is on its way.
+    fn has_copy(&mut self) -> bool {
+        let now = self.look.now;
+        // Who does not see the server does not know.
+        let Some(server) = self.look.server() else { return false };
+        if self.vm.server.is_none() && server.is_none() && self.vm.built_at.is_none() {
+            return true;
+        }
+        if !self.vm.has_copyable() {
+            let message = match self.vm.root_volume {
+                Some(_) => "no copy of it is kept: it boots from a volume of its own",
+                None => "no copy of it is kept: it has no server of which one could be made",
+            };
+            self.events.push(VmEvent::warning(&self.vm, "CopySkipped", message, now));
+            return true;
+        }
+        let is_off = server.is_some_and(|it| it.is != ServerIs::On && !it.is_busy);
+        if self.vm.errand.is_some() || !(is_off || self.vm.ending_failed_at.is_some()) {
+            return false;
+        }
+        match self.look.copy.filter(|copy| Some(copy.id) == self.vm.copy) {
+            Some(copy) if copy.state == SnapshotState::Active => return true,
+            Some(copy) if copy.state != SnapshotState::Leaving => {}
+            Some(_) | None => {
+                let id = self.look.new_copy;
+                let copy = Snapshot::new(
+                    id,
+                    &self.vm,
+                    copy_name(&self.vm, id),
+                    SnapshotWhy::LeaseEnded,
+                    now,
+                );
+                (self.vm.copy, self.copy) = (Some(id), Some(copy));
+            }
+        }
+        false
+    }
+
+    /// Has it be off while its lease is over, and on again once that was undone.
+    fn obey(&mut self) {
+        let now = self.look.now;
+        let Some(Some(server)) = self.look.server() else { return };
+        if self.vm.desire == Desire::Gone || self.vm.errand.is_some() || server.is_busy {
+            return;
+        }
+        let wanted = self.vm.lease.as_ref().map_or(Wanted::AsAsked, ::lease::Lease::wanted);
+        match (wanted, &server.is) {
+            (Wanted::Off, ServerIs::On) => {
+                // What failed is told once, and tried again now and then.
+                let tried = self.vm.ending_failed_at;
+                if tried.is_none_or(|at| self.look.rules.ends_again_after <= now.duration_since(at))
+                {
+                    let stop = Errand::new(ErrandKind::Stop, Asker::Lease, now);
+                    self.vm.errand = Some(stop);
+                }
+            }
+            (Wanted::AsAsked, is) => {
+                if self.vm.off_by_lease && *is == ServerIs::Off {
+                    let start = Errand::new(ErrandKind::Start, Asker::Lease, now);
+                    self.vm.errand = Some(start);
+                }
+                self.vm.off_by_lease = false;
+                self.vm.copy = None;
+                self.vm.ending_failed_at = None;
+            }
+            (Wanted::Off | Wanted::Gone, _) => {}
+        }
+    }
+
+    fn is(&self, is: &ServerIs) -> bool {
+        self.vm.server.as_ref().is_some_and(|server| server.is == *is)
+    }
+}
+
+/// What the copy is called that is kept.
+fn copy_name(vm: &Vm, id: SnapshotUuid) -> Name {
+    let id = id.to_string();
+    let name = format!("{}-kept-{}", vm.name.label(60), id.get(..8).unwrap_or(&id));
+    name.parse().unwrap_or_else(|_| vm.name.clone())
+}

@@ -1,0 +1,535 @@
+//! Machines' turns as tables: what is seen, what is asked.
+
+use std::collections::BTreeSet;
+
+use ::lease::{Ladder, Lease, Length, Step};
+use expect_test::{Expect, expect};
+use jiff::{SignedDuration, Timestamp};
+use newtype_uuid::GenericUuid;
+
+use super::*;
+use crate::sample::at;
+use crate::{
+    Amounts, Backoff, Facts, Failure, Found, FoundState, Key, Resource, Role, Seen, SnapshotUuid,
+};
+
+const SMALL: FlavorSize = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 20, gpus: 0 };
+const LARGE: FlavorSize = FlavorSize { vcpus: 8, ram_mib: 2048, disk_gib: 40, gpus: 1 };
+
+fn flavor(name: &str, size: FlavorSize) -> VmFlavor {
+    VmFlavor { id: format!("id-{name}"), name: name.to_owned(), size }
+}
+
+fn image() -> VmImage {
+    let (id, name) = ("i-1".to_owned(), "debian".to_owned());
+    VmImage { id, name, told: Told::CloudInit, min_disk_gib: 10, min_ram_mib: 512 }
+}
+
+fn uuid<T: GenericUuid>(last: u128) -> T {
+    T::from_untyped_uuid(uuid::Uuid::from_u128(0x7c9e_6679_7425_40de_944b_e07f_c1f9_0000 + last))
+}
+
+/// One that was asked for, with everything that may be.
+fn asked() -> Vm {
+    let what = (image(), flavor("small", SMALL), "net-1".to_owned());
+    let vm = Vm::new(uuid(1), Owner::new("p", "u"), "dev".parse().unwrap(), what, at(0));
+    Vm { public: Some("public".to_owned()), zone: Some("example.org.".to_owned()), ..vm }
+}
+
+/// One whose server was seen so.
+fn built(is: ServerIs) -> Vm {
+    let server = ServerSeen { id: "s".to_owned(), is, since: at(1), flavor: "small".to_owned() };
+    Vm { built_at: Some(at(1)), server: Some(server), ..asked() }
+}
+
+fn found(id: &str, state: FoundState, facts: Facts) -> Found {
+    Found { id: id.to_owned(), state, address: Some([10, 0, 0, 7].into()), facts }
+}
+
+fn server(is: ServerIs, is_busy: bool, flavor: &str) -> Found {
+    let state = match &is {
+        ServerIs::Failed(why) => FoundState::Failed(why.clone()),
+        ServerIs::Building => FoundState::Working,
+        ServerIs::Leaving => FoundState::Leaving,
+        ServerIs::On
+        | ServerIs::Off
+        | ServerIs::Resized
+        | ServerIs::Changing
+        | ServerIs::Other(_) => FoundState::Ready,
+    };
+    found("s", state, Facts::Server(ServerFacts { is, is_busy, flavor: flavor.to_owned() }))
+}
+
+/// What is seen of a machine whose server is so; all else is as it should be.
+fn seen(server: Option<Found>) -> Seen {
+    let mut seen = Seen { at: Some(at(100)), ..Seen::default() };
+    for (key, object) in &vm_shape(&asked()) {
+        let facts = if let crate::Thing::SecurityGroup { rules } = &object.thing {
+            Facts::Rules(rules.clone())
+        } else if matches!(object.thing, crate::Thing::Record { .. }) {
+            Facts::Addresses(BTreeSet::from([[10, 0, 0, 7].into()]))
+        } else {
+            Facts::None
+        };
+        seen.objects.insert(key.clone(), found(&key.to_string(), FoundState::Ready, facts));
+    }
+    let key = Key::Server(vm_machine());
+    match server {
+        Some(server) => seen.objects.insert(key, server),
+        None => seen.objects.remove(&key),
+    };
+    seen
+}
+
+fn rules() -> VmRules {
+    let secs = SignedDuration::from_secs;
+    VmRules { ladder: Ladder::default(), lands_within: secs(60), ends_again_after: secs(900) }
+}
+
+fn turn_at(
+    vm: &Vm,
+    seen: &Seen,
+    arrival: Arrival,
+    copy: Option<&Snapshot>,
+    now: Timestamp,
+) -> Turned {
+    let rules = rules();
+    vm_turn(vm, &VmLook { seen, arrival, copy, new_copy: uuid(9), rules: &rules, now })
+}
+
+fn turn(vm: &Vm, seen: &Seen, arrival: Arrival) -> Turned {
+    turn_at(vm, seen, arrival, None, at(100))
+}
+
+/// What a turn says and asks, in words.
+fn told(turned: &Turned) -> String {
+    let events: Vec<String> =
+        turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
+    let errand = turned.vm.errand.as_ref().map(|it| it.kind.to_string());
+    format!("{}ask {:?}, errand {errand:?}, {}", events.concat(), turned.ask, turned.vm.phase())
+}
+
+#[track_caller]
+fn check_errand(
+    kind: ErrandKind,
+    sent: bool,
+    server: Option<Found>,
+    arrival: Arrival,
+    want: Expect,
+) {
+    let mut vm = built(ServerIs::On);
+    let errand = Errand::new(kind, Asker::Owner, at(90));
+    let sent = sent.then(|| Sent { at: at(95), after: None, times: 1 });
+    vm.errand = Some(Errand { sent, ..errand });
+    want.assert_eq(&told(&turn(&vm, &seen(server), arrival)));
+}
+
+fn on() -> Option<Found> {
+    Some(server(ServerIs::On, false, "small"))
+}
+
+fn is(is: ServerIs) -> Option<Found> {
+    Some(server(is, false, "small"))
+}
+
+fn broken() -> ServerIs {
+    ServerIs::Failed("no such disk".to_owned())
+}
+
+#[test]
+fn what_is_asked_for_is_asked_of_the_cloud_once_and_concluded_from_what_is_seen() {
+    use Arrival::{Arrived, NotYet};
+    check_errand(
+        ErrandKind::Stop,
+        false,
+        on(),
+        NotYet,
+        expect![[r#"ask Some(Errand(Stop)), errand Some("stop"), STOPPING"#]],
+    );
+    check_errand(
+        ErrandKind::Stop,
+        true,
+        on(),
+        NotYet,
+        expect![[r#"ask None, errand Some("stop"), STOPPING"#]],
+    );
+    let busy = Some(server(ServerIs::On, true, "small"));
+    check_errand(
+        ErrandKind::Stop,
+        true,
+        busy,
+        Arrived,
+        expect![[r#"ask None, errand Some("stop"), STOPPING"#]],
+    );
+    check_errand(
+        ErrandKind::Stop,
+        true,
+        is(ServerIs::Off),
+        Arrived,
+        expect![[r#"
+        ErrandDone: done: stop
+        ask None, errand None, STOPPED"#]],
+    );
+    check_errand(
+        ErrandKind::Start,
+        false,
+        is(broken()),
+        NotYet,
+        expect![[r#"
+        ServerFailed: its server failed: no such disk
+        ErrandRefused: start is not done: it is failed (no such disk)
+        ask None, errand None, FAILED"#]],
+    );
+    check_errand(
+        ErrandKind::Stop,
+        false,
+        None,
+        NotYet,
+        expect![[r#"
+        ServerGone: its server is gone, and was not deleted by clusterd
+        ErrandRefused: stop is not done: it has no server
+        ask None, errand None, LOST"#]],
+    );
+}
+
+#[test]
+fn a_reboot_is_done_once_it_arrived_and_is_the_way_out_of_error() {
+    use Arrival::{Arrived, NotYet};
+    check_errand(
+        ErrandKind::RebootSoft,
+        true,
+        on(),
+        NotYet,
+        expect![[r#"ask None, errand Some("reboot"), REBOOTING"#]],
+    );
+    check_errand(
+        ErrandKind::RebootSoft,
+        true,
+        on(),
+        Arrived,
+        expect![[r#"
+        ErrandDone: done: reboot
+        ask None, errand None, ACTIVE"#]],
+    );
+    check_errand(
+        ErrandKind::RebootHard,
+        false,
+        is(broken()),
+        NotYet,
+        expect![[r#"
+        ServerFailed: its server failed: no such disk
+        ask Some(Errand(RebootHard)), errand Some("hard reboot"), REBOOTING"#]],
+    );
+    assert!(built(broken()).with_errand(ErrandKind::RebootHard, at(5)).is_ok());
+    assert!(built(broken()).with_errand(ErrandKind::RebootSoft, at(5)).is_err());
+}
+
+#[test]
+fn a_resize_that_nova_gave_up_is_told_and_never_sent_again() {
+    let kind = ErrandKind::Resize(flavor("large", LARGE));
+    check_errand(
+        kind.clone(),
+        true,
+        on(),
+        Arrival::Arrived,
+        expect![[r#"
+        ErrandFailed: resize to large is not done: the cloud gave up, and left it on
+        ask None, errand None, ACTIVE"#]],
+    );
+    let resized = Some(server(ServerIs::Resized, false, "large"));
+    check_errand(
+        kind.clone(),
+        true,
+        resized,
+        Arrival::Arrived,
+        expect![[r#"ask Some(Confirm), errand Some("resize to large"), RESIZING"#]],
+    );
+    let done = Some(server(ServerIs::On, false, "large"));
+    check_errand(
+        kind,
+        true,
+        done,
+        Arrival::Arrived,
+        expect![[r#"
+        ErrandDone: done: resize to large
+        ask None, errand None, ACTIVE"#]],
+    );
+}
+
+#[test]
+fn what_never_arrives_is_sent_again_a_few_times() {
+    let mut vm = built(ServerIs::On);
+    vm.errand = Some(Errand::new(ErrandKind::RebootSoft, Asker::Owner, at(0)));
+    let mut asked = 0;
+    for minute in 1..10 {
+        let now = at(minute * 61);
+        let turned = turn_at(&vm, &seen(on()), Arrival::NotYet, None, now);
+        asked += u32::from(turned.ask.is_some());
+        vm = turned.vm;
+    }
+    assert_eq!((asked, vm.errand), (3, None));
+}
+
+#[test]
+fn while_a_size_changes_the_larger_counts_and_the_smaller_only_once_it_is_confirmed() {
+    let vm = built(ServerIs::On).with_errand(ErrandKind::Resize(flavor("large", LARGE)), at(5));
+    let vm = vm.unwrap();
+    let want = [
+        (Resource::Vms, 1),
+        (Resource::Vcpus, 8),
+        (Resource::RamMib, 4096),
+        (Resource::DiskGib, 40),
+        (Resource::Gpus, 1),
+        (Resource::FloatingIps, 1),
+    ];
+    assert_eq!(vm.takes(), Amounts::from_iter(want));
+    let mut vm = vm;
+    vm.errand.as_mut().unwrap().sent = Some(Sent { at: at(95), after: None, times: 1 });
+    let resized =
+        turn(&vm, &seen(Some(server(ServerIs::Resized, false, "large"))), Arrival::Arrived);
+    assert_eq!(resized.vm.takes()[Resource::RamMib], 4096);
+    let done = turn(&vm, &seen(Some(server(ServerIs::On, false, "large"))), Arrival::Arrived);
+    assert_eq!(done.vm.takes()[Resource::RamMib], 2048);
+}
+
+#[test]
+fn an_image_has_its_least_at_first_and_after_a_resize() {
+    let tight = flavor("tight", FlavorSize { disk_gib: 5, ..SMALL });
+    assert!(image().check(&tight, None).is_err() && image().check(&tight, Some(10)).is_ok());
+    let poor = flavor("poor", FlavorSize { ram_mib: 256, ..LARGE });
+    let refused = built(ServerIs::On).with_errand(ErrandKind::Resize(poor), at(5)).unwrap_err();
+    expect!["image debian needs at least 512 MiB of memory, and this gives it 256"]
+        .assert_eq(&refused.to_string());
+    let shrinks = flavor("shrinks", FlavorSize { disk_gib: 15, ..SMALL });
+    assert!(matches!(
+        built(ServerIs::On).with_errand(ErrandKind::Resize(shrinks), at(5)),
+        Err(VmRefusal::Shrinks { .. })
+    ));
+}
+
+#[test]
+fn what_was_built_is_never_made_anew_nor_deleted_because_it_failed() {
+    let shape = vm_shape(&asked());
+    let gone = seen(None);
+    assert_eq!(vm_plan(&built(ServerIs::On), &shape, &gone), []);
+    assert_eq!(vm_plan(&built(ServerIs::On), &shape, &seen(is(broken()))), []);
+    let create = vec![crate::Action::Create(Key::Server(vm_machine()))];
+    assert_eq!(vm_plan(&asked(), &shape, &gone), create);
+}
+
+#[test]
+fn a_server_waits_for_its_volume_and_a_failed_volume_is_told() {
+    let mut vm = Vm { root_volume: Some(30), ..asked() };
+    let shape = vm_shape(&vm);
+    let mut seen = seen(None);
+    seen.objects.insert(Key::RootVolume, found("v", FoundState::Working, Facts::None));
+    assert_eq!(vm_plan(&vm, &shape, &seen), []);
+    for time in 0..3_i64 {
+        let failed =
+            found(&format!("v{time}"), FoundState::Failed("no space".to_owned()), Facts::None);
+        seen.objects.insert(Key::RootVolume, failed.clone());
+        let failure = Failure { why: "no space".to_owned(), object: Some(failed.id) };
+        seen.failures = [(Key::RootVolume, failure)].into();
+        let turned = turn_at(&vm, &seen, Arrival::NotYet, None, at(200 + time));
+        vm = turned.vm;
+    }
+    assert_eq!(vm.phase(), VmPhase::Failed);
+    assert_eq!(vm.problem.as_ref().unwrap().reason, "BuildFailed");
+    seen.objects.remove(&Key::RootVolume);
+    seen.held = vm.held(&Backoff::DEFAULT, at(100_000));
+    assert_eq!(vm_plan(&vm, &shape, &seen), [], "it is asked for no more");
+}
+
+#[test]
+fn who_is_at_rest_is_not_under_way_however_its_lease_is() {
+    let vm = Vm {
+        lease: Some(Lease::new(at(0), Length::from_secs(86_400).unwrap())),
+        ..built(ServerIs::Off)
+    };
+    assert!(!vm.is_under_way(&seen(is(ServerIs::Off))));
+    let working = seen(Some(server(ServerIs::Building, false, "small")));
+    assert!(vm.is_under_way(&working));
+}
+
+/// A machine whose lease ended, as the ladder has it.
+fn ended(is: ServerIs) -> Vm {
+    let lease = Lease::new(at(-900_000), Length::from_secs(800_000).unwrap());
+    let lease = lease.taken(&Step::Warn { ends_at: at(-100_000) }, at(-800_000));
+    Vm { lease: Some(lease), ..built(is) }
+}
+
+#[test]
+fn at_its_end_it_is_shut_off_copied_and_started_again_if_that_is_undone() {
+    let first = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet);
+    expect![[r#"
+        LeaseEnded: its lease ended: it is shut off, and deleted at 2023-11-21T22:15:00Z unless that is undone
+        ask Some(Errand(Stop)), errand Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
+    let outside: Vec<&str> = first.told.iter().map(|it| it.event).collect();
+    assert_eq!(outside, ["lease.ended"]);
+    let off = turn(&first.vm, &seen(is(ServerIs::Off)), Arrival::Arrived);
+    let off = turn(&off.vm, &seen(is(ServerIs::Off)), Arrival::Arrived);
+    let copy = off.copy.clone().unwrap();
+    assert_eq!((off.vm.copy, copy.why), (Some(copy.id), SnapshotWhy::LeaseEnded));
+    // Asked again it is no second one, and counts only once it can be used.
+    let waits = turn_at(&off.vm, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&copy), at(101));
+    assert_eq!((waits.copy, waits.vm.lease.as_ref().unwrap().taken.copied_at), (None, None));
+    let made = Snapshot { state: SnapshotState::Active, ..copy };
+    let copied = turn_at(&off.vm, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&made), at(102));
+    assert_eq!(copied.vm.lease.as_ref().unwrap().taken.copied_at, Some(at(102)));
+
+    let mut undone = copied.vm;
+    let lease = undone.lease.take().unwrap();
+    undone.lease =
+        Some(lease.undone("u", &Ladder::default(), ::lease::Terms::default(), at(103)).unwrap());
+    let again = turn_at(&undone, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&made), at(103));
+    assert_eq!((again.ask, again.vm.copy), (Some(VmAsk::Errand(ErrandKind::Start)), None));
+}
+
+#[test]
+fn a_server_in_error_does_not_hold_up_the_end() {
+    let turned = turn(&ended(broken()), &seen(is(broken())), Arrival::NotYet);
+    assert!(told(&turned).contains("CopySkipped"), "{}", told(&turned));
+    assert!(turned.vm.lease.as_ref().unwrap().taken.copied_at.is_some());
+    assert_eq!((turned.ask.clone(), turned.vm.errand.clone()), (None, None));
+    let later = turn_at(&turned.vm, &seen(is(broken())), Arrival::NotYet, None, at(101));
+    assert_eq!((later.ask, later.events), (None, vec![]));
+}
+
+#[test]
+fn an_end_that_fails_is_told_once_and_tried_again_later() {
+    let mut vm = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet).vm;
+    let mut events = 0;
+    let mut asked = 0;
+    for second in 0..120 {
+        if vm.errand.as_ref().is_some_and(|errand| errand.sent.is_some()) {
+            let (refused, told) = vm.refused("it is locked", at(100 + second * 10));
+            (vm, events) = (refused, events + told.len());
+        }
+        let turned = turn_at(&vm, &seen(on()), Arrival::NotYet, None, at(100 + second * 10));
+        asked += u32::from(turned.ask.is_some());
+        vm = turned.vm;
+    }
+    assert_eq!((events, asked), (1, 1));
+}
+
+fn copy() -> Snapshot {
+    let name = "one".parse().unwrap();
+    Snapshot::new(uuid(3), &built(ServerIs::On), name, SnapshotWhy::Asked, at(0))
+}
+
+fn snapshot_rules() -> SnapshotRules {
+    let secs = SignedDuration::from_secs;
+    SnapshotRules { keep: secs(1000), backoff: Backoff::DEFAULT, lands_within: secs(60) }
+}
+
+fn snapped(
+    of: &Snapshot,
+    images: &[(&str, Option<Result<(), String>>)],
+    vm: Option<&Vm>,
+    now: i64,
+) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
+    let seen = |(id, usable): &(&str, Option<Result<(), String>>)| SnapshotSeen {
+        id: (*id).to_owned(),
+        usable: usable.clone(),
+    };
+    let images: Vec<SnapshotSeen> = images.iter().map(seen).collect();
+    snapshot_turn(of, (&images, vm), &snapshot_rules(), at(now))
+}
+
+#[test]
+fn a_snapshot_is_made_only_once_it_can_be_used_and_its_failure_is_told_with_its_reason() {
+    let vm = built(ServerIs::On);
+    let (asked, _, next) = snapped(&copy(), &[], Some(&vm), 1);
+    assert_eq!((asked.state, next), (SnapshotState::Making, SnapshotNext::Ask));
+    // The answer was lost: what it made is found by its name.
+    let (found, events, _) = snapped(&asked, &[("i", None)], Some(&vm), 2);
+    assert_eq!(
+        (found.image.as_deref(), found.state, events.len()),
+        (Some("i"), SnapshotState::Making, 0)
+    );
+    let (made, events, _) = snapped(&found, &[("i", Some(Ok(())))], Some(&vm), 3);
+    assert_eq!((made.state, events[0].reason.as_str()), (SnapshotState::Active, "SnapshotMade"));
+    let (failed, events, _) =
+        snapped(&found, &[("i", Some(Err("killed".to_owned())))], Some(&vm), 3);
+    assert_eq!((failed.state, failed.reason.as_deref()), (SnapshotState::Failed, Some("killed")));
+    assert!(events[0].message.ends_with("killed"), "{events:?}");
+    assert_eq!(failed.takes()[Resource::DiskGib], 0);
+    let (_, _, next) = snapped(&failed, &[], Some(&vm), 1_000_000);
+    assert_eq!(next, SnapshotNext::Rest(None), "nobody asked for it again");
+}
+
+#[test]
+fn what_was_never_taken_up_is_asked_for_again_and_a_second_image_goes() {
+    let vm = built(ServerIs::On);
+    let asked = snapped(&copy(), &[], Some(&vm), 1).0;
+    assert_eq!(snapped(&asked, &[], Some(&vm), 30).2, SnapshotNext::Rest(Some(at(61))));
+    let (again, _, next) = snapped(&asked, &[], Some(&vm), 62);
+    assert_eq!((again.times, next), (2, SnapshotNext::Ask));
+    let both = [("i", None), ("j", None)];
+    let (_, _, next) = snapped(&again, &both, Some(&vm), 63);
+    assert_eq!(next, SnapshotNext::Delete(vec!["j".to_owned()]));
+}
+
+#[test]
+fn the_copy_of_an_ended_lease_is_retried_with_back_off_kept_for_a_while_and_dropped_if_undone() {
+    let copy = Snapshot { why: SnapshotWhy::LeaseEnded, ..copy() };
+    let vm = Vm { copy: Some(copy.id), ..built(ServerIs::Off) };
+    let (failed, events) = copy.failed("no space", at(10));
+    assert_eq!(events.len(), 1);
+    assert_eq!(snapped(&failed, &[], Some(&vm), 11).2, SnapshotNext::Rest(Some(at(12))));
+    let again = snapped(&failed, &[], Some(&vm), 12).0;
+    assert_eq!(again.state, SnapshotState::Wanted);
+    let (twice, events) = again.failed("no space", at(12));
+    assert_eq!(
+        (events.len(), snapped(&twice, &[], Some(&vm), 13).2),
+        (0, SnapshotNext::Rest(Some(at(16))))
+    );
+
+    let made = Snapshot { state: SnapshotState::Active, image: Some("i".to_owned()), ..copy };
+    let image = [("i", Some(Ok(())))];
+    let kept = snapped(&made, &image, None, 100).0;
+    assert_eq!(kept.keep_until, Some(at(1100)));
+    assert_eq!(snapped(&kept, &image, None, 1100).0.state, SnapshotState::Leaving);
+    let undone = Vm { copy: None, ..vm };
+    assert_eq!(snapped(&made, &image, Some(&undone), 100).0.state, SnapshotState::Leaving);
+}
+
+#[test]
+fn a_snapshot_is_forgotten_once_nothing_of_it_is_left() {
+    let leaving = Snapshot { asked_at: Some(at(0)), ..copy().leaving() };
+    let image = [("i", Some(Ok(())))];
+    assert_eq!(snapped(&leaving, &image, None, 1).2, SnapshotNext::Delete(vec!["i".to_owned()]));
+    assert_eq!(snapped(&leaving, &[], None, 1).2, SnapshotNext::Rest(Some(at(60))));
+    assert_eq!(snapped(&leaving, &[], None, 61).2, SnapshotNext::Forget);
+}
+
+#[test]
+fn its_names_derive_from_its_id_and_only_ssh_and_ping_are_let_in() {
+    let vm = asked();
+    let shape = vm_shape(&vm);
+    let names: BTreeSet<&str> = shape.values().map(|it| it.name.as_str()).collect();
+    assert_eq!(names.len(), shape.len());
+    assert!(names.iter().all(|name| name.contains(&vm.id.to_string()[..8])), "{names:?}");
+    assert_eq!(vm.host().as_deref(), Some("dev.example.org"));
+    let group = &shape[&Key::SecurityGroup(Role::Node)].thing;
+    let crate::Thing::SecurityGroup { rules } = group else { panic!("{group:?}") };
+    assert_eq!(rules.len(), 2);
+    assert!(vm_shape(&vm.leaving(at(1))).is_empty());
+    let id: SnapshotUuid = uuid(3);
+    assert!(copy().image_name().ends_with(&id.to_string()));
+}
+
+#[test]
+fn idle_is_who_works_little_between_two_looks() {
+    let first = Idle::by_diagnostics(None, 5_000_000_000, at(0));
+    assert_eq!((first.cpu_permille, first.since), (None, None));
+    let quiet = Idle::by_diagnostics(Some(&first), 6_000_000_000, at(900));
+    assert_eq!((quiet.cpu_permille, quiet.since), (Some(1), Some(at(0))));
+    let busy = Idle::by_diagnostics(Some(&quiet), 906_000_000_000, at(1800));
+    assert_eq!((busy.cpu_permille, busy.since), (Some(1000), None));
+    // It was started anew.
+    assert_eq!(Idle::by_diagnostics(Some(&busy), 1, at(2000)).cpu_permille, None);
+    let off =
+        ServerSeen { id: "s".to_owned(), is: ServerIs::Off, since: at(3), flavor: "f".to_owned() };
+    assert_eq!(Idle::by_power(&off, at(9)).since, Some(at(3)));
+}

@@ -1,0 +1,296 @@
+//! Machines of people, and their snapshots.
+
+use cluster_core::{
+    Defaults, Denial, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
+};
+use database::Extent::{AnyDecides, FirstDecides};
+use database::{Connection, StoreError, outbox};
+
+use super::allowance;
+use crate::table::holding::Whom;
+use crate::table::{holding, snapshot, vm, vm_event};
+use crate::{Listener, SnapshotChange, Store, VmChange, VmScope};
+
+impl Store {
+    /// Adds a machine, with what its owner told it, sealed, unless its project or its owner may not have that much, or not for that long;
+    /// without `within` they may have anything.
+    pub async fn insert_vm(
+        &self,
+        new: &Vm,
+        sealed: Option<&str>,
+        events: &[VmEvent],
+        within: Option<&Defaults>,
+    ) -> Result<Result<(), Denial>, StoreError> {
+        let (new, sealed, events) = (new.clone(), sealed.map(str::to_owned), events.to_vec());
+        let within = within.cloned();
+        if let Some(sealed) = &sealed {
+            self.know_seal_of(sealed).await?;
+        }
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    let (whom, takes) = (Whom::vm(&new), new.takes());
+                    if let Some(defaults) = &within {
+                        c.write_in_turn_as(&new.project).await?;
+                        let lease = Some(new.lease.as_ref());
+                        let checked =
+                            allowance::check_vm(c, &whom, (&takes, lease), defaults).await?;
+                        if let Err(denial) = checked {
+                            return Ok(Err(denial));
+                        }
+                    }
+                    vm::insert(c, &new, sealed.as_deref()).await?;
+                    holding::hold(c, &whom, &takes).await?;
+                    vm_event::append(c, new.id, &events).await?;
+                    Ok(Ok(()))
+                })
+            })
+            .await
+    }
+
+    /// The machines of this id or name in `scope`.
+    pub async fn find_vms(&self, ident: &Ident, scope: &VmScope) -> Result<Vec<Vm>, StoreError> {
+        let (ident, scope) = (ident.clone(), scope.clone());
+        self.database.read(|c| Box::pin(async move { vm::find(c, &ident, &scope).await })).await
+    }
+
+    /// One page of the machines in `scope`, of `person` where one is given.
+    pub async fn list_vms(
+        &self,
+        scope: &VmScope,
+        person: Option<&str>,
+        page: &Page<VmSort>,
+    ) -> Result<Vec<Vm>, StoreError> {
+        let (scope, person, page) = (scope.clone(), person.map(str::to_owned), page.clone());
+        self.database
+            .read(|c| {
+                Box::pin(async move { vm::list(c, (&scope, person.as_deref()), &page).await })
+            })
+            .await
+    }
+
+    /// All machines, for a conductor that starts.
+    pub async fn vm_ids(&self) -> Result<Vec<VmUuid>, StoreError> {
+        self.database.read(|c| Box::pin(vm::ids(c))).await
+    }
+
+    /// What its owner told a machine, sealed, while that is kept.
+    pub async fn sealed_user_data(&self, of: VmUuid) -> Result<Option<String>, StoreError> {
+        self.database.read(move |c| Box::pin(vm::sealed(c, of))).await
+    }
+
+    /// Writes a change, if the machine's version is still the one that was read, or nothing. The answer is the machine with its new
+    /// version.
+    pub async fn change_vm(&self, change: &VmChange) -> Result<Vm, StoreError> {
+        let change = change.clone();
+        let written = self
+            .database
+            .write(AnyDecides, |c| Box::pin(async move { write(c, &change).await }))
+            .await?;
+        self.bell.ring(written.id);
+        Ok(written)
+    }
+
+    /// As [`Store::change_vm`], unless the machine's project or its owner may not have that much, or not for that long.
+    pub async fn change_vm_within(
+        &self,
+        change: &VmChange,
+        defaults: &Defaults,
+    ) -> Result<Result<Vm, Denial>, StoreError> {
+        let (change, defaults) = (change.clone(), defaults.clone());
+        let written = self
+            .database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    c.write_in_turn_as(&change.vm.project).await?;
+                    // What was decided on what is no longer so is neither counted nor refused.
+                    let before = vm::before(c, &change.vm).await?;
+                    let whom = Whom::vm(&change.vm);
+                    let more = change.vm.takes().beyond(&before.takes());
+                    let is_lent_anew = before.lease.as_ref().map(|it| it.until)
+                        != change.vm.lease.as_ref().map(|it| it.until);
+                    let lease = is_lent_anew.then_some(change.vm.lease.as_ref());
+                    match allowance::check_vm(c, &whom, (&more, lease), &defaults).await? {
+                        Err(denial) => Ok(Err(denial)),
+                        Ok(()) => write(c, &change).await.map(Ok),
+                    }
+                })
+            })
+            .await?;
+        if let Ok(written) = &written {
+            self.bell.ring(written.id);
+        }
+        Ok(written)
+    }
+
+    /// Forgets a machine with its events, if its version is still the one that was read; `InUse` while its ledger names anything.
+    pub async fn delete_vm(&self, old: &Vm) -> Result<(), StoreError> {
+        let (id, old) = (old.id, old.clone());
+        self.database
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    vm::delete(c, &old).await?;
+                    holding::let_go(c, &Whom::vm(&old)).await
+                })
+            })
+            .await?;
+        self.bell.ring(id);
+        Ok(())
+    }
+
+    /// Notes what happened to a machine. The newest 1000 of each are kept.
+    pub async fn append_vm_events(&self, vm: VmUuid, events: &[VmEvent]) -> Result<(), StoreError> {
+        let events = events.to_vec();
+        self.database
+            .write(FirstDecides, move |c| {
+                Box::pin(async move { vm_event::append(c, vm, &events).await })
+            })
+            .await?;
+        self.bell.ring(vm);
+        Ok(())
+    }
+
+    /// The machine's events after `marker`, the oldest first.
+    pub async fn vm_events_of(
+        &self,
+        vm: VmUuid,
+        limit: u32,
+        marker: Option<EventUuid>,
+    ) -> Result<Vec<VmEvent>, StoreError> {
+        self.database.read(move |c| Box::pin(vm_event::list(c, vm, limit, marker))).await
+    }
+
+    /// As [`Store::events_after`], of a machine.
+    pub async fn vm_events_after(
+        &self,
+        vm: VmUuid,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Vec<(i64, VmEvent)>>, StoreError> {
+        self.database.read(move |c| Box::pin(vm_event::after(c, vm, after, limit))).await
+    }
+
+    /// Who hears when events of the machine are written, by this process.
+    pub fn listen_vm(&self, vm: VmUuid) -> Listener {
+        self.bell.listen(vm)
+    }
+
+    /// Adds a snapshot and says so of its machine, unless its project or its owner may not have that much.
+    pub async fn insert_snapshot(
+        &self,
+        new: &Snapshot,
+        events: &[VmEvent],
+        within: Option<&Defaults>,
+    ) -> Result<Result<(), Denial>, StoreError> {
+        let (new, events, within) = (new.clone(), events.to_vec(), within.cloned());
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    let (whom, takes) = (Whom::snapshot(&new), new.takes());
+                    if let Some(defaults) = &within {
+                        c.write_in_turn_as(&new.project).await?;
+                        let checked =
+                            allowance::check_vm(c, &whom, (&takes, None), defaults).await?;
+                        if let Err(denial) = checked {
+                            return Ok(Err(denial));
+                        }
+                    }
+                    add(c, &new).await?;
+                    vm_event::append(c, new.vm, &events).await?;
+                    Ok(Ok(()))
+                })
+            })
+            .await
+    }
+
+    /// The snapshots of this id or name in `scope`.
+    pub async fn find_snapshots(
+        &self,
+        ident: &Ident,
+        scope: &VmScope,
+    ) -> Result<Vec<Snapshot>, StoreError> {
+        let (ident, scope) = (ident.clone(), scope.clone());
+        self.database
+            .read(|c| Box::pin(async move { snapshot::find(c, &ident, &scope).await }))
+            .await
+    }
+
+    /// One page of the snapshots in `scope`, of one machine where one is given.
+    pub async fn list_snapshots(
+        &self,
+        scope: &VmScope,
+        vm: Option<VmUuid>,
+        page: &Page<VmSort>,
+    ) -> Result<Vec<Snapshot>, StoreError> {
+        let (scope, page) = (scope.clone(), page.clone());
+        self.database
+            .read(move |c| Box::pin(async move { snapshot::list(c, (&scope, vm), &page).await }))
+            .await
+    }
+
+    /// The ids of the snapshots of a machine.
+    pub async fn snapshots_of(&self, vm: VmUuid) -> Result<Vec<SnapshotUuid>, StoreError> {
+        self.database.read(move |c| Box::pin(snapshot::of(c, vm))).await
+    }
+
+    /// All snapshots, for a conductor that starts.
+    pub async fn snapshot_ids(&self) -> Result<Vec<SnapshotUuid>, StoreError> {
+        self.database.read(|c| Box::pin(snapshot::ids(c))).await
+    }
+
+    /// Writes a snapshot, if its version is still the one that was read, and what happened to its machine, if that is there. The answer
+    /// carries the new version.
+    pub async fn change_snapshot(&self, change: &SnapshotChange) -> Result<Snapshot, StoreError> {
+        let SnapshotChange { snapshot: changed, events } = change.clone();
+        let written = self
+            .database
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    let written = snapshot::update(c, &changed).await?;
+                    holding::hold(c, &Whom::snapshot(&written), &written.takes()).await?;
+                    if !events.is_empty() && vm::is_there(c, written.vm).await? {
+                        vm_event::append(c, written.vm, &events).await?;
+                    }
+                    Ok(written)
+                })
+            })
+            .await?;
+        self.bell.ring(written.vm);
+        Ok(written)
+    }
+
+    /// Forgets a snapshot, if its version is still the one that was read.
+    pub async fn delete_snapshot(&self, old: &Snapshot) -> Result<(), StoreError> {
+        let old = old.clone();
+        self.database
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    snapshot::delete(c, &old).await?;
+                    holding::let_go(c, &Whom::snapshot(&old)).await
+                })
+            })
+            .await
+    }
+}
+
+async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm, StoreError> {
+    let written = vm::update(c, &change.vm).await?;
+    holding::hold(c, &Whom::vm(&written), &written.takes()).await?;
+    if let Some(copy) = &change.copy {
+        add(c, copy).await?;
+    }
+    let at = change.events.iter().map(|event| event.at).max().unwrap_or_default();
+    let lost = outbox::append(c, &change.letters, at).await?;
+    let mut events = change.events.clone();
+    if lost > 0 {
+        let message = format!("{lost} notices were not sent: too many wait to be sent already");
+        events.push(VmEvent::error(&written, "NoticeLost", message, at));
+    }
+    vm_event::append(c, written.id, &events).await?;
+    Ok(written)
+}
+
+async fn add(c: &mut Connection, new: &Snapshot) -> Result<(), StoreError> {
+    snapshot::insert(c, new).await?;
+    holding::hold(c, &Whom::snapshot(new), &new.takes()).await
+}

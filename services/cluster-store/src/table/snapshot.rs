@@ -1,0 +1,119 @@
+//! The table `snapshots`: those of machines, which may be gone.
+
+use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
+use database::table::{after_seen, changed_one};
+use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
+use newtype_uuid::GenericUuid;
+
+use super::vm::{key, seen};
+use super::{deleted, refused};
+use crate::VmScope;
+
+const TABLE: &str = "snapshots";
+const SELECT: &str = "SELECT id, version, document FROM snapshots";
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    snapshot: &Snapshot,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO snapshots (id, version, created_at, project, person, name, vm, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let written = connection.execute(INSERT, columns(snapshot)?).await;
+    written.map(drop).map_err(|error| refuse(snapshot, error))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    snapshot: &Snapshot,
+) -> Result<Snapshot, StoreError> {
+    const UPDATE: &str = "UPDATE snapshots SET version = $2 + 1, created_at = $3, project = $4, person = $5, name = $6, \
+         vm = $7, document = $8 WHERE id = $1 AND version = $2";
+    let written = connection.execute(UPDATE, columns(snapshot)?).await;
+    changed_one(written.map_err(|error| refuse(snapshot, error))?)?;
+    Ok(Snapshot { version: snapshot.version + 1, ..snapshot.clone() })
+}
+
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    snapshot: &Snapshot,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM snapshots WHERE id = $1 AND version = $2";
+    deleted(connection.execute(DELETE, values![snapshot.id, snapshot.version]).await, "a machine")
+}
+
+/// Those of this id or name in `scope`.
+pub(crate) async fn find(
+    connection: &mut Connection,
+    ident: &Ident,
+    scope: &VmScope,
+) -> Result<Vec<Snapshot>, StoreError> {
+    let mut query = Query::new(SELECT);
+    match ident {
+        Ident::Id(id) => query.and_value("id = ?", *id),
+        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
+    }
+    query.and_if_set("project = ?", scope.project());
+    query.and_if_set("person = ?", scope.person());
+    let (sql, values) = query.first_by_id(100);
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// One page of those in `scope`, of one machine where one is given.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    (scope, vm): (&VmScope, Option<VmUuid>),
+    page: &Page<VmSort>,
+) -> Result<Vec<Snapshot>, StoreError> {
+    let key = key(page.sort);
+    let seen = seen(scope);
+    let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));
+    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
+    let mut query = Query::new(SELECT);
+    query.and_if_set("project = ?", scope.project());
+    query.and_if_set("person = ?", scope.person());
+    query.and_if_set("vm = ?", vm);
+    query.page(&key, after, page.descending, page.limit);
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// The ids of those of a machine.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    vm: VmUuid,
+) -> Result<Vec<SnapshotUuid>, StoreError> {
+    const OF: &str = "SELECT id FROM snapshots WHERE vm = $1 ORDER BY id";
+    let rows = connection.rows(OF, values![vm]).await?;
+    rows.iter().map(|row| row.parse(TABLE, 0)).collect()
+}
+
+/// All ids.
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<SnapshotUuid>, StoreError> {
+    let rows = connection.rows("SELECT id FROM snapshots ORDER BY id", values![]).await?;
+    rows.iter().map(|row| row.parse(TABLE, 0)).collect()
+}
+
+fn read(row: &Row) -> Result<Snapshot, StoreError> {
+    let snapshot: Snapshot = row.json(TABLE, 2)?;
+    Ok(Snapshot { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..snapshot })
+}
+
+fn columns(snapshot: &Snapshot) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(snapshot)
+        .map_err(|error| StoreError::corrupt(TABLE, &snapshot.id.to_string(), error))?;
+    Ok(values![
+        snapshot.id,
+        snapshot.version,
+        snapshot.created_at,
+        snapshot.project.as_str(),
+        snapshot.user.as_str(),
+        snapshot.name.as_str(),
+        snapshot.vm,
+        document,
+    ])
+}
+
+fn refuse(snapshot: &Snapshot, error: SqlError) -> StoreError {
+    let owner = ("snapshot", snapshot.id.into_untyped_uuid());
+    refused(error, snapshot.name.as_str(), &snapshot.id, owner)
+}

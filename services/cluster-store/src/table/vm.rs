@@ -1,0 +1,181 @@
+//! The table `vms`: machines of people. What an owner told one is in it too, sealed, until it is built.
+
+use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
+use database::table::{after_seen, changed_one};
+use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use newtype_uuid::GenericUuid;
+use sealing::id_of;
+
+use super::{deleted, refused};
+use crate::{SealedUserData, VmScope};
+
+const TABLE: &str = "vms";
+const SELECT: &str = "SELECT id, version, document FROM vms";
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    vm: &Vm,
+    sealed: Option<&str>,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO vms (id, version, created_at, project, person, name, document, sealed, sealed_by) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let mut values = columns(vm)?;
+    values.extend(values![sealed, sealed.and_then(id_of)]);
+    let written = connection.execute(INSERT, values).await;
+    written.map(drop).map_err(|error| refuse(vm, error))
+}
+
+/// Writes it whole. What its owner told it goes as soon as it says that it is not kept.
+pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
+    const UPDATE: &str = "UPDATE vms SET version = $2 + 1, created_at = $3, project = $4, person = $5, name = $6, \
+         document = $7, sealed = CASE WHEN $8 = 1 THEN sealed ELSE NULL END, \
+         sealed_by = CASE WHEN $8 = 1 THEN sealed_by ELSE NULL END WHERE id = $1 AND version = $2";
+    let mut values = columns(vm)?;
+    values.push(vm.user_data.as_ref().is_some_and(|it| it.is_kept).into());
+    let written = connection.execute(UPDATE, values).await;
+    changed_one(written.map_err(|error| refuse(vm, error))?)?;
+    Ok(Vm { version: vm.version + 1, ..vm.clone() })
+}
+
+/// The machine as it is stored, if it is still the one that was read.
+pub(crate) async fn before(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
+    const FIND: &str = "SELECT id, version, document FROM vms WHERE id = $1 AND version = $2";
+    let row = connection.row(FIND, values![vm.id, vm.version]).await?;
+    row.map_or(Err(StoreError::Stale), |row| read(&row))
+}
+
+/// What its owner told it, sealed, while that is kept.
+pub(crate) async fn sealed(
+    connection: &mut Connection,
+    vm: VmUuid,
+) -> Result<Option<String>, StoreError> {
+    let row = connection.row("SELECT sealed FROM vms WHERE id = $1", values![vm]).await?;
+    row.map_or(Ok(None), |row| Ok(row.optional_text(0)?.map(str::to_owned)))
+}
+
+/// The next `limit` of what owners told machines and this key sealed, by the machine's id.
+pub(crate) async fn sealed_by(
+    connection: &mut Connection,
+    key: &str,
+    after: Option<VmUuid>,
+    limit: u32,
+) -> Result<Vec<SealedUserData>, StoreError> {
+    const FIRST: &str = "SELECT id, sealed FROM vms WHERE sealed_by = $1 ORDER BY id LIMIT $2";
+    const NEXT: &str =
+        "SELECT id, sealed FROM vms WHERE sealed_by = $1 AND id > $3 ORDER BY id LIMIT $2";
+    let rows = match after {
+        None => connection.rows(FIRST, values![key, limit]).await?,
+        Some(after) => connection.rows(NEXT, values![key, limit, after]).await?,
+    };
+    let read = |row: &Row| {
+        Ok(SealedUserData { vm: row.parse(TABLE, 0)?, sealed: row.text(1)?.to_owned() })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Writes what was sealed anew, if there is still what that was made of. It is no change of the machine: its version stays.
+pub(crate) async fn reseal(
+    connection: &mut Connection,
+    old: &SealedUserData,
+    sealed: &str,
+) -> Result<bool, StoreError> {
+    const RESEAL: &str = "UPDATE vms SET sealed = $3, sealed_by = $4 WHERE id = $1 AND sealed = $2";
+    let values = values![old.vm, old.sealed.as_str(), sealed, id_of(sealed)];
+    Ok(connection.execute(RESEAL, values).await? == 1)
+}
+
+pub(crate) async fn delete(connection: &mut Connection, vm: &Vm) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM vms WHERE id = $1 AND version = $2";
+    deleted(connection.execute(DELETE, values![vm.id, vm.version]).await, "its ledger")
+}
+
+/// Those of this id or name in `scope`.
+pub(crate) async fn find(
+    connection: &mut Connection,
+    ident: &Ident,
+    scope: &VmScope,
+) -> Result<Vec<Vm>, StoreError> {
+    let mut query = Query::new(SELECT);
+    match ident {
+        Ident::Id(id) => query.and_value("id = ?", *id),
+        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
+    }
+    query.and_if_set("project = ?", scope.project());
+    query.and_if_set("person = ?", scope.person());
+    let (sql, values) = query.first_by_id(100);
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// One page of those in `scope`, of `person` where one is given.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    (scope, person): (&VmScope, Option<&str>),
+    page: &Page<VmSort>,
+) -> Result<Vec<Vm>, StoreError> {
+    let key = key(page.sort);
+    let seen = seen(scope);
+    let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));
+    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
+    let mut query = Query::new(SELECT);
+    query.and_if_set("project = ?", scope.project());
+    query.and_if_set("person = ?", scope.person());
+    query.and_if_set("person = ?", person);
+    query.page(&key, after, page.descending, page.limit);
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// What is said of a row that `scope` may see.
+pub(super) fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
+    match scope {
+        VmScope::Person { project, user } => {
+            Some(("project || '/' || person = ?", format!("{project}/{user}")))
+        }
+        VmScope::Project(project) => Some(("project = ?", project.clone())),
+        VmScope::All => None,
+    }
+}
+
+/// By what a page is sorted.
+pub(super) fn key(sort: VmSort) -> Key {
+    match sort {
+        VmSort::CreatedAt => Key { sql: "created_at", is_number: true },
+        VmSort::Id => Key { sql: "id", is_number: false },
+        VmSort::Name => Key { sql: "name", is_number: false },
+    }
+}
+
+/// Whether there is such a machine.
+pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<bool, StoreError> {
+    let row = connection.row("SELECT id FROM vms WHERE id = $1", values![vm]).await?;
+    Ok(row.is_some())
+}
+
+/// All ids.
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>, StoreError> {
+    let rows = connection.rows("SELECT id FROM vms ORDER BY id", values![]).await?;
+    rows.iter().map(|row| row.parse(TABLE, 0)).collect()
+}
+
+fn read(row: &Row) -> Result<Vm, StoreError> {
+    let vm: Vm = row.json(TABLE, 2)?;
+    Ok(Vm { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..vm })
+}
+
+fn columns(vm: &Vm) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(vm)
+        .map_err(|error| StoreError::corrupt(TABLE, &vm.id.to_string(), error))?;
+    Ok(values![
+        vm.id,
+        vm.version,
+        vm.created_at,
+        vm.project.as_str(),
+        vm.user.as_str(),
+        vm.name.as_str(),
+        document,
+    ])
+}
+
+fn refuse(vm: &Vm, error: SqlError) -> StoreError {
+    refused(error, vm.name.as_str(), &vm.id, ("machine", vm.id.into_untyped_uuid()))
+}

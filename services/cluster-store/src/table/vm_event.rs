@@ -1,0 +1,81 @@
+//! The table `vm_events`.
+
+use cluster_core::{EventUuid, Severity, VmEvent, VmUuid};
+use database::{Connection, Row, StoreError, values};
+use newtype_uuid::GenericUuid;
+
+use super::{of_vm, refused};
+
+const TABLE: &str = "vm_events";
+
+/// So many are kept of each machine.
+const KEPT: i64 = 1000;
+
+pub(crate) async fn append(
+    connection: &mut Connection,
+    vm: VmUuid,
+    events: &[VmEvent],
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO vm_events (id, vm, at, severity, reason, message) VALUES ($1, $2, $3, $4, $5, $6)";
+    const FORGET: &str = "DELETE FROM vm_events WHERE vm = $1 AND seq <= \
+         (SELECT seq FROM vm_events WHERE vm = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
+    if events.is_empty() {
+        return Ok(());
+    }
+    // Who reads after a number must not miss a lower one that is committed later.
+    let (turn, _) = vm.into_untyped_uuid().as_u64_pair();
+    connection.write_in_turn(turn.cast_signed()).await?;
+    for event in events {
+        let id = event.id.unwrap_or_else(EventUuid::new_v4);
+        let (severity, reason) = (event.severity.as_str(), event.reason.as_str());
+        let values = values![id, vm, event.at, severity, reason, event.message.as_str()];
+        let written = connection.execute(INSERT, values).await;
+        written.map_err(|error| refused(error, reason, &id, of_vm(vm)))?;
+    }
+    connection.execute(FORGET, values![vm, KEPT]).await?;
+    Ok(())
+}
+
+/// The events of `vm` after `marker`, the oldest first.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    vm: VmUuid,
+    limit: u32,
+    marker: Option<EventUuid>,
+) -> Result<Vec<VmEvent>, StoreError> {
+    const LIST: &str = "SELECT id, vm, at, severity, reason, message FROM vm_events WHERE vm = $1 \
+         AND ($2 = '' OR seq > (SELECT seq FROM vm_events WHERE id = $2)) ORDER BY seq LIMIT $3";
+    let marker = marker.map(|id| id.to_string()).unwrap_or_default();
+    connection.rows(LIST, values![vm, marker, limit]).await?.iter().map(read).collect()
+}
+
+/// The events of `vm` after the one of that number, each with its own; `None` where there is no such machine.
+pub(crate) async fn after(
+    connection: &mut Connection,
+    vm: VmUuid,
+    number: i64,
+    limit: u32,
+) -> Result<Option<Vec<(i64, VmEvent)>>, StoreError> {
+    const AFTER: &str = "SELECT id, vm, at, severity, reason, message, seq FROM vm_events \
+         WHERE vm = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    const IS_THERE: &str = "SELECT id FROM vms WHERE id = $1";
+    let rows = connection.rows(AFTER, values![vm, number, limit]).await?;
+    if rows.is_empty() && connection.row(IS_THERE, values![vm]).await?.is_none() {
+        return Ok(None);
+    }
+    rows.iter().map(|row| Ok((row.int(6)?, read(row)?))).collect::<Result<_, _>>().map(Some)
+}
+
+fn read(row: &Row) -> Result<VmEvent, StoreError> {
+    let severity = Severity::read(row.text(3)?).ok_or_else(|| {
+        StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "its severity is none")
+    })?;
+    Ok(VmEvent {
+        id: Some(row.parse(TABLE, 0)?),
+        vm: row.parse(TABLE, 1)?,
+        at: row.time(TABLE, 2)?,
+        severity,
+        reason: row.text(4)?.to_owned(),
+        message: row.text(5)?.to_owned(),
+    })
+}

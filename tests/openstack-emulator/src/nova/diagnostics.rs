@@ -1,0 +1,44 @@
+//! `GET /servers/{id}/diagnostics`: what a server's hypervisor knows of its work.
+
+use serde_json::{Value, json};
+
+use super::{action, life, server};
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::Kind;
+use crate::world::World;
+
+/// Administrators' only by Nova's own policy; of servers that run.
+pub(super) fn show(world: &World, asked: &Asked, id: &str) -> Verdict {
+    asked.admin("os_compute_api:os-server-diagnostics")?;
+    let one = server(world, asked, id)?;
+    action::ready(one, "get_diagnostics", &["ACTIVE", "PAUSED", "SUSPENDED"])?;
+    let flavor = world.store.get(Kind::Flavor, one.note("flavor"));
+    let number = |field: &str| flavor.map(|flavor| flavor.number(field)).unwrap_or_default();
+    // Guests do nothing that would keep a processor busy.
+    let busy = 0_i64;
+    let uptime = i64::try_from(one.born.elapsed().as_secs()).unwrap_or_default();
+    if !asked.since(48) {
+        return Ok(Answer::ok(json!({
+            "cpu0_time": busy * 1_000_000_000, "memory": number("ram") << 10, "vda_errors": -1,
+            "vda_read": 262_144, "vda_read_req": 112, "vda_write": 5_778_432, "vda_write_req": 488,
+        })));
+    }
+    let processors = usize::try_from(number("vcpus")).unwrap_or_default();
+    let cpus: Vec<Value> = (0..processors)
+        .map(|at| json!({"id": at, "time": busy * 1_000_000_000, "utilisation": null}))
+        .collect();
+    let nics: Vec<Value> = life::ports(world, id)
+        .iter()
+        .filter_map(|port| world.store.get(Kind::Port, port))
+        .map(|port| json!({
+            "mac_address": port.text("mac_address"), "rx_octets": 2_070_139, "rx_errors": 0, "rx_drop": 0, "rx_packets": 26_701, "rx_rate": null,
+            "tx_octets": 140_208, "tx_errors": 0, "tx_drop": 0, "tx_packets": 662, "tx_rate": null,
+        }))
+        .collect();
+    Ok(Answer::ok(json!({
+        "state": "running", "driver": "libvirt", "hypervisor": "kvm", "hypervisor_os": "linux", "uptime": uptime, "config_drive": one.text("config_drive") == "True",
+        "num_cpus": cpus.len(), "cpu_details": cpus, "num_nics": nics.len(), "nic_details": nics, "num_disks": 1,
+        "disk_details": [{"read_bytes": 262_144, "read_requests": 112, "write_bytes": 5_778_432, "write_requests": 488, "errors_count": 0}],
+        "memory_details": {"maximum": number("ram"), "used": number("ram")},
+    })))
+}

@@ -1,0 +1,93 @@
+//! Other flavors for servers: `resize`, `confirmResize`, `revertResize`.
+
+use serde_json::Value;
+
+use super::{action, create, hosts, limits, parts, server};
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::{Kind, Object};
+use crate::world::World;
+
+/// `resize`: accepted where flavor, image and quota allow it; whether a host has room, and a disk that does not become
+/// smaller, turns out later, and the server is then as it was.
+pub(super) fn begin(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+    let before = server(world, asked, id)?.clone();
+    action::ready(&before, "resize", &["ACTIVE", "SHUTOFF"])?;
+    let wanted = given["flavorRef"].as_str().unwrap_or_default();
+    let flavor = |id: &str| world.store.get(Kind::Flavor, id).cloned();
+    let next = flavor(wanted)
+        .ok_or_else(|| Problem::bad(format!("Flavor {wanted} could not be found.")))?;
+    if next.id == before.note("flavor") {
+        return Err(Problem::bad("When resizing, instances must change flavor!"));
+    }
+    let now = flavor(before.note("flavor"));
+    let image = world.store.get(Kind::Image, before.text("image"));
+    if let Some(image) = image {
+        if image.number("min_ram") > next.number("ram") {
+            return Err(Problem::bad("Flavor's memory is too small for requested image."));
+        }
+        create::fits_disk(image, &next)?;
+    }
+    let on_disk = !before.text("image").is_empty();
+    let shrinks =
+        now.as_ref().is_some_and(|now| on_disk && next.number("disk") < now.number("disk"));
+    if let Some(now) = &now {
+        limits::check_resize(world, &before.project, now, &next)?;
+    }
+    parts::note_action(world, asked, id, "resize");
+    let stopped = before.text("status") == "SHUTOFF";
+    let power = if stopped { 4 } else { 1 };
+    if let Some(one) = world.store.get_mut(Kind::Server, id) {
+        one.keep("power", power);
+    }
+    if !shrinks && give(world, id, &next.id) {
+        return Ok(action::begin(world, id, "RESIZE", "resize_prep", "VERIFY_RESIZE", power));
+    }
+    let after = if stopped { "SHUTOFF" } else { "ACTIVE" };
+    Ok(action::begin(world, id, "RESIZE", "resize_prep", after, power))
+}
+
+/// `confirmResize`: the server goes on as it was before, on or off.
+pub(super) fn confirm(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+    let one = server(world, asked, id)?;
+    action::ready(one, "confirmResize", &["VERIFY_RESIZE"])?;
+    let (after, power) = rest(one);
+    parts::note_action(world, asked, id, "confirmResize");
+    action::begin(world, id, "VERIFY_RESIZE", "", after, power);
+    Ok(Answer::empty(204))
+}
+
+/// `revertResize`: the flavor it had before.
+pub(super) fn revert(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+    let one = server(world, asked, id)?;
+    action::ready(one, "revertResize", &["VERIFY_RESIZE"])?;
+    let (after, power) = rest(one);
+    let former = one.note("flavor_before").to_owned();
+    give(world, id, &former);
+    parts::note_action(world, asked, id, "revertResize");
+    Ok(action::begin(world, id, "REVERT_RESIZE", "resize_reverting", after, power))
+}
+
+fn rest(server: &Object) -> (&'static str, i64) {
+    let off = server.hidden.get("power").and_then(Value::as_i64) == Some(4);
+    if off { ("SHUTOFF", 4) } else { ("ACTIVE", 1) }
+}
+
+/// Gives a server a flavor, and says whether a host has room for it so.
+fn give(world: &mut World, id: &str, flavor: &str) -> bool {
+    let Some(before) = world.store.get(Kind::Server, id).cloned() else { return false };
+    let Some(next) = world.store.get(Kind::Flavor, flavor).cloned() else { return false };
+    if let Some(one) = world.store.get_mut(Kind::Server, id) {
+        one.keep("flavor_before", before.note("flavor"));
+        one.keep("flavor", next.id.clone());
+    }
+    if !hosts::replace(world, &before) {
+        if let Some(one) = world.store.get_mut(Kind::Server, id) {
+            one.keep("flavor", before.note("flavor"));
+        }
+        return false;
+    }
+    limits::give_back(world, &before);
+    limits::take(world, &before.project, &next);
+    true
+}

@@ -1,0 +1,272 @@
+//! What is done to one server, and what Nova says to it.
+
+use openstack_emulator::{End, Fate, Kind, Settings};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::somebody::{Somebody, alice, text};
+
+async fn act(who: &Somebody, server: &str, body: Value) -> (u16, String) {
+    let path = format!("/compute/v2.1/servers/{server}/action");
+    let (status, answer) = who.ask(Method::POST, &path, body).await;
+    let said = answer.as_object().and_then(|fault| fault.values().next());
+    let said = said.filter(|_| status >= 400);
+    (status, said.map(|fault| text(&fault["message"])).unwrap_or_default())
+}
+
+/// A server of the smallest flavor that runs.
+async fn running(alice: &Somebody, more: Value) -> String {
+    let (network, _) = alice.network("10.0.0.0/24").await;
+    let id = alice.server("own", &network, more).await;
+    alice.server_is(&id, "ACTIVE").await;
+    id
+}
+
+#[tokio::test]
+async fn an_action_is_refused_while_another_is_under_way_and_where_it_cannot_be() {
+    let mut settings = Settings::default();
+    settings.times.server_action = 600;
+    let (_emulator, alice) = alice(settings).await;
+    let id = running(&alice, json!({})).await;
+    let (status, said) = act(&alice, &id, json!({"os-start": null})).await;
+    assert_eq!(
+        (status, said),
+        (409, format!("Cannot 'start' instance {id} while it is in vm_state active"))
+    );
+    assert_eq!(act(&alice, &id, json!({"os-stop": null})).await.0, 202);
+    let (status, said) = act(&alice, &id, json!({"os-stop": null})).await;
+    assert_eq!(
+        (status, said),
+        (409, format!("Cannot 'stop' instance {id} while it is in task_state powering-off"))
+    );
+    let server = alice.server_is(&id, "SHUTOFF").await;
+    assert_eq!(
+        (&server["OS-EXT-STS:vm_state"], &server["OS-EXT-STS:power_state"]),
+        (&json!("stopped"), &json!(4))
+    );
+    let (status, said) = act(&alice, &id, json!({"reboot": {"type": "SOFT"}})).await;
+    assert_eq!(
+        (status, said),
+        (409, format!("Cannot 'reboot' instance {id} while it is in vm_state stopped"))
+    );
+    assert_eq!(act(&alice, &id, json!({"reboot": {"type": "HARD"}})).await.0, 202);
+    let server = alice.get(&format!("/compute/v2.1/servers/{id}")).await["server"].clone();
+    assert_eq!(
+        (&server["status"], &server["OS-EXT-STS:task_state"]),
+        (&json!("HARD_REBOOT"), &json!("rebooting_hard"))
+    );
+    alice.server_is(&id, "ACTIVE").await;
+    assert_eq!(act(&alice, &id, json!({"reboot": {"type": "WARM"}})).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_resized_and_stays_stopped_confirmed_or_reverted() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let id = running(&alice, json!({})).await;
+    let same = act(&alice, &id, json!({"resize": {"flavorRef": "1"}})).await;
+    assert_eq!(same, (400, "When resizing, instances must change flavor!".to_owned()));
+    let none = act(&alice, &id, json!({"resize": {"flavorRef": "none"}})).await;
+    assert_eq!(none, (400, "Flavor none could not be found.".to_owned()));
+    let (status, said) = act(&alice, &id, json!({"confirmResize": null})).await;
+    assert_eq!(
+        (status, said),
+        (409, format!("Cannot 'confirmResize' instance {id} while it is in vm_state active"))
+    );
+    act(&alice, &id, json!({"os-stop": null})).await;
+    alice.server_is(&id, "SHUTOFF").await;
+    for (end, status, ram) in [("revertResize", 202, 128), ("confirmResize", 204, 512)] {
+        assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "2"}})).await.0, 202);
+        let server = alice.server_is(&id, "VERIFY_RESIZE").await;
+        assert_eq!(
+            (&server["flavor"]["ram"], &server["OS-EXT-STS:power_state"]),
+            (&json!(512), &json!(4))
+        );
+        assert_eq!(act(&alice, &id, json!({end: null})).await.0, status);
+        assert_eq!(alice.server_is(&id, "SHUTOFF").await["flavor"]["ram"], ram);
+    }
+    let limits = alice.get("/compute/v2.1/limits").await;
+    assert_eq!(limits["limits"]["absolute"]["totalRAMUsed"], 512);
+}
+
+#[tokio::test]
+async fn a_disk_does_not_become_smaller_and_a_quota_is_told() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let id = running(&alice, json!({"flavorRef": "3"})).await;
+    // Accepted, and then the hypervisor refuses: the server is as it was.
+    assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "1"}})).await.0, 202);
+    assert_eq!(alice.server_is(&id, "ACTIVE").await["flavor"]["ram"], 2048);
+    let quotas = json!({"quota_set": {"cores": 4}});
+    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let path = format!("/compute/v2.1/os-quota-sets/{}", alice.project);
+    assert_eq!(admin.ask(Method::PUT, &path, quotas).await.0, 200);
+    let more = act(&alice, &id, json!({"resize": {"flavorRef": "6"}})).await;
+    assert_eq!(
+        more,
+        (403, "Quota exceeded for cores: Requested 7, but already used 1 of 4 cores".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn an_image_of_a_server_is_queued_saved_and_active() {
+    let mut settings = Settings::default();
+    settings.times.image_import = 800;
+    let (_emulator, alice) = alice(settings).await;
+    let id = running(&alice, json!({})).await;
+    let path = format!("/compute/v2.1/servers/{id}/action");
+    let made = alice.make(&path, json!({"createImage": {"name": "kept"}})).await;
+    let image = format!("/image/v2/images/{}", text(&made["image_id"]));
+    let seen = alice.get(&image).await;
+    assert_eq!(
+        (&seen["status"], &seen["size"], &seen["visibility"]),
+        (&json!("queued"), &Value::Null, &json!("private"))
+    );
+    assert_eq!(
+        (&seen["image_type"], &seen["instance_uuid"], &seen["min_disk"]),
+        (&json!("snapshot"), &json!(id), &json!(1))
+    );
+    let (status, said) = act(&alice, &id, json!({"createImage": {"name": "again"}})).await;
+    assert_eq!(
+        (status, said),
+        (
+            409,
+            format!("Cannot 'createImage' instance {id} while it is in task_state image_snapshot")
+        )
+    );
+    let is = async |wanted: &str| {
+        alice
+            .cloud
+            .wait_until(|cloud| {
+                let all = cloud.objects(Kind::Image);
+                all.iter()
+                    .any(|one| one.text("name") == "kept" && one.text("status") == wanted)
+                    .then_some(())
+            })
+            .await;
+    };
+    is("saving").await;
+    is("active").await;
+    assert_eq!(alice.get(&image).await["size"], 1 << 20);
+    assert_eq!(act(&alice, &id, json!({"os-stop": null})).await.0, 202);
+    assert_eq!(alice.delete(&image).await, 204);
+}
+
+#[tokio::test]
+async fn an_image_that_fails_is_deleted_by_nova() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let end = End::Error("no space left".into());
+    alice.cloud.decide(Fate { kind: Kind::Image, name: "kept".into(), after: 0, times: None, end });
+    let id = running(&alice, json!({})).await;
+    assert_eq!(act(&alice, &id, json!({"createImage": {"name": "kept"}})).await.0, 202);
+    alice
+        .cloud
+        .wait_until(|cloud| {
+            let gone = cloud.objects(Kind::Image).iter().all(|one| one.text("name") != "kept");
+            gone.then_some(())
+        })
+        .await;
+    assert_eq!(alice.server_is(&id, "ACTIVE").await["OS-EXT-STS:task_state"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_image_of_a_boot_volume_has_no_bytes_and_its_snapshot_holds_the_volume() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let boot = json!({
+        "boot_index": 0, "source_type": "image", "destination_type": "volume", "uuid": alice.image(), "volume_size": 3, "delete_on_termination": true,
+    });
+    let id = running(&alice, json!({"imageRef": "", "block_device_mapping_v2": [boot]})).await;
+    let path = format!("/compute/v2.1/servers/{id}/action");
+    let made = alice.make(&path, json!({"createImage": {"name": "kept"}})).await;
+    let image = alice.get(&format!("/image/v2/images/{}", text(&made["image_id"]))).await;
+    assert_eq!(
+        (&image["status"], &image["size"], &image["bdm_v2"]),
+        (&json!("active"), &json!(0), &json!("True"))
+    );
+    let mapping: Value =
+        serde_json::from_str(image["block_device_mapping"].as_str().unwrap()).unwrap();
+    let snapshots = alice.get("/volume/v3/snapshots/detail").await["snapshots"].clone();
+    assert_eq!(snapshots[0]["name"], "snapshot for kept");
+    assert_eq!(
+        (&mapping[0]["snapshot_id"], &mapping[0]["boot_index"]),
+        (&snapshots[0]["id"], &json!(0))
+    );
+    assert_eq!(mapping[0]["volume_size"], 3);
+    // The server goes, and its volume stays for its snapshot's sake, as Cinder has it.
+    assert_eq!(alice.delete(&format!("/compute/v2.1/servers/{id}")).await, 204);
+    alice.cloud.wait_until(|cloud| cloud.objects(Kind::Server).is_empty().then_some(())).await;
+    let volumes = alice.get("/volume/v3/volumes/detail").await["volumes"].clone();
+    assert_eq!(
+        (volumes.as_array().unwrap().len(), &volumes[0]["status"]),
+        (1, &json!("available"))
+    );
+}
+
+#[tokio::test]
+async fn a_flavor_or_volume_that_is_too_small_for_the_image_is_refused() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let body = json!({"name": "large", "min_disk": 10, "min_ram": 512, "disk_format": "raw", "container_format": "bare"});
+    let image = text(&alice.make("/image/v2/images", body).await["id"]);
+    let path = format!("/image/v2/images/{image}/file");
+    assert_eq!(alice.ask(Method::PUT, &path, json!("bytes")).await.0, 204);
+    let try_it = async |more: Value| {
+        let mut server = json!({"name": "own", "networks": "none", "imageRef": image});
+        for (key, value) in more.as_object().unwrap() {
+            server[key] = value.clone();
+        }
+        let (status, answer) =
+            alice.ask(Method::POST, "/compute/v2.1/servers", json!({"server": server})).await;
+        (status, answer["badRequest"]["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let volume = |size: u32| json!([{"boot_index": 0, "source_type": "image", "destination_type": "volume", "uuid": image, "volume_size": size}]);
+    assert_eq!(
+        try_it(json!({"flavorRef": "1"})).await,
+        (400, "Flavor's memory is too small for requested image.".to_owned())
+    );
+    assert_eq!(
+        try_it(json!({"flavorRef": "2"})).await,
+        (400, "Flavor's disk is too small for requested image. Flavor disk is 5368709120 bytes, minimum size is 10737418240 bytes.".to_owned())
+    );
+    assert_eq!(
+        try_it(json!({"flavorRef": "2", "imageRef": "", "block_device_mapping_v2": volume(9)})).await,
+        (400, "Volume is smaller than the minimum size specified in image metadata. Volume size is 9663676416 bytes, minimum size is 10737418240 bytes.".to_owned())
+    );
+    assert_eq!(try_it(json!({"flavorRef": "3"})).await.0, 202);
+}
+
+#[tokio::test]
+async fn a_console_has_a_new_token_each_time_and_diagnostics_are_for_administrators() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let id = running(&alice, json!({})).await;
+    let path = format!("/compute/v2.1/servers/{id}/remote-consoles");
+    let novnc = json!({"remote_console": {"protocol": "vnc", "type": "novnc"}});
+    let url = async || text(&alice.make(&path, novnc.clone()).await["remote_console"]["url"]);
+    let first = url().await;
+    assert!(first.contains("/vnc_auto.html?path=%3Ftoken%3D"), "{first}");
+    assert_ne!(first, url().await);
+    let spice = json!({"remote_console": {"protocol": "spice", "type": "spice-html5"}});
+    let (status, answer) = alice.ask(Method::POST, &path, spice).await;
+    assert_eq!(
+        (status, &answer["badRequest"]["message"]),
+        (400, &json!("Unavailable console type spice-html5."))
+    );
+    let unknown = json!({"remote_console": {"protocol": "telnet", "type": "novnc"}});
+    assert_eq!(alice.ask(Method::POST, &path, unknown).await.0, 400);
+    let old = alice
+        .client
+        .post(format!("{}{path}", alice.cloud.url()))
+        .header("x-auth-token", &alice.token);
+    let old = old.header("openstack-api-version", "compute 2.5").json(&novnc);
+    assert_eq!(old.send().await.unwrap().status(), 404, "consoles came with 2.6");
+
+    let path = format!("/compute/v2.1/servers/{id}/diagnostics");
+    assert_eq!(alice.ask(Method::GET, &path, Value::Null).await.0, 403);
+    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let seen = admin.get(&path).await;
+    assert_eq!(
+        (&seen["state"], &seen["num_cpus"], &seen["num_nics"]),
+        (&json!("running"), &json!(1), &json!(1))
+    );
+    act(&alice, &id, json!({"os-stop": null})).await;
+    alice.server_is(&id, "SHUTOFF").await;
+    let (status, answer) = admin.ask(Method::GET, &path, Value::Null).await;
+    assert_eq!(status, 409, "{answer}");
+}
