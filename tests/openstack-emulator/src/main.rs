@@ -25,14 +25,17 @@ struct Options {
     /// Takes as long as a real cloud of two cores was seen to take.
     #[arg(long)]
     realistic: bool,
+    /// Has a network that every project may put servers on: NAME=CIDR.
+    #[arg(long, value_name = "NAME=CIDR", value_parser = pair)]
+    shared_network: Vec<(String, String)>,
     /// Puts a service of somebody else into the catalogue: TYPE=URL, in which %(project_id)s is replaced.
-    #[arg(long, value_name = "TYPE=URL", value_parser = endpoint)]
+    #[arg(long, value_name = "TYPE=URL", value_parser = pair)]
     endpoint: Vec<(String, String)>,
 }
 
-fn endpoint(text: &str) -> Result<(String, String), String> {
-    let (kind, url) = text.split_once('=').ok_or("TYPE=URL is needed")?;
-    Ok((kind.to_owned(), url.to_owned()))
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a name, = and what it means is needed")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[tokio::main]
@@ -53,6 +56,7 @@ async fn main() -> anyhow::Result<()> {
         None => Settings::default(),
     };
     settings.endpoints.extend(options.endpoint);
+    settings.shared_networks.extend(options.shared_network);
     let emulator =
         Emulator::start_with(settings, options.listen, Arc::new(kubernetes::Nodes::default()))
             .await;

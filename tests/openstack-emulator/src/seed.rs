@@ -79,7 +79,7 @@ pub(crate) fn plant(world: &mut World) {
         "",
         json!({"name": "single", "description": "", "enabled": true, "flavor_profile_id": profile}),
     );
-    outside(world, &admin);
+    networks(world, &admin);
 }
 
 /// The id of the project of that name, which is made if there is none.
@@ -124,9 +124,17 @@ pub(crate) fn user(
     (user, project)
 }
 
-/// The outside network, `public`.
-fn outside(world: &mut World, project: &str) {
-    let text = world.external_cidr.clone();
+/// The outside network, `public`, and those that are for all.
+fn networks(world: &mut World, project: &str) {
+    let outside = ("public".to_owned(), world.external_cidr.clone());
+    network(world, project, outside, true);
+    for shared in world.settings.shared_networks.clone() {
+        network(world, project, shared, false);
+    }
+}
+
+/// A network that is there from the beginning.
+fn network(world: &mut World, project: &str, (name, text): (String, String), is_outside: bool) {
     let Some(cidr) = Cidr::parse(&text) else { return };
     let common = |mut body: Value| {
         for (key, value) in [
@@ -143,14 +151,14 @@ fn outside(world: &mut World, project: &str) {
         body
     };
     let network = world.add(Kind::Network, project, common(json!({
-        "name": "public", "admin_state_up": true, "status": "ACTIVE", "subnets": [], "shared": false, "mtu": 1500, "availability_zone_hints": [],
-        "availability_zones": ["nova"], "ipv4_address_scope": null, "ipv6_address_scope": null, "router:external": true, "port_security_enabled": true,
+        "name": name, "admin_state_up": true, "status": "ACTIVE", "subnets": [], "shared": !is_outside, "mtu": 1500, "availability_zone_hints": [],
+        "availability_zones": ["nova"], "ipv4_address_scope": null, "ipv6_address_scope": null, "router:external": is_outside, "port_security_enabled": true,
         "qos_policy_id": null, "dns_domain": "",
     })));
     let pool = json!([{"start": cidr.at(2).to_string(), "end": cidr.last_host().to_string()}]);
     let subnet = world.add(Kind::Subnet, project, common(json!({
-        "name": "public-subnet", "network_id": network, "cidr": cidr.text(), "ip_version": 4, "gateway_ip": cidr.at(1).to_string(), "allocation_pools": pool,
-        "dns_nameservers": [], "host_routes": [], "enable_dhcp": false, "ipv6_ra_mode": null, "ipv6_address_mode": null, "service_types": [],
+        "name": format!("{name}-subnet"), "network_id": network, "cidr": cidr.text(), "ip_version": 4, "gateway_ip": cidr.at(1).to_string(), "allocation_pools": pool,
+        "dns_nameservers": [], "host_routes": [], "enable_dhcp": !is_outside, "ipv6_ra_mode": null, "ipv6_address_mode": null, "service_types": [],
         "subnetpool_id": null, "dns_publish_fixed_ip": false,
     })));
     if let Some(network) = world.store.get_mut(Kind::Network, &network) {

@@ -25,6 +25,8 @@ pub struct Settings {
     pub page_limit: usize,
     /// The outside network. By default a free piece of 127.0.0.0/8, whose addresses can be reached on this host.
     pub external_cidr: Option<String>,
+    /// Networks that every project may put servers on: name and CIDR.
+    pub shared_networks: BTreeMap<String, String>,
     /// Services of others in the catalogue: type and URL, in which `%(project_id)s` is replaced.
     pub endpoints: BTreeMap<String, String>,
     /// Whether addresses of load balancers and floating addresses are opened on this host.
@@ -112,6 +114,7 @@ impl Default for Settings {
             token_seconds: 3600,
             page_limit: 1000,
             external_cidr: None,
+            shared_networks: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             open_addresses: true,
         }
