@@ -52,6 +52,17 @@ pub struct Settings {
     pub leases: Terms,
     /// What happens at the end of their leases.
     pub ladder: Ladder,
+    /// How people's own machines are lent.
+    pub machines: Lending,
+}
+
+/// How long something is lent, and what comes at the end.
+#[derive(Clone, Debug, Default)]
+pub struct Lending {
+    /// How long, unless told and at most.
+    pub terms: Terms,
+    /// What comes before the end of a lease and after it.
+    pub ladder: Ladder,
 }
 
 /// How often a change is tried again because someone else was faster.
@@ -82,7 +93,7 @@ impl App {
     }
 
     /// Where names are looked up, one after the other: what is the caller's own comes first.
-    fn scopes(&self, caller: &Caller) -> Vec<Scope> {
+    pub(crate) fn scopes(&self, caller: &Caller) -> Vec<Scope> {
         let own = self.project(caller).ok().map(|own| Scope::Project(own.to_owned()));
         let all = Some(self.scope(caller)).filter(|all| own.as_ref() != Some(all));
         own.into_iter().chain(all).collect()

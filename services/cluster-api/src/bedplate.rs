@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+pub(crate) use events::{page as events_page, shape as event_shape};
 pub use follow::Streams;
 
 /// What is answered here.

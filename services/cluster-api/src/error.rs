@@ -1,8 +1,10 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use cluster_conductor::{BorrowError, KeysError, OwnConfigError, TenancyError, Unmeasured};
-use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal};
+use cluster_conductor::{
+    BorrowError, KeysError, OwnConfigError, TenancyError, Unmeasured, VmError,
+};
+use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal, VmRefusal};
 use cluster_store::StoreError;
 use http::StatusCode;
 use lease::ExtendError;
@@ -11,6 +13,7 @@ use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::error;
 
+use crate::machine;
 use crate::measure::refusal;
 
 /// Why a request was not answered as asked.
@@ -42,6 +45,10 @@ pub(crate) enum Error {
     KeyFile(#[from] KeyFileError),
     #[error(transparent)]
     Retire(#[from] RetireError<StoreError>),
+    #[error(transparent)]
+    Vm(#[from] VmRefusal),
+    #[error(transparent)]
+    Order(#[from] VmError),
 }
 
 impl From<Error> for ApiError {
@@ -54,6 +61,16 @@ impl From<Error> for ApiError {
             Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
             Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
             Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
+            Error::Vm(why) => machine::refused(why),
+            Error::Order(VmError::Store(why)) => return store(why),
+            Error::Order(why) if why.is_asked_wrong() => StatusCode::BAD_REQUEST,
+            Error::Order(VmError::Closed(why)) => closed(why),
+            Error::Order(VmError::NoServer) => StatusCode::CONFLICT,
+            Error::Order(VmError::Cloud(why)) if why.is_conflict() => StatusCode::CONFLICT,
+            Error::Order(why) => {
+                error!("the cloud cannot be asked about a machine: {}", chain(why));
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
             Error::Borrow(BorrowError::NotTheirs { .. } | BorrowError::BarePods) => {
                 StatusCode::BAD_REQUEST

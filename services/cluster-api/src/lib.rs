@@ -7,6 +7,7 @@ mod certificate;
 mod cluster;
 mod error;
 mod lenient;
+mod machine;
 mod measure;
 mod microversion;
 mod node_group;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use axum::Router;
 use openstack_api::{Manners, Routes};
 
-pub use app::{App, Settings};
+pub use app::{App, Lending, Settings};
 pub use bedplate::Streams;
 
 /// The largest body: labels and certificate requests are small.
@@ -41,6 +42,7 @@ fn routes() -> Routes<App> {
         .merge(stats::routes())
         .merge(service::routes())
         .merge(bedplate::routes())
+        .merge(machine::routes())
 }
 
 /// The whole API.

@@ -2,6 +2,7 @@
 
 mod kubernetes;
 mod leases;
+mod machines;
 mod nodes;
 mod quotas;
 
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
 pub use leases::LeasesConfig;
+pub use machines::MachinesConfig;
 pub use nodes::{CertificateFiles, NodesConfig};
 pub use quotas::QuotasConfig;
 
@@ -65,6 +67,9 @@ pub struct Config {
     /// Who is told outside of what happens.
     #[serde(default)]
     pub notices: NoticesConfig,
+    /// People's own machines.
+    #[serde(default)]
+    pub machines: MachinesConfig,
 }
 
 /// The users' listener.

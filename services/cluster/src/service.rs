@@ -66,7 +66,6 @@ impl Service {
             hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
             workers: config.conductor.workers.get(),
             look_every: config.conductor.look_every.unsigned_abs(),
-            vms: cluster_conductor::VmSettings::default(),
             repair: RepairLimits {
                 not_ready_for: config.repair.not_ready_for,
                 workers_at_once: config.repair.workers_at_once.get(),
@@ -81,6 +80,7 @@ impl Service {
                 ladder: config.leases.ladder.clone().without_copy(),
                 addressees: outbox.0.addressees(),
             },
+            vms: config.machines.settings(),
             clock: Timestamp::now,
         };
         let conductor = match cloud(&config)? {
@@ -109,6 +109,7 @@ impl Service {
                 quotas: config.quotas.defaults(),
                 leases: config.leases.clusters,
                 ladder: config.leases.ladder.clone().without_copy(),
+                machines: config.machines.lending(),
             },
         };
         let tls =

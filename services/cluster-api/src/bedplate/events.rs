@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::Event;
+use cluster_core::{Event, EventUuid};
 use http::{HeaderMap, StatusCode};
 use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub(super) fn routes() -> Routes<App> {
 }
 
 /// What an event is like.
-fn shape() -> Shape {
+pub(crate) fn shape() -> Shape {
     Shape::object([
         ("id", Shape::text().or_null()),
         ("at", Shape::text()),
@@ -67,16 +67,22 @@ async fn events(
         let cluster = app.cluster(&caller, &ident).await?;
         return follow::answer(&app, &caller, &cluster, &headers);
     }
-    let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
-        None => 1000,
-        Some(Ok(limit @ 1..=1000)) => limit,
-        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
-    };
-    let marker = query.take("marker").map(|raw| raw.parse());
-    let marker =
-        marker.transpose().map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?;
+    let (limit, marker) = page(&mut query)?;
     query.finish()?;
     let cluster = app.cluster(&caller, &ident).await?;
     let found = app.store.events_of(cluster.id, limit, marker).await?;
     Ok(json(StatusCode::OK, &Body { events: found.iter().map(shown).collect() }))
+}
+
+/// Takes `limit` and `marker` out of `query`.
+pub(crate) fn page(query: &mut Query) -> Result<(u32, Option<EventUuid>), ApiError> {
+    let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
+        None => 1000,
+        Some(Ok(limit @ 1..=1000)) => limit,
+        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000")),
+    };
+    let marker = query.take("marker").map(|raw| raw.parse());
+    let marker =
+        marker.transpose().map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?;
+    Ok((limit, marker))
 }

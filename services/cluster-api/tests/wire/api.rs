@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use cluster_api::{App, Settings, Streams};
-use cluster_conductor::{Conductor, Settings as ConductorSettings};
-use cluster_core::{Defaults, Limit, Limits, RepairLimits, Resource};
+use cluster_api::{App, Lending, Settings, Streams};
+use cluster_conductor::{Conductor, OfferedImage, Settings as ConductorSettings, VmSettings};
+use cluster_core::{Defaults, Limit, Limits, RepairLimits, Resource, Told};
 use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
@@ -48,6 +48,22 @@ async fn described(router: &Router) -> Described {
 
 fn noon() -> Timestamp {
     "2026-01-02T03:04:05.000006Z".parse().unwrap()
+}
+
+/// What people may ask for besides clusters.
+fn vms() -> VmSettings {
+    let image = OfferedImage {
+        name: "cirros".to_owned(),
+        told: Told::CloudInit,
+        min_disk_gib: 5,
+        min_ram_mib: 0,
+    };
+    VmSettings {
+        images: vec![image],
+        network: Some("lab".to_owned()),
+        zone: Some("vms.example.".to_owned()),
+        ..VmSettings::default()
+    }
 }
 
 impl Api {
@@ -113,7 +129,7 @@ impl Api {
             workers: 1,
             look_every: Duration::from_secs(60),
             machines: Default::default(),
-            vms: cluster_conductor::VmSettings::default(),
+            vms: vms(),
             repair: RepairLimits {
                 not_ready_for: SignedDuration::from_mins(5),
                 workers_at_once: 1,
@@ -135,6 +151,7 @@ impl Api {
             },
             leases: Terms::default(),
             ladder: Ladder::default().without_copy(),
+            machines: Lending::default(),
         };
         let app = App {
             store: store.clone(),
@@ -184,6 +201,10 @@ impl Api {
 
     pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
         self.send("POST", path, NEWEST, body).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+        self.send("PUT", path, NEWEST, body).await
     }
 
     pub(crate) async fn patch(&self, path: &str, body: &str) -> Answer {

@@ -94,7 +94,7 @@ async fn authorities_in_use_are_exchanged_step_by_step_and_once_at_a_time() {
     let before = api.get("/v1/certificates/c").await.json()["pem"].clone();
     let line = LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster,
+        of: cluster.into(),
         kind: "server/default-master-0".to_owned(),
         name: "c-default-master-0".to_owned(),
         cloud_id: None,

@@ -14,6 +14,7 @@ mod hostile;
 mod lease;
 mod limits;
 mod lists;
+mod machines;
 mod node_groups;
 mod openapi;
 mod plan;

@@ -1,6 +1,6 @@
 //! What a cluster would take, and whether the cloud would let it.
 
-use cluster_core::{LedgerEntry, LedgerState, LedgerUuid};
+use cluster_core::{ClusterUuid, LedgerEntry, LedgerState, LedgerUuid};
 use jiff::Timestamp;
 use openstack_emulator::{Act, Emulator, Rule, Settings};
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ async fn what_a_cluster_has_already_need_not_fit_again() {
     let id = api.small().await;
     let line = |machine: &str, cloud_id: Option<&str>| LedgerEntry {
         id: LedgerUuid::new_v4(),
-        cluster: id.parse().unwrap(),
+        of: id.parse::<ClusterUuid>().unwrap().into(),
         kind: format!("server/{machine}"),
         name: machine.to_owned(),
         cloud_id: cloud_id.map(str::to_owned),

@@ -1,10 +1,17 @@
 //! clusterd's routes.
 
+use cluster_core::{
+    FlavorSize, Owner, Snapshot, SnapshotUuid, SnapshotWhy, Told, Vm, VmFlavor, VmImage, VmUuid,
+};
+use jiff::Timestamp;
+use lease::Lease;
+use newtype_uuid::GenericUuid;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::service::{Cloud, Service};
-use crate::walk::About::{self, List, Nobodys, Project, Thing};
-use crate::walk::{Step, Things, walk};
+use crate::walk::About::{self, List, Nobodys, Persons, PersonsList, Project, Thing};
+use crate::walk::{OWNER, Step, Things, walk};
 
 #[tokio::test]
 async fn every_route_of_clusters_lets_in_whom_its_row_says() {
@@ -21,7 +28,7 @@ async fn everybody_tries(cloud: Cloud) {
     let service = Service::clusters(cloud).await;
     let owner = service.projects[0].clone();
     let make = async || {
-        let member = "project-a-member";
+        let member = OWNER;
         let body = json!({"image_id": "i", "coe": "kubernetes", "flavor_id": "f"});
         let template = service.ask_as(member, "POST", "/v1/clustertemplates", &body).await;
         let template = template.has(201).json()["uuid"].as_str().unwrap().to_owned();
@@ -32,10 +39,45 @@ async fn everybody_tries(cloud: Cloud) {
         let body = json!({"image_id": "i", "coe": "kubernetes", "flavor_id": "f"});
         let unused = service.ask_as(member, "POST", "/v1/clustertemplates", &body).await;
         let unused = unused.has(201).json()["uuid"].as_str().unwrap().to_owned();
-        Things::from([("cluster", cluster), ("template", unused), ("project", owner.clone())])
+        let (machine, snapshot) = lent(&service, &owner).await;
+        Things::from([
+            ("cluster", cluster),
+            ("template", unused),
+            ("project", owner.clone()),
+            ("machine", machine),
+            ("snapshot", snapshot),
+        ])
     };
     walk(&service, &steps(), make).await;
     service.end().await;
+}
+
+/// A machine of one person in this project, and what was kept of it, both by their ids. They are written where clusterd reads them: there is no
+/// cloud to make one in.
+async fn lent(service: &Service, project: &str) -> (String, String) {
+    let store = service.store().await;
+    let (vm, snapshot) = (VmUuid::from_untyped_uuid(Uuid::new_v4()), Uuid::new_v4());
+    let snapshot = SnapshotUuid::from_untyped_uuid(snapshot);
+    let now = Timestamp::now();
+    let image = VmImage {
+        id: "i".to_owned(),
+        name: "i".to_owned(),
+        told: Told::CloudInit,
+        min_disk_gib: 0,
+        min_ram_mib: 0,
+    };
+    let size = FlavorSize { vcpus: 1, ram_mib: 512, disk_gib: 5, gpus: 0 };
+    let flavor = VmFlavor { id: "f".to_owned(), name: "f".to_owned(), size };
+    let owner = Owner::new(project, service.user_id(OWNER));
+    let name = |of: &str, id: &str| format!("{of}-{}", &id[..8]).parse().unwrap();
+    let own = (image, flavor, "n".to_owned());
+    let vm = Vm::new(vm, owner, name("vm", &vm.to_string()), own, now);
+    let vm = Vm { lease: Some(Lease::new(now, "30d".parse().unwrap())), ..vm };
+    store.insert_vm(&vm, None, &[], None).await.unwrap().unwrap();
+    let name = name("kept", &snapshot.to_string());
+    let snapshot = Snapshot::new(snapshot, &vm, name, SnapshotWhy::Asked, now);
+    store.insert_snapshot(&snapshot, &[], None).await.unwrap().unwrap();
+    (vm.id.to_string(), snapshot.id.to_string())
 }
 
 #[rustfmt::skip]
@@ -45,6 +87,7 @@ fn steps() -> Vec<Step> {
     let one = |method, path, body| step(Thing, method, path, body);
     let see = |path| step(Thing, "GET", path, Value::Null);
     let look = |path| step(Nobodys, "GET", path, Value::Null);
+    let own = |method, path, body| step(Persons, method, path, body);
     vec![
         look("/"),
         look("/v1"),
@@ -105,5 +148,22 @@ fn steps() -> Vec<Step> {
         look("/bedplate/v1/keys"),
         step(Nobodys, "POST", "/bedplate/v1/keys/rotate", nothing()),
         step(Nobodys, "DELETE", "/bedplate/v1/keys/{key}", nothing()),
+
+        step(PersonsList, "GET", "/bedplate/v1/machines", nothing()),
+        step(Nobodys, "POST", "/bedplate/v1/machines", json!({"image": "i", "flavor": "f"})),
+        look("/bedplate/v1/machines/idle"),
+        look("/bedplate/v1/images"),
+        own("GET", "/bedplate/v1/machines/{machine}", nothing()),
+        own("GET", "/bedplate/v1/machines/{machine}/events", nothing()),
+        own("GET", "/bedplate/v1/machines/{machine}/snapshots", nothing()),
+        own("POST", "/bedplate/v1/machines/{machine}/snapshots", json!({})),
+        own("PUT", "/bedplate/v1/machines/{machine}/lease", json!({"for": "40d"})),
+        own("POST", "/bedplate/v1/machines/{machine}/lease/undo", nothing()),
+        own("POST", "/bedplate/v1/machines/{machine}/actions", json!({"action": "start"})),
+        own("POST", "/bedplate/v1/machines/{machine}/console", json!({})),
+        own("DELETE", "/bedplate/v1/machines/{machine}", nothing()),
+        step(PersonsList, "GET", "/bedplate/v1/snapshots", nothing()),
+        own("GET", "/bedplate/v1/snapshots/{snapshot}", nothing()),
+        own("DELETE", "/bedplate/v1/snapshots/{snapshot}", nothing()),
     ]
 }

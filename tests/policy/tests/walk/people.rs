@@ -32,6 +32,8 @@ pub(crate) enum Standing {
 /// Somebody who calls.
 pub(crate) struct Person {
     pub(crate) name: String,
+    /// Keystone's id of the user; empty where there is none.
+    pub(crate) id: String,
     pub(crate) token: Option<String>,
     pub(crate) standing: Standing,
 }
@@ -41,11 +43,21 @@ pub(crate) async fn everybody(
     keystone: &mut Keystone,
     services: &str,
 ) -> ([String; 3], Vec<Person>) {
-    let known =
-        |name: String, token: String, standing| Person { name, token: Some(token), standing };
+    let known = |name: String, (id, token): (String, String), standing| Person {
+        name,
+        id,
+        token: Some(token),
+        standing,
+    };
+    let nobodys = (String::new(), "gAAAAAnobodys".to_owned());
     let mut people = vec![
-        Person { name: "no token".to_owned(), token: None, standing: Standing::Unknown },
-        known("a token that is nobody's".to_owned(), "gAAAAAnobodys".to_owned(), Standing::Unknown),
+        Person {
+            name: "no token".to_owned(),
+            id: String::new(),
+            token: None,
+            standing: Standing::Unknown,
+        },
+        known("a token that is nobody's".to_owned(), nobodys, Standing::Unknown),
     ];
     let mut projects = [const { String::new() }; 3];
     for (id, project) in projects.iter_mut().zip(PROJECTS) {
@@ -88,15 +100,16 @@ fn project_scope(id: &str) -> Value {
     json!({"project": {"id": id}})
 }
 
-/// A new user with this role, and a token of theirs in this scope.
+/// A new user with this role, by id, and a token of theirs in this scope.
 async fn somebody(
     keystone: &mut Keystone,
     name: &str,
     place: Place<'_>,
     role: &str,
     scope: &Value,
-) -> String {
+) -> (String, String) {
     let user = keystone.user(name).await;
     keystone.grant(place, &user, role).await;
-    keystone.token(&user, scope).await
+    let token = keystone.token(&user, scope).await;
+    (user, token)
 }

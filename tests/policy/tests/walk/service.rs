@@ -29,7 +29,7 @@ pub(crate) struct Service {
     url: String,
     cloud: Cloud,
     keystone: Keystone,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
     _running: AbortOnDropHandle<()>,
 }
 
@@ -176,7 +176,18 @@ impl Service {
             rest.replace("CLOUDS", &format!("{clouds:?}"))
         );
         let (url, running) = begin(text).await;
-        Service { people, projects, client, url, cloud, keystone, _state: state, _running: running }
+        Service { people, projects, client, url, cloud, keystone, state, _running: running }
+    }
+
+    /// Where clusterd keeps everything.
+    pub(crate) async fn store(&self) -> cluster_store::Store {
+        let file = self.state.path().join("state/clusterd.db");
+        cluster_store::Store::open(&format!("sqlite://{}", file.display())).await.unwrap()
+    }
+
+    /// The id of somebody.
+    pub(crate) fn user_id(&self, name: &str) -> &str {
+        &self.people.iter().find(|it| it.name == name).unwrap().id
     }
 
     /// Removes from the cloud who was made for this.

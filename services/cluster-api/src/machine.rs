@@ -1,0 +1,276 @@
+//! `/bedplate/v1/machines`: virtual machines of people's own.
+//!
+//! A person sees the machines that are their own; managers and administrators of a project all of it; administrators of the cloud all.
+
+mod actions;
+mod body;
+mod console;
+mod idle;
+mod images;
+mod lease;
+mod order;
+mod snapshots;
+mod view;
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use cluster_core::{Ident, Page, Vm, VmEvent, VmRefusal, VmSort};
+use cluster_store::{Scope, VmChange, VmScope};
+use http::StatusCode;
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    ApiError, Caller, Direction, Handle, Origin, Paging, Query, Reach, Role, Routes, Segment,
+    Shape, Time, json, next_link,
+};
+use serde::Serialize;
+use utoipa::PartialSchema;
+
+use crate::app::{App, again, elsewhere, missing, reaches};
+use crate::error::Error;
+use body::NewMachine;
+use view::View;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let all = [
+        Handle::get("List machines", list)
+            .asks(["limit", "marker", "sort_key", "sort_dir", "user_id", "project_id"])
+            .tells(Shape::page("machines", view::shape())),
+        Handle::post("Ask for a machine", order::create)
+            .reads(NewMachine::schema())
+            .answers(StatusCode::ACCEPTED)
+            .tells(view::shape())
+            .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]),
+    ];
+    let one = [
+        Handle::get("Show a machine", show).tells(view::shape()),
+        Handle::delete("Have a machine deleted", delete)
+            .answers(StatusCode::ACCEPTED)
+            .tells(view::shape()),
+    ];
+    Routes::new("machines")
+        .at("/bedplate/v1/machines", all)
+        // Before what could be a machine's name: `idle` is none.
+        .merge(idle::routes())
+        .at("/bedplate/v1/machines/{machine}", one)
+        .at(
+            "/bedplate/v1/machines/{machine}/events",
+            [Handle::get("List a machine's events", events)
+                .asks(["limit", "marker"])
+                .tells(Shape::object([("events", Shape::list(crate::bedplate::event_shape()))]))],
+        )
+        .merge(lease::routes())
+        .merge(actions::routes())
+        .merge(console::routes())
+        .merge(snapshots::routes())
+        .merge(images::routes())
+}
+
+impl App {
+    /// Whose machines of `scope` the caller has to do with.
+    fn vm_scope(&self, caller: &Caller, scope: Scope) -> VmScope {
+        let manages = caller.role() >= Some(Role::Manager);
+        match (scope, caller.reach()) {
+            (Scope::All, _) => VmScope::All,
+            (Scope::Project(project), Reach::Project(_)) if !manages => {
+                VmScope::Person { project, user: self.user(caller) }
+            }
+            (Scope::Project(project), _) => VmScope::Project(project),
+        }
+    }
+
+    /// Whose machines the caller has to do with.
+    pub(crate) fn persons(&self, caller: &Caller) -> VmScope {
+        self.vm_scope(caller, self.scope(caller))
+    }
+
+    /// Where names of machines are looked up, one after the other: what is of the caller's own project comes first.
+    pub(crate) fn vm_scopes(&self, caller: &Caller) -> Vec<VmScope> {
+        let scopes = self.scopes(caller).into_iter();
+        scopes.map(|scope| self.vm_scope(caller, scope)).collect()
+    }
+
+    /// The machine that `ident` points at. One that is somebody else's is not to be told from one that is not there.
+    pub(crate) async fn machine(&self, caller: &Caller, ident: &str) -> Result<Vm, Error> {
+        let missing = || missing("Machine", ident);
+        let parsed: Ident = ident.parse().map_err(|_| missing())?;
+        for scope in self.vm_scopes(caller) {
+            let mut found = self.store.find_vms(&parsed, &scope).await?.into_iter();
+            match (found.next(), found.next()) {
+                (Some(_), Some(_)) if scope == VmScope::All => {
+                    let why = format!("several projects have a Machine {ident}: name it by its id");
+                    return Err(ApiError::conflict(why).into());
+                }
+                (Some(found), _) => return Ok(found),
+                (None, _) => {}
+            }
+        }
+        Err(missing().into())
+    }
+
+    /// Reads a machine, has `decide` change it, writes that and wakes the conductor; all over again when someone else wrote it
+    /// meanwhile. What is more than its project or its owner may have, or for longer, is refused.
+    pub(crate) async fn change_machine(
+        &self,
+        caller: &Caller,
+        ident: &str,
+        decide: impl Fn(&Vm) -> Result<(Vm, VmEvent), Error>,
+    ) -> Result<Vm, Error> {
+        let written = again(|| async {
+            let vm = self.machine(caller, ident).await?;
+            let (vm, event) = decide(&vm)?;
+            let change = VmChange { events: vec![event], ..VmChange::of(vm) };
+            let written = self.store.change_vm_within(&change, &self.settings.quotas).await?;
+            written.map_err(|denial| Error::Denied(denial, None))
+        });
+        let written = written.await?;
+        self.conductor.wake_vm(written.id);
+        Ok(written)
+    }
+
+    /// The answer that shows a machine.
+    pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
+        json(status, &View::of(vm, &self.settings.machines.ladder, (self.clock)()))
+    }
+}
+
+/// `GET /bedplate/v1/machines?user_id=&project_id=`.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        machines: Vec<View<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    }
+    let mut rest = query.clone();
+    let whose = Whose::take(&app, &caller, &mut rest)?;
+    let page = page(&mut rest)?;
+    rest.finish()?;
+    let found = app.store.list_vms(&whose.scope, whose.user.as_deref(), &page).await?;
+    let last = found.last().filter(|_| found.len() == page.limit as usize);
+    let next = last.map(|last| {
+        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
+    });
+    let (ladder, now) = (&app.settings.machines.ladder, (app.clock)());
+    let machines = found.iter().map(|vm| View::of(vm, ladder, now)).collect();
+    Ok(json(StatusCode::OK, &Body { machines, next }))
+}
+
+/// Whose machines are listed.
+pub(super) struct Whose {
+    pub(super) scope: VmScope,
+    pub(super) user: Option<String>,
+}
+
+impl Whose {
+    /// Takes `user_id` and `project_id` out of `query`. What is of others is for who manages the project, or the cloud.
+    pub(super) fn take(app: &App, caller: &Caller, query: &mut Query) -> Result<Whose, ApiError> {
+        let given = |text: &String| !text.is_empty();
+        let mut scope = app.persons(caller);
+        if let Some(project) = query.take("project_id").filter(given) {
+            if !reaches(caller, &project) && app.project(caller)? != project {
+                return Err(elsewhere("project_id"));
+            }
+            scope = app.vm_scope(caller, Scope::Project(project));
+        }
+        let user = query.take("user_id").filter(given);
+        if let (VmScope::Person { user: own, .. }, Some(user)) = (&scope, &user)
+            && own != user
+        {
+            let why = "user_id: what is of other users is for who manages the project";
+            return Err(ApiError::new(StatusCode::FORBIDDEN, why));
+        }
+        Ok(Whose { scope, user })
+    }
+}
+
+/// Which page is asked for, and in what order.
+pub(super) fn page(query: &mut Query) -> Result<Page<VmSort>, ApiError> {
+    let paging = Paging::take(query)?;
+    let sort = match paging.sort_key.as_deref() {
+        None | Some("created_at") => VmSort::CreatedAt,
+        Some("id" | "uuid") => VmSort::Id,
+        Some("name") => VmSort::Name,
+        Some(_) => {
+            return Err(ApiError::bad_field("sort_key", "it must be created_at, id or name"));
+        }
+    };
+    let descending = paging.direction == Direction::Descending;
+    Ok(Page { limit: paging.limit, marker: paging.marker, sort, descending })
+}
+
+/// `GET /bedplate/v1/machines/{machine}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let vm = app.machine(&caller, &ident).await?;
+    Ok(app.shown(StatusCode::OK, &vm))
+}
+
+/// `DELETE /bedplate/v1/machines/{machine}`: it is shown until all that it had in the cloud is gone.
+async fn delete(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let vm = app
+        .change_machine(&caller, &ident, |vm| {
+            let now = (app.clock)();
+            Ok((vm.leaving(now), VmEvent::info(vm, "DeleteAsked", "its end was asked for", now)))
+        })
+        .await?;
+    Ok(app.shown(StatusCode::ACCEPTED, &vm))
+}
+
+/// `GET /bedplate/v1/machines/{machine}/events?limit=&marker=`, the oldest first.
+async fn events(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        id: Option<String>,
+        at: Time,
+        severity: &'static str,
+        reason: &'a str,
+        message: &'a str,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        events: Vec<Shown<'a>>,
+    }
+    let (limit, marker) = crate::bedplate::events_page(&mut query)?;
+    query.finish()?;
+    let vm = app.machine(&caller, &ident).await?;
+    let found = app.store.vm_events_of(vm.id, limit, marker).await?;
+    let shown = found.iter().map(|VmEvent { id, at, severity, reason, message, .. }| Shown {
+        id: id.map(|id| id.to_string()),
+        at: Time(*at),
+        severity: severity.as_str(),
+        reason,
+        message,
+    });
+    Ok(json(StatusCode::OK, &Body { events: shown.collect() }))
+}
+
+/// What cannot be done to a machine as it is: 400 where another request would be right, 409 where another time.
+pub(crate) fn refused(why: &VmRefusal) -> StatusCode {
+    match why {
+        VmRefusal::TooSmall(_) | VmRefusal::Shrinks { .. } => StatusCode::BAD_REQUEST,
+        VmRefusal::Volume
+        | VmRefusal::Deleting
+        | VmRefusal::Expired
+        | VmRefusal::Busy(_)
+        | VmRefusal::State(_) => StatusCode::CONFLICT,
+    }
+}

@@ -1,0 +1,49 @@
+//! `POST /bedplate/v1/machines/{machine}/actions`.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{ErrandKind, VmEvent};
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Routes, Segment, Strict};
+use utoipa::PartialSchema;
+
+use super::body::Action;
+use super::view;
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let act = Handle::post("Have something done to a machine", act)
+        .reads(Action::schema())
+        .answers(StatusCode::ACCEPTED)
+        .tells(view::shape())
+        .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]);
+    Routes::new("machines").at("/bedplate/v1/machines/{machine}/actions", [act])
+}
+
+async fn act(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Action>,
+) -> Result<Response, Error> {
+    // Who may not have the machine is told that first.
+    let there = app.machine(&caller, &ident).await?;
+    let kind = match body {
+        Action::Start {} => ErrandKind::Start,
+        Action::Stop {} => ErrandKind::Stop,
+        Action::Reboot { hard: false } => ErrandKind::RebootSoft,
+        Action::Reboot { hard: true } => ErrandKind::RebootHard,
+        Action::Resize { flavor } => {
+            ErrandKind::Resize(app.conductor.vm_flavor(&there.project, &flavor).await?)
+        }
+    };
+    let vm = app
+        .change_machine(&caller, &ident, |vm| {
+            let now = (app.clock)();
+            let event = VmEvent::info(vm, "ErrandAsked", format!("asked for: {kind}"), now);
+            Ok((vm.with_errand(kind.clone(), now)?, event))
+        })
+        .await?;
+    Ok(app.shown(StatusCode::ACCEPTED, &vm))
+}

@@ -1,0 +1,49 @@
+//! `POST /bedplate/v1/machines/{machine}/console`.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_conductor::ConsoleKind as Kind;
+use http::HeaderValue;
+use http::StatusCode;
+use http::header::CACHE_CONTROL;
+use openstack_api::{Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
+use serde::Serialize;
+use utoipa::PartialSchema;
+
+use super::body::{ConsoleAsked, ConsoleKind};
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    // Whoever has the address sits at the machine.
+    let console = Handle::post("Get an address that shows a machine's console", console)
+        .reads_if_sent(ConsoleAsked::schema())
+        .needs(Need::Change)
+        .tells(Shape::object([("kind", Shape::text()), ("url", Shape::text())]))
+        .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]);
+    Routes::new("machines").at("/bedplate/v1/machines/{machine}/console", [console])
+}
+
+/// Whoever has the address that is answered sits at the machine, for some minutes: it is written nowhere.
+async fn console(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    body: Option<Strict<ConsoleAsked>>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        kind: &'static str,
+        url: String,
+    }
+    let asked = body.map(|Strict(body)| body).unwrap_or_default();
+    let vm = app.machine(&caller, &ident).await?;
+    let (word, kind) = match asked.kind {
+        ConsoleKind::Novnc => ("novnc", Kind::NoVnc),
+        ConsoleKind::Serial => ("serial", Kind::Serial),
+    };
+    let url = app.conductor.console(&vm, kind).await?;
+    let mut answer = json(StatusCode::OK, &Body { kind: word, url: url.to_string() });
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}

@@ -1,0 +1,53 @@
+//! `GET /bedplate/v1/images`: what machines are made of.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Routes, Rule, Shape, json};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let list = Handle::get("List the images that machines are made of", list)
+        .ruled(Rule::LOOK)
+        .tells(Shape::object([("images", Shape::list(shape()))]))
+        .refuses([StatusCode::SERVICE_UNAVAILABLE]);
+    Routes::new("images").at("/bedplate/v1/images", [list])
+}
+
+fn shape() -> Shape {
+    Shape::object([
+        ("id", Shape::text()),
+        ("name", Shape::text()),
+        ("told_by", Shape::text()),
+        ("min_ram_mib", Shape::whole()),
+        ("min_disk_gib", Shape::whole()),
+    ])
+}
+
+/// Those that an operator offers; what a project keeps of its own machines is in its snapshots.
+async fn list(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        id: String,
+        name: String,
+        told_by: &'static str,
+        min_ram_mib: u64,
+        min_disk_gib: u64,
+    }
+    #[derive(Serialize)]
+    struct Body {
+        images: Vec<Shown>,
+    }
+    let offered = app.conductor.offered_images(app.project(&caller)?).await?;
+    let shown = offered.into_iter().map(|image| Shown {
+        id: image.id,
+        name: image.name,
+        told_by: image.told.as_str(),
+        min_ram_mib: image.min_ram_mib,
+        min_disk_gib: image.min_disk_gib,
+    });
+    Ok(json(StatusCode::OK, &Body { images: shown.collect() }))
+}

@@ -1,0 +1,106 @@
+//! `/bedplate/v1/machines/{machine}/lease`: lent for longer, and the end taken back.
+
+use ::lease::{ExtendError, Lease, UndoError};
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Owner, Vm, VmEvent};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Strict};
+use utoipa::PartialSchema;
+
+use super::body::Extension;
+use super::view;
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let extend = Handle::put("Have a machine lent for longer", extend)
+        .reads(Extension::schema())
+        .tells(view::shape());
+    let undo = Handle::post("Take back the end of a machine's lease", undo)
+        .answers(StatusCode::ACCEPTED)
+        .tells(view::shape());
+    Routes::new("machines")
+        .at("/bedplate/v1/machines/{machine}/lease", [extend])
+        .at("/bedplate/v1/machines/{machine}/lease/undo", [undo])
+}
+
+/// `PUT /bedplate/v1/machines/{machine}/lease`: counted from now.
+async fn extend(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Extension>,
+) -> Result<Response, Error> {
+    let owner = owner(&app.machine(&caller, &ident).await?);
+    let (terms, by) = (app.terms(&owner).await?, app.user(&caller));
+    let vm = app
+        .change_machine(&caller, &ident, |vm| {
+            let now = (app.clock)();
+            let until = match (body.until, body.length) {
+                (Some(_), Some(_)) => {
+                    return Err(ApiError::bad_field("until", "it means nothing beside for").into());
+                }
+                (Some(until), None) => Some(until),
+                (None, length) => {
+                    let granted = terms.grant(length, now);
+                    let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
+                    granted.map(|lease| lease.until)
+                }
+            };
+            let Some(until) = until else {
+                return Err(ApiError::bad_field(
+                    "for",
+                    "it is needed: nothing is lent for a time by default",
+                )
+                .into());
+            };
+            let lease = lease_of(vm)?.extended(until, &by, terms, now).map_err(late)?;
+            let said = format!("its lease lasts until {}", lease.until);
+            let event = VmEvent::info(vm, "LeaseExtended", said, now);
+            Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
+        })
+        .await?;
+    Ok(app.shown(StatusCode::OK, &vm))
+}
+
+/// `POST /bedplate/v1/machines/{machine}/lease/undo`: it is switched on again, and lent for a while.
+async fn undo(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let owner = owner(&app.machine(&caller, &ident).await?);
+    let (terms, by) = (app.terms(&owner).await?, app.user(&caller));
+    let ladder = &app.settings.machines.ladder;
+    let vm = app
+        .change_machine(&caller, &ident, |vm| {
+            let now = (app.clock)();
+            let undone = lease_of(vm)?.undone(&by, ladder, terms, now);
+            let lease = undone.map_err(|why| match why {
+                UndoError::NotEnded | UndoError::TooLate => ApiError::conflict(why.to_string()),
+            })?;
+            let said = format!("the end of its lease was undone: it lasts until {}", lease.until);
+            let event = VmEvent::info(vm, "LeaseUndone", said, now);
+            Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
+        })
+        .await?;
+    Ok(app.shown(StatusCode::ACCEPTED, &vm))
+}
+
+fn owner(vm: &Vm) -> Owner {
+    Owner::new(&vm.project, &vm.user)
+}
+
+fn lease_of(vm: &Vm) -> Result<&Lease, ApiError> {
+    let lent = vm.lease.as_ref();
+    lent.ok_or_else(|| ApiError::conflict("it is lent without end: there is nothing to extend"))
+}
+
+fn late(why: ExtendError) -> ApiError {
+    match why {
+        ExtendError::InThePast { .. } => ApiError::bad_field("until", why),
+        ExtendError::TooLong { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
+        ExtendError::TooLate => ApiError::conflict(why.to_string()),
+    }
+}

@@ -1,0 +1,164 @@
+//! Snapshots: what was kept of machines, which may be gone.
+
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use cluster_core::{Ident, Snapshot, SnapshotUuid, SnapshotWhy, VmEvent};
+use cluster_store::SnapshotChange;
+use http::StatusCode;
+use newtype_uuid::GenericUuid;
+use openstack_api::{
+    Caller, Handle, Origin, Query, Routes, Segment, Shape, Strict, json, next_link,
+};
+use serde::Serialize;
+use utoipa::PartialSchema;
+
+use super::body::{NewSnapshot, label};
+use super::page;
+use super::view::{ShownSnapshot, snapshot_shape};
+use crate::app::{App, again, missing};
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let of_machine = [
+        Handle::get("List what was kept of a machine", of_machine)
+            .asks(["limit", "marker", "sort_key", "sort_dir"])
+            .tells(Shape::page("snapshots", snapshot_shape())),
+        Handle::post("Keep a machine's disk as an image", create)
+            .reads(NewSnapshot::schema())
+            .answers(StatusCode::ACCEPTED)
+            .tells(snapshot_shape())
+            .refuses([StatusCode::CONFLICT]),
+    ];
+    let one = [
+        Handle::get("Show a snapshot", show).tells(snapshot_shape()),
+        Handle::delete("Have a snapshot deleted", delete)
+            .answers(StatusCode::ACCEPTED)
+            .tells(snapshot_shape()),
+    ];
+    Routes::new("snapshots")
+        .at("/bedplate/v1/machines/{machine}/snapshots", of_machine)
+        .at(
+            "/bedplate/v1/snapshots",
+            [Handle::get("List snapshots", list)
+                .asks(["limit", "marker", "sort_key", "sort_dir"])
+                .tells(Shape::page("snapshots", snapshot_shape()))],
+        )
+        .at("/bedplate/v1/snapshots/{snapshot}", one)
+}
+
+impl App {
+    /// The snapshot that `ident` points at.
+    async fn snapshot(&self, caller: &Caller, ident: &str) -> Result<Snapshot, Error> {
+        let missing = || missing("Snapshot", ident);
+        let parsed: Ident = ident.parse().map_err(|_| missing())?;
+        for scope in self.vm_scopes(caller) {
+            let found = self.store.find_snapshots(&parsed, &scope).await?;
+            if let Some(found) = found.into_iter().next() {
+                return Ok(found);
+            }
+        }
+        Err(missing().into())
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    snapshots: Vec<ShownSnapshot<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// `POST /bedplate/v1/machines/{machine}/snapshots`: only written down; the conductor has it made.
+async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<NewSnapshot>,
+) -> Result<Response, Error> {
+    let vm = app.machine(&caller, &ident).await?;
+    vm.check_snapshot()?;
+    let (now, id) = ((app.clock)(), SnapshotUuid::from_untyped_uuid((app.ids)()));
+    let made_up = || {
+        let kept: String = vm.name.as_str().chars().take(54).collect();
+        format!("{kept}-{}", id.to_string().get(..8).unwrap_or_default())
+    };
+    let name = label("name", &body.name.unwrap_or_else(made_up))?;
+    let snapshot = Snapshot::new(id, &vm, name, SnapshotWhy::Asked, now);
+    let said = format!("snapshot {} was asked for", snapshot.name);
+    let event = VmEvent::info(&vm, "SnapshotAsked", said, now);
+    let within = Some(&app.settings.quotas);
+    let written = app.store.insert_snapshot(&snapshot, &[event], within).await?;
+    written.map_err(|denial| Error::Denied(denial, None))?;
+    app.conductor.wake_snapshot(id);
+    Ok(json(StatusCode::ACCEPTED, &ShownSnapshot::from(&snapshot)))
+}
+
+/// `GET /bedplate/v1/machines/{machine}/snapshots`.
+async fn of_machine(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    Segment(ident): Segment<String>,
+    query: Query,
+) -> Result<Response, Error> {
+    let mut rest = query.clone();
+    let page = page(&mut rest)?;
+    rest.finish()?;
+    let vm = app.machine(&caller, &ident).await?;
+    let found = app.store.list_snapshots(&app.persons(&caller), Some(vm.id), &page).await?;
+    let next = next(&found, page.limit)
+        .map(|last| next_link(&origin, uri.path(), &query, page.limit, last));
+    let snapshots = found.iter().map(ShownSnapshot::from).collect();
+    Ok(json(StatusCode::OK, &Body { snapshots, next }))
+}
+
+/// The last of a full page.
+fn next(found: &[Snapshot], limit: u32) -> Option<uuid::Uuid> {
+    let last = found.last().filter(|_| found.len() == limit as usize);
+    last.map(|last| last.id.into_untyped_uuid())
+}
+
+/// `GET /bedplate/v1/snapshots`: of machines that are gone, too.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    OriginalUri(uri): OriginalUri,
+    query: Query,
+) -> Result<Response, Error> {
+    let mut rest = query.clone();
+    let page = page(&mut rest)?;
+    rest.finish()?;
+    let found = app.store.list_snapshots(&app.persons(&caller), None, &page).await?;
+    let next = next(&found, page.limit)
+        .map(|last| next_link(&origin, uri.path(), &query, page.limit, last));
+    let snapshots = found.iter().map(ShownSnapshot::from).collect();
+    Ok(json(StatusCode::OK, &Body { snapshots, next }))
+}
+
+/// `GET /bedplate/v1/snapshots/{snapshot}`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let found = app.snapshot(&caller, &ident).await?;
+    Ok(json(StatusCode::OK, &ShownSnapshot::from(&found)))
+}
+
+/// `DELETE /bedplate/v1/snapshots/{snapshot}`.
+async fn delete(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let written = again(|| async {
+        let found = app.snapshot(&caller, &ident).await?;
+        let change = SnapshotChange { snapshot: found.leaving(), events: Vec::new() };
+        Ok(app.store.change_snapshot(&change).await?)
+    });
+    let written = written.await?;
+    app.conductor.wake_snapshot(written.id);
+    Ok(json(StatusCode::ACCEPTED, &ShownSnapshot::from(&written)))
+}
