@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use openstack::CloudError;
 use reqwest::header::{HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
@@ -109,6 +109,17 @@ impl Api {
         self.send(self.request(Method::GET, path).await?).await
     }
 
+    /// `GET` of what may be gone.
+    pub(crate) async fn find(&self, path: &str) -> anyhow::Result<Option<Value>> {
+        let request = self.request(Method::GET, path).await?;
+        let response = request.send().await.with_context(|| self.unreachable())?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let body = self.read(response).await?;
+        serde_json::from_slice(&body).map(Some).context("the API's answer is not JSON")
+    }
+
     /// `GET` of what is not JSON.
     pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
         let body = self.fetch(self.request(Method::GET, path).await?).await?;
@@ -164,13 +175,19 @@ impl Api {
 
     /// The body of an answer that is no refusal.
     async fn fetch(&self, request: RequestBuilder) -> anyhow::Result<Vec<u8>> {
+        let response = request.send().await.with_context(|| self.unreachable())?;
+        self.read(response).await
+    }
+
+    fn unreachable(&self) -> String {
         let program = self.service.program();
-        let unreachable =
-            || format!("cannot reach the API at {}: is {program} running there?", self.base);
-        let response = request.send().await.with_context(unreachable)?;
+        format!("cannot reach the API at {}: is {program} running there?", self.base)
+    }
+
+    async fn read(&self, response: Response) -> anyhow::Result<Vec<u8>> {
         let status = response.status();
         let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
-        let body = response.bytes().await.with_context(unreachable)?;
+        let body = response.bytes().await.with_context(|| self.unreachable())?;
         if status == StatusCode::UNAUTHORIZED {
             let challenge = challenge.as_ref().and_then(|value| value.to_str().ok());
             let remedy = remedy(&self.caller, challenge.unwrap_or_default());

@@ -16,6 +16,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::api::Api;
 use crate::output::line;
 
 use children::Children;
@@ -70,7 +71,7 @@ async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> 
     line("")?;
     let api = clusters::start(options, children).await?;
     tokio::select! {
-        told = clusters::story(&api, options) => told?,
+        told = clusters_and_machine(&api, options) => told?,
         ended = children.ended() => return ended,
     }
     if options.once {
@@ -78,6 +79,12 @@ async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> 
     }
     whats_next(options)?;
     children.ended().await
+}
+
+/// What a tenant of the cloud gets: a cluster, and a machine.
+async fn clusters_and_machine(api: &Api, options: &Options) -> anyhow::Result<()> {
+    clusters::story(api, options).await?;
+    clusters::own_machine(api).await
 }
 
 /// Waits for whoever ends us: by Ctrl-C, by a closed terminal, or by `kill`.
@@ -109,6 +116,8 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  target/debug/bedplate rack status dev\
          \n  target/debug/bedplate node explain dev-1\
          \n  target/debug/bedplate cluster show tenant\
+         \n  target/debug/bedplate vm show lab-1 --events\
+         \n  target/debug/bedplate vm extend lab-1 --for 7d\
          \n  kubectl --kubeconfig {state}/tenant.kubeconfig get nodes\
          \n  curl http://127.0.0.1:6385/v1/nodes\
          \n  pip install python-openstackclient python-ironicclient python-magnumclient\

@@ -15,6 +15,7 @@ mod progress;
 mod rack;
 mod reservation;
 mod setup;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,9 @@ enum Command {
     /// Kubernetes clusters: which there are, how far they are, and how to reach them.
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Virtual machines of one's own: asked for, reached, lent for longer, given back.
+    #[command(subcommand)]
+    Vm(vm::Command),
     /// What others have to be told once.
     #[command(subcommand)]
     Setup(setup::Command),
@@ -98,6 +102,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Cluster(command) => {
             let api = Api::of_clusters(&arguments.connection).await?;
             cluster::run(command, &api, arguments.output).await
+        }
+        Command::Vm(command) => {
+            let api = Api::of_clusters(&arguments.connection).await?;
+            vm::run(command, &api, arguments.output).await
         }
         Command::Setup(command) => setup::run(command, &arguments.connection).await,
         Command::Policy(options) => {

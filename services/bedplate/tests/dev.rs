@@ -26,6 +26,7 @@ fn a_rack_is_installed_and_a_cluster_is_ready_and_nothing_stays_behind() {
     let ready: Vec<&str> = nodes.lines().filter(is_ready).collect();
     let masters = ready.iter().filter(|line| line.contains("control-plane")).count();
     assert_eq!((ready.len(), masters), (5, 3), "{nodes}");
+    assert!(nodes.contains("lab-1: ACTIVE"), "{nodes}");
     assert!(folder.path().join(".state/dev/tenant.kubeconfig").is_file());
 
     let left: Vec<_> = LISTENERS.iter().filter(|it| TcpStream::connect(it).is_ok()).collect();

@@ -6,8 +6,8 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::api::{Api, Service};
-use crate::cluster;
 use crate::output::line;
+use crate::{cluster, vm};
 
 use super::children::Children;
 use super::{Options, START_TIMEOUT, nodes, remove_file};
@@ -25,6 +25,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
     children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
         command.arg("--realistic").arg("--clouds-out").arg(&clouds);
+        command.arg("--shared-network").arg("lab=10.7.0.0/24");
         command.arg("--endpoint").arg(format!("container-infra={clusters}v1"));
         command.arg("--endpoint").arg(format!("baremetal={machines}"));
     })?;
@@ -62,6 +63,12 @@ pub(super) async fn story(api: &Api, options: &Options) -> anyhow::Result<()> {
 
     line(&format!("\nkubectl --kubeconfig {} get nodes", file.display()))?;
     nodes::show(&kubeconfig, usize::try_from(masters + workers)?).await
+}
+
+/// Somebody asks for a machine of their own.
+pub(super) async fn own_machine(api: &Api) -> anyhow::Result<()> {
+    line("\nbedplate vm request lab-1 --image cirros --flavor m1.tiny --lease 1d --wait")?;
+    vm::request(api, "lab-1", ("cirros", "m1.tiny"), "1d").await
 }
 
 /// Sends a file as it is, and says how anybody else would.

@@ -6,6 +6,7 @@ mod deploy_and_give_back;
 mod faults;
 mod inspect;
 mod kinds;
+mod own_machine;
 mod rack_up;
 mod reserve;
 mod trail;

@@ -1,0 +1,293 @@
+//! `bedplate vm …`: virtual machines of one's own.
+
+mod request;
+mod show;
+mod wait;
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::api::Api;
+use crate::output::{self, Format, line, plain};
+
+use wait::Goal;
+
+/// `bedplate vm …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Asks for a machine.
+    Request(request::Options),
+    /// Lists machines: one's own; a project's, for those who manage it; all, for administrators of the cloud.
+    List(show::Filter),
+    /// Shows a machine: how it is, how it is reached, when its lease ends and what comes then.
+    Show {
+        /// Its name or id.
+        vm: String,
+        /// Shows what happened to it, too.
+        #[arg(long)]
+        events: bool,
+    },
+    /// Has a machine lent for longer, counted from now.
+    Extend {
+        /// Its name or id.
+        vm: String,
+        #[command(flatten)]
+        term: Term,
+    },
+    /// Takes back the end of a lease, as long as the machine is not deleted: it is switched on again, and lent for a while.
+    Undo {
+        /// Its name or id.
+        vm: String,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Switches a machine on.
+    Start {
+        /// Its name or id.
+        vm: String,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Has a machine's system shut down, and switches it off.
+    Stop {
+        /// Its name or id.
+        vm: String,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Reboots a machine.
+    Reboot {
+        /// Its name or id.
+        vm: String,
+        /// Switches it off and on, without asking its system.
+        #[arg(long)]
+        hard: bool,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Gives a machine another flavor, for which it reboots. Its disk cannot become smaller.
+    Resize {
+        /// Its name or id.
+        vm: String,
+        /// The new flavor, by name or id.
+        #[arg(long)]
+        flavor: String,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Keeps a machine's disk as an image, that outlives the machine.
+    Snapshot {
+        /// Its name or id.
+        vm: String,
+        /// What to call it: a DNS label. A name is made up, unless given.
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Lists snapshots: of one machine, or of all, those that are gone too.
+    Snapshots {
+        /// The machine's name or id.
+        vm: Option<String>,
+    },
+    /// Has a snapshot deleted.
+    DeleteSnapshot {
+        /// Its name or id.
+        snapshot: String,
+    },
+    /// Prints an address that shows a machine's console to whoever has it, for some minutes.
+    Console {
+        /// Its name or id.
+        vm: String,
+        /// Which console.
+        #[arg(long, value_enum, default_value_t = Console::Novnc)]
+        kind: Console,
+    },
+    /// Has a machine deleted, and all that came with it.
+    Delete {
+        /// Its name or id.
+        vm: String,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Lists the images that machines are made of, and how large a machine each of them wants.
+    Images,
+    /// Lists machines that are lent and do nothing: switched off, or not asked for in a long time.
+    Idle(show::IdleFilter),
+}
+
+/// Until when something is lent.
+#[derive(Args)]
+pub(crate) struct Term {
+    /// For how long from now: 14d, 36h, 1d12h. As long as it is lent by default, unless told.
+    #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
+    length: Option<String>,
+    /// Until when, as 2026-12-01T18:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+/// Whether somebody waits.
+#[derive(Args)]
+pub(crate) struct Patience {
+    /// Waits until it is so, or turns out not to be.
+    #[arg(long)]
+    wait: bool,
+}
+
+/// How a console is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Console {
+    /// Its screen, in a browser.
+    Novnc,
+    /// Its serial line, by a WebSocket.
+    Serial,
+}
+
+impl Term {
+    fn body(&self) -> Value {
+        match (&self.length, &self.until) {
+            (Some(length), _) => json!({"for": length}),
+            (None, Some(until)) => json!({"until": until}),
+            (None, None) => json!({}),
+        }
+    }
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    let act = async |vm: &str, body: Value, goal: Goal, patience: Patience| {
+        let asked = api.post(&path(vm, "/actions")?, &body).await?;
+        told(api, asked, goal, patience, format).await
+    };
+    match command {
+        Command::Request(options) => request::run(options, api, format).await,
+        Command::List(filter) => show::list(api, filter, format).await,
+        Command::Show { vm, events } => show::one(api, &vm, events, format).await,
+        Command::Extend { vm, term } => {
+            let vm = api.put(&path(&vm, "/lease")?, &term.body()).await?;
+            show::told(&vm, format)
+        }
+        Command::Undo { vm, patience } => {
+            let vm = api.post(&path(&vm, "/lease/undo")?, &json!({})).await?;
+            told(api, vm, Goal::Settled, patience, format).await
+        }
+        Command::Start { vm, patience } => {
+            act(&vm, json!({"action": "start"}), Goal::Is("ACTIVE"), patience).await
+        }
+        Command::Stop { vm, patience } => {
+            act(&vm, json!({"action": "stop"}), Goal::Is("STOPPED"), patience).await
+        }
+        Command::Reboot { vm, hard, patience } => {
+            let body = json!({"action": "reboot", "hard": hard});
+            act(&vm, body, Goal::Is("ACTIVE"), patience).await
+        }
+        Command::Resize { vm, flavor, patience } => {
+            let body = json!({"action": "resize", "flavor": flavor});
+            act(&vm, body, Goal::Settled, patience).await
+        }
+        Command::Snapshot { vm, name, patience } => {
+            snapshot(api, &vm, name, patience, format).await
+        }
+        Command::Snapshots { vm } => show::snapshots(api, vm.as_deref(), format).await,
+        Command::DeleteSnapshot { snapshot } => {
+            api.delete(&within(SNAPSHOTS, &snapshot, "")?).await?;
+            line(&plain(&format!("snapshot {snapshot} is being deleted")))
+        }
+        Command::Console { vm, kind } => console(api, &vm, kind, format).await,
+        Command::Delete { vm, patience } => delete(api, &vm, patience).await,
+        Command::Images => show::images(api, format).await,
+        Command::Idle(filter) => show::idle(api, filter, format).await,
+    }
+}
+
+const MACHINES: &str = "/bedplate/v1/machines";
+const SNAPSHOTS: &str = "/bedplate/v1/snapshots";
+
+/// Asks for a machine of this image and flavor, and shows it once it runs.
+pub(crate) async fn request(
+    api: &Api,
+    name: &str,
+    (image, flavor): (&str, &str),
+    lease: &str,
+) -> anyhow::Result<()> {
+    let body = json!({"name": name, "image": image, "flavor": flavor, "lease": lease});
+    let asked = api.post(MACHINES, &body).await?;
+    told(api, asked, Goal::Is("ACTIVE"), Patience { wait: true }, Format::Table).await
+}
+
+/// Where a machine is in the API.
+fn path(vm: &str, rest: &str) -> anyhow::Result<String> {
+    within(MACHINES, vm, rest)
+}
+
+/// Where one of a list is. What a person types is one segment, whatever is in it.
+fn within(list: &str, one: &str, rest: &str) -> anyhow::Result<String> {
+    let mut url: Url = format!("http://x{list}").parse().context("no URL")?;
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.push(one);
+    }
+    Ok(format!("{}{rest}", url.path()))
+}
+
+/// Says what was asked for, and how it ended where somebody waits for that.
+async fn told(
+    api: &Api,
+    vm: Value,
+    goal: Goal,
+    patience: Patience,
+    format: Format,
+) -> anyhow::Result<()> {
+    let vm = if patience.wait { wait::until(api, &vm, goal, format).await? } else { vm };
+    show::told(&vm, format)
+}
+
+async fn snapshot(
+    api: &Api,
+    vm: &str,
+    name: Option<String>,
+    patience: Patience,
+    format: Format,
+) -> anyhow::Result<()> {
+    let asked = api.post(&path(vm, "/snapshots")?, &json!({"name": name})).await?;
+    let kept = if patience.wait { wait::until_kept(api, &asked, format).await? } else { asked };
+    show::kept(&kept, format)
+}
+
+async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::Result<()> {
+    let kind = match kind {
+        Console::Novnc => "novnc",
+        Console::Serial => "serial",
+    };
+    let told = api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
+    match format {
+        Format::Json => output::json(&told),
+        Format::Table => line(&plain(told["url"].as_str().unwrap_or_default())),
+    }
+}
+
+async fn delete(api: &Api, vm: &str, patience: Patience) -> anyhow::Result<()> {
+    // By its id from here on: another may get its name.
+    let there = api.get(&path(vm, "")?).await?;
+    let id = there["uuid"].as_str().context("the API's answer has no id")?;
+    api.delete(&path(id, "")?).await?;
+    if patience.wait {
+        wait::until_gone(api, id).await?;
+        return line(&plain(&format!("{vm} is gone")));
+    }
+    line(&plain(&format!("{vm} is being deleted")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_types_is_one_segment() {
+        let path = |vm| path(vm, "/actions").unwrap();
+        assert_eq!(path("lab"), "/bedplate/v1/machines/lab/actions");
+        assert_eq!(path("a/b?c"), "/bedplate/v1/machines/a%2Fb%3Fc/actions");
+    }
+}

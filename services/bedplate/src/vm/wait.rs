@@ -1,0 +1,198 @@
+//! Waiting for a machine: until it is as it was asked to be, or turns out not to become so.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::output::{Format, plain};
+use crate::progress::{Display, Row};
+
+use super::{SNAPSHOTS, path, within};
+
+/// How often a machine is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// This status, with nothing under way.
+    Is(&'static str),
+    /// Nothing is under way.
+    Settled,
+}
+
+/// How far a machine is.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    There,
+    Underway,
+    Never(String),
+}
+
+/// What a machine is doing while something is under way.
+const UNDERWAY: [&str; 7] =
+    ["BUILDING", "STARTING", "STOPPING", "REBOOTING", "RESIZING", "BUSY", "DELETING"];
+
+fn judge(vm: &Value, goal: Goal) -> Verdict {
+    let status = vm["status"].as_str().unwrap_or_default();
+    let (reason, next) = (text(vm, "status_reason"), text(vm, "next_action"));
+    let why = || match (reason, next) {
+        ("", _) => format!("it is {status}"),
+        (reason, "") => format!("it is {status}: {reason}"),
+        (reason, next) => format!("it is {status}: {reason}. To go on: {next}"),
+    };
+    // It is switched on again before long, for the end of its lease was undone.
+    let starts = status == "STOPPED" && vm["off_by_lease"] == true;
+    match goal {
+        // What is asked for anew goes by itself; what waits for a person does not.
+        _ if (starts || UNDERWAY.contains(&status)) && next.is_empty() => Verdict::Underway,
+        Goal::Is(wanted) if wanted == status => Verdict::There,
+        Goal::Settled if !UNDERWAY.contains(&status) && next.is_empty() => Verdict::There,
+        Goal::Is(_) | Goal::Settled => Verdict::Never(why()),
+    }
+}
+
+fn text<'v>(vm: &'v Value, key: &str) -> &'v str {
+    vm[key].as_str().unwrap_or_default()
+}
+
+/// Why what was asked for at that time was not done, if the events tell of that.
+fn not_done(events: &Value, since: &str) -> Option<String> {
+    let since: Timestamp = since.parse().ok()?;
+    let of_errands = |event: &&Value| {
+        let at = text(event, "at").parse::<Timestamp>();
+        ["ErrandFailed", "ErrandRefused"].contains(&text(event, "reason"))
+            && at.is_ok_and(|at| since <= at)
+    };
+    let last = events["events"].as_array()?.iter().rev().find(of_errands)?;
+    Some(text(last, "message").to_owned())
+}
+
+/// Shows how far a machine is until it is as it was asked to be; an error where it will not become so by itself.
+pub(super) async fn until(
+    api: &Api,
+    asked: &Value,
+    goal: Goal,
+    format: Format,
+) -> anyhow::Result<Value> {
+    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
+    let begun = Timestamp::now();
+    let mut display = progress(format);
+    loop {
+        let vm = api.get(&path(id, "")?).await?;
+        if let Some(display) = &mut display {
+            display.show(vec![row(&vm)], begun)?;
+        }
+        let verdict = judge(&vm, goal);
+        if verdict == Verdict::Underway {
+            tokio::time::sleep(LOOK_EVERY).await;
+            continue;
+        }
+        if let Some(display) = display.take() {
+            display.finish();
+        }
+        let events = api.get(&path(id, "/events")?).await?;
+        let why = match (not_done(&events, text(asked, "updated_at")), verdict) {
+            (Some(why), _) | (None, Verdict::Never(why)) => why,
+            (None, Verdict::There | Verdict::Underway) => return Ok(vm),
+        };
+        bail!("{}", plain(&format!("{}: {why}", name(&vm))));
+    }
+}
+
+/// Nothing but the answer for programs.
+fn progress(format: Format) -> Option<Display> {
+    (format == Format::Table).then(Display::fitting)
+}
+
+/// Waits until a snapshot can be used; an error where the cloud failed at it.
+pub(super) async fn until_kept(api: &Api, asked: &Value, format: Format) -> anyhow::Result<Value> {
+    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
+    let begun = Timestamp::now();
+    let mut display = progress(format);
+    loop {
+        let kept = api.get(&within(SNAPSHOTS, id, "")?).await?;
+        if let Some(display) = &mut display {
+            display.show(vec![row(&kept)], begun)?;
+        }
+        match text(&kept, "status") {
+            "wanted" | "making" => tokio::time::sleep(LOOK_EVERY).await,
+            "active" => return Ok(kept),
+            status => {
+                let why = text(&kept, "status_reason");
+                bail!("{}", plain(&format!("snapshot {}: it is {status}: {why}", name(&kept))));
+            }
+        }
+    }
+}
+
+/// Waits until a machine and all that came with it is gone.
+pub(super) async fn until_gone(api: &Api, id: &str) -> anyhow::Result<()> {
+    let begun = Timestamp::now();
+    let mut display = Display::fitting();
+    while let Some(vm) = api.find(&path(id, "")?).await? {
+        display.show(vec![row(&vm)], begun)?;
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    display.finish();
+    Ok(())
+}
+
+fn name(vm: &Value) -> &str {
+    vm["name"].as_str().unwrap_or_default()
+}
+
+fn row(vm: &Value) -> Row {
+    let status = vm["status"].as_str().unwrap_or_default();
+    let reason = vm["status_reason"].as_str().unwrap_or_default();
+    let live = if reason.is_empty() { status.to_owned() } else { format!("{status}, {reason}") };
+    Row {
+        key: name(vm).to_owned(),
+        label: name(vm).to_owned(),
+        log: Some(format!("{}: {status}", name(vm))),
+        live,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn vm(status: &str, next: &str) -> Value {
+        json!({"status": status, "status_reason": "no host has room", "next_action": next})
+    }
+
+    #[test]
+    fn who_waits_ends_where_it_is_so_and_where_it_will_not_become_so() {
+        let running = Goal::Is("ACTIVE");
+        assert_eq!(judge(&vm("ACTIVE", ""), running), Verdict::There);
+        assert_eq!(judge(&vm("BUILDING", ""), running), Verdict::Underway);
+        let never = |why: &str| Verdict::Never(why.to_owned());
+        assert_eq!(
+            judge(&vm("BUILDING", "ask for a smaller one"), running),
+            never("it is BUILDING: no host has room. To go on: ask for a smaller one")
+        );
+        assert_eq!(judge(&vm("FAILED", ""), running), never("it is FAILED: no host has room"));
+        assert_eq!(judge(&vm("STOPPED", ""), running), never("it is STOPPED: no host has room"));
+        assert_eq!(judge(&vm("STOPPED", ""), Goal::Settled), Verdict::There);
+        let starts = json!({"status": "STOPPED", "off_by_lease": true});
+        assert_eq!(judge(&starts, Goal::Settled), Verdict::Underway);
+    }
+
+    #[test]
+    fn what_was_not_done_is_told_by_events_after_it_was_asked_for() {
+        let event = |reason: &str, at: &str| json!({"reason": reason, "at": at, "message": reason});
+        let events = json!({"events": [
+            event("ErrandFailed", "2026-01-01T00:00:00Z"),
+            event("Built", "2026-01-02T00:00:00Z"),
+        ]});
+        assert_eq!(not_done(&events, "2026-01-01T12:00:00Z"), None);
+        assert_eq!(not_done(&events, "2026-01-01T00:00:00Z").as_deref(), Some("ErrandFailed"));
+        assert_eq!(not_done(&events, ""), None);
+    }
+}

@@ -1,0 +1,370 @@
+//! A person's own machine by `bedplate vm`, on an emulated cloud: asked for, named, warned of, shut off, kept, taken back, and gone in the end.
+//!
+//! clusterd and `bedplate` are the programs themselves. How long things last is configuration.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use openstack_emulator::{Cloud, Emulator, Kind, Settings, Stop};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+/// How long anything may take that is waited for, on a machine that compiles meanwhile.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A ladder whose undo window stays open.
+const SLOW: &str = "warn_before = ['5s'], notice = '2s', undo_window = '10m', undo_gives = '12s'";
+/// One that goes down by itself.
+const QUICK: &str = "warn_before = ['5s'], notice = '2s', undo_window = '4s', undo_gives = '12s'";
+
+/// An emulated cloud with a network and a zone, and clusterd as a process.
+struct Given {
+    cloud: Cloud,
+    client: Client,
+    token: String,
+    folder: TempDir,
+    daemon: Option<Child>,
+    _emulator: Emulator,
+}
+
+/// What a program said, and whether it did as told.
+#[derive(Debug)]
+struct Said {
+    done: bool,
+    out: String,
+    error: String,
+}
+
+impl Said {
+    #[track_caller]
+    fn done(self) -> String {
+        assert!(self.done, "{}{}", self.out, self.error);
+        self.out
+    }
+
+    #[track_caller]
+    fn json(self) -> Value {
+        serde_json::from_str(&self.done()).expect("JSON was asked for")
+    }
+
+    #[track_caller]
+    fn refused(self, words: &[&str]) {
+        assert!(!self.done, "{}", self.out);
+        for word in words {
+            assert!(self.error.contains(word), "{word:?} in {}", self.error);
+        }
+    }
+}
+
+impl Given {
+    async fn start() -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let emulator = Emulator::start(Settings::default()).await.expect("the emulator starts");
+        let cloud = emulator.cloud.clone();
+        let client = Client::builder().no_proxy().build().expect("a client");
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("clouds.yaml"), cloud.clouds_yaml()).expect("a file");
+        let domain = json!({"id": "default"});
+        let body = json!({"auth": {
+            "identity": {"methods": ["password"], "password": {"user": {"name": "alice", "domain": domain, "password": "alice-secret"}}},
+            "scope": {"project": {"name": "tenant-a", "domain": domain}},
+        }});
+        let answer = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body).send();
+        let answer = answer.await.expect("Keystone answers");
+        let token = answer.headers()["x-subject-token"].to_str().expect("a token").to_owned();
+        let given = Given { cloud, client, token, folder, daemon: None, _emulator: emulator };
+        let network = json!({"network": {"name": "lab"}});
+        let network = given.make("/network/v2.0/networks", &network).await;
+        let subnet = json!({"subnet": {"network_id": network["network"]["id"], "cidr": "10.7.0.0/24", "ip_version": 4}});
+        given.make("/network/v2.0/subnets", &subnet).await;
+        given
+            .make("/dns/v2/zones", &json!({"name": "vms.example.", "email": "a@vms.example"}))
+            .await;
+        given
+    }
+
+    async fn make(&self, path: &str, body: &Value) -> Value {
+        let request = self.client.request(Method::POST, format!("{}{path}", self.cloud.url()));
+        let answer = request.header("x-auth-token", &self.token).json(body).send().await;
+        let answer = answer.expect("the cloud answers");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.json().await.expect("JSON")
+    }
+
+    fn listeners(&self) -> PathBuf {
+        self.folder.path().join("state/listeners.json")
+    }
+
+    /// Starts clusterd with this ladder, and waits until it listens.
+    async fn clusterd(&mut self, ladder: &str) {
+        let folder = self.folder.path();
+        let _ = std::fs::remove_file(self.listeners());
+        let config = format!(
+            "state_dir = '{0}/state'\n[api]\nlisten = '127.0.0.1:0'\n\
+             [quotas.user]\nvcpus = 4\n\
+             [cloud]\nclouds_yaml = '{0}/clouds.yaml'\nname = 'alice'\n[conductor]\nlook_every = '1s'\n\
+             [machines]\nnetwork = 'lab'\nzone = 'vms.example.'\n\
+             images = [{{ name = 'cirros', min_disk_gib = 5 }}]\nlease = {{ default = '12s', longest = '1h' }}\nladder = {{ {ladder} }}\n",
+            folder.display()
+        );
+        std::fs::write(folder.join("clusterd.toml"), config).expect("a file");
+        let log = std::fs::File::options().create(true).append(true).open(folder.join("log"));
+        let daemon = Command::new(compat::program("clusterd"))
+            .arg("--config")
+            .arg(folder.join("clusterd.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log.expect("a log"))
+            .kill_on_drop(true)
+            .spawn();
+        self.daemon = Some(daemon.expect("clusterd starts"));
+        until("a clusterd that listens", async || self.listeners().is_file().then_some(())).await;
+    }
+
+    /// Ends clusterd by SIGKILL.
+    async fn kill(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.kill().await.expect("a child can be killed");
+        }
+    }
+
+    /// Runs `bedplate vm …`.
+    async fn vm(&self, arguments: &[&str]) -> Said {
+        let listeners = std::fs::read(self.listeners()).expect("clusterd listens");
+        let listeners: Value = serde_json::from_slice(&listeners).expect("JSON");
+        let url = format!("http://{}", listeners["api"].as_str().expect("an address"));
+        let mut command = Command::new(compat::program("bedplate"));
+        command.env_clear().args(["--clusters-url", &url, "vm"]).args(arguments);
+        let output = command.output().await.expect("bedplate starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
+    }
+
+    /// Waits until `bedplate vm show` shows what is wanted, and gives that.
+    async fn shows(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        until(what, async || {
+            let shown = self.vm(&["show", "lab-1", "-o", "json"]).await;
+            Some(shown.json()).filter(|vm| wanted(vm))
+        })
+        .await
+    }
+
+    /// The reasons of what happened to it, in order.
+    async fn happened(&self) -> Vec<String> {
+        let told = self.vm(&["show", "lab-1", "--events", "-o", "json"]).await.json();
+        let events = told["events"].as_array().expect("a list").iter();
+        events.map(|event| event["reason"].as_str().expect("a word").to_owned()).collect()
+    }
+
+    fn server(&self) -> Option<String> {
+        let servers = self.cloud.objects(Kind::Server);
+        assert!(servers.len() <= 1, "{} servers", servers.len());
+        servers.first().map(|server| server.text("status").to_owned())
+    }
+
+    /// The copies that are kept of machines.
+    fn copies(&self) -> Vec<String> {
+        let images = self.cloud.objects(Kind::Image).into_iter();
+        let kept = images.filter(|image| image.text("image_type") == "snapshot");
+        kept.map(|image| image.text("status").to_owned()).collect()
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        let sets = self.cloud.objects(Kind::Recordset).into_iter();
+        let named = sets.filter(|set| set.text("name") == "lab-1.vms.example.");
+        let records = named.flat_map(|set| set.list("records").to_vec());
+        records.filter_map(|record| record.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Fails unless nothing of machines is left in the cloud but the copies that are kept.
+    #[track_caller]
+    fn nothing_is_left(&self) {
+        for kind in [Kind::Server, Kind::Volume, Kind::FloatingIp] {
+            assert!(
+                self.cloud.objects(kind).is_empty(),
+                "{kind:?}: {:?}",
+                self.cloud.objects(kind)
+            );
+        }
+        let ports = self.cloud.objects(Kind::Port);
+        let of_machines =
+            ports.iter().filter(|port| !port.text("device_owner").starts_with("network:"));
+        assert_eq!(of_machines.count(), 0, "{ports:?}");
+        assert_eq!(self.addresses(), [""; 0]);
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let said = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            let lines: Vec<&str> = said.lines().collect();
+            eprintln!(
+                "clusterd said last:\n{}",
+                lines[lines.len().saturating_sub(60)..].join("\n")
+            );
+        }
+    }
+}
+
+async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < end, "in vain: {what}");
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+const REQUEST: [&str; 6] = ["request", "lab-1", "--image", "cirros", "--flavor", "m1.tiny"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_is_lent_taken_back_and_gone_in_the_end() {
+    let mut given = Given::start().await;
+    given.clusterd(SLOW).await;
+    let images = given.vm(&["images"]).await.done();
+    assert!(images.contains("cirros"), "{images}");
+
+    let vm = given.vm(&[&REQUEST[..], &["--wait", "-o", "json"]].concat()).await.json();
+    assert_eq!(
+        (vm["status"].as_str(), given.server().as_deref()),
+        (Some("ACTIVE"), Some("ACTIVE"))
+    );
+    let address = vm["address"].as_str().expect("an address").to_owned();
+    assert_eq!(vm["dns_name"], "lab-1.vms.example");
+    until("its name", async || (given.addresses() == [address.clone()]).then_some(())).await;
+    given
+        .vm(&[&REQUEST[..], &["--wait"]].concat())
+        .await
+        .refused(&["lab-1", "To go on: choose another name"]);
+    let large = ["request", "lab-2", "--image", "cirros", "--flavor", "m1.xlarge"];
+    given.vm(&large).await.refused(&["vcpus"]);
+    let small = ["request", "lab-2", "--image", "cirros", "--flavor", "m1.nano"];
+    given.vm(&small).await.refused(&["cirros", "needs at least 5 GiB of disk"]);
+
+    given.shows("the end of its lease", |vm| vm["status"] == "EXPIRED").await;
+    let ended =
+        given.shows("its copy", |vm| vm["lease"]["next"]["step"] == "warn_of_deletion").await;
+    assert!(ended["lease"]["ended_at"].is_string(), "{ended}");
+    assert_eq!(given.server().as_deref(), Some("SHUTOFF"));
+    assert_eq!(given.copies(), ["active"]);
+    let happened = given.happened().await;
+    let rungs = ["CreateAsked", "Built", "LeaseEndsSoon", "LeaseEnded"];
+    let told: Vec<&str> =
+        happened.iter().map(String::as_str).filter(|it| rungs.contains(it)).collect();
+    assert_eq!(told, rungs, "{happened:?}");
+    given.vm(&["start", "lab-1"]).await.refused(&["its lease ended", "extend it first"]);
+
+    // Taken back: it runs again, at its name and address.
+    let vm = given.vm(&["undo", "lab-1", "--wait", "-o", "json"]).await.json();
+    assert_eq!(
+        (vm["status"].as_str(), vm["address"].as_str()),
+        (Some("ACTIVE"), Some(address.as_str()))
+    );
+    assert_eq!(given.server().as_deref(), Some("ACTIVE"));
+    assert_eq!(given.addresses(), [address]);
+
+    // With a shorter window it goes down to the end by itself.
+    given.kill().await;
+    given.clusterd(QUICK).await;
+    until("its end", async || {
+        let said = given.vm(&["show", "lab-1"]).await;
+        (!said.done && said.error.contains("could not be found")).then_some(())
+    })
+    .await;
+    given.nothing_is_left();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_does_what_its_owner_asks_for() {
+    let mut given = Given::start().await;
+    given.clusterd(SLOW).await;
+    let hour = ["--lease", "1h", "--wait", "-o", "json"];
+    let vm = given.vm(&[&REQUEST[..], &hour].concat()).await.json();
+    let until = vm["lease"]["until"].as_str().expect("an end").to_owned();
+    let wait = ["lab-1", "--wait", "-o", "json"];
+    let does = async |verb: &[&str]| given.vm(&[verb, &wait[..]].concat()).await.json();
+
+    assert_eq!(does(&["stop"]).await["status"], "STOPPED");
+    assert_eq!(given.server().as_deref(), Some("SHUTOFF"));
+    assert_eq!(does(&["start"]).await["status"], "ACTIVE");
+    assert_eq!(does(&["reboot"]).await["status"], "ACTIVE");
+    assert_eq!(does(&["reboot", "--hard"]).await["status"], "ACTIVE");
+    let larger = does(&["resize", "--flavor", "m1.small"]).await;
+    assert_eq!((&larger["flavor"], &larger["ram_mib"]), (&json!("m1.small"), &json!(2048)));
+    given
+        .vm(&["resize", "lab-1", "--flavor", "m1.tiny"])
+        .await
+        .refused(&["cannot be made smaller"]);
+    let kept = does(&["snapshot", "--name", "before"]).await;
+    assert_eq!((&kept["name"], &kept["status"]), (&json!("before"), &json!("active")));
+    assert_eq!(given.copies(), ["active"]);
+    let console = given.vm(&["console", "lab-1"]).await.done();
+    assert!(console.starts_with("http"), "{console}");
+
+    let longer = given.vm(&["extend", "lab-1", "-o", "json", "--for", "59m"]).await.json();
+    assert_eq!(longer["lease"]["until"], until.as_str(), "less than there is changes nothing");
+    given.vm(&["extend", "lab-1", "--for", "2h"]).await.refused(&["1h"]);
+    given.vm(&["undo", "lab-1"]).await.refused(&["has not ended"]);
+
+    given.vm(&["delete", "lab-1", "--wait"]).await.done();
+    given.nothing_is_left();
+    // What was kept outlives it.
+    assert_eq!(given.copies(), ["active"]);
+    let table = given.vm(&["snapshots"]).await.done();
+    assert!(table.contains("before"), "{table}");
+    given.vm(&["delete-snapshot", "before"]).await.done();
+    self::until("a snapshot that is gone", async || given.copies().is_empty().then_some(())).await;
+}
+
+/// At each call of the way down, once before it reaches the cloud and once before its answer is heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_ends_once_though_clusterd_dies_at_each_of_its_calls() {
+    for stop in [Stop::Before, Stop::After] {
+        let mut given = Given::start().await;
+        given.clusterd(QUICK).await;
+        given.vm(&[&REQUEST[..], &["--wait"]].concat()).await.done();
+        let made = |call: &openstack_emulator::Call| {
+            call.method == "POST" && call.path.ends_with("/servers") && call.status == Some(202)
+        };
+        assert_eq!(given.cloud.count(made), 1);
+        given.cloud.set_trap(stop);
+        let mut points = Vec::new();
+        loop {
+            let gone = until("a call, or the end", async || {
+                if given.cloud.caught().is_some() {
+                    return Some(false);
+                }
+                given.cloud.objects(Kind::Server).is_empty().then_some(true)
+            })
+            .await;
+            if gone {
+                break;
+            }
+            points.extend(given.cloud.caught());
+            given.kill().await;
+            assert!(given.copies().len() <= 1, "{points:?}: {:?}", given.copies());
+            given.cloud.open_trap();
+            given.clusterd(QUICK).await;
+        }
+        given.cloud.remove_trap();
+        until("its end", async || {
+            let said = given.vm(&["show", "lab-1"]).await;
+            (!said.done && said.error.contains("could not be found")).then_some(())
+        })
+        .await;
+        let acts = |word: &str| points.iter().filter(|point| point.contains(word)).count();
+        assert!(acts("/action") >= 2, "shut off and kept: {points:?}");
+        assert!(acts("DELETE") >= 1, "deleted: {points:?}");
+        assert_eq!(given.cloud.count(made), 1, "no server was made again");
+        assert_eq!(given.copies(), ["active"], "one copy is kept: {points:?}");
+        given.nothing_is_left();
+    }
+}
