@@ -111,6 +111,7 @@ run-test-cloud: build-packages
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,policy,walk); \
 	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \
+	  cargo $(TEST) $(call binary,real-clusters,own_machine); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
 	  wait $$build || { cat target/kubernetes.log; exit 1; }; \
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)
