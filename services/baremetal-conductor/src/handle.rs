@@ -127,7 +127,7 @@ impl Conductor {
 
     /// What comes before the end of what nodes are lent for, and after it.
     pub fn ladder(&self) -> &Ladder {
-        &self.world.settings.lending
+        &self.world.settings.lending.ladder
     }
 
     /// The name under which this conductor is listed.

@@ -4,8 +4,10 @@ use baremetal_core::{
     LendingStep, Node, Verb, WorkUuid, ask, ask_power, given_back, lending_taken,
 };
 use jiff::{SignedDuration, Timestamp};
+use notices::{About, Notice};
 use reconcile::Requeue;
 use tracing::{info, warn};
+use uuid::Uuid;
 
 use crate::handle::World;
 use crate::turn::TurnError;
@@ -62,11 +64,49 @@ impl World {
         step: lease::Step,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
-        let (taken, entry) = lending_taken(node, step, now);
+        let (mut taken, entry) = lending_taken(node, step, now);
+        taken.updated_at = Some(now);
         let told = entry.event.clone();
-        let requeue = self.record(node, taken, &[entry]).await?;
+        let contact = node.lending.as_ref().and_then(|lending| lending.notify.as_ref());
+        let notice = notice(node, step, &told, now);
+        let letters = self.settings.lending.addressees.letters(&notice, contact);
+        let written = self.store.update_node_and_tell(&taken, &[entry], &letters, now).await;
+        let (_, lost) = written?;
+        if lost > 0 {
+            warn!("too many notices wait: {lost} of node {} are not sent", node.id);
+        }
         info!("node {}: {told}", node.label());
-        Ok(requeue)
+        Ok(Requeue::Now)
+    }
+}
+
+/// What is told outside of a step that was taken.
+fn notice(node: &Node, step: lease::Step, told: &str, now: Timestamp) -> Notice {
+    let (event, happens_at) = match step {
+        lease::Step::Warn { ends_at } => ("lease.ends", Some(ends_at)),
+        lease::Step::ShutOff { deleted_at } => ("lease.ended", Some(deleted_at)),
+        lease::Step::KeepCopy => ("lease.copy_kept", None),
+        lease::Step::WarnOfDeletion { deleted_at } => ("lease.deletion_near", Some(deleted_at)),
+        lease::Step::Delete => ("lease.deleted", None),
+    };
+    let until = node.lending.as_ref().map(|lending| lending.lease.until);
+    let details = [("happens_at", happens_at), ("lease_until", until)];
+    let details =
+        details.into_iter().filter_map(|(key, at)| Some((key.to_owned(), at?.to_string().into())));
+    let label = node.label();
+    Notice {
+        id: Uuid::new_v4(),
+        at: now,
+        event: event.to_owned(),
+        subject: format!("Node {label}: {told}"),
+        text: format!(
+            "Node {label} ({}): {told}.\n\nExtend it by bedplate node extend, undo its end by bedplate node undo, or by PUT \
+             /bedplate/v1/nodes/ID/lease.",
+            node.id
+        ),
+        project_id: node.lessee.clone(),
+        about: About { kind: "node".to_owned(), id: node.id.to_string(), name: label },
+        details: details.collect(),
     }
 }
 

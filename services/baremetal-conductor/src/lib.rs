@@ -24,5 +24,7 @@ mod turn;
 pub use boots::{BootError, Heartbeat};
 pub use handle::{Conductor, RunError, StartError};
 pub use secrets::ServiceKey;
-pub use settings::{BmcSettings, Leases, Settings, SweepSettings, UnknownMachines};
+pub use settings::{
+    BmcSettings, Leases, LendingSettings, Settings, SweepSettings, UnknownMachines,
+};
 pub use sightings::{LastSeen, Sighting};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use baremetal_core::Timeouts;
 use lease::Ladder;
+use notices::Addressees;
 use url::Url;
 
 /// How the conductor behaves.
@@ -21,7 +22,7 @@ pub struct Settings {
     /// How power states are refreshed.
     pub sweep: SweepSettings,
     /// What comes before the end of what nodes are lent for, and after it.
-    pub lending: Ladder,
+    pub lending: LendingSettings,
     /// Base URL of the listener on the provisioning network; `None` where no machine is booted.
     pub provisioning_url: Option<Url>,
     /// Addresses for machines; `None` where another DHCP server gives them out.
@@ -56,6 +57,22 @@ pub struct SweepSettings {
     pub every: Duration,
     /// How many BMCs are asked at once.
     pub at_once: usize,
+}
+
+/// What comes before the end of what nodes are lent for, and after it, and who is told of it outside.
+#[derive(Clone, Debug)]
+pub struct LendingSettings {
+    /// What comes before the end, and after it.
+    pub ladder: Ladder,
+    /// Who can be told.
+    pub addressees: Addressees,
+}
+
+impl Default for LendingSettings {
+    fn default() -> Self {
+        let ladder = Ladder::default().without_copy();
+        LendingSettings { ladder, addressees: Addressees::default() }
+    }
 }
 
 /// Addresses for machines.

@@ -50,7 +50,7 @@ impl World {
         };
         let seen = self.observe(&node).await?;
         let now = Timestamp::now();
-        let lending = plan_lending(&node, &self.settings.lending, now);
+        let lending = plan_lending(&node, &self.settings.lending.ladder, now);
         if let LendingStep::Take(step) = lending {
             return self.take(&node, step, now).await;
         }

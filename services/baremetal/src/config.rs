@@ -9,6 +9,7 @@ use baremetal_conductor::UnknownMachines;
 use daemon::{Connections, LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use lease::{Ladder, Terms};
+use notices::NoticesConfig;
 use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 use url::Url;
@@ -44,6 +45,9 @@ pub struct Config {
     /// How long nodes are lent, and what happens then.
     #[serde(default)]
     pub leases: LeasesConfig,
+    /// Who is told outside of what happens.
+    #[serde(default)]
+    pub notices: NoticesConfig,
     /// Whole nodes that projects may have for a time.
     #[serde(default)]
     pub reservations: ReservationsConfig,

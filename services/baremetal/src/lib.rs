@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod config;
+mod given_up;
 pub mod provisioning;
 mod service;
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use baremetal_api::{App, Reservations};
-use baremetal_conductor::{BmcSettings, Conductor, Leases, ServiceKey, Settings, SweepSettings};
+use baremetal_conductor::{
+    BmcSettings, Conductor, Leases, LendingSettings, ServiceKey, Settings, SweepSettings,
+};
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
 use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
+use notices::{Addressees, Pump};
 use openstack_api::{Auth, Forwarded, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
@@ -27,11 +30,14 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{ApiConfig, DhcpListen, DhcpMode, ProvisioningConfig};
+use crate::given_up::AsHistory;
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 
 /// A service that listens and does not work yet.
 pub struct Service {
     conductor: Conductor,
+    /// Who is told outside, and of what.
+    notices: Pump,
     store: Store,
     api: (TcpListener, Option<Tls>, axum::Router, Connections),
     provisioning: Option<(TcpListener, axum::Router, Connections)>,
@@ -80,7 +86,9 @@ impl Service {
             None => None,
         };
         let base = provisioning.as_ref().map(|(_, _, base)| base.clone());
-        let conductor = Conductor::new(settings(&config, base)?, store.clone(), key).await?;
+        let pump = pump(&config)?;
+        let settings = settings(&config, base, pump.addressees())?;
+        let conductor = Conductor::new(settings, store.clone(), key).await?;
         let tls = config
             .api
             .tls
@@ -116,6 +124,7 @@ impl Service {
         };
         let mut service = Service {
             conductor: conductor.clone(),
+            notices: pump,
             store,
             api: (api, tls, baremetal_api::router(app), config.api.connections),
             provisioning: None,
@@ -156,6 +165,12 @@ impl Service {
             let serving = daemon::serve(listener, router, connections, stop.clone());
             tasks.spawn(async move { serving.await.context("a listener failed") });
         }
+        let given_up = AsHistory(self.store.clone());
+        let sending = self.notices.run(self.store.outbox(), given_up, stop.clone());
+        tasks.spawn(async move {
+            sending.await;
+            Ok(())
+        });
         let working = self.conductor.run(stop.clone());
         tasks.spawn(async move { working.await.context("the conductor stopped") });
 
@@ -193,7 +208,16 @@ fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
     Ok(ServiceKey::new(bytes))
 }
 
-fn settings(config: &Config, provisioning_url: Option<Url>) -> anyhow::Result<Settings> {
+fn pump(config: &Config) -> anyhow::Result<Pump> {
+    Pump::new(&config.notices, Timestamp::now)
+        .context("cannot send notices as configured (notices)")
+}
+
+fn settings(
+    config: &Config,
+    provisioning_url: Option<Url>,
+    addressees: Addressees,
+) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let leases =
         provisioning.and_then(|section| section.dhcp.as_ref()).and_then(|dhcp| match dhcp.mode {
@@ -240,7 +264,10 @@ fn settings(config: &Config, provisioning_url: Option<Url>) -> anyhow::Result<Se
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),
         },
-        lending: config.leases.ladder.clone().without_copy(),
+        lending: LendingSettings {
+            ladder: config.leases.ladder.clone().without_copy(),
+            addressees,
+        },
         provisioning_url,
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),

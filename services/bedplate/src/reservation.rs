@@ -69,6 +69,9 @@ pub(crate) struct Wish {
     /// For how long: 14d, 36h, 1d12h. As long as machines are lent by default, unless told.
     #[arg(long, value_name = "LENGTH")]
     lease: Option<String>,
+    /// A mail address that is told before it ends.
+    #[arg(long, value_name = "ADDRESS")]
+    notify: Option<String>,
 }
 
 /// Until when something is lent.
@@ -116,6 +119,9 @@ impl Wish {
         }
         if let Some(lease) = &self.lease {
             body["lease"] = json!(lease);
+        }
+        if let Some(address) = &self.notify {
+            body["notify"] = json!(address);
         }
         if let Some(file) = &self.user_data {
             let text = fs::read_to_string(file);
@@ -245,6 +251,7 @@ mod tests {
             ssh_keys: Vec::new(),
             user_data: None,
             lease: Some("7d".to_owned()),
+            notify: None,
         };
         let want = json!({
             "name": "job", "resource_class": "gpu", "traits": ["CUSTOM_A"], "ssh_keys": [], "lease": "7d",

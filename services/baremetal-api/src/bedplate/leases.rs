@@ -5,7 +5,7 @@ use axum::response::Response;
 use baremetal_core::{HistoryEntry, LendError, Loan, Node, check_change, extend, lend, undo};
 use http::StatusCode;
 use jiff::Timestamp;
-use lease::Length;
+use lease::{Length, MailAddress};
 use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -49,6 +49,10 @@ struct Wish {
     #[serde(default, rename = "for")]
     #[schema(value_type = Option<String>)]
     length: Option<Length>,
+    /// A mail address that is told of its end.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    notify: Option<MailAddress>,
 }
 
 /// `GET /bedplate/v1/nodes/{node}/lease`.
@@ -79,7 +83,7 @@ async fn begin(
     app.auth.check_project(&caller, "lessee", &wish.lessee).await?;
     let by = caller.user().unwrap_or_default();
     change(&app, &caller, &ident, |node, now| {
-        let loan = Loan { lessee: wish.lessee.clone(), length, notify: None };
+        let loan = Loan { lessee: wish.lessee.clone(), length, notify: wish.notify.clone() };
         lend(node, loan, by, terms, now)
     })
     .await

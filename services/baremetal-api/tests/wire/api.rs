@@ -7,14 +7,14 @@ use axum::Router;
 use axum::body::Body;
 use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
-    BmcSettings, Conductor, ServiceKey, Settings as ConductorSettings, SweepSettings,
-    UnknownMachines,
+    BmcSettings, Conductor, LendingSettings, ServiceKey, Settings as ConductorSettings,
+    SweepSettings, UnknownMachines,
 };
 use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::Timestamp;
-use lease::{Ladder, Terms};
+use lease::Terms;
 use openstack_api::conformance::Described;
 use openstack_api::{Auth, Forwarded, Limits, Scheme};
 use sealing::Keyring;
@@ -155,7 +155,7 @@ fn settings() -> ConductorSettings {
             authorities: Vec::new(),
         },
         sweep: SweepSettings { every: minute, at_once: 1 },
-        lending: Ladder::default().without_copy(),
+        lending: LendingSettings::default(),
         provisioning_url: None,
         leases: None,
         unknown_machines: UnknownMachines::Refuse,

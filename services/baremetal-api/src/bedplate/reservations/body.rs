@@ -1,7 +1,7 @@
 //! What a person says who wants a whole machine.
 
 use baremetal_core::{AllocationUuid, NodeName, Trait};
-use lease::Length;
+use lease::{Length, MailAddress};
 use openstack_api::ApiError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -41,6 +41,10 @@ pub(super) struct Wish {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) lease: Option<Length>,
+    /// A mail address that is told of its end.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub(super) notify: Option<MailAddress>,
 }
 
 /// An image of a whole disk.

@@ -1,0 +1,22 @@
+//! What becomes of notices that could not be sent: the node they are about says so.
+
+use baremetal_core::{HistoryEntry, NodeIdent};
+use baremetal_store::{Store, StoreError};
+use jiff::Timestamp;
+use notices::{GivenUp, Notice};
+use tracing::warn;
+
+/// Writes a line into the history of the node.
+pub(crate) struct AsHistory(pub(crate) Store);
+
+impl GivenUp for AsHistory {
+    async fn given_up(&self, notice: &Notice, why: &str) -> Result<(), StoreError> {
+        warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
+        let Ok(id) = notice.about.id.parse() else { return Ok(()) };
+        // Who is gone is asked about by nobody.
+        let Some(node) = self.0.find_node(&NodeIdent::Id(id)).await? else { return Ok(()) };
+        let told = format!("the notice {:?} was given up: {why}", notice.event);
+        let line = HistoryEntry::failed(&node, &node, told, Timestamp::now());
+        self.0.update_node(&node, &[line]).await.map(drop)
+    }
+}

@@ -1,0 +1,237 @@
+//! The end of a node's loan, told outside by a baremetald that is killed after each rung.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use baremetal::Listeners;
+use jiff::Timestamp;
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The rungs of a loan's end, in their order.
+const RUNGS: [&str; 4] = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
+
+/// What receivers were told: the name of each event with the notice's id, and when it came.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<(String, String, Timestamp)>>>);
+
+impl Told {
+    fn note(&self, event: &str, id: &str) {
+        self.0.lock().unwrap().push((event.to_owned(), id.to_owned(), Timestamp::now()));
+    }
+
+    /// Each notice once, with the time it first came: who gets one again knows it by its id.
+    fn first(&self) -> Vec<(String, String, Timestamp)> {
+        let mut seen: Vec<(String, String, Timestamp)> = Vec::new();
+        for told in self.0.lock().unwrap().iter() {
+            if seen.iter().all(|(_, id, _)| *id != told.1) {
+                seen.push(told.clone());
+            }
+        }
+        seen
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.first().into_iter().map(|(_, id, _)| id).collect()
+    }
+
+    fn events(&self) -> Vec<String> {
+        self.first().into_iter().map(|(event, ..)| event).collect()
+    }
+}
+
+/// A webhook that takes what it is sent; its URL.
+async fn webhook(told: Told) -> String {
+    async fn take(State(told): State<Told>, body: String) -> StatusCode {
+        let notice: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (&notice["about"]["type"], &notice["project_id"]),
+            (&json!("node"), &json!("lab"))
+        );
+        told.note(notice["event"].as_str().unwrap(), notice["id"].as_str().unwrap());
+        StatusCode::NO_CONTENT
+    }
+    let router = Router::new().route("/hook", post(take)).with_state(told);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
+    tokio::spawn(async { axum::serve(listener, router).await });
+    url
+}
+
+/// A mail server (RFC 5321) that takes every mail; its port.
+async fn mail_server(told: Told) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            tokio::spawn(take_mails(connection, told.clone()));
+        }
+    });
+    port
+}
+
+async fn take_mails(connection: TcpStream, told: Told) -> std::io::Result<()> {
+    let (from, mut to) = connection.into_split();
+    let mut lines = BufReader::new(from).lines();
+    let mut mail: Option<Vec<String>> = None;
+    to.write_all(b"220 here\r\n").await?;
+    while let Some(line) = lines.next_line().await? {
+        let answer = match (&mut mail, line.as_str()) {
+            (Some(text), ".") => {
+                let is_anns = text.first().is_some_and(|to| to == "RCPT TO:<ann@example.org>");
+                let id = text.iter().find_map(|line| line.strip_prefix("notice "));
+                told.note(if is_anns { "mail" } else { "a stranger's mail" }, id.unwrap());
+                mail = None;
+                "250 taken\r\n"
+            }
+            (Some(_), "DATA") => "354 go on\r\n",
+            (Some(text), line) => {
+                text.push(line.to_owned());
+                continue;
+            }
+            (None, to) if to.starts_with("RCPT TO:") => {
+                mail = Some(vec![to.to_owned()]);
+                "250 fine\r\n"
+            }
+            (None, "QUIT") => "221 farewell\r\n",
+            (None, _) => "250 fine\r\n",
+        };
+        to.write_all(answer.as_bytes()).await?;
+    }
+    Ok(())
+}
+
+/// A baremetald in a process of its own, which can be killed.
+struct Daemon {
+    config: PathBuf,
+    listeners: PathBuf,
+    process: Child,
+}
+
+impl Daemon {
+    async fn start(config: PathBuf, state: &Path) -> Daemon {
+        let process = spawn(&config);
+        let daemon = Daemon { config, listeners: state.join("listeners.json"), process };
+        daemon.api().await;
+        daemon
+    }
+
+    /// Where it answers, once it does.
+    async fn api(&self) -> String {
+        until(async || {
+            let text = std::fs::read(&self.listeners).ok()?;
+            let listeners: Listeners = serde_json::from_slice(&text).ok()?;
+            let url = format!("http://{}", listeners.api);
+            client().get(format!("{url}/")).send().await.ok().map(|_| url)
+        })
+        .await
+    }
+
+    /// `kill -9`, and another one.
+    async fn kill_and_start(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        std::fs::remove_file(&self.listeners).unwrap();
+        self.process = spawn(&self.config);
+        self.api().await;
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn spawn(config: &Path) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baremetald"));
+    command.arg("--config").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().build().unwrap()
+}
+
+/// Waits for what comes in time, or fails.
+async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+}
+
+async fn lease(daemon: &Daemon) -> Value {
+    let url = format!("{}/bedplate/v1/nodes/lent/lease", daemon.api().await);
+    client().get(url).send().await.unwrap().json().await.unwrap()
+}
+
+#[tokio::test]
+async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (told, mailed) = (Told::default(), Told::default());
+    let (hook, mail) = (webhook(told.clone()).await, mail_server(mailed.clone()).await);
+    let (secret, config) = (folder.path().join("secret"), folder.path().join("baremetald.toml"));
+    let state = folder.path().join("state");
+    std::fs::write(&secret, "hush\n").unwrap();
+    let text = format!(
+        "state_dir = {state:?}\n\
+         [api]\nlisten = \"127.0.0.1:0\"\n\
+         [leases.ladder]\nwarn_before = [\"4s\"]\nnotice = \"2s\"\nundo_window = \"3s\"\n\
+         [notices.webhook]\nurl = {hook:?}\nsecret_file = {secret:?}\nallow_local = true\n\
+         [notices.mail]\nhost = \"127.0.0.1\"\nport = {mail}\nsecurity = \"none\"\nfrom = \"bedplate@example.org\"\n\
+         [notices.retry]\nfirst = \"50ms\"\nlook_every = \"50ms\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut daemon = Daemon::start(config, &state).await;
+    let url = daemon.api().await;
+    let post = async |path: &str, body: Value| {
+        let sent = client().post(format!("{url}/{path}")).json(&body).send().await.unwrap();
+        assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+    };
+    // The oldest version of the API has no names: its id leads to it.
+    let node = client()
+        .post(format!("{url}/v1/nodes"))
+        .header("openstack-api-version", "baremetal latest");
+    let node = node.json(&json!({"driver": "fake-hardware", "name": "lent"})).send().await.unwrap();
+    assert_eq!(node.status(), 201, "{}", node.text().await.unwrap());
+    let loan = json!({"lessee": "lab", "for": "6s", "notify": "ann@example.org"});
+    post("bedplate/v1/nodes/lent/lease", loan).await;
+    let until_when = lease(&daemon).await["lease"]["until"].as_str().unwrap().to_owned();
+    let ends_at: Timestamp = until_when.parse().unwrap();
+
+    for many in 1..=RUNGS.len() {
+        until(async || (told.ids().len() >= many && mailed.ids().len() >= many).then_some(()))
+            .await;
+        assert_eq!(told.events(), RUNGS[..many]);
+        if many == 1 {
+            let came = [&told, &mailed].map(|it| it.first()[0].2);
+            assert!(came.iter().all(|at| *at < ends_at), "{came:?} {ends_at}");
+            assert_eq!(lease(&daemon).await["lease"]["ended_at"], Value::Null);
+        }
+        daemon.kill_and_start().await;
+    }
+    until(async || lease(&daemon).await["lessee"].is_null().then_some(())).await;
+    assert_eq!(told.events(), RUNGS);
+    // By mail the same was told, to her.
+    assert_eq!(mailed.ids(), told.ids());
+    assert_eq!(mailed.events(), ["mail"; 4]);
+}
