@@ -17,7 +17,7 @@ mod turn;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ::lease::Lease;
+use ::lease::{Lease, MailAddress};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,9 @@ pub struct Vm {
     pub user_data: Option<UserData>,
     /// Until when it is lent; without end, where there is none.
     pub lease: Option<Lease>,
+    /// A mail address that is told of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<MailAddress>,
     /// Whether it is to be.
     pub desire: Desire,
     /// What is to be done to it.
@@ -184,6 +187,7 @@ impl Vm {
             availability_zone: None,
             user_data: None,
             lease: None,
+            notify: None,
             desire: Desire::Exist,
             errand: None,
             off_by_lease: false,

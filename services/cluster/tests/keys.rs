@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cluster_core::{Asked, Blueprint, ClusterUuid};
+use cluster_core::{
+    Asked, Blueprint, ClusterUuid, FlavorSize, Owner, Told, UserData, Vm, VmFlavor, VmImage, VmUuid,
+};
 use cluster_store::Store;
 use jiff::Timestamp;
 use reqwest::{Client, Method, StatusCode};
@@ -24,6 +26,8 @@ const POINTS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 2];
 struct Given {
     folder: tempfile::TempDir,
     cluster: ClusterUuid,
+    /// A machine that is not built yet.
+    vm: VmUuid,
 }
 
 /// The program, killed when this is dropped.
@@ -52,7 +56,10 @@ impl Given {
             let sealed = keys.seal(&format!("{}/{name}", cluster.id), secret.as_bytes()).unwrap();
             store.save_secret(cluster.id, &name, &sealed).await.unwrap();
         }
-        Given { folder, cluster: cluster.id }
+        let vm = unbuilt();
+        let told = keys.seal(&place(vm.id), b"what its owner told it").unwrap();
+        store.insert_vm(&vm, Some(&told), &[], None).await.unwrap().unwrap();
+        Given { folder, cluster: cluster.id, vm: vm.id }
     }
 
     fn state(&self) -> PathBuf {
@@ -71,6 +78,9 @@ impl Given {
             let opened = keys.open_sealed(&format!("{}/{name}", self.cluster), &sealed).unwrap();
             assert_eq!(opened.text().unwrap(), format!("secret {number}"));
         }
+        let sealed = store.sealed_user_data(self.vm).await.unwrap().unwrap();
+        let opened = keys.open_sealed(&place(self.vm), &sealed).unwrap();
+        assert_eq!(opened.text().unwrap(), "what its owner told it");
     }
 
     async fn start(&self) -> Daemon {
@@ -95,6 +105,27 @@ impl Given {
         .await;
         daemon
     }
+}
+
+/// A machine to which its owner told something.
+fn unbuilt() -> Vm {
+    let image = VmImage {
+        id: "1".to_owned(),
+        name: "i".to_owned(),
+        told: Told::CloudInit,
+        min_disk_gib: 0,
+        min_ram_mib: 0,
+    };
+    let flavor = VmFlavor { id: "2".to_owned(), name: "f".to_owned(), size: FlavorSize::default() };
+    let (what, now) = ((image, flavor, "n".to_owned()), Timestamp::UNIX_EPOCH);
+    let (id, owner) = (VmUuid::new_v4(), Owner::new("p", "u"));
+    let vm = Vm::new(id, owner, "dev".parse().unwrap(), what, now);
+    Vm { user_data: Some(UserData { digest: "x:y".to_owned(), is_kept: true }), ..vm }
+}
+
+/// For what that is sealed.
+fn place(vm: VmUuid) -> String {
+    format!("vm/{vm}/user-data")
 }
 
 /// What the daemon left, as another program opens it.
@@ -175,7 +206,7 @@ async fn killed_wherever_it_is_a_rotation_loses_nothing_and_comes_to_its_end() {
         let keys = daemon.keys().await;
         let (current, others) = keys.split_first().unwrap();
         let done = others.iter().all(|(_, records)| *records == 0);
-        (done && current.1 >= SECRETS as u64).then(|| others.to_vec())
+        (done && current.1 > SECRETS as u64).then(|| others.to_vec())
     });
     let rest = rest.await;
     assert_eq!(rest.len(), POINTS.len());

@@ -50,6 +50,9 @@ pub(crate) struct Options {
     /// For how long: 14d, 36h, 1d12h. As long as machines are lent by default, unless told.
     #[arg(long, value_name = "LENGTH")]
     lease: Option<String>,
+    /// A mail address that is told before it ends.
+    #[arg(long, value_name = "ADDRESS")]
+    notify: Option<String>,
     #[command(flatten)]
     patience: Patience,
 }
@@ -74,6 +77,7 @@ impl Options {
             ("floating_ip_enabled", self.floating_ip.then_some(json!(true))),
             ("user_data", data.map(|it| json!(it))),
             ("lease", self.lease.as_ref().map(|it| json!(it))),
+            ("notify", self.notify.as_ref().map(|it| json!(it))),
         ];
         body.extend(given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
         Ok(Value::Object(body))

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster_core::{InvalidName, Name};
 use jiff::Timestamp;
-use lease::Length;
+use lease::{Length, MailAddress};
 use openstack_api::ApiError;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -50,6 +50,10 @@ pub(super) struct NewMachine {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) lease: Option<Length>,
+    /// A mail address that is told of its end.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub(super) notify: Option<MailAddress>,
 }
 
 impl NewMachine {

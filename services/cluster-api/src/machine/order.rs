@@ -29,6 +29,10 @@ pub(super) async fn create(
     let (keys, told) = (body.keys()?, body.user_data()?);
     let owner = Owner::new(app.project(&caller)?, app.user(&caller));
     let lease = app.lent(&owner, body.lease, now).await?;
+    if lease.is_none() && body.notify.is_some() {
+        let why = "the machine has no lease whose end could be told: give lease too";
+        return Err(ApiError::bad_field("notify", why).into());
+    }
     let snapshots = app.persons(&caller);
     let order = VmOrder {
         who: Borrower { project: &owner.project, is_admin: caller.is_admin() },
@@ -53,6 +57,7 @@ pub(super) async fn create(
         availability_zone: body.availability_zone,
         user_data,
         lease,
+        notify: body.notify,
         ..Vm::new(id, owner, name, (found.image, found.flavor, found.network), now)
     };
     let event = VmEvent::info(&vm, "CreateAsked", "it was asked for", now);

@@ -2,7 +2,7 @@
 
 use cluster_core::{Snapshot, Vm, VmPhase};
 use jiff::Timestamp;
-use lease::{Due, Ladder, Lease, Step};
+use lease::{Due, Ladder, Lease, MailAddress, Step};
 use openstack_api::{Shape, Time};
 use serde::Serialize;
 
@@ -38,6 +38,8 @@ pub(super) struct View<'a> {
     has_user_data: bool,
     server_id: Option<&'a str>,
     lease: Option<ShownLease>,
+    /// The mail address that is told of its end.
+    notify: Option<&'a str>,
     /// Whether it is off for its lease ended, and is switched on when that is undone.
     off_by_lease: bool,
     created_at: Time,
@@ -74,6 +76,7 @@ impl<'a> View<'a> {
             has_user_data: vm.user_data.is_some(),
             server_id: vm.server.as_ref().map(|server| server.id.as_str()),
             lease: vm.lease.as_ref().map(|lease| ShownLease::of(lease, ladder, now)),
+            notify: vm.notify.as_ref().map(MailAddress::as_str),
             off_by_lease: vm.off_by_lease,
             created_at: Time(vm.created_at),
             updated_at: Time::some(vm.updated_at),
@@ -110,6 +113,7 @@ pub(super) fn shape() -> Shape {
         ("has_user_data", Shape::flag()),
         ("server_id", Shape::text().or_null()),
         ("lease", lease_shape().or_null()),
+        ("notify", Shape::text().or_null()),
         ("off_by_lease", Shape::flag()),
         ("created_at", Shape::text()),
         ("updated_at", Shape::text().or_null()),

@@ -71,7 +71,7 @@ impl Given {
 #[tokio::test]
 async fn what_is_asked_for_is_written_down_and_shown_as_it_will_be() {
     let given = Given::start().await;
-    let more = json!({"root_volume_gib": 25, "lease": "14d", "user_data": "I2Nsb3VkLWNvbmZpZwo="});
+    let more = json!({"root_volume_gib": 25, "lease": "14d", "notify": "ann@example.org", "user_data": "I2Nsb3VkLWNvbmZpZwo="});
     let made = given.ask(more).await;
     let want = json!({
         "uuid": made["uuid"], "name": "lab-1", "project_id": "default", "user_id": "anonymous",
@@ -80,7 +80,7 @@ async fn what_is_asked_for_is_written_down_and_shown_as_it_will_be() {
         "vcpus": 1, "ram_mib": 2048, "disk_gib": 25, "gpus": 0, "root_volume_gib": 25, "ssh_keys": [],
         "network_id": given.network, "availability_zone": null, "address": null,
         "floating_ip_enabled": false, "floating_ip": null, "dns_name": "lab-1.vms.example", "has_user_data": true,
-        "server_id": null, "off_by_lease": false,
+        "server_id": null, "off_by_lease": false, "notify": "ann@example.org",
         "lease": {
             "since": "2026-01-02T03:04:05.000006+00:00", "until": "2026-01-16T03:04:05.000006+00:00", "ended_at": null, "deleted_at": null,
             "next": {"step": "warn", "at": "2026-01-09T03:04:05.000006+00:00"},
@@ -119,6 +119,8 @@ async fn what_is_wrong_is_named_and_nothing_is_written() {
         (json!({"network": "theirs"}), "the cloud has no \"theirs\" that this project may use"),
         (json!({"ssh_keys": ["ssh-rsa x"]}), "ssh_keys: each must be a public key"),
         (json!({"user_data": "{{ x }}"}), "user_data: it is not base64"),
+        (json!({"notify": "ann@example.org"}), "notify: the machine has no lease whose end could be told"),
+        (json!({"lease": "14d", "notify": "ann@x.org\r\nBcc: eve@x.org"}), "notify: it has to be one mail address"),
         (json!({"lease": "soon"}), "lease: it has to be a length of time"),
         (json!({"root_volume_gib": -1}), "root_volume_gib: it must be a whole number"),
     ] {

@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use crate::handle::World;
 
-/// The letters of what was concluded. A machine names nobody who gets mail: they go to the administrator's webhook.
+/// The letters of what was concluded: to the administrator's webhook, and to whom the machine names.
 pub(super) fn letters(world: &World, turned: &Turned, now: Timestamp) -> Vec<Letter> {
     let addressees = world.settings.lending.addressees;
-    let letters = |told| addressees.letters(&notice(&turned.vm, told, now), None);
+    let contact = turned.vm.notify.as_ref();
+    let letters = |told| addressees.letters(&notice(&turned.vm, told, now), contact);
     turned.told.iter().flat_map(letters).collect()
 }
 

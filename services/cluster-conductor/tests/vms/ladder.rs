@@ -3,7 +3,9 @@
 use cluster_core::{SnapshotState, VmPhase};
 use jiff::{SignedDuration, Timestamp};
 use lease::Terms;
+use notices::{Notice, NoticesConfig, Pump};
 use openstack_emulator::{End, Fate, Kind};
+use serde_json::json;
 
 use crate::given::{Given, ladder, lent};
 
@@ -27,6 +29,44 @@ async fn what_nobody_extends_is_warned_of_shut_off_copied_and_deleted() {
     // The copy is kept for its time, and goes then.
     given.until_snapshot(copy.id, None).await;
     assert_eq!(given.new_images().len(), 0);
+    working.kill().await;
+}
+
+/// What waits to be sent: to whom, and of what.
+async fn letters(given: &Given) -> Vec<(String, String)> {
+    let outbox = given.store.outbox();
+    let due = outbox.due(Timestamp::MAX, SignedDuration::ZERO, 100).await.unwrap();
+    let read = |body: &str| serde_json::from_str::<Notice>(body).unwrap();
+    due.into_iter().map(|it| (it.letter.receiver, read(&it.letter.body).event)).collect()
+}
+
+#[tokio::test]
+async fn who_gave_an_address_and_the_webhook_are_told_of_each_rung() {
+    let mut given = Given::vm(|vm| {
+        let notify = Some("ann@example.org".parse().unwrap());
+        cluster_core::Vm { notify, ..lent(vm, 3) }
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "hush\n").unwrap();
+    let config: NoticesConfig = serde_json::from_value(json!({
+        "webhook": {"url": "https://hooks.example.org/", "secret_file": secret},
+        "mail": {"host": "mail.example.org", "from": "bedplate@example.org"},
+    }))
+    .unwrap();
+    given.settings.lending.addressees = Pump::new(&config, Timestamp::now).unwrap().addressees();
+    given.settings.vms.ladder = ladder("2s");
+    let working = given.process();
+    // They are written with the rung itself.
+    given.until(|vm| vm.lease.as_ref().unwrap().taken.warned.is_some()).await;
+    let to_both = |event: &str| {
+        ["webhook", "mail:ann@example.org"].map(|to| (to.to_owned(), event.to_owned()))
+    };
+    assert_eq!(letters(&given).await[..2], to_both("lease.ends"));
+    given.until_gone().await;
+    let rungs = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
+    assert_eq!(letters(&given).await, rungs.map(to_both).concat());
     working.kill().await;
 }
 

@@ -1,6 +1,7 @@
 //! What may be asked for.
 
 use cluster_conductor::{Borrower, VmError, VmOrder};
+use cluster_core::SnapshotState;
 use cluster_store::VmScope;
 use openstack::image::images::{self, NewImage};
 use openstack::image::upload::upload;
@@ -59,4 +60,36 @@ async fn a_strangers_image_of_the_same_name_is_not_what_is_offered() {
     assert_eq!(found.image.id, offered.id);
     let named = conductor.order_vm(order(&given.project, &theirs.id, FLAVOR)).await;
     assert!(matches!(named, Err(VmError::NotOffered { .. })), "{named:?}");
+}
+
+#[tokio::test]
+async fn a_snapshot_is_booted_by_who_may_see_it_and_by_nobody_else() {
+    let given = Given::vm(|vm| vm).await;
+    let working = given.process();
+    given.until_whole().await;
+    let id = given.snapshot("mine").await;
+    given.until_snapshot(id, Some(SnapshotState::Active)).await;
+    working.kill().await;
+    let conductor = given.idle_conductor();
+    let person =
+        |user: &str| VmScope::Person { project: given.project.clone(), user: user.to_owned() };
+    let (id, image) = (id.to_string(), given.new_images().remove(0).id);
+    let (own, other) = (person("u"), person("eve"));
+    let all_of_it = VmScope::Project(given.project.clone());
+    for named in ["mine", &id] {
+        for may in [&own, &all_of_it] {
+            let order = VmOrder { snapshots: may, ..order(&given.project, named, FLAVOR) };
+            assert_eq!(conductor.order_vm(order).await.unwrap().image.id, image, "{may:?}");
+        }
+        let order = VmOrder { snapshots: &other, ..order(&given.project, named, FLAVOR) };
+        let refused = conductor.order_vm(order).await;
+        assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
+    }
+    // Nor by the id that it has in the cloud.
+    let by_image = VmOrder { snapshots: &other, ..order(&given.project, &image, FLAVOR) };
+    assert!(matches!(conductor.order_vm(by_image).await, Err(VmError::NotOffered { .. })));
+    // Nor in another project, whoever asks.
+    let elsewhere = crate::given::project(&given.cloud, "tenant-b");
+    let elsewhere = conductor.order_vm(order(&elsewhere, &id, FLAVOR)).await;
+    assert!(elsewhere.is_err(), "{elsewhere:?}");
 }
