@@ -229,7 +229,8 @@ impl Default for BmcConfig {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeasesConfig {
-    /// By default, and at most: `{ default = "7d", longest = "30d" }`. Without a default whoever asks has to say.
+    /// By default, at most, and at least: `{ default = "7d", longest = "30d", shortest = "1h" }`. Without a default whoever asks has to
+    /// say; the shortest is an hour, unless told.
     pub nodes: Terms,
     /// Warnings, a time in which the end can be undone; then the machine is erased. No copy is kept of machines.
     pub ladder: Ladder,

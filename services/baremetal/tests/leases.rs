@@ -195,6 +195,7 @@ async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
     let text = format!(
         "state_dir = {state:?}\n\
          [api]\nlisten = \"127.0.0.1:0\"\n\
+         [leases.nodes]\nshortest = \"1s\"\n\
          [leases.ladder]\nwarn_before = [\"4s\"]\nnotice = \"2s\"\nundo_window = \"3s\"\n\
          [notices.webhook]\nurl = {hook:?}\nsecret_file = {secret:?}\nallow_local = true\n\
          [notices.mail]\nhost = \"127.0.0.1\"\nport = {mail}\nsecurity = \"none\"\nfrom = \"bedplate@example.org\"\n\

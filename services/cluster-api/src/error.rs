@@ -84,7 +84,9 @@ impl From<Error> for ApiError {
             | Error::Labels(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
             Error::Lend(LendError::Extend(
-                ExtendError::InThePast { .. } | ExtendError::TooLong { .. },
+                ExtendError::InThePast { .. }
+                | ExtendError::TooLong { .. }
+                | ExtendError::TooShort { .. },
             )) => StatusCode::BAD_REQUEST,
             Error::Lend(
                 LendError::NotLent { .. }

@@ -122,6 +122,7 @@ async fn a_lease_ends_rung_by_rung_whoever_is_killed() {
         "state_dir = {state:?}\n\
          [api]\nlisten = \"127.0.0.1:0\"\n\
          [conductor]\nlook_every = \"100ms\"\n\
+         [leases.clusters]\nshortest = \"1s\"\n\
          [leases.ladder]\nwarn_before = [\"2s\"]\nnotice = \"1s\"\nundo_window = \"3s\"\n\
          [notices.webhook]\nurl = {hook:?}\nsecret_file = {secret:?}\nallow_local = true\n\
          [notices.retry]\nlook_every = \"50ms\"\n"

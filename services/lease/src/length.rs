@@ -25,6 +25,8 @@ pub struct Length(u32);
 pub struct InvalidLength;
 
 impl Length {
+    pub(crate) const HOUR: Length = Length(3600);
+
     /// So many seconds.
     pub fn from_secs(seconds: u64) -> Result<Length, InvalidLength> {
         let seconds = Some(seconds).filter(|it| (1..=MOST).contains(it));

@@ -92,6 +92,14 @@ pub enum ExtendError {
         /// The latest end that may be asked for now.
         latest: Timestamp,
     },
+    /// Nothing is lent for less.
+    #[error("nothing is lent for less than {shortest} from now, which is until {earliest}")]
+    TooShort {
+        /// The shortest lease.
+        shortest: Length,
+        /// The earliest end that may be asked for now.
+        earliest: Timestamp,
+    },
     /// It is being deleted.
     #[error("it is being deleted, which cannot be undone")]
     TooLate,
@@ -167,6 +175,10 @@ impl Lease {
             Some((longest, latest)) if until > latest => {
                 Err(ExtendError::TooLong { longest, latest })
             }
+            Some(_) | None if until < terms.earliest(now) => Err(ExtendError::TooShort {
+                shortest: terms.shortest(),
+                earliest: terms.earliest(now),
+            }),
             Some(_) | None => Ok(self.lent_again(until, by, now)),
         }
     }

@@ -97,10 +97,11 @@ async fn keep(
     Strict(wanted): Strict<Term>,
 ) -> Result<Response, Error> {
     let terms = app.settings.reservations.lease;
-    let until = wanted.end(terms, (app.clock)())?;
+    let now = (app.clock)();
+    let until = wanted.end(terms, now)?;
     let by = caller.user().unwrap_or_default();
     may_extend(&app, &caller, &ident).await?;
-    change(&app, &caller, &ident, |node, now| extend(node, until, by, terms, now)).await
+    change(&app, &caller, &ident, |node, _| extend(node, until, by, terms, now)).await
 }
 
 /// `POST /bedplate/v1/nodes/{node}/lease/undo`.

@@ -46,6 +46,10 @@ async fn a_node_is_lent_and_kept_for_longer() {
     api.send("POST", PATH, NEWEST, r#"{"lessee": "biology", "for": "11d"}"#)
         .await
         .refuses(400, "for: nothing is lent for longer than 10d");
+    // Who is warned of each end is not warned every second.
+    api.send("POST", PATH, NEWEST, r#"{"lessee": "physics", "for": "1s"}"#)
+        .await
+        .refuses(400, "for: nothing is lent for less than 1h");
 }
 
 #[tokio::test]
@@ -59,6 +63,9 @@ async fn a_machine_whose_lease_has_ended_stays_off_until_that_is_undone() {
     let refused = api.send("PUT", power, NEWEST, r#"{"target": "power on"}"#).await.has(400);
     assert!(refused.text.contains("has ended"), "{}", refused.text);
     assert!(api.get(PATH).await.json()["lease"]["ended_at"].is_string());
+    api.send("PUT", PATH, NEWEST, r#"{"for": "1s"}"#)
+        .await
+        .refuses(409, "nothing is lent for less than 1h from now");
     let undone = api.send("POST", &format!("{PATH}/undo"), NEWEST, "").await.has(200).json();
     assert!(undone["lease"]["ended_at"].is_null());
     api.send("PUT", power, NEWEST, r#"{"target": "power on"}"#).await.has(202);

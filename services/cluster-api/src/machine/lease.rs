@@ -99,7 +99,9 @@ fn lease_of(vm: &Vm) -> Result<&Lease, ApiError> {
 
 fn late(why: ExtendError) -> ApiError {
     match why {
-        ExtendError::InThePast { .. } => ApiError::bad_field("until", why),
+        ExtendError::InThePast { .. } | ExtendError::TooShort { .. } => {
+            ApiError::bad_field("until", why)
+        }
         ExtendError::TooLong { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         ExtendError::TooLate => ApiError::conflict(why.to_string()),
     }

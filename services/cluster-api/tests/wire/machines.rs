@@ -119,9 +119,16 @@ async fn what_is_wrong_is_named_and_nothing_is_written() {
         (json!({"network": "theirs"}), "the cloud has no \"theirs\" that this project may use"),
         (json!({"ssh_keys": ["ssh-rsa x"]}), "ssh_keys: each must be a public key"),
         (json!({"user_data": "{{ x }}"}), "user_data: it is not base64"),
-        (json!({"notify": "ann@example.org"}), "notify: the machine has no lease whose end could be told"),
-        (json!({"lease": "14d", "notify": "ann@x.org\r\nBcc: eve@x.org"}), "notify: it has to be one mail address"),
+        (
+            json!({"notify": "ann@example.org"}),
+            "notify: the machine has no lease whose end could be told",
+        ),
+        (
+            json!({"lease": "14d", "notify": "ann@x.org\r\nBcc: eve@x.org"}),
+            "notify: it has to be one mail address",
+        ),
         (json!({"lease": "soon"}), "lease: it has to be a length of time"),
+        (json!({"lease": "1s"}), "lease: nothing is lent for less than 1h"),
         (json!({"root_volume_gib": -1}), "root_volume_gib: it must be a whole number"),
     ] {
         given.refuses(400, body(more), why).await;

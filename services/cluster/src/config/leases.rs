@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeasesConfig {
-    /// How long clusters are lent by default and at most; without end, where nothing is said.
+    /// How long clusters are lent by default and at most; without end, where nothing is said. An hour at least, unless `shortest` says otherwise.
     pub clusters: Terms,
     /// The same of machines.
     pub machines: Terms,

@@ -78,6 +78,15 @@ fn an_extension_after_the_end_undoes_it() {
 }
 
 #[test]
+fn nothing_is_extended_by_less_than_the_shortest_lease() {
+    let minutes = |minutes| after(at(12), SignedDuration::from_mins(minutes));
+    let refused = ended().extended(minutes(59), "alice", terms(None), at(12)).unwrap_err();
+    let said = "nothing is lent for less than 1h from now, which is until 1970-01-13T01:00:00Z";
+    assert_eq!(refused.to_string(), said);
+    assert!(ended().extended(minutes(60), "alice", terms(None), at(12)).is_ok());
+}
+
+#[test]
 fn an_end_is_undone_until_the_deletion() {
     let ladder = Ladder::default();
     let again = ended().undone("alice", &ladder, terms(None), at(12)).unwrap();

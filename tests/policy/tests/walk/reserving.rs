@@ -83,6 +83,30 @@ async fn a_reservation_is_its_projects_alone() {
     service.ask_as(owner, "POST", PATH, &wish("again")).await.has(201);
 }
 
+#[tokio::test]
+async fn what_an_owner_lent_for_a_time_the_owner_alone_lends_for_longer() {
+    let service = Service::machines_with(Cloud::emulated().await, GRANTS).await;
+    let [owner, lessee, _] = &service.projects;
+    let body = json!({"driver": "fake-hardware", "name": "lent", "owner": owner});
+    service.ask_as("system-admin", "POST", "/v1/nodes", &body).await.has(201);
+    let path = "/bedplate/v1/nodes/lent/lease";
+    let loan = json!({"lessee": lessee, "for": "1d"});
+    service.ask_as("project-a-member", "POST", path, &loan).await.has(200);
+    let longer = [json!({"for": "30d"}), json!({"until": "9999-01-01T00:00:00Z"})];
+    let begun = service.ask_as("project-l-reader", "GET", path, &Value::Null).await.has(200);
+    for name in ["project-l-member", "project-l-manager"] {
+        for longer in &longer {
+            service.ask_as(name, "PUT", path, longer).await.has(403);
+        }
+        service.ask_as(name, "POST", path, &loan).await.has(403);
+        service.ask_as(name, "POST", &format!("{path}/undo"), &Value::Null).await.has(403);
+    }
+    let still = service.ask_as("project-l-reader", "GET", path, &Value::Null).await.json();
+    assert_eq!(still["lease"]["until"], begun.json()["lease"]["until"]);
+    let kept = service.ask_as("project-a-member", "PUT", path, &longer[0]).await.has(200).json();
+    assert_ne!(kept["lease"]["until"], still["lease"]["until"]);
+}
+
 /// One node each, for a day unless said.
 const GRANTS: &str =
     "[reservations]\nnodes_per_project = 1\n[leases]\nnodes = { default = '1d' }\n";

@@ -6,6 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 const LEASES: &str = r#"
+[leases.nodes]
+shortest = "1s"
 [leases.ladder]
 warn_before = ["10s"]
 notice = "2s"
