@@ -121,6 +121,11 @@ async fn what_is_wrong_is_said_and_nothing_is_reserved() {
             json!({"url": "http://i/x", "checksum": "00"}),
             "image.checksum: it must be sha256:HEX or sha512:HEX",
         ),
+        (
+            "image",
+            json!({"url": "https://ann:planted@i/x", "checksum": "sha256:00"}),
+            "image.url: it cannot hold a user's name or password: all who see the reservation would see them",
+        ),
         ("ssh_keys", json!([]), "ssh_keys: at least one is needed, or nobody could log in"),
         (
             "ssh_keys",

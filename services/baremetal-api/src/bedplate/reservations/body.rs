@@ -83,6 +83,10 @@ impl Wish {
                 "it must be sha256:HEX or sha512:HEX",
             ));
         };
+        if has_user(url) {
+            let problem = "it cannot hold a user's name or password: all who see the reservation would see them";
+            return Err(ApiError::bad_field("image.url", problem));
+        }
         let mut info = Map::from_iter([
             ("image_source".to_owned(), json!(url)),
             ("image_os_hash_algo".to_owned(), json!(algorithm)),
@@ -126,6 +130,12 @@ impl Wish {
         }
         Ok(drive)
     }
+}
+
+/// Whether a URL says as whom it is asked for: RFC 3986, section 3.2.1.
+fn has_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// Whether this is a line of `authorized_keys`, without options.
