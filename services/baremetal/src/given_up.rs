@@ -10,13 +10,15 @@ use tracing::warn;
 pub(crate) struct AsHistory(pub(crate) Store);
 
 impl GivenUp for AsHistory {
-    async fn given_up(&self, notice: &Notice, why: &str) -> Result<(), StoreError> {
+    async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
         warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
-        let Ok(id) = notice.about.id.parse() else { return Ok(()) };
-        // Who is gone is asked about by nobody.
-        let Some(node) = self.0.find_node(&NodeIdent::Id(id)).await? else { return Ok(()) };
+        let node = match notice.about.id.parse() {
+            // Who is gone is asked about by nobody.
+            Ok(id) => self.0.find_node(&NodeIdent::Id(id)).await?,
+            Err(_) => None,
+        };
         let told = format!("the notice {:?} was given up: {why}", notice.event);
-        let line = HistoryEntry::failed(&node, &node, told, Timestamp::now());
-        self.0.update_node(&node, &[line]).await.map(drop)
+        let line = node.map(|node| HistoryEntry::failed(&node, &node, told, Timestamp::now()));
+        self.0.give_up_letter(letter, line.as_ref()).await
     }
 }

@@ -7,7 +7,7 @@ mod written;
 
 pub use database::StoreError;
 pub use record::{
-    Certificate, Change, Claim, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
+    Certificate, Change, Claim, Happened, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
     SnapshotChange, VmChange, VmScope,
 };
 pub use store::{SealedSecret, SealedUserData, Store};

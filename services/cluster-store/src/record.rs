@@ -111,6 +111,15 @@ impl VmChange {
     }
 }
 
+/// Something that happened, and to what.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// To a cluster.
+    Cluster(Event),
+    /// To a machine of a person.
+    Vm(VmEvent),
+}
+
 /// A change of a snapshot, to be written whole or not at all.
 #[derive(Clone, Debug)]
 pub struct SnapshotChange {

@@ -21,9 +21,9 @@ use database::{Connection, Database, Schema, StoreError};
 use seals::Known;
 pub use seals::{SealedSecret, SealedUserData};
 
-use crate::table::{cluster, event, node_group, subdomain, template};
+use crate::table::{cluster, event, node_group, subdomain, template, vm_event};
 use crate::written::Bell;
-use crate::{Change, Scope};
+use crate::{Change, Happened, Scope};
 
 /// The versions of the tables.
 const TABLES: Schema = &[
@@ -248,6 +248,37 @@ impl Store {
     /// The letters that are to be sent.
     pub fn outbox(&self) -> Outbox {
         Outbox::new(self.database.clone())
+    }
+
+    /// Gives a letter up: strikes it out, and notes what is `said` of that; `NoOwner` where that is gone, and then it is not struck
+    /// out. Who was given up before is not said anything of again.
+    pub async fn give_up_letter(
+        &self,
+        letter: i64,
+        said: Option<&Happened>,
+    ) -> Result<(), StoreError> {
+        let told = said.cloned();
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    match (outbox::strike(c, letter).await?, told) {
+                        (true, Some(Happened::Cluster(said))) => {
+                            event::append(c, said.cluster, std::slice::from_ref(&said)).await
+                        }
+                        (true, Some(Happened::Vm(said))) => {
+                            vm_event::append(c, said.vm, std::slice::from_ref(&said)).await
+                        }
+                        (true, None) | (false, _) => Ok(()),
+                    }
+                })
+            })
+            .await?;
+        match said {
+            Some(Happened::Cluster(said)) => self.bell.ring(said.cluster),
+            Some(Happened::Vm(said)) => self.bell.ring(said.vm),
+            None => {}
+        }
+        Ok(())
     }
 
     /// Forgets a cluster with all that belongs to it, if its version is still the one that was read; `InUse` while its

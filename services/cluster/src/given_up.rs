@@ -1,33 +1,74 @@
 //! What becomes of notices that could not be sent: the thing they are about says so.
 
-use cluster_core::{Event, Severity};
-use cluster_store::{Store, StoreError};
+use cluster_core::{Event, Severity, VmEvent};
+use cluster_store::{Happened, Store, StoreError};
 use jiff::Timestamp;
 use notices::{GivenUp, Notice};
 use tracing::warn;
+
+const REASON: &str = "NoticeGivenUp";
 
 /// Writes an event of what was given up.
 pub(crate) struct AsEvent(pub(crate) Store);
 
 impl GivenUp for AsEvent {
-    async fn given_up(&self, notice: &Notice, why: &str) -> Result<(), StoreError> {
+    async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
         warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
-        let Some(cluster) = notice.about.id.parse().ok().filter(|_| notice.about.kind == "cluster")
-        else {
-            return Ok(());
-        };
-        let event = Event {
-            id: None,
-            cluster,
-            at: Timestamp::now(),
-            severity: Severity::Warning,
-            reason: "NoticeGivenUp".to_owned(),
-            message: format!("the notice {:?} was given up: {why}", notice.event),
-        };
-        match self.0.append_events(cluster, &[event]).await {
+        let said = said(notice, why, Timestamp::now());
+        match self.0.give_up_letter(letter, said.as_ref()).await {
             // It is gone, and nobody asks any more.
-            Err(StoreError::NoOwner { .. }) => Ok(()),
+            Err(StoreError::NoOwner { .. }) => self.0.give_up_letter(letter, None).await,
             written => written,
         }
+    }
+}
+
+/// The event, where the notice is about what has events.
+fn said(notice: &Notice, why: &str, at: Timestamp) -> Option<Happened> {
+    let message = format!("the notice {:?} was given up: {why}", notice.event);
+    let id = &notice.about.id;
+    match notice.about.kind.as_str() {
+        "cluster" => {
+            let (cluster, severity) = (id.parse().ok()?, Severity::Warning);
+            let reason = REASON.to_owned();
+            let event = Event { id: None, cluster, at, severity, reason, message };
+            Some(Happened::Cluster(event))
+        }
+        "machine" => {
+            let vm = id.parse().ok()?;
+            Some(Happened::Vm(VmEvent::new(vm, Severity::Warning, REASON, message, at)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notices::About;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn what_is_about_a_cluster_or_a_machine_is_said_of_it() {
+        let notice = |kind: &str| Notice {
+            id: Uuid::nil(),
+            at: Timestamp::UNIX_EPOCH,
+            event: "lease.ends".to_owned(),
+            subject: String::new(),
+            text: String::new(),
+            project_id: None,
+            about: About {
+                kind: kind.to_owned(),
+                id: Uuid::nil().to_string(),
+                name: String::new(),
+            },
+            details: Default::default(),
+        };
+        let said = |kind: &str| said(&notice(kind), "why", Timestamp::UNIX_EPOCH);
+        let message = "the notice \"lease.ends\" was given up: why";
+        assert!(matches!(said("cluster"), Some(Happened::Cluster(it)) if it.message == message));
+        assert!(matches!(said("machine"), Some(Happened::Vm(it)) if it.message == message));
+        assert!(said("node").is_none());
     }
 }

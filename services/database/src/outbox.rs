@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use jiff::{SignedDuration, Timestamp};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::Extent::OneStatement;
@@ -81,6 +82,12 @@ pub async fn append(
     Ok(lost)
 }
 
+/// Strikes a letter out, in the transaction of what is written down of that; whether it was still there.
+pub async fn strike(connection: &mut Connection, seq: i64) -> Result<bool, StoreError> {
+    const DELETE: &str = "DELETE FROM outbox WHERE seq = $1";
+    Ok(connection.execute(DELETE, values![seq]).await? > 0)
+}
+
 /// How many letters wait, for one receiver or for all.
 async fn count(connection: &mut Connection, receiver: Option<&str>) -> Result<i64, StoreError> {
     let mut query = Query::new("SELECT count(*) FROM outbox");
@@ -109,26 +116,43 @@ impl Outbox {
         longest_wait: SignedDuration,
         limit: u32,
     ) -> Result<Vec<Waiting>, StoreError> {
-        const DUE: &str = "SELECT seq, notice, receiver, body, tries FROM outbox \
-            WHERE due_at <= $1 OR due_at > $2 ORDER BY due_at, seq LIMIT $3";
+        self.due_to_others(now, longest_wait, &[], limit).await
+    }
+
+    /// As [`Outbox::due`], without the letters to `busy` receivers.
+    pub async fn due_to_others(
+        &self,
+        now: Timestamp,
+        longest_wait: SignedDuration,
+        busy: &[String],
+        limit: u32,
+    ) -> Result<Vec<Waiting>, StoreError> {
         let beyond = now.saturating_add(longest_wait).unwrap_or(Timestamp::MAX);
+        let mut sql = "SELECT seq, notice, receiver, body, tries FROM outbox \
+            WHERE (due_at <= $1 OR due_at > $2)"
+            .to_owned();
+        let mut given = values![now, beyond];
+        for receiver in busy {
+            given.push(receiver.as_str().into());
+            sql.push_str(&format!(" AND receiver <> ${}", given.len()));
+        }
+        given.push(limit.into());
+        sql.push_str(&format!(" ORDER BY due_at, seq LIMIT ${}", given.len()));
         self.database
             .read(move |c| {
                 Box::pin(async move {
-                    let rows = c.rows(DUE, values![now, beyond, limit]).await?;
+                    // Its text is ours alone: receivers are values.
+                    let rows = c.rows(AssertSqlSafe(sql), given).await?;
                     rows.iter().map(read).collect()
                 })
             })
             .await
     }
 
-    /// Forgets a letter: it was sent, or given up.
+    /// Forgets a letter that was sent.
     pub async fn remove(&self, seq: i64) -> Result<(), StoreError> {
-        const DELETE: &str = "DELETE FROM outbox WHERE seq = $1";
         self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { Ok(c.execute(DELETE, values![seq]).await.map(drop)?) })
-            })
+            .write(OneStatement, move |c| Box::pin(async move { strike(c, seq).await.map(drop) }))
             .await
     }
 

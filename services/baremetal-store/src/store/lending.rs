@@ -1,7 +1,7 @@
 //! Nodes that are lent until a time, and who is told of that.
 
 use baremetal_core::{HistoryEntry, Node, NodeUuid};
-use database::Extent::FirstDecides;
+use database::Extent::{AnyDecides, FirstDecides};
 use database::StoreError;
 use database::outbox::{self, Letter, Outbox};
 use jiff::Timestamp;
@@ -31,6 +31,28 @@ impl Store {
                     history::append(c, node.id, &lines).await?;
                     let lost = outbox::append(c, &letters, now).await?;
                     Ok((written, lost))
+                })
+            })
+            .await
+    }
+
+    /// Gives a letter up: strikes it out, and adds what is `said` of that to the history of its node. Who was given up before is not
+    /// said anything of again.
+    pub async fn give_up_letter(
+        &self,
+        letter: i64,
+        said: Option<&HistoryEntry>,
+    ) -> Result<(), StoreError> {
+        let said = said.cloned();
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    if outbox::strike(c, letter).await?
+                        && let Some(said) = said
+                    {
+                        history::append(c, said.node, std::slice::from_ref(&said)).await?;
+                    }
+                    Ok(())
                 })
             })
             .await

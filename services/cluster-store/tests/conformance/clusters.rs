@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{Cluster, ClusterSort, Desire, Labels, NodeGroup, Page, TemplateUuid};
-use cluster_store::{Change, Scope, Store, StoreError};
+use cluster_store::{Change, Happened, Scope, Store, StoreError};
 use database::outbox::Letter;
 use jiff::SignedDuration;
 use newtype_uuid::GenericUuid;
@@ -14,6 +14,7 @@ on_both! { Store:
     a_cluster_comes_back_with_its_groups_and_events
     a_change_is_whole_or_not_at_all
     who_is_told_is_written_with_the_change
+    what_is_gone_says_nothing_of_a_letter_and_keeps_it
     lists_are_cut_into_pages_of_one_project
     what_belongs_to_a_cluster_goes_with_it
     a_cluster_needs_its_template
@@ -88,9 +89,33 @@ async fn who_is_told_is_written_with_the_change(store: Store) {
     let due = async || store.outbox().due(at(100), SignedDuration::ZERO, 9).await.unwrap();
     let first = due().await.pop().unwrap();
     assert_eq!(first.letter, letter);
-    store.outbox().remove(first.seq).await.unwrap();
+    // Whoever was killed after it was given up gives it up again: that is said once.
+    let given_up = Happened::Cluster(event(&cluster, "NoticeGivenUp"));
+    for _ in 0..2 {
+        store.give_up_letter(first.seq, Some(&given_up)).await.unwrap();
+    }
+    let events = store.events_of(cluster.id, 10, None).await.unwrap();
+    let reasons = events.iter().map(|event| event.reason.as_str());
+    assert_eq!(reasons.filter(|it| *it == "NoticeGivenUp").count(), 1);
     // Who is late tells nobody.
     assert!(matches!(store.change_cluster(&change).await, Err(StoreError::Stale)));
+    assert_eq!(due().await, []);
+}
+
+async fn what_is_gone_says_nothing_of_a_letter_and_keeps_it(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let notice = cluster.id.into_untyped_uuid();
+    let letter = Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned() };
+    let change = Change { letters: vec![letter], ..Change::of(cluster.clone()) };
+    let cluster = store.change_cluster(&change).await.unwrap();
+    store.delete_cluster(&cluster).await.unwrap();
+    let due = async || store.outbox().due(at(100), SignedDuration::ZERO, 9).await.unwrap();
+    let seq = due().await.pop().unwrap().seq;
+    let said = Happened::Cluster(event(&cluster, "NoticeGivenUp"));
+    let refused = store.give_up_letter(seq, Some(&said)).await;
+    assert!(matches!(refused, Err(StoreError::NoOwner { .. })), "{refused:?}");
+    assert_eq!(due().await.len(), 1);
+    store.give_up_letter(seq, None).await.unwrap();
     assert_eq!(due().await, []);
 }
 

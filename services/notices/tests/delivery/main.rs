@@ -96,13 +96,16 @@ fn hasty() -> RetryConfig {
 }
 
 /// What was given up.
-#[derive(Clone, Default)]
-struct Lost(Arc<Mutex<Vec<String>>>);
+#[derive(Clone)]
+struct Lost {
+    said: Arc<Mutex<Vec<String>>>,
+    outbox: Outbox,
+}
 
 impl GivenUp for Lost {
-    async fn given_up(&self, notice: &Notice, why: &str) -> Result<(), StoreError> {
-        self.0.lock().unwrap().push(format!("{}: {why}", notice.about.name));
-        Ok(())
+    async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
+        self.said.lock().unwrap().push(format!("{}: {why}", notice.about.name));
+        self.outbox.remove(letter).await
     }
 }
 
@@ -120,8 +123,8 @@ impl Service {
         let scratch = Scratch::sqlite();
         let store = Store::open(&scratch.url).await.unwrap();
         let pump = Pump::new(config, Timestamp::now).unwrap();
-        let (addressees, lost, stop) =
-            (pump.addressees(), Lost::default(), CancellationToken::new());
+        let lost = Lost { said: Arc::default(), outbox: store.outbox() };
+        let (addressees, stop) = (pump.addressees(), CancellationToken::new());
         tokio::spawn(pump.run(store.outbox(), lost.clone(), stop.clone()));
         Service { store, addressees, lost, stop, _scratch: scratch }
     }
@@ -133,7 +136,7 @@ impl Service {
     }
 
     fn lost(&self) -> Vec<String> {
-        self.lost.0.lock().unwrap().clone()
+        self.lost.said.lock().unwrap().clone()
     }
 }
 

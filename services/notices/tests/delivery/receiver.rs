@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 /// One POST.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Receiver {
     posts: Arc<Mutex<Vec<Post>>>,
     answers: Arc<Mutex<VecDeque<StatusCode>>>,
     refuses: Arc<Mutex<Option<String>>>,
+    /// Whether what it was sent is left without an answer.
+    holds: Arc<watch::Sender<bool>>,
 }
 
 impl Receiver {
@@ -46,6 +49,15 @@ impl Receiver {
         *self.refuses.lock().unwrap() = Some(word.to_owned());
     }
 
+    /// It answers nothing, until it goes on.
+    pub(crate) fn hold(&self) {
+        self.holds.send_replace(true);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.holds.send_replace(false);
+    }
+
     pub(crate) fn posts(&self) -> Vec<Post> {
         self.posts.lock().unwrap().clone()
     }
@@ -54,6 +66,7 @@ impl Receiver {
 async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: String) -> Response {
     let is_refused = receiver.refuses.lock().unwrap().as_ref().is_some_and(|it| body.contains(it));
     receiver.posts.lock().unwrap().push(Post { headers, body });
+    let _ = receiver.holds.subscribe().wait_for(|holds| !holds).await;
     if is_refused {
         return StatusCode::BAD_REQUEST.into_response();
     }

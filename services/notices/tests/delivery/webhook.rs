@@ -92,7 +92,7 @@ async fn what_is_refused_is_given_up_and_stops_nothing_else() {
     service.store.emptied().await;
     let got = |name: &str| receiver.posts().iter().filter(|post| post.body.contains(name)).count();
     assert_eq!((got("blue"), got("green"), got("red")), (3, 1, 1));
-    assert_eq!(service.lost(), ["blue: webhook was not told: it answered 400 Bad Request"]);
+    assert_eq!(service.lost(), ["blue: the webhook was not told: it answered 400 Bad Request"]);
 }
 
 #[tokio::test]
