@@ -109,10 +109,9 @@ async fn create(
     }
     let candidates = write::create(&mut wanted, body, asked)?;
     settle_owner(&app, &caller, &mut wanted).await?;
-    for ident in candidates {
-        let candidate = app.node(&caller, asked, &ident).await;
-        wanted.candidate_nodes.push(candidate.map_err(in_body("candidate_nodes"))?.id);
-    }
+    let candidates = app.nodes(&caller, asked, &candidates).await;
+    let candidates = candidates.map_err(in_body("candidate_nodes"))?;
+    wanted.candidate_nodes = candidates.iter().map(|node| node.id).collect();
     let written = match node {
         Some(node) => {
             again(|| async { Ok(app.store.backfill(&wanted, node.id, now).await??) }).await?

@@ -1,11 +1,12 @@
 //! What every handler works with.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
 use axum::extract::FromRef;
 use baremetal_conductor::Conductor;
-use baremetal_core::{HistoryEntry, Node, NodeIdent};
+use baremetal_core::{HistoryEntry, Node, NodeIdent, NodeUuid};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
@@ -66,18 +67,30 @@ impl App {
         asked: Microversion,
         ident: &str,
     ) -> Result<Node, Error> {
-        let shown = || ident.chars().take(64).collect::<String>();
-        let parsed: NodeIdent = ident.parse().map_err(|_| {
-            ApiError::bad_request(format!("{:?} is neither a UUID nor a name of a node", shown()))
-        })?;
-        let missing = || ApiError::not_found(format!("Node {} could not be found.", shown()));
-        if matches!(parsed, NodeIdent::Name(_)) && !asked.has(microversion::NODE_NAME) {
-            return Err(missing().into());
-        }
-        let node = self.store.find_node(&parsed).await?.ok_or_else(missing)?;
-        let bond = bond(caller, &node).ok_or_else(missing)?;
-        caller.rule().check(caller, bond)?;
-        Ok(node)
+        let node = self.store.find_node(&parsed(asked, ident)?).await?;
+        met(caller, ident, node)
+    }
+
+    /// As [`App::node`], of many at once: in the order in which they were named.
+    pub(crate) async fn nodes(
+        &self,
+        caller: &Caller,
+        asked: Microversion,
+        idents: &[String],
+    ) -> Result<Vec<Node>, Error> {
+        let wanted: Result<Vec<NodeIdent>, ApiError> =
+            idents.iter().map(|ident| parsed(asked, ident)).collect();
+        let wanted = wanted?;
+        let found = self.store.find_nodes(&wanted).await?;
+        let by_id: BTreeMap<NodeUuid, &Node> = found.iter().map(|node| (node.id, node)).collect();
+        let named = found.iter().filter_map(|node| Some((node.name.as_ref()?.as_str(), node)));
+        let by_name: BTreeMap<&str, &Node> = named.collect();
+        let of = |wanted: &NodeIdent| match wanted {
+            NodeIdent::Id(id) => by_id.get(id).copied().cloned(),
+            NodeIdent::Name(name) => by_name.get(name.as_str()).copied().cloned(),
+        };
+        let all = idents.iter().zip(&wanted);
+        all.map(|(ident, wanted)| met(caller, ident, of(wanted))).collect()
     }
 
     /// Reads a node, has `decide` change it, writes it; all over again when someone else wrote it meanwhile.
@@ -95,6 +108,34 @@ impl App {
         })
         .await
     }
+}
+
+/// The id or name that a client gave.
+fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
+    let parsed: NodeIdent = ident.parse().map_err(|_| {
+        let ident = shown(ident);
+        ApiError::bad_request(format!("{ident:?} is neither a UUID nor a name of a node"))
+    })?;
+    match &parsed {
+        NodeIdent::Name(_) if !asked.has(microversion::NODE_NAME) => Err(missing(ident)),
+        NodeIdent::Name(_) | NodeIdent::Id(_) => Ok(parsed),
+    }
+}
+
+/// What was found of `ident`, if the caller has to do with it, and may do what it came for.
+fn met(caller: &Caller, ident: &str, found: Option<Node>) -> Result<Node, Error> {
+    let node = found.ok_or_else(|| missing(ident))?;
+    let bond = bond(caller, &node).ok_or_else(|| missing(ident))?;
+    caller.rule().check(caller, bond)?;
+    Ok(node)
+}
+
+fn missing(ident: &str) -> ApiError {
+    ApiError::not_found(format!("Node {} could not be found.", shown(ident)))
+}
+
+fn shown(ident: &str) -> String {
+    ident.chars().take(64).collect()
 }
 
 /// What the caller has to do with a node; `None`: nothing, and it must not be told that it is there.

@@ -89,6 +89,27 @@ impl Store {
         self.database.read(|c| Box::pin(async move { node::find(c, &ident).await })).await
     }
 
+    /// The nodes of these ids and names, in no order; what is not there is left out. However many they are, few questions are asked.
+    pub async fn find_nodes(&self, idents: &[NodeIdent]) -> Result<Vec<Node>, StoreError> {
+        let idents = idents.to_vec();
+        self.database
+            .read(|c| {
+                Box::pin(async move {
+                    let (mut ids, mut names) = (Vec::new(), Vec::new());
+                    for ident in &idents {
+                        match ident {
+                            NodeIdent::Id(id) => ids.push(*id),
+                            NodeIdent::Name(name) => names.push(name),
+                        }
+                    }
+                    let mut found = node::these(c, &ids).await?;
+                    found.extend(node::named(c, &names).await?);
+                    Ok(found)
+                })
+            })
+            .await
+    }
+
     /// One page of the nodes that fit `filter`.
     pub async fn list_nodes(
         &self,

@@ -1,8 +1,9 @@
 //! Allocations: a node is chosen, reserved and written down in one transaction, each in its turn.
 
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationUuid, HistoryEntry, Mismatch, Node,
-    NodeIdent, NodeName, NodeUuid, Order, Page, Pool, backfill, occupy, release, reserve,
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, HistoryEntry,
+    Mismatch, Node, NodeIdent, NodeName, NodeUuid, Order, Page, Pool, backfill, occupy, release,
+    reserve,
 };
 use database::Extent::{AnyDecides, OneStatement};
 use database::{Connection, StoreError};
@@ -41,7 +42,7 @@ type Taken<'a> =
 
 impl Store {
     /// Reserves a node of `pool` for a new allocation, and writes both; where none fits, the allocation is written with its
-    /// error. The answer is the allocation as it was written.
+    /// error. The answer is the allocation as it was written. Of those with an error the newest 300 of each owner are kept.
     ///
     /// A node of the allocation's own name comes first; the others in the order of their ids, from the allocation's own on.
     ///
@@ -68,6 +69,9 @@ impl Store {
                         Err(same_kind) => new.failed(same_kind),
                     };
                     allocation::insert(c, &written).await?;
+                    if written.state == AllocationState::Error {
+                        allocation::trim_failed(c, &written).await?;
+                    }
                     Ok(written)
                 })
             })

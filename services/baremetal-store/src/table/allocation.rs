@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationUuid, NodeName, NodeUuid, Page,
-    Reservation,
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, NodeName,
+    NodeUuid, Page, Reservation,
 };
 use database::table::{after_seen, changed_one, clash, is_orphan};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
@@ -51,6 +51,35 @@ pub(crate) async fn update(
     let written = connection.execute(UPDATE, columns(allocation)?).await;
     changed_one(written.map_err(|error| refused(allocation, error))?)?;
     Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
+}
+
+/// So many that came to nothing are kept of each project, and of who asks for none.
+pub(crate) const KEPT_FAILED: i64 = 300;
+
+/// Forgets the oldest of the owner of `failed` that came to nothing, where there are too many; `failed` itself stays.
+pub(crate) async fn trim_failed(
+    connection: &mut Connection,
+    failed: &Allocation,
+) -> Result<(), StoreError> {
+    const OF_PROJECT: &str = "DELETE FROM allocations WHERE state = $1 AND owner = $4 AND id <> $2 AND (created_at, id) <= \
+         (SELECT created_at, id FROM allocations WHERE state = $1 AND owner = $4 AND id <> $2 \
+         ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $3)";
+    const OF_NOBODY: &str = "DELETE FROM allocations WHERE state = $1 AND owner IS NULL AND id <> $2 AND (created_at, id) <= \
+         (SELECT created_at, id FROM allocations WHERE state = $1 AND owner IS NULL AND id <> $2 \
+         ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $3)";
+    // Beside that one.
+    let others = KEPT_FAILED - 1;
+    let mut values = values![AllocationState::Error.as_str(), failed.id, others];
+    match failed.owner.as_deref() {
+        Some(owner) => {
+            values.push(owner.into());
+            connection.execute(OF_PROJECT, values).await?;
+        }
+        None => {
+            connection.execute(OF_NOBODY, values).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Deletes an allocation, whatever its version; one that is not there is well too.

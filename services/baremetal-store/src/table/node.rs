@@ -4,7 +4,7 @@ mod document;
 mod free;
 mod list;
 
-use baremetal_core::{Node, NodeIdent, NodeUuid, State};
+use baremetal_core::{Node, NodeIdent, NodeName, NodeUuid, State};
 use database::table::{changed_one, clash};
 use database::{AssertSqlSafe, Connection, Query, Row, SqlError, StoreError, Value, values};
 use hardware::PowerState;
@@ -155,10 +155,26 @@ pub(crate) async fn these(
     connection: &mut Connection,
     ids: &[NodeUuid],
 ) -> Result<Vec<Node>, StoreError> {
+    any(connection, "id", ids.iter().map(|id| Value::from(*id)).collect()).await
+}
+
+/// The nodes that are called so, in no order; what is not there is left out.
+pub(crate) async fn named(
+    connection: &mut Connection,
+    names: &[&NodeName],
+) -> Result<Vec<Node>, StoreError> {
+    any(connection, "name", names.iter().map(|name| Value::from(name.as_str())).collect()).await
+}
+
+async fn any(
+    connection: &mut Connection,
+    column: &str,
+    values: Vec<Value>,
+) -> Result<Vec<Node>, StoreError> {
     let mut found = Vec::new();
-    for ids in ids.chunks(IDS_AT_ONCE) {
+    for values in values.chunks(IDS_AT_ONCE) {
         let mut query = Query::new(SELECT);
-        query.and_any("id", ids.iter().map(|id| Value::from(*id)));
+        query.and_any(column, values.iter().cloned());
         let (sql, values) = query.into_parts();
         for row in connection.rows(sql, values).await? {
             found.push(read(&row)?);

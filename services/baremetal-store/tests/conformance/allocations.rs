@@ -28,6 +28,7 @@ on_both! { Store:
     allocations_are_listed_in_pages
     a_project_has_no_more_than_it_may_reserve
     what_is_reserved_is_lent_and_being_installed
+    what_comes_to_nothing_again_and_again_is_forgotten_at_last
 }
 
 fn wish() -> Allocation {
@@ -348,4 +349,35 @@ async fn what_is_reserved_is_lent_and_being_installed(store: Store) {
     assert_eq!(store.history(pool.id, 10, None).await.unwrap().len(), 1);
     let none = reserve(&store, &reservation("physics"), 5).await;
     assert!(matches!(none, Reserved::Nothing(_)), "{none:?}");
+}
+
+async fn what_comes_to_nothing_again_and_again_is_forgotten_at_last(store: Store) {
+    let asked = |owner: Option<&str>, second: i64| Allocation {
+        owner: owner.map(str::to_owned),
+        created_at: at(second),
+        ..wish()
+    };
+    // What somebody got is not counted, however old.
+    store.insert_node(&Node { owner: Some("p".to_owned()), ..free() }).await.unwrap();
+    let got = allocate(&store, &asked(Some("p"), 0)).await;
+    assert_eq!(got.state, AllocationState::Active);
+    let others = allocate(&store, &asked(None, 1)).await;
+    let first = allocate(&store, &asked(Some("p"), 1)).await;
+    for second in 2..=300 {
+        allocate(&store, &asked(Some("p"), second)).await;
+    }
+    assert!(store.find_allocation(first.id).await.unwrap().is_some(), "300 are kept");
+    let last = allocate(&store, &asked(Some("p"), 301)).await;
+    assert_eq!(store.find_allocation(first.id).await.unwrap(), None);
+    // A clock that went back makes nobody forget what was just written.
+    allocate(&store, &asked(Some("p"), 0)).await;
+    for kept in [&got, &others, &last] {
+        assert!(store.find_allocation(kept.id).await.unwrap().is_some(), "{kept:?}");
+    }
+    let failed = AllocationFilter {
+        state: Some(AllocationState::Error),
+        owner: Some("p".to_owned()),
+        ..AllocationFilter::default()
+    };
+    assert_eq!(store.list_allocations(&failed, &page(1000, None)).await.unwrap().len(), 300);
 }
