@@ -2,11 +2,16 @@
 //!
 //! Where a cluster is stands in its record before anything of it is made. What is configured decides of new ones alone.
 
+mod refusals;
+
+use std::time::Instant;
+
 use cluster_core::Cluster;
 use openstack::{CloudError, Identity, Projects, Session};
 
 use crate::Conductor;
 use crate::handle::World;
+use refusals::Refusals;
 
 /// In which of the cloud's projects clusters are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +63,16 @@ pub enum TenancyError {
 pub(crate) struct Premises {
     projects: Projects,
     tenancy: Tenancy,
+    /// Where we have no role.
+    closed: Refusals,
+    /// Where we have one by which nothing can be made.
+    barren: Refusals,
 }
 
 impl Premises {
     pub(crate) fn new(session: Session, tenancy: Tenancy) -> Self {
-        Premises { projects: Projects::of(session), tenancy }
+        let (closed, barren) = (Refusals::default(), Refusals::default());
+        Premises { projects: Projects::of(session), tenancy, closed, barren }
     }
 
     /// Ourselves, in our own project.
@@ -109,6 +119,9 @@ impl Premises {
         if own.project_id.as_deref() == Some(project) {
             return Ok(self.own().clone());
         }
+        if self.closed.knows(project, Instant::now()) {
+            return Err(roleless(&own, project, project));
+        }
         let bound = || TenancyError::Bound { project: project.to_owned() };
         let session = self.projects.session(project).ok_or_else(bound)?;
         match session.identity().await {
@@ -120,6 +133,7 @@ impl Premises {
                     Some(home) => home.identity().await?,
                     None => return Err(CloudError::Unauthorized(why).into()),
                 };
+                self.closed.note(project, Instant::now());
                 Err(roleless(&own, project, project))
             }
             Err(other) => Err(other.into()),
@@ -153,10 +167,17 @@ impl Premises {
         if makes(&who) {
             return Ok(());
         }
+        if self.barren.knows(project, Instant::now()) {
+            return Err(roleless(&who, name, project));
+        }
         // The role may have been given since this token was.
         session.close().await?;
         let who = session.identity().await?;
-        if makes(&who) { Ok(()) } else { Err(roleless(&who, name, project)) }
+        if makes(&who) {
+            return Ok(());
+        }
+        self.barren.note(project, Instant::now());
+        Err(roleless(&who, name, project))
     }
 }
 
