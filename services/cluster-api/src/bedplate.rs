@@ -5,6 +5,7 @@ mod follow;
 mod ignition;
 mod keys;
 mod lease;
+mod ledger;
 mod plan;
 mod quotas;
 
@@ -32,10 +33,6 @@ pub(crate) fn routes() -> Routes<App> {
             [Handle::get("List a cluster's machines", machines).tells(machine_list())],
         )
         .at(
-            "/bedplate/v1/clusters/{cluster}/ledger",
-            [Handle::get("List what a cluster owns", ledger).tells(ledger_shape())],
-        )
-        .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
             // It holds a key that may do anything in the cluster.
             [Handle::get("Get an administrator's kubeconfig", kubeconfig)
@@ -48,6 +45,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(quotas::routes())
         .merge(ignition::routes())
         .merge(lease::routes())
+        .merge(ledger::routes())
         .merge(keys::routes())
 }
 
@@ -84,19 +82,6 @@ fn machine_list() -> Shape {
         ("address", Shape::text().or_null()),
     ]);
     Shape::object([("machines", Shape::list(machine))])
-}
-
-/// What the ledger is like.
-fn ledger_shape() -> Shape {
-    let entry = Shape::object([
-        ("object", Shape::text()),
-        ("name", Shape::text()),
-        ("cloud_id", Shape::text().or_null()),
-        ("state", Shape::text()),
-        ("created_at", Shape::text()),
-        ("updated_at", Shape::text().or_null()),
-    ]);
-    Shape::object([("ledger", Shape::list(entry))])
 }
 
 #[derive(Serialize)]
@@ -192,38 +177,6 @@ async fn machines(
         shown.collect::<Vec<_>>()
     };
     Ok(json(StatusCode::OK, &Body { machines: groups.iter().flat_map(shown).collect() }))
-}
-
-/// `GET /bedplate/v1/clusters/{cluster}/ledger`.
-async fn ledger(
-    caller: Caller,
-    State(app): State<App>,
-    Segment(ident): Segment<String>,
-) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Shown<'a> {
-        object: &'a str,
-        name: &'a str,
-        cloud_id: Option<&'a str>,
-        state: &'static str,
-        created_at: Time,
-        updated_at: Option<Time>,
-    }
-    #[derive(Serialize)]
-    struct Body<'a> {
-        ledger: Vec<Shown<'a>>,
-    }
-    let cluster = app.cluster(&caller, &ident).await?;
-    let entries = app.store.ledger_of(cluster.id).await?;
-    let shown = entries.iter().map(|entry| Shown {
-        object: &entry.kind,
-        name: &entry.name,
-        cloud_id: entry.cloud_id.as_deref(),
-        state: entry.state.as_str(),
-        created_at: Time(entry.created_at),
-        updated_at: Time::some(entry.updated_at),
-    });
-    Ok(json(StatusCode::OK, &Body { ledger: shown.collect() }))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 as long as nobody knows where the cluster's API is.

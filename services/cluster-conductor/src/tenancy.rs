@@ -219,6 +219,21 @@ impl Conductor {
         }
     }
 
+    /// Whether nothing of the cluster can be reached in the cloud: clusterd is not let into the project that it is in, which may have been
+    /// deleted, or has no cloud.
+    ///
+    /// # Errors
+    ///
+    /// When Keystone does not say.
+    pub async fn is_shut_out(&self, cluster: &Cluster) -> Result<bool, TenancyError> {
+        let Some(premises) = &self.world.cloud else { return Ok(true) };
+        match premises.of(cluster, true).await {
+            Ok(_) => Ok(false),
+            Err(TenancyError::Roleless { .. } | TenancyError::Bound { .. }) => Ok(true),
+            Err(unknown @ (TenancyError::Nowhere | TenancyError::Away(_))) => Err(unknown),
+        }
+    }
+
     /// In which of the cloud's projects clusters are made.
     pub fn tenancy(&self) -> Tenancy {
         self.world.cloud.as_ref().map_or(Tenancy::Shared, |premises| premises.tenancy)

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use cluster::{Config, Service};
+use openstack::identity::roles;
+use openstack::{CloudConfig, Session};
 use openstack_emulator::{Cloud, Emulator, Kind, Settings};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -58,12 +60,32 @@ impl Given {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Value, status: u16) -> Value {
+        let (had, said) = self.ask_as(&self.token, method, path, body).await;
+        assert_eq!(had, status, "{path}: {said}");
+        said
+    }
+
+    async fn ask_as(&self, token: &str, method: Method, path: &str, body: Value) -> (u16, Value) {
         let request = self.client.request(method, format!("{}{path}", self.url));
         let request = request.header("openstack-api-version", "container-infra latest");
-        let answer = request.header("x-auth-token", &self.token).json(&body).send().await.unwrap();
-        let (had, text) = (answer.status().as_u16(), answer.text().await.unwrap());
-        assert_eq!(had, status, "{path}: {text}");
-        serde_json::from_str(&text).unwrap_or(Value::Null)
+        let answer = request.header("x-auth-token", token).json(&body).send().await.unwrap();
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// Asks as an administrator of the cloud until the answer has this status.
+    async fn until_answered(&self, method: Method, path: &str, status: u16) -> Value {
+        let admin = token(&self.cloud, &self.client, ("admin", "admin")).await;
+        let asking = async {
+            loop {
+                let (had, said) = self.ask_as(&admin, method.clone(), path, Value::Null).await;
+                if had == status {
+                    return said;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), asking).await.unwrap()
     }
 
     /// Has an administrator make a flavor that is not for everybody.
@@ -155,6 +177,42 @@ async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_n
     given.until_admitted(&cluster).await;
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
     given.until_network("tenant-a").await;
+}
+
+#[tokio::test]
+async fn a_cluster_in_a_project_that_is_no_more_is_forgotten_by_an_administrator() {
+    let given = Given::start("").await;
+    let held = ["member", "load-balancer_member"];
+    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &held);
+    let cluster = json!({"name": "c", "cluster_template_id": "t"});
+    given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
+    given.until_network("tenant-a").await;
+    let path = "/bedplate/v1/clusters/c/ledger";
+    // While it is wanted, and while clusterd can do so itself, nobody has it forgotten.
+    given.ask(Method::DELETE, path, Value::Null, 403).await;
+    let kept = given.until_answered(Method::DELETE, path, 409).await;
+    assert!(kept.to_string().contains("it is not being deleted"), "{kept}");
+
+    // What Keystone says of a project that was deleted is what it says of one without a role.
+    let session = |user: &str| {
+        let config = CloudConfig::from_clouds_yaml(&given.cloud.clouds_yaml(), Some(user));
+        Session::new(config.unwrap()).unwrap()
+    };
+    let (admin, clusterd) = (session("admin"), session("clusterd").identity().await.unwrap());
+    let projects = given.cloud.objects(Kind::Project);
+    let tenant = &projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id;
+    for role in held {
+        let role = roles::find(&admin, role).await.unwrap().unwrap();
+        roles::take(&admin, (&clusterd.user_id, tenant), &role.id).await.unwrap();
+    }
+    given.ask(Method::DELETE, "/v1/clusters/c", Value::Null, 204).await;
+    let left = given.until_answered(Method::DELETE, path, 200).await;
+    let left: Vec<&str> =
+        left["ledger"].as_array().unwrap().iter().filter_map(|it| it["object"].as_str()).collect();
+    assert!(left.contains(&"network"), "{left:?}");
+    given.until_answered(Method::GET, "/v1/clusters/c", 404).await;
+    // Nothing was asked of the cloud.
+    assert_eq!(given.cloud.count_of(Kind::Network, tenant), 1);
 }
 
 #[tokio::test]

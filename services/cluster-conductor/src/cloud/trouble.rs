@@ -124,7 +124,8 @@ impl Trouble {
             Trouble::Cloud(error) | Trouble::Tenancy(TenancyError::Away(error)) => of_cloud(error),
             Trouble::Tenancy(TenancyError::Roleless { .. }) => (
                 "NoRole",
-                "let an administrator of the cloud give clusterd's user that role; it is looked at again",
+                "let an administrator of the cloud give clusterd's user that role; it is looked at again. Where the project is no more: \
+                 delete the cluster, and have an administrator forget what it owns, by DELETE /bedplate/v1/clusters/ID/ledger",
             ),
             Trouble::Tenancy(TenancyError::Bound { .. } | TenancyError::Nowhere) => (
                 "OtherProject",

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use cluster_core::{
-    ClaimUuid, ClusterUuid, Event, EventUuid, Holder, LedgerEntry, LedgerState, LedgerUuid,
-    MachineRef,
+    ClaimUuid, Cluster, ClusterUuid, Event, EventUuid, Holder, LedgerEntry, LedgerState,
+    LedgerUuid, MachineRef,
 };
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 use database::StoreError;
 use jiff::Timestamp;
 
-use crate::table::{certificate, claim, event, holding, ledger, machine, secret};
+use crate::table::{certificate, claim, cluster, event, holding, ledger, machine, secret};
 use crate::{Certificate, Claim, Listener, MachineReport, Redeemed, Said, Store};
 
 impl Store {
@@ -61,6 +61,22 @@ impl Store {
                     machine::forget(c, entry).await?;
                     holding::forget(c, entry).await?;
                     ledger::strike(c, entry).await
+                })
+            })
+            .await
+    }
+
+    /// Strikes out all lines of a cluster whose objects in the cloud are let be, if its version is still the one that was read; the answer
+    /// is what they were.
+    pub async fn forget_ledger(&self, of: &Cluster) -> Result<Vec<LedgerEntry>, StoreError> {
+        let of = of.clone();
+        self.database
+            .write(AnyDecides, |c| {
+                Box::pin(async move {
+                    cluster::check_version(c, &of).await?;
+                    let left = ledger::of(c, of.id.into()).await?;
+                    ledger::forget(c, of.id).await?;
+                    Ok(left)
                 })
             })
             .await

@@ -1,6 +1,6 @@
 //! The tables `ledger` and `vm_ledger`: what each cluster, and each machine of a person, owns in the cloud.
 
-use cluster_core::{Holder, LedgerEntry, LedgerState, LedgerUuid};
+use cluster_core::{ClusterUuid, Holder, LedgerEntry, LedgerState, LedgerUuid};
 use database::{AssertSqlSafe, Connection, Row, StoreError, Value, values};
 
 use super::{of_cluster, of_vm, refused};
@@ -49,6 +49,12 @@ pub(crate) async fn strike(
 ) -> Result<(), StoreError> {
     connection.execute("DELETE FROM ledger WHERE id = $1", values![entry]).await?;
     connection.execute("DELETE FROM vm_ledger WHERE id = $1", values![entry]).await?;
+    Ok(())
+}
+
+/// Strikes out all lines of a cluster.
+pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM ledger WHERE cluster = $1", values![of]).await?;
     Ok(())
 }
 

@@ -136,6 +136,7 @@ fn steps() -> Vec<Step> {
         see("/bedplate/v1/clusters/{cluster}"),
         see("/bedplate/v1/clusters/{cluster}/machines"),
         see("/bedplate/v1/clusters/{cluster}/ledger"),
+        one("DELETE", "/bedplate/v1/clusters/{cluster}/ledger", nothing()),
         see("/bedplate/v1/clusters/{cluster}/kubeconfig"),
         see("/bedplate/v1/clusters/{cluster}/events"),
         see("/bedplate/v1/clusters/{cluster}/lease"),

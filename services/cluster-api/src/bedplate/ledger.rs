@@ -1,0 +1,94 @@
+//! `/bedplate/v1/clusters/{cluster}/ledger`: what a cluster has in the cloud, and how that is let be where nobody can delete it any more.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Desire, LedgerEntry};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Time, json};
+use serde::Serialize;
+use tracing::warn;
+
+use crate::app::App;
+use crate::error::Error;
+
+/// What is answered here.
+pub(super) fn routes() -> Routes<App> {
+    let list = Handle::get("List what a cluster owns", list).tells(shape());
+    let forget = Handle::delete("Let what a deleted cluster owns be, and forget it", forget)
+        .needs(Need::Administer)
+        .answers(StatusCode::OK)
+        .tells(shape())
+        .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]);
+    Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/ledger", [list, forget])
+}
+
+/// What the ledger is like.
+fn shape() -> Shape {
+    let entry = Shape::object([
+        ("object", Shape::text()),
+        ("name", Shape::text()),
+        ("cloud_id", Shape::text().or_null()),
+        ("state", Shape::text()),
+        ("created_at", Shape::text()),
+        ("updated_at", Shape::text().or_null()),
+    ]);
+    Shape::object([("ledger", Shape::list(entry))])
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/ledger`.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    Ok(shown(&app.store.ledger_of(cluster.id).await?))
+}
+
+/// `DELETE /bedplate/v1/clusters/{cluster}/ledger`: for a cluster that is to go, in a project of the cloud that clusterd is not let into any
+/// more, as one that was deleted. Nothing is asked of the cloud: the answer says what may be left there, and whoever asked has to see to
+/// that. With nothing in its ledger the cluster is gone.
+async fn forget(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    if cluster.desire != Desire::Gone {
+        let why = "it is not being deleted: delete it first, and forget what it owns where that does not end";
+        return Err(ApiError::conflict(why).into());
+    }
+    if !app.conductor.is_shut_out(&cluster).await? {
+        let why = "clusterd can work in its project of the cloud, and deletes itself what the cluster owns there";
+        return Err(ApiError::conflict(why).into());
+    }
+    let left = app.store.forget_ledger(&cluster).await?;
+    warn!(cluster.id = %cluster.id, "{} things of cluster {} may be left in the cloud: nobody looks after them", left.len(), cluster.id);
+    app.conductor.wake(cluster.id);
+    Ok(shown(&left))
+}
+
+fn shown(entries: &[LedgerEntry]) -> Response {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        object: &'a str,
+        name: &'a str,
+        cloud_id: Option<&'a str>,
+        state: &'static str,
+        created_at: Time,
+        updated_at: Option<Time>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        ledger: Vec<Shown<'a>>,
+    }
+    let shown = entries.iter().map(|entry| Shown {
+        object: &entry.kind,
+        name: &entry.name,
+        cloud_id: entry.cloud_id.as_deref(),
+        state: entry.state.as_str(),
+        created_at: Time(entry.created_at),
+        updated_at: Time::some(entry.updated_at),
+    });
+    json(StatusCode::OK, &Body { ledger: shown.collect() })
+}
