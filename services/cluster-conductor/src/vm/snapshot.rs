@@ -158,6 +158,7 @@ async fn ask(
         // It is found by its name, if it was made.
         Err(error) if error.is_transient() || error.is_outcome_unknown() => {
             tracing::warn!("nobody knows whether a snapshot is being made: {error}");
+            write(world, queue, (of, of.unanswered()), Vec::new()).await?;
         }
         Err(error) => {
             let (failed, events) = of.failed(&error.to_string(), now);

@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub image: Option<String>,
     /// When the cloud was asked for it last.
     pub asked_at: Option<Timestamp>,
-    /// How often it was asked since it last answered.
+    /// How often it was asked and did not answer, since it last did. Who is killed before asking has not asked.
     pub times: u32,
     /// How often it failed in a row.
     pub failures: u32,
@@ -169,6 +169,11 @@ impl Snapshot {
     /// It, to be deleted.
     pub fn leaving(&self) -> Snapshot {
         Snapshot { state: SnapshotState::Leaving, ..self.clone() }
+    }
+
+    /// It, once the cloud was asked for it and nobody knows whether it was heard.
+    pub fn unanswered(&self) -> Snapshot {
+        Snapshot { times: self.times.saturating_add(1), ..self.clone() }
     }
 
     /// Whether it could not be made, and is not tried again.
@@ -332,8 +337,7 @@ fn wanted(it: Snapshot, vm: Option<&Vm>, now: Timestamp) -> (Snapshot, Vec<VmEve
     if !is_at_rest || vm.errand.as_ref().is_some_and(|errand| errand.sent.is_some()) {
         return (it, Vec::new(), SnapshotNext::Look);
     }
-    let times = it.times.saturating_add(1);
-    let asked = Snapshot { state: SnapshotState::Making, asked_at: Some(now), times, ..it };
+    let asked = Snapshot { state: SnapshotState::Making, asked_at: Some(now), ..it };
     (asked, Vec::new(), SnapshotNext::Ask)
 }
 

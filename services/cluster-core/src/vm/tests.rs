@@ -464,7 +464,15 @@ fn what_was_never_taken_up_is_asked_for_again_and_a_second_image_goes() {
     let asked = snapped(&copy(), &[], Some(&vm), 1).0;
     assert_eq!(snapped(&asked, &[], Some(&vm), 30).2, SnapshotNext::Rest(Some(at(61))));
     let (again, _, next) = snapped(&asked, &[], Some(&vm), 62);
-    assert_eq!((again.times, next), (2, SnapshotNext::Ask));
+    assert_eq!((again.times, next), (0, SnapshotNext::Ask), "who is killed has not asked");
+    // Three requests that nobody answers are enough.
+    let mut tried = asked.clone();
+    for at in [100, 200] {
+        tried = snapped(&tried.unanswered(), &[], Some(&vm), at).0;
+        assert_eq!(tried.state, SnapshotState::Making);
+    }
+    let (failed, events, _) = snapped(&tried.unanswered(), &[], Some(&vm), 300);
+    assert_eq!((failed.state, events.len()), (SnapshotState::Failed, 1));
     let both = [("i", None), ("j", None)];
     let (_, _, next) = snapped(&again, &both, Some(&vm), 63);
     assert_eq!(next, SnapshotNext::Delete(vec!["j".to_owned()]));
