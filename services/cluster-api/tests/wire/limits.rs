@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use cluster_api::Streams;
 use http::Request;
 use http_body_util::BodyExt;
-use openstack_api::{Auth, Htpasswd, Limits};
+use openstack_api::{Auth, Htpasswd, Limits, Trail};
 
 use crate::api::{Answer, Api, NEWEST};
 
@@ -75,6 +75,24 @@ async fn two_callers_do_not_disturb_each_other() {
     get(&api, BOB).await.has(200);
     let write = request("/v1/clusters/none", ANN).method("DELETE").body(Body::empty()).unwrap();
     api.raw(write).await.has(404);
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_not_recorded() {
+    let api = limited(users(), "writes_per_second = 1").await;
+    let mut taken = 0;
+    for _ in 0..40 {
+        let write = request("/v1/clusters/none", ANN).method("DELETE").body(Body::empty());
+        let answer = api.raw(write.unwrap()).await;
+        if answer.status != 429 {
+            answer.has(404);
+            taken += 1;
+        }
+    }
+    assert!(taken < 40, "there is no limit");
+    api.store.trail().settle().await;
+    // Two rows each: that it was asked, and what came of it.
+    assert_eq!(api.store.trail().head().await.unwrap().number, 2 * taken);
 }
 
 #[tokio::test]
