@@ -29,6 +29,7 @@ const TABLES: Schema = &[
     audit_store::TABLES,
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
+    include_str!("schema-7.sql"),
 ];
 
 /// The power a machine was seen to have.

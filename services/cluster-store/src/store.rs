@@ -35,6 +35,7 @@ const TABLES: Schema = &[
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
+    include_str!("schema-9.sql"),
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.

@@ -9,9 +9,11 @@
 //!     body     TEXT   NOT NULL,
 //!     due_at   BIGINT NOT NULL,
 //!     tries    BIGINT NOT NULL,
+//!     project  TEXT,
 //!     UNIQUE (notice, receiver)
 //! );
 //! CREATE INDEX outbox_due ON outbox (due_at, seq);
+//! CREATE INDEX outbox_project ON outbox (project);
 //! ```
 
 use std::collections::BTreeMap;
@@ -28,6 +30,8 @@ use crate::{Connection, Database, Query, Row, StoreError, values};
 pub const MOST: i64 = 10_000;
 /// So many of them are for one receiver at most: one that takes none leaves places to the others.
 pub const MOST_FOR_ONE: i64 = MOST / 2;
+/// So many of them are of one project at most, however many addresses it names: one whose things end all the time leaves places to others.
+pub const MOST_OF_ONE: i64 = MOST / 4;
 
 /// What one receiver is to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Letter {
     pub receiver: String,
     /// What, in the words of who sends it.
     pub body: String,
+    /// The project of which it tells, if it is of one.
+    pub project: Option<String>,
 }
 
 /// A letter that waits.
@@ -57,27 +63,37 @@ pub async fn append(
     letters: &[Letter],
     now: Timestamp,
 ) -> Result<usize, StoreError> {
-    const INSERT: &str = "INSERT INTO outbox (notice, receiver, body, due_at, tries) \
-        VALUES ($1, $2, $3, $4, 0) ON CONFLICT (notice, receiver) DO NOTHING";
+    const INSERT: &str = "INSERT INTO outbox (notice, receiver, body, due_at, tries, project) \
+        VALUES ($1, $2, $3, $4, 0, $5) ON CONFLICT (notice, receiver) DO NOTHING";
     if letters.is_empty() {
         return Ok(0);
     }
     let mut waiting = count(connection, None).await?;
     let mut waiting_for: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut waiting_of: BTreeMap<Option<&str>, i64> = BTreeMap::new();
     let mut lost = 0;
     for letter in letters {
-        let Letter { notice, receiver, body } = letter;
+        let Letter { notice, receiver, body, project } = letter;
+        let project = project.as_deref();
         let for_one = match waiting_for.entry(receiver) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(count(connection, Some(receiver)).await?),
+            Entry::Vacant(new) => new.insert(count(connection, Some(("receiver = ?", receiver))).await?),
         };
-        if waiting >= MOST || *for_one >= MOST_FOR_ONE {
+        let of_one = match (waiting_of.entry(project), project) {
+            (Entry::Occupied(known), _) => known.into_mut(),
+            (Entry::Vacant(new), Some(project)) => {
+                new.insert(count(connection, Some(("project = ?", project))).await?)
+            }
+            // What is of nobody is not counted so.
+            (Entry::Vacant(new), None) => new.insert(i64::MIN),
+        };
+        if waiting >= MOST || *for_one >= MOST_FOR_ONE || *of_one >= MOST_OF_ONE {
             lost += 1;
             continue;
         }
-        let values = values![*notice, receiver.as_str(), body.as_str(), now];
+        let values = values![*notice, receiver.as_str(), body.as_str(), now, project];
         connection.execute(INSERT, values).await?;
-        (waiting, *for_one) = (waiting + 1, *for_one + 1);
+        (waiting, *for_one, *of_one) = (waiting + 1, *for_one + 1, *of_one + 1);
     }
     Ok(lost)
 }
@@ -88,10 +104,15 @@ pub async fn strike(connection: &mut Connection, seq: i64) -> Result<bool, Store
     Ok(connection.execute(DELETE, values![seq]).await? > 0)
 }
 
-/// How many letters wait, for one receiver or for all.
-async fn count(connection: &mut Connection, receiver: Option<&str>) -> Result<i64, StoreError> {
+/// How many letters wait, of those that meet a condition in which `?` stands for the value beside it, or of all.
+async fn count(
+    connection: &mut Connection,
+    only: Option<(&str, &str)>,
+) -> Result<i64, StoreError> {
     let mut query = Query::new("SELECT count(*) FROM outbox");
-    query.and_if_set("receiver = ?", receiver);
+    if let Some((condition, value)) = only {
+        query.and_value(condition, value);
+    }
     let (sql, values) = query.into_parts();
     Ok(connection.row(sql, values).await?.map_or(Ok(0), |row| row.int(0))?)
 }
@@ -128,7 +149,7 @@ impl Outbox {
         limit: u32,
     ) -> Result<Vec<Waiting>, StoreError> {
         let beyond = now.saturating_add(longest_wait).unwrap_or(Timestamp::MAX);
-        let mut sql = "SELECT seq, notice, receiver, body, tries FROM outbox \
+        let mut sql = "SELECT seq, notice, receiver, body, tries, project FROM outbox \
             WHERE (due_at <= $1 OR due_at > $2)"
             .to_owned();
         let mut given = values![now, beyond];
@@ -188,6 +209,7 @@ fn read(row: &Row) -> Result<Waiting, StoreError> {
         notice: row.parse("outbox", 1)?,
         receiver: row.text(2)?.to_owned(),
         body: row.text(3)?.to_owned(),
+        project: row.optional_text(5)?.map(str::to_owned),
     };
     Ok(Waiting { seq: row.int(0)?, letter, tries })
 }

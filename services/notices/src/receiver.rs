@@ -51,6 +51,7 @@ impl Addressees {
             notice: notice.id,
             receiver: receiver.write(),
             body: body.clone(),
+            project: notice.project_id.clone(),
         };
         receivers.map(letter).collect()
     }

@@ -28,9 +28,11 @@ const TABLES: &[&str] = &["CREATE TABLE outbox (
     body     TEXT   NOT NULL,
     due_at   BIGINT NOT NULL,
     tries    BIGINT NOT NULL,
+    project  TEXT,
     UNIQUE (notice, receiver)
 );
-CREATE INDEX outbox_due ON outbox (due_at, seq);"];
+CREATE INDEX outbox_due ON outbox (due_at, seq);
+CREATE INDEX outbox_project ON outbox (project);"];
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);

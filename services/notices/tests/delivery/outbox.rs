@@ -14,7 +14,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn letter(receiver: &str) -> Letter {
-    Letter { notice: Uuid::new_v4(), receiver: receiver.to_owned(), body: "{}".to_owned() }
+    Letter { notice: Uuid::new_v4(), receiver: receiver.to_owned(), body: "{}".to_owned(), project: None }
 }
 
 on_both! { Store:
@@ -23,6 +23,7 @@ on_both! { Store:
     who_takes_none_is_left_alone
     what_a_wrong_clock_put_off_is_due
     no_more_wait_than_there_is_place_for
+    one_project_leaves_places_to_others_whomever_it_names
 }
 
 async fn receivers(store: &Store, now: Timestamp) -> Vec<String> {
@@ -73,4 +74,21 @@ async fn no_more_wait_than_there_is_place_for(store: Store) {
     assert_eq!(store.append([many(4_000, "c"), many(1_000, "d")].concat(), at(0)).await, 1);
     assert_eq!(store.append(vec![letter("b")], at(0)).await, 1);
     assert_eq!(store.outbox().due(at(0), HOUR, 20_000).await.unwrap().len(), 10_000);
+}
+
+async fn one_project_leaves_places_to_others_whomever_it_names(store: Store) {
+    let of = |project: &str, count: usize| {
+        let named = |number: usize| Letter {
+            project: Some(project.to_owned()),
+            ..letter(&format!("mail:{project}-{number}@example.org"))
+        };
+        (0..count).map(named).collect::<Vec<_>>()
+    };
+    assert_eq!(store.append(of("p", 2_502), at(0)).await, 2);
+    assert_eq!(store.append(of("p", 1), at(0)).await, 1);
+    assert_eq!(store.append(of("q", 10), at(0)).await, 0);
+    let due = store.outbox().due(at(0), HOUR, 1).await.unwrap().remove(0);
+    assert_eq!(due.letter.project.as_deref(), Some("p"));
+    store.outbox().remove(due.seq).await.unwrap();
+    assert_eq!(store.append(of("p", 2), at(1)).await, 1);
 }
