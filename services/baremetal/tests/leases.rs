@@ -208,10 +208,9 @@ async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
         let sent = client().post(format!("{url}/{path}")).json(&body).send().await.unwrap();
         assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
     };
-    // The oldest version of the API has no names: its id leads to it.
-    let node = client()
-        .post(format!("{url}/v1/nodes"))
-        .header("openstack-api-version", "baremetal latest");
+    // The oldest versions of the API have no names.
+    let node = client().post(format!("{url}/v1/nodes"));
+    let node = node.header("x-openstack-ironic-api-version", "1.50");
     let node = node.json(&json!({"driver": "fake-hardware", "name": "lent"})).send().await.unwrap();
     assert_eq!(node.status(), 201, "{}", node.text().await.unwrap());
     let loan = json!({"lessee": "lab", "for": "6s", "notify": "ann@example.org"});
