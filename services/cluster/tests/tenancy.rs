@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+/// What clusterd's user needs in the projects of its tenants.
+const ROLES: [&str; 2] = ["member", "load-balancer_member"];
+
 /// A clusterd that makes clusters in the cloud whose Keystone it believes.
 struct Given {
     cloud: Cloud,
@@ -104,6 +107,12 @@ impl Given {
         self.ask(Method::POST, "/bedplate/v1/plan", cluster, 200).await
     }
 
+    /// Gives clusterd's user what it needs in the project of who asks, and waits until that counts.
+    async fn let_in(&self) {
+        self.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &ROLES);
+        self.until_admitted(&json!({"name": "c", "cluster_template_id": "t"})).await;
+    }
+
     /// Waits until clusterd is let into the project of who asks.
     async fn until_admitted(&self, cluster: &Value) {
         let looking = async {
@@ -172,9 +181,7 @@ async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_n
         given.cloud.count(|it| is_change(&it.method) && !it.path.ends_with("/auth/tokens"));
     assert_eq!(changes, 0);
 
-    let roles = ["member", "load-balancer_member"];
-    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &roles);
-    given.until_admitted(&cluster).await;
+    given.let_in().await;
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
     given.until_network("tenant-a").await;
 }
@@ -182,8 +189,7 @@ async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_n
 #[tokio::test]
 async fn a_cluster_in_a_project_that_is_no_more_is_forgotten_by_an_administrator() {
     let given = Given::start("").await;
-    let held = ["member", "load-balancer_member"];
-    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &held);
+    given.let_in().await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
     given.until_network("tenant-a").await;
@@ -201,7 +207,7 @@ async fn a_cluster_in_a_project_that_is_no_more_is_forgotten_by_an_administrator
     let (admin, clusterd) = (session("admin"), session("clusterd").identity().await.unwrap());
     let projects = given.cloud.objects(Kind::Project);
     let tenant = &projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id;
-    for role in held {
+    for role in ROLES {
         let role = roles::find(&admin, role).await.unwrap().unwrap();
         roles::take(&admin, (&clusterd.user_id, tenant), &role.id).await.unwrap();
     }
@@ -226,8 +232,7 @@ async fn where_the_project_is_shared_no_role_is_needed_elsewhere() {
 #[tokio::test]
 async fn flavors_and_quotas_are_those_of_the_project() {
     let given = Given::start("").await;
-    let roles = ["member", "load-balancer_member"];
-    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &roles);
+    given.let_in().await;
     given.cloud.set_quota("tenant-a", "instances", 1);
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     let plan = given.ask(Method::POST, "/bedplate/v1/plan", cluster.clone(), 200).await;
@@ -241,8 +246,7 @@ async fn flavors_and_quotas_are_those_of_the_project() {
 #[tokio::test]
 async fn a_flavor_that_is_not_for_the_project_is_not_there_for_its_clusters() {
     let given = Given::start("").await;
-    let roles = ["member", "load-balancer_member"];
-    given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &roles);
+    given.let_in().await;
     given.private_flavor("secret").await;
     assert_eq!(given.plan("m1.small").await["fits"], true);
     let plan = given.plan("secret").await;

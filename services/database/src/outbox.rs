@@ -77,7 +77,9 @@ pub async fn append(
         let project = project.as_deref();
         let for_one = match waiting_for.entry(receiver) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(count(connection, Some(("receiver = ?", receiver))).await?),
+            Entry::Vacant(new) => {
+                new.insert(count(connection, Some(("receiver = ?", receiver))).await?)
+            }
         };
         let of_one = match (waiting_of.entry(project), project) {
             (Entry::Occupied(known), _) => known.into_mut(),
@@ -105,10 +107,7 @@ pub async fn strike(connection: &mut Connection, seq: i64) -> Result<bool, Store
 }
 
 /// How many letters wait, of those that meet a condition in which `?` stands for the value beside it, or of all.
-async fn count(
-    connection: &mut Connection,
-    only: Option<(&str, &str)>,
-) -> Result<i64, StoreError> {
+async fn count(connection: &mut Connection, only: Option<(&str, &str)>) -> Result<i64, StoreError> {
     let mut query = Query::new("SELECT count(*) FROM outbox");
     if let Some((condition, value)) = only {
         query.and_value(condition, value);

@@ -58,6 +58,11 @@ impl Cloud {
         self.user.refused(&words(command))
     }
 
+    /// Whether a command succeeded that may be refused for a while.
+    pub fn goes(&mut self, command: &str) -> bool {
+        self.user.run(&words(command)).code == 0
+    }
+
     /// The output of a command that tells something as JSON.
     #[track_caller]
     pub fn json(&mut self, command: &str) -> Value {

@@ -44,7 +44,8 @@ fn clusters_of_two_projects_are_each_in_its_own() {
         assert!(refused.contains(&words), "{refused}");
         assert_eq!(cloud.json("server list"), json!([]));
         setup(&admin, &["--tenant", project, "--service-user", USER]);
-        cloud.done(&create);
+        // That clusterd was not let in is remembered for a moment.
+        wait_for("clusterd to be let in", || cloud.goes(&create));
     }
     for (cloud, (user, _)) in tenants.iter_mut().zip(TENANTS) {
         wait_for(&format!("two servers of {user}'s"), || {

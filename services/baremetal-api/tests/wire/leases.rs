@@ -63,9 +63,10 @@ async fn a_machine_whose_lease_has_ended_stays_off_until_that_is_undone() {
     let refused = api.send("PUT", power, NEWEST, r#"{"target": "power on"}"#).await.has(400);
     assert!(refused.text.contains("has ended"), "{}", refused.text);
     assert!(api.get(PATH).await.json()["lease"]["ended_at"].is_string());
-    api.send("PUT", PATH, NEWEST, r#"{"for": "1s"}"#)
-        .await
-        .refuses(409, "nothing is lent for less than 1h from now, which is until 2026-01-02T04:04:05.000006Z");
+    api.send("PUT", PATH, NEWEST, r#"{"for": "1s"}"#).await.refuses(
+        409,
+        "nothing is lent for less than 1h from now, which is until 2026-01-02T04:04:05.000006Z",
+    );
     let undone = api.send("POST", &format!("{PATH}/undo"), NEWEST, "").await.has(200).json();
     assert!(undone["lease"]["ended_at"].is_null());
     api.send("PUT", power, NEWEST, r#"{"target": "power on"}"#).await.has(202);

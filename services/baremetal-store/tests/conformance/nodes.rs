@@ -141,7 +141,12 @@ async fn lent_nodes_are_found(store: Store) {
 async fn who_is_told_is_written_with_the_node(store: Store) {
     let node = named("n1");
     store.insert_node(&node).await.unwrap();
-    let letter = Letter { notice: Uuid::new_v4(), receiver: "r".to_owned(), body: "{}".to_owned(), project: None };
+    let letter = Letter {
+        notice: Uuid::new_v4(),
+        receiver: "r".to_owned(),
+        body: "{}".to_owned(),
+        project: None,
+    };
     let tell = async |node: &Node| {
         store.update_node_and_tell(node, &[], std::slice::from_ref(&letter), at(1)).await
     };

@@ -79,7 +79,8 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
 async fn who_is_told_is_written_with_the_change(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let notice = cluster.id.into_untyped_uuid();
-    let letter = Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
+    let letter =
+        Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
     let change = Change {
         events: vec![event(&cluster, "LeaseEnds")],
         letters: vec![letter.clone()],
@@ -105,7 +106,8 @@ async fn who_is_told_is_written_with_the_change(store: Store) {
 async fn what_is_gone_says_nothing_of_a_letter_and_keeps_it(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let notice = cluster.id.into_untyped_uuid();
-    let letter = Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
+    let letter =
+        Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
     let change = Change { letters: vec![letter], ..Change::of(cluster.clone()) };
     let cluster = store.change_cluster(&change).await.unwrap();
     store.delete_cluster(&cluster).await.unwrap();

@@ -212,7 +212,8 @@ async fn who_is_told_of_a_machine_is_written_with_the_change(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     let notice = vm.id.into_untyped_uuid();
-    let letter = Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
+    let letter =
+        Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
     let events = vec![VmEvent::warning(&vm, "LeaseEndsSoon", "it ends", at(1))];
     let change = VmChange { events, letters: vec![letter.clone()], ..VmChange::of(vm.clone()) };
     store.change_vm(&change).await.unwrap();

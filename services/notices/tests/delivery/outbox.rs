@@ -14,7 +14,12 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn letter(receiver: &str) -> Letter {
-    Letter { notice: Uuid::new_v4(), receiver: receiver.to_owned(), body: "{}".to_owned(), project: None }
+    Letter {
+        notice: Uuid::new_v4(),
+        receiver: receiver.to_owned(),
+        body: "{}".to_owned(),
+        project: None,
+    }
 }
 
 on_both! { Store:
