@@ -32,8 +32,12 @@ binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1)
 # Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
 export BEDPLATE_SKIPPED := $(CURDIR)/target/skipped
-# What services stored and said in tests, to be looked through for secrets.
+# What services stored and said in tests, to be looked through for secrets, beside those that were made meanwhile; with what tests printed,
+# which nextest writes down even of those that passed. `cargo test` shows it where it is told to.
 export BEDPLATE_LEFT := $(CURDIR)/target/left
+NOTHING_LEFT := rm -rf $(BEDPLATE_LEFT) $(BEDPLATE_LEFT).secrets target/nextest && mkdir -p $(BEDPLATE_LEFT)
+SHOWN := $(if $(NEXTEST),,-- --show-output)
+NO_SECRET_LEFT := target/debug/left $(BEDPLATE_LEFT) target/nextest
 
 build: build-packages ramdisk
 	cargo build --workspace --bins
@@ -72,17 +76,19 @@ test-fast: build-packages
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa xfsprogs
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins
-	@rm -rf $(BEDPLATE_SKIPPED) $(BEDPLATE_LEFT) && mkdir -p $(BEDPLATE_LEFT)
-	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST) 2>&1 | tee $(BEDPLATE_LEFT)/printed
+	@rm -rf $(BEDPLATE_SKIPPED) && $(NOTHING_LEFT)
+	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST) $(SHOWN) 2>&1 | tee $(BEDPLATE_LEFT)/printed
 	@# What the tests printed and stored holds no secret that they gave away.
-	target/debug/left $(BEDPLATE_LEFT) $(wildcard target/nextest)
+	$(NO_SECRET_LEFT)
 	@if [ -s $(BEDPLATE_SKIPPED) ]; then sort -u $(BEDPLATE_SKIPPED); fi
 
 # The public OpenStack clients.
 test-compat: build-packages
 	@$(PACKAGES) python3-venv
 	cargo build --workspace --bins
-	cargo $(TEST) $(call only,compat)
+	@$(NOTHING_LEFT)
+	cargo $(TEST) $(call only,compat) $(SHOWN) 2>&1 | tee $(BEDPLATE_LEFT)/printed
+	$(NO_SECRET_LEFT)
 
 # QEMU machines. A rack needs root, for network namespaces and libvirtd.
 test-rack:

@@ -14,12 +14,13 @@ struct Given {
     client: Client,
     url: String,
     _emulator: Emulator,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
     _running: AbortOnDropHandle<()>,
 }
 
 impl Given {
     async fn start() -> Given {
+        left::listen();
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let state = tempfile::tempdir().unwrap();
@@ -43,7 +44,7 @@ impl Given {
             client: Client::builder().no_proxy().build().unwrap(),
             url,
             _emulator: emulator,
-            _state: state,
+            state,
             _running: AbortOnDropHandle::new(running),
         }
     }
@@ -84,6 +85,13 @@ impl Given {
 
 fn project(name: &str) -> Value {
     json!({"project": {"name": name, "domain": {"id": "default"}}})
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
+        left::keep(&self.state.path().join("state"), "machines-identity");
+    }
 }
 
 #[tokio::test]

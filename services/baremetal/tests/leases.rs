@@ -191,7 +191,7 @@ async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
     let (hook, mail) = (webhook(told.clone()).await, mail_server(mailed.clone()).await);
     let (secret, config) = (folder.path().join("secret"), folder.path().join("baremetald.toml"));
     let state = folder.path().join("state");
-    std::fs::write(&secret, "hush\n").unwrap();
+    std::fs::write(&secret, format!("{}\n", left::canary::WEBHOOK)).unwrap();
     let text = format!(
         "state_dir = {state:?}\n\
          [api]\nlisten = \"127.0.0.1:0\"\n\
@@ -234,4 +234,5 @@ async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
     // By mail the same was told, to her.
     assert_eq!(mailed.ids(), told.ids());
     assert_eq!(mailed.events(), ["mail"; 4]);
+    left::keep(&state, "leases");
 }

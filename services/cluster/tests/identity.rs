@@ -16,7 +16,7 @@ struct Given {
     client: Client,
     url: String,
     _emulator: Emulator,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
     _running: AbortOnDropHandle<()>,
 }
 
@@ -46,6 +46,7 @@ impl Answer {
 
 impl Given {
     async fn with(settings: Settings, more: &str) -> Given {
+        left::listen();
         let emulator = Emulator::start(settings).await.unwrap();
         let cloud = emulator.cloud.clone();
         let state = tempfile::tempdir().unwrap();
@@ -68,7 +69,7 @@ impl Given {
             client: Client::builder().no_proxy().build().unwrap(),
             url,
             _emulator: emulator,
-            _state: state,
+            state,
             _running: AbortOnDropHandle::new(running),
         }
     }
@@ -131,6 +132,13 @@ impl Given {
     /// How often Keystone was asked about a token.
     fn asked(&self) -> usize {
         self.cloud.count(|call| call.method == "GET" && call.path.ends_with("/v3/auth/tokens"))
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
+        left::keep(&self.state.path().join("state"), "identity");
     }
 }
 

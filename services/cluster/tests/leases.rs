@@ -102,7 +102,11 @@ impl Drop for Daemon {
 
 fn spawn(config: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clusterd"));
-    command.arg("--config").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
+    let log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(config.with_file_name("state").join("log"));
+    command.arg("--config").arg(config).stdout(Stdio::null()).stderr(log.unwrap());
     command.spawn().unwrap()
 }
 
@@ -117,7 +121,8 @@ async fn a_lease_ends_rung_by_rung_whoever_is_killed() {
     let (told, hook) = Told::start().await;
     let (secret, config) = (folder.path().join("secret"), folder.path().join("clusterd.toml"));
     let state = folder.path().join("state");
-    std::fs::write(&secret, "hush\n").unwrap();
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(&secret, format!("{}\n", left::canary::WEBHOOK)).unwrap();
     let text = format!(
         "state_dir = {state:?}\n\
          [api]\nlisten = \"127.0.0.1:0\"\n\
@@ -162,4 +167,5 @@ async fn a_lease_ends_rung_by_rung_whoever_is_killed() {
     };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap();
     assert_eq!(told.events(), rungs);
+    left::keep(&state, "leases");
 }

@@ -22,12 +22,13 @@ struct Given {
     url: String,
     token: String,
     _emulator: Emulator,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
     _running: AbortOnDropHandle<()>,
 }
 
 impl Given {
     async fn start(tenancy: &str) -> Given {
+        left::listen();
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let state = tempfile::tempdir().unwrap();
@@ -53,7 +54,7 @@ impl Given {
             client,
             url,
             _emulator: emulator,
-            _state: state,
+            state,
             _running: AbortOnDropHandle::new(running),
         };
         let template = json!({"name": "t", "coe": "kubernetes", "image_id": "fedora-coreos",
@@ -138,6 +139,13 @@ impl Given {
             }
         };
         tokio::time::timeout(Duration::from_secs(60), looking).await.unwrap();
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
+        left::keep(&self.state.path().join("state"), "tenancy");
     }
 }
 

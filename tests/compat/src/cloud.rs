@@ -107,6 +107,9 @@ impl Drop for Cloud {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        let clouds = self.clouds["clouds"].as_object().into_iter().flatten();
+        let passwords = clouds.filter_map(|(_, it)| it["auth"]["password"].as_str());
+        left::know(passwords.map(str::to_owned));
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -138,6 +138,7 @@ impl Drop for Daemon {
             let last = lines.len().saturating_sub(40);
             eprintln!("{} said last:\n{}", self.program, lines[last..].join("\n"));
         }
+        left::keep(&self.folder, self.program);
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

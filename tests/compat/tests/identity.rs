@@ -82,20 +82,22 @@ fn machines_are_shown_to_who_runs_the_cloud_and_to_their_owners() {
 fn a_service_without_a_cloud_has_passwords_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("htpasswd");
-    // "secret" by bcrypt, "password" by argon2id.
-    let bcrypt = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
+    // The canary by libxcrypt's bcrypt; with " of bob" at its end by argon2-cffi's argon2id.
+    let bcrypt = "$2b$04$9PJhBhcXWIeBYt0sOo1NUeMyXrmClCPDYPQ9iFJSJCn09NZyg1pwC";
     let argon2id =
-        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$5YxJtJIrT6CqUq9x1QXYO29mRJMhrgLFhnuk7UM5VpQ";
     std::fs::write(&file, format!("ann:{bcrypt}\nbob:{argon2id}\n")).unwrap();
     let tables = format!("auth = 'http_basic'\nhtpasswd = {file:?}\n");
     let (machines, coe) = (Service::machines_with(&tables), Service::clusters_with(&tables));
     let (machines, clusters) = (machines.url.as_str(), format!("{}/v1", coe.url));
-    for (user, password) in [("ann", "secret"), ("bob", "password")] {
+    let anns = left::canary::HTPASSWD;
+    let bobs = format!("{anns} of bob");
+    for (user, password) in [("ann", anns), ("bob", &bobs)] {
         let ask = |url: &str, area| CommandLine::with_password(url, area, user, password);
         assert_eq!(ask(machines, "baremetal").json(&["node", "list"]), json!([]));
         assert_eq!(ask(&clusters, "coe").json(&["cluster", "list"]), json!([]));
     }
-    for (user, password) in [("ann", "password"), ("carol", "secret")] {
+    for (user, password) in [("ann", bobs.as_str()), ("carol", anns)] {
         let ask = |url: &str, area| CommandLine::with_password(url, area, user, password);
         let refused = ask(machines, "baremetal").refused(&["node", "list"]);
         assert!(refused.contains("401"), "{refused}");

@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::api::Answer;
 use crate::daemon::{Daemon, Killed};
 use crate::images::Image;
 use crate::lab::Lab;
@@ -60,10 +61,20 @@ impl Lab {
 
     /// Asks for a change of provision state.
     pub async fn provision(&self, node: Node, target: &str) -> Asked<'_> {
-        let path = format!("/v1/nodes/{}/states/provision", node.0);
-        let body = json!({"target": target});
-        self.api.send(Method::PUT, &path, Some(&body)).await.expect(target);
+        self.ask(node, &json!({"target": target})).await.expect(target);
         Asked { lab: self, node }
+    }
+
+    /// Asks for a machine to be installed, with a config drive that has user data.
+    pub async fn install_with(&self, node: Node, user_data: &str) -> Asked<'_> {
+        let body = json!({"target": "active", "configdrive": {"user_data": user_data}});
+        self.ask(node, &body).await.expect("active");
+        Asked { lab: self, node }
+    }
+
+    async fn ask(&self, node: Node, body: &Value) -> Answer {
+        let path = format!("/v1/nodes/{}/states/provision", node.0);
+        self.api.send(Method::PUT, &path, Some(body)).await
     }
 
     /// Asks for a change of provision state, of a service that may be killed before it has answered.

@@ -1,34 +1,51 @@
-//! Looking for canaries, however they are spelled.
+//! Looking for secrets, however they are spelled, and in what is packed.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use aho_corasick::AhoCorasick;
 use anyhow::Context;
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use flate2::read::MultiGzDecoder;
 
-/// At most so much of a file is in memory at once.
-const CHUNK: usize = 1 << 20;
+use crate::spelling::spellings;
 
-/// What is looked for: each canary in each of its spellings.
+/// So much of a file is in memory at once: more than of any that was kept.
+const PIECE: usize = 32 << 20;
+/// Of what is packed no more is looked at.
+const UNPACKED: u64 = 64 << 20;
+/// How often something may be packed in something.
+const LAYERS: u8 = 3;
+
+/// How gzip begins (RFC 1952, section 2.3: the magic number, then the method, which is always 8), and how that begins in base64.
+const GZIP: &[u8] = &[0x1f, 0x8b, 8];
+const GZIP_IN_BASE64: &[u8] = b"H4sI";
+
+/// What is looked for: each secret in each of its spellings.
 pub struct Search {
-    spellings: Vec<Spelling>,
+    secrets: Vec<String>,
+    /// What each pattern is.
+    meanings: Vec<Meaning>,
+    patterns: AhoCorasick,
     longest: usize,
 }
 
-struct Spelling {
-    canary: &'static str,
-    how: &'static str,
-    bytes: Vec<u8>,
+#[derive(Clone, Copy)]
+enum Meaning {
+    Secret { number: usize, how: &'static str },
+    Gzip,
+    GzipInBase64,
 }
 
-/// A canary, and where it was.
+/// A secret, and where it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Find {
     /// Which.
-    pub canary: &'static str,
+    pub secret: String,
     /// How it was spelled.
     pub how: &'static str,
     /// In which file.
@@ -37,16 +54,43 @@ pub struct Find {
 
 impl Search {
     /// Looks for these.
-    pub fn of(canaries: &[&'static str]) -> Search {
-        let spellings: Vec<_> = canaries.iter().flat_map(|canary| spellings(canary)).collect();
-        let longest = spellings.iter().map(|it| it.bytes.len()).max().unwrap_or(0);
-        Search { spellings, longest }
+    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Search> {
+        let secrets: BTreeSet<&str> = secrets.into_iter().filter(|it| !it.is_empty()).collect();
+        let secrets: Vec<String> = secrets.into_iter().map(str::to_owned).collect();
+        let mut meanings = vec![Meaning::Gzip, Meaning::GzipInBase64];
+        let mut patterns = vec![GZIP.to_vec(), GZIP_IN_BASE64.to_vec()];
+        for (number, secret) in secrets.iter().enumerate() {
+            for (how, bytes) in spellings(secret) {
+                meanings.push(Meaning::Secret { number, how });
+                patterns.push(bytes);
+            }
+        }
+        let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
+        let patterns = AhoCorasick::new(patterns).context("cannot look for so much at once")?;
+        Ok(Search { secrets, meanings, patterns, longest })
     }
 
-    /// What is in a text.
-    pub fn text(&self, text: &[u8]) -> Vec<(&'static str, &'static str)> {
-        let there = |it: &&Spelling| text.windows(it.bytes.len()).any(|part| part == it.bytes);
-        self.spellings.iter().filter(there).map(|it| (it.canary, it.how)).collect()
+    /// What is in a text: the secret, and how it is spelled.
+    pub fn text(&self, text: &[u8]) -> BTreeSet<(&str, &'static str)> {
+        let mut found = BTreeSet::new();
+        self.look(text, LAYERS, &mut found);
+        found
+    }
+
+    fn look<'a>(&'a self, text: &[u8], layers: u8, found: &mut BTreeSet<(&'a str, &'static str)>) {
+        for hit in self.patterns.find_overlapping_iter(text) {
+            let packed = match self.meanings[hit.pattern().as_usize()] {
+                Meaning::Secret { number, how } => {
+                    found.insert((&self.secrets[number], how));
+                    continue;
+                }
+                Meaning::Gzip => unpacked(&text[hit.start()..]),
+                Meaning::GzipInBase64 => unpacked(&from_base64(&text[hit.start()..])),
+            };
+            if layers > 1 {
+                self.look(&packed, layers - 1, found);
+            }
+        }
     }
 
     /// What is in a file, or in any file of a folder. What is not there holds nothing; the count is of files looked at.
@@ -64,102 +108,58 @@ impl Search {
             return Ok(0);
         }
         let found = self.file(path).with_context(|| format!("cannot read {}", path.display()))?;
-        finds.extend(found.into_iter().map(|(canary, how)| Find {
-            canary,
+        finds.extend(found.into_iter().map(|(secret, how)| Find {
+            secret: secret.to_owned(),
             how,
             file: path.to_owned(),
         }));
         Ok(1)
     }
 
-    fn file(&self, path: &Path) -> std::io::Result<Vec<(&'static str, &'static str)>> {
+    fn file(&self, path: &Path) -> std::io::Result<BTreeSet<(&str, &'static str)>> {
         let mut file = File::open(path)?;
-        let (mut window, mut found) = (Vec::new(), Vec::new());
+        let (mut piece, mut found) = (Vec::new(), BTreeSet::new());
         loop {
-            let read = Read::by_ref(&mut file).take(CHUNK as u64).read_to_end(&mut window)?;
-            found.extend(self.text(&window));
+            let read = Read::by_ref(&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
             if read == 0 {
-                found.sort_unstable();
-                found.dedup();
                 return Ok(found);
             }
-            // What lies across two chunks is seen with the second.
-            window.drain(..window.len().saturating_sub(self.longest));
+            self.look(&piece, LAYERS, &mut found);
+            // What lies across two pieces is seen with the second.
+            piece.drain(..piece.len().saturating_sub(self.longest));
         }
     }
 }
 
-fn spellings(canary: &'static str) -> Vec<Spelling> {
-    let spelling = |how, bytes: Vec<u8>| Spelling { canary, how, bytes };
-    let mut all = vec![
-        spelling("plain", canary.as_bytes().to_vec()),
-        spelling("hexadecimal", hex::encode(canary).into_bytes()),
-        spelling("hexadecimal", hex::encode_upper(canary).into_bytes()),
-        spelling("URL-encoded", utf8_percent_encode(canary, NON_ALPHANUMERIC).to_string().into()),
-        spelling("URL-encoded", form(canary).into_bytes()),
-    ];
-    for engine in [&STANDARD, &URL_SAFE] {
-        all.extend((0..3).map(|offset| spelling("base64", within(engine, canary, offset))));
+/// What gzip packed, as far as it is whole.
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    // What was read before it broke off stays.
+    let _ = MultiGzDecoder::new(packed).take(UNPACKED).read_to_end(&mut text);
+    text
+}
+
+/// What the letters at the beginning spell, of either alphabet.
+fn from_base64(text: &[u8]) -> Vec<u8> {
+    const EITHER: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+            .with_decode_allow_trailing_bits(true),
+    );
+    let plain = |letter: &u8| match letter {
+        b'-' => Some(b'+'),
+        b'_' => Some(b'/'),
+        b'+' | b'/' => Some(*letter),
+        _ => letter.is_ascii_alphanumeric().then_some(*letter),
+    };
+    let mut letters: Vec<u8> = text.iter().map_while(plain).collect();
+    // One letter more than whole groups says nothing.
+    if letters.len() % 4 == 1 {
+        letters.pop();
     }
-    all
-}
-
-/// As forms and most clients' URLs spell it: slashes and blanks otherwise, and what is unreserved as it is.
-fn form(canary: &str) -> String {
-    const RESERVED: &AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-    utf8_percent_encode(canary, RESERVED).to_string()
-}
-
-/// The letters of base64 that are the same whatever stands before, `offset` bytes beyond a multiple of three, and after.
-fn within(engine: &impl Engine, canary: &str, offset: usize) -> Vec<u8> {
-    let text = engine.encode([&b"xxx"[..offset], canary.as_bytes()].concat());
-    let begin = (offset * 8).div_ceil(6);
-    let end = (offset + canary.len()) * 8 / 6;
-    text.into_bytes()[begin..end].to_vec()
+    EITHER.decode(letters).unwrap_or_default()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::canary;
-
-    #[track_caller]
-    fn found(text: &str) -> bool {
-        !Search::of(&[canary::BMC]).text(text.as_bytes()).is_empty()
-    }
-
-    #[test]
-    fn a_canary_is_found_however_it_is_spelled() {
-        let canary = canary::BMC;
-        for text in [
-            format!("password={canary}&x"),
-            format!("at {}", hex::encode(canary)),
-            "https://u:canary%20bmc%2F9f3%2BQx7@host/".to_owned(),
-        ] {
-            assert!(found(&text), "{text}");
-        }
-        for before in ["", "a", "ab", "abc", "admin:"] {
-            for after in ["", "x", "yz"] {
-                let text = format!("{before}{canary}{after}");
-                assert!(found(&format!("Basic {}", STANDARD.encode(&text))), "{text}");
-                assert!(found(&URL_SAFE.encode(&text)), "{text}");
-            }
-        }
-        assert!(!found("canary") && !found(&STANDARD.encode("canary bmc")));
-    }
-
-    #[test]
-    fn a_canary_is_found_across_chunks_and_deep_in_folders() {
-        let folder = tempfile::tempdir().unwrap();
-        let deep = folder.path().join("a/b");
-        fs::create_dir_all(&deep).unwrap();
-        let text = format!("{}{}{}", "x".repeat(CHUNK - 5), canary::BMC, "y".repeat(CHUNK));
-        fs::write(deep.join("log"), text).unwrap();
-        fs::write(deep.join("other"), "nothing").unwrap();
-        let mut finds = Vec::new();
-        let looked = Search::of(&canary::ALL).path(folder.path(), &mut finds).unwrap();
-        let want = Find { canary: canary::BMC, how: "plain", file: deep.join("log") };
-        assert_eq!((looked, finds), (2, vec![want]));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The program finds what was planted: a search that never finds would be a test that cannot fail.
+//! The program finds what was planted, and all is planted: a search that never finds would be a test that cannot fail.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
@@ -14,19 +14,78 @@ fn left(path: &Path) -> (bool, String) {
 
 #[test]
 fn a_planted_canary_is_found_and_said_where() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("baremetald.log");
-    fs::write(&log, "INFO all is well\n").unwrap();
-    let (clean, said) = left(folder.path());
-    assert!(clean && said.contains("in 1 files: 0 found"), "{said}");
+    for canary in canary::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("baremetald.log");
+        fs::write(&log, "INFO all is well\n").unwrap();
+        let (clean, said) = left(folder.path());
+        assert!(clean && said.contains("in 1 files: 0 found"), "{said}");
 
-    fs::write(&log, format!("WARN the BMC refused {}\n", canary::PLANTED)).unwrap();
-    let (clean, said) = left(folder.path());
-    assert!(!clean && said.contains("baremetald.log: holds"), "{said}");
+        fs::write(&log, format!("WARN the BMC refused {canary}\n")).unwrap();
+        let (clean, said) = left(folder.path());
+        assert!(!clean && said.contains("baremetald.log: holds"), "{said}");
+    }
+}
+
+#[test]
+fn a_secret_that_was_made_is_kept_beside_and_found() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("left");
+    let test = std::env::current_exe().unwrap();
+    let keeps = Command::new(test)
+        .args(["--exact", "keeps_where_it_is_told_to"])
+        .env("BEDPLATE_LEFT", &folder)
+        .output()
+        .unwrap();
+    assert!(keeps.status.success(), "{keeps:?}");
+    let (clean, said) = left(&folder);
+    assert!(clean && said.contains("1 secrets that were made"), "{said}");
+    fs::write(folder.join("log"), "x-auth-token: gAAAAAmade").unwrap();
+    let (clean, said) = left(&folder);
+    assert!(!clean && said.contains("log: holds \"gAAAAAmade\""), "{said}");
+}
+
+/// By itself it keeps nothing, for nobody wants it.
+#[test]
+fn keeps_where_it_is_told_to() {
+    left::note("note", b"nothing of worth");
+    left::know(["gAAAAAmade".to_owned(), "short".to_owned()]);
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_no_clean_one() {
     let folder = tempfile::tempdir().unwrap();
     assert!(!left(&folder.path().join("none")).0);
+}
+
+#[test]
+fn each_canary_is_given_to_a_service_by_a_test() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut sources = String::new();
+    for layer in ["services", "tests"] {
+        for member in fs::read_dir(workspace.join(layer)).unwrap() {
+            let member = member.unwrap().path();
+            if !member.ends_with("left") {
+                read(&member, &mut sources);
+            }
+        }
+    }
+    let declared = include_str!("../src/canary.rs").lines();
+    let names = declared.filter_map(|line| line.strip_prefix("pub const ")?.split(':').next());
+    let names: Vec<&str> = names.filter(|name| *name != "ALL").collect();
+    assert_eq!(names.len(), canary::ALL.len(), "{names:?}");
+    for name in names.into_iter().filter(|name| !["PLANTED", "PRIVATE_KEY"].contains(name)) {
+        assert!(sources.contains(&format!("canary::{name}")), "nobody is given {name}");
+    }
+}
+
+fn read(folder: &Path, sources: &mut String) {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, sources);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            sources.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
 }

@@ -361,6 +361,11 @@ impl Cloud {
         }
     }
 
+    /// All passwords, tokens and secrets of application credentials that there ever were, the oldest first.
+    pub fn secrets(&self) -> Vec<String> {
+        self.shared.with(|world| world.secrets.clone())
+    }
+
     /// A copy of all objects of a kind, the oldest first.
     pub fn objects(&self, kind: Kind) -> Vec<Object> {
         self.shared.with(|world| {

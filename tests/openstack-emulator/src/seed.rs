@@ -108,6 +108,7 @@ pub(crate) fn user(
             "id": short_id(), "name": name, "domain_id": "default", "enabled": true, "password_expires_at": null, "options": {}, "default_project_id": project,
         }));
         object.keep("password", password);
+        world.secrets.push(password.to_owned());
         let id = object.id.clone();
         world.store.insert(Kind::User, object);
         id

@@ -89,6 +89,8 @@ pub(crate) struct World {
     pub(crate) trap: Trap,
     pub(crate) log: Log,
     pub(crate) tokens: HashMap<String, Token>,
+    /// All passwords, tokens and secrets that there ever were.
+    pub(crate) secrets: Vec<String>,
     /// Limits of projects, by project and name.
     pub(crate) quotas: BTreeMap<(String, String), i64>,
     pub(crate) usage: HashMap<String, Usage>,
@@ -119,6 +121,7 @@ impl World {
             trap: Trap::default(),
             log: Log::new(),
             tokens: HashMap::new(),
+            secrets: Vec::new(),
             quotas: BTreeMap::new(),
             usage: HashMap::new(),
             addresses: HashMap::new(),

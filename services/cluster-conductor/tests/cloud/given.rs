@@ -65,6 +65,7 @@ impl Given {
     }
 
     async fn kept(masters: u32, workers: u32, scratch: Option<Scratch>) -> Given {
+        left::listen();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let emulator = Arc::new(emulator);
         let cloud = emulator.cloud.clone();
@@ -297,6 +298,15 @@ impl Given {
         }
         let records = self.of_kind(Kind::Recordset);
         assert_eq!(records.iter().filter(|it| it.text("type") == "A").count(), 2);
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
+        if let Some(scratch) = &self.scratch {
+            left::keep_database(&scratch.url, "clusters");
+        }
     }
 }
 

@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How large it is, beside the least that its image wants.
 pub(crate) const FLAVOR: &str = "m1.small";
 
+/// What its owner tells it.
+const USER_DATA: &str = left::canary::USER_DATA;
+
 /// A machine on its way, in a cloud of its own.
 pub(crate) struct Given {
     _emulator: Emulator,
@@ -73,6 +76,7 @@ pub(crate) fn ladder(undo_window: &str) -> Ladder {
 impl Given {
     /// A cloud and a store without a machine.
     pub(crate) async fn cloud() -> Given {
+        left::listen();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let session = session(&cloud);
@@ -130,7 +134,8 @@ impl Given {
         let vm = Vm::new(given.id, owner, "dev".parse().unwrap(), what, Timestamp::now());
         let ssh_keys = vec!["ssh-ed25519 AAAA u".to_owned()];
         let vm = change(Vm { ssh_keys, public: found.public, zone: found.zone, ..vm });
-        let told = conductor.seal_user_data(vm.id, b"#!/bin/sh\necho secret\n").unwrap();
+        let told = format!("#!/bin/sh\necho {USER_DATA}\n");
+        let told = conductor.seal_user_data(vm.id, told.as_bytes()).unwrap();
         let vm = Vm { user_data: Some(told.0), ..vm };
         given.store.insert_vm(&vm, Some(&told.1), &[], None).await.unwrap().unwrap();
         given
@@ -370,6 +375,13 @@ impl Given {
 
     pub(crate) async fn reasons(&self) -> Vec<String> {
         self.events().await.into_iter().map(|it| it.reason).collect()
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
+        left::keep_database(&self.scratch.url, "vms");
     }
 }
 

@@ -24,9 +24,9 @@ async fn a_machine_comes_with_its_name_and_goes_without_a_trace() {
     // What its owner told it is not kept, but known again.
     assert_eq!(given.store.sealed_user_data(given.id).await.unwrap(), None);
     let noted = vm.user_data.clone().unwrap();
-    assert!(!noted.is_kept && !noted.digest.contains("secret"));
+    assert!(!noted.is_kept && !noted.digest.contains(left::canary::USER_DATA));
     let document = format!("{vm:?} {:?}", given.events().await);
-    assert!(!document.contains("echo secret"), "{document}");
+    assert!(!document.contains(left::canary::USER_DATA), "{document}");
     assert_eq!(given.reasons().await, ["Built"]);
 
     given.delete().await;

@@ -50,6 +50,7 @@ pub(crate) struct Given {
 impl Given {
     /// A cluster of so many machines that nobody works on yet.
     pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
+        left::listen();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let store = Store::open("sqlite::memory:").await.unwrap();
@@ -148,6 +149,12 @@ impl Given {
         let server = all.iter().find(|it| it.text("name") == name).unwrap();
         servers::delete(&self.session(), &server.id).await.unwrap();
         machine
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
     }
 }
 

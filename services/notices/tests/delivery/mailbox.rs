@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
-pub(crate) const PASSWORD: &str = "open sesame";
+pub(crate) const PASSWORD: &str = left::canary::SMTP;
 
 /// It runs while this is kept.
 pub(crate) struct Mailbox {

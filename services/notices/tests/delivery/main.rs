@@ -117,18 +117,19 @@ struct Service {
     addressees: notices::Addressees,
     lost: Lost,
     stop: CancellationToken,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Service {
     async fn start(config: &NoticesConfig) -> Service {
+        left::listen();
         let scratch = Scratch::sqlite();
         let store = Store::open(&scratch.url).await.unwrap();
         let pump = Pump::new(config, Timestamp::now).unwrap();
         let lost = Lost { said: Arc::default(), outbox: store.outbox() };
         let (addressees, stop) = (pump.addressees(), CancellationToken::new());
         tokio::spawn(pump.run(store.outbox(), lost.clone(), stop.clone()));
-        Service { store, addressees, lost, stop, _scratch: scratch }
+        Service { store, addressees, lost, stop, scratch }
     }
 
     async fn tell(&self, notice: &Notice, contact: Option<&str>) {
@@ -144,6 +145,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        left::keep_database(&self.scratch.url, "notices");
         self.stop.cancel();
     }
 }

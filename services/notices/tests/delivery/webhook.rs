@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::receiver::{Post, Receiver};
 use crate::{Service, hasty, notice, until};
 
-const SECRET: &str = "hush";
+const SECRET: &str = left::canary::WEBHOOK;
 
 fn config(folder: &Path, url: &str, allow_local: bool) -> NoticesConfig {
     let file = folder.join("secret");

@@ -120,6 +120,7 @@ fn create(world: &mut World, asked: &Asked, user: &str, base: &str) -> Verdict {
     }
     let mut object = world.object(&project, body);
     object.keep("secret", secret.clone());
+    world.secrets.push(secret.clone());
     object.keep("user", user);
     let mut answer = object.shown();
     answer["secret"] = json!(secret);

@@ -100,6 +100,7 @@ fn collection_answer(
         }
         ("PATCH", [id]) => {
             let given = asked.wrapped(single)?;
+            world.secrets.extend(given.get("password").and_then(Value::as_str).map(str::to_owned));
             let one = world.store.get_mut(kind, id).ok_or_else(|| missing(single, id))?;
             for (key, value) in given {
                 match key.as_str() {
@@ -144,6 +145,7 @@ fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Ki
     body.extend(given);
     let mut object = world.object("", Value::Object(body));
     if let Some(password) = password {
+        world.secrets.extend(password.as_str().map(str::to_owned));
         object.keep("password", password);
     }
     let answer = shown(asked, plural, &object);

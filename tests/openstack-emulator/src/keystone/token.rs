@@ -47,6 +47,7 @@ pub(crate) fn issue(world: &mut World, asked: &Asked) -> Verdict {
     let catalog = !asked.query.iter().any(|(key, _)| key == "nocatalog");
     let document = document(world, asked, &token, catalog);
     world.tokens.insert(id.clone(), token);
+    world.secrets.push(id.clone());
     Ok(Answer::json(201, document).with("x-subject-token", id).with("vary", "X-Auth-Token"))
 }
 

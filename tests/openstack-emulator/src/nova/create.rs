@@ -54,6 +54,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
         group::check_room(world, asked, id, count)?;
     }
     let password = short_id()[..12].to_owned();
+    world.secrets.push(password.clone());
     let mut first = None;
     for number in 1..=count {
         let name =

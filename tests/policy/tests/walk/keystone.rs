@@ -55,7 +55,7 @@ impl Keystone {
 
     /// Everybody's, here.
     pub(crate) fn password(&self) -> String {
-        format!("{}-secret", self.run)
+        format!("{} {}", left::canary::KEYSTONE, self.run)
     }
 
     fn named(&self, name: &str) -> String {

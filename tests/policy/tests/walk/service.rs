@@ -154,6 +154,7 @@ impl Service {
         begin: impl AsyncFnOnce(String) -> (String, AbortOnDropHandle<()>),
     ) -> Service {
         let _ = rustls::crypto::ring::default_provider().install_default();
+        left::listen();
         let client = Client::builder().no_proxy().build().unwrap();
         let state = tempfile::tempdir().unwrap();
         let clouds = cloud.file(state.path());
@@ -250,6 +251,16 @@ impl Service {
     ) -> Answer {
         let person = self.people.iter().find(|it| it.name.starts_with(name)).unwrap();
         self.ask(person.token.as_deref(), method, path, body).await
+    }
+}
+
+impl Drop for Service {
+    /// What it stored is looked through for secrets.
+    fn drop(&mut self) {
+        if let Cloud::Emulated(emulator) = &self.cloud {
+            left::know(emulator.cloud.secrets());
+        }
+        left::keep(&self.state.path().join("state"), "policy");
     }
 }
 

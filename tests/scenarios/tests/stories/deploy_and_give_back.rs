@@ -12,7 +12,7 @@ async fn a_machine_is_deployed_and_given_back() {
     let node = lab.available(&machine).await;
     assert!(machine.disks_are_blank(), "an earlier owner's disk is erased before anyone gets it");
 
-    lab.provision(node, "active").await.reaches("active").await;
+    lab.install_with(node, left::canary::USER_DATA).await.reaches("active").await;
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     assert_eq!(machine.booted_from(), Some(BootSource::Disk));
     let disks = machine.disks();

@@ -133,6 +133,13 @@ impl Given {
         }
     }
 
+    /// A file with what a machine is told.
+    fn user_data(&self) -> String {
+        let file = self.folder.path().join("user-data");
+        std::fs::write(&file, left::canary::USER_DATA).expect("a file");
+        file.to_str().expect("a path is text").to_owned()
+    }
+
     /// Runs `bedplate vm …`.
     async fn vm(&self, arguments: &[&str]) -> Said {
         let listeners = std::fs::read(self.listeners()).expect("clusterd listens");
@@ -141,6 +148,7 @@ impl Given {
         let mut command = Command::new(compat::program("bedplate"));
         command.env_clear().args(["--clusters-url", &url, "vm"]).args(arguments);
         let output = command.output().await.expect("bedplate starts");
+        left::note("bedplate", &[output.stdout.as_slice(), &output.stderr].concat());
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
     }
@@ -201,8 +209,12 @@ impl Given {
 
 impl Drop for Given {
     fn drop(&mut self) {
+        // What clusterd stored and said is looked through for secrets.
+        left::keep(&self.folder.path().join("state"), "own-machine");
+        left::know(self.cloud.secrets());
+        let said = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        left::note("children", said.as_bytes());
         if std::thread::panicking() {
-            let said = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
             let lines: Vec<&str> = said.lines().collect();
             eprintln!(
                 "clusterd said last:\n{}",
@@ -232,7 +244,10 @@ async fn a_machine_is_lent_taken_back_and_gone_in_the_end() {
     let images = given.vm(&["images"]).await.done();
     assert!(images.contains("cirros"), "{images}");
 
-    let vm = given.vm(&[&REQUEST[..], &["--wait", "-o", "json"]].concat()).await.json();
+    let told = given.user_data();
+    let more = ["--user-data", &told, "--wait", "-o", "json"];
+    let vm = given.vm(&[&REQUEST[..], &more].concat()).await.json();
+    assert_eq!(vm["has_user_data"], true);
     assert_eq!(
         (vm["status"].as_str(), given.server().as_deref()),
         (Some("ACTIVE"), Some("ACTIVE"))
@@ -330,7 +345,8 @@ async fn a_lease_ends_once_though_clusterd_dies_at_each_of_its_calls() {
     for stop in [Stop::Before, Stop::After] {
         let mut given = Given::start().await;
         given.clusterd(QUICK).await;
-        given.vm(&[&REQUEST[..], &["--wait"]].concat()).await.done();
+        let told = given.user_data();
+        given.vm(&[&REQUEST[..], &["--user-data", &told, "--wait"]].concat()).await.done();
         let made = |call: &openstack_emulator::Call| {
             call.method == "POST" && call.path.ends_with("/servers") && call.status == Some(202)
         };

@@ -32,6 +32,7 @@ async fn a_whole_machine_is_lent_installed_taken_back_and_erased_whatever_is_kil
     let wish = json!({
         "name": "train-1", "resource_class": "gpu", "lease": "25s",
         "image": {"url": image.url, "checksum": format!("sha256:{}", image.checksum), "format": image.format},
+        "user_data": format!("#cloud-config\n# {}\n", left::canary::USER_DATA),
         "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
     });
     let made = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;

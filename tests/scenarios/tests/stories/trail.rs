@@ -25,6 +25,7 @@ async fn token(client: &Client, keystone: &str, user: &str, project: &str) -> St
 #[tokio::test]
 async fn what_the_cloud_was_asked_for_is_found_in_the_trail_by_its_request() {
     let _ = rustls::crypto::ring::default_provider().install_default();
+    left::listen();
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let cloud = &emulator.cloud;
     let state = tempfile::tempdir().unwrap();
@@ -79,4 +80,6 @@ async fn what_the_cloud_was_asked_for_is_found_in_the_trail_by_its_request() {
         "{trail}"
     );
     assert_eq!(asked["source"], "127.0.0.1");
+    left::know(cloud.secrets());
+    left::keep(&state.path().join("state"), "trail");
 }

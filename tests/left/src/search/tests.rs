@@ -1,0 +1,95 @@
+use std::io::Write;
+
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::canary;
+
+fn search() -> Search {
+    Search::of(canary::ALL).unwrap()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text).unwrap();
+    packed.finish().unwrap()
+}
+
+/// Each way in which a secret may leak, by its name.
+fn leaks(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let url = secret.replace(' ', "%20").replace('/', "%2F").replace('+', "%2B");
+    let form = secret.replace('/', "%2F").replace('+', "%2B").replace(' ', "+");
+    let mut all = vec![
+        ("plain", format!("password={secret}&x").into_bytes()),
+        ("hexadecimal", format!("at {}", hex::encode(secret)).into()),
+        ("hexadecimal", format!("at {}", hex::encode_upper(secret)).into()),
+        ("URL-encoded", format!("https://u:{url}@host/").into()),
+        ("URL-encoded", format!("user=u&password={form}").into()),
+    ];
+    for before in ["", "a", "ab", "abc", "admin:"] {
+        for after in ["", "x", "yz"] {
+            let text = format!("{before}{secret}{after}");
+            all.push(("base64", format!("Basic {}", STANDARD.encode(&text)).into()));
+            all.push(("base64", URL_SAFE.encode(&text).into()));
+        }
+    }
+    all
+}
+
+#[test]
+fn each_secret_is_found_however_it_is_spelled() {
+    let search = search();
+    for secret in canary::ALL {
+        for (how, text) in leaks(secret) {
+            let found = search.text(&text);
+            let text = String::from_utf8_lossy(&text);
+            assert!(found.contains(&(secret, how)), "{secret} {how} in {text}: {found:?}");
+        }
+    }
+    assert!(search.text(b"canary").is_empty());
+    assert!(search.text(STANDARD.encode("canary bmc").as_bytes()).is_empty());
+    assert!(search.text(&gzip(b"canary bmc")).is_empty());
+}
+
+#[test]
+fn each_secret_is_found_in_what_is_packed() {
+    let search = search();
+    for secret in canary::ALL {
+        for (how, text) in leaks(secret) {
+            let packed = gzip(&text);
+            let row = [b"a record: ".as_slice(), &packed, b" and more"].concat();
+            let drive = |text: String| format!("{{\"configdrive\": \"{text}\", \"x\": 1}}");
+            let standard = drive(STANDARD.encode(&packed)).into_bytes();
+            let url_safe = drive(URL_SAFE.encode(&packed)).into_bytes();
+            let twice = gzip(&standard);
+            for leak in [row, standard, url_safe, twice] {
+                assert!(search.text(&leak).contains(&(secret, how)), "{secret} {how}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_packed_and_broken_off_is_looked_at_as_far_as_it_goes() {
+    let noise: Vec<u8> =
+        (0u32..50_000).flat_map(|it| it.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let packed = gzip(&[canary::BMC.as_bytes(), &noise].concat());
+    assert!(!search().text(&packed[..packed.len() / 2]).is_empty());
+    assert!(search().text(GZIP).is_empty() && search().text(GZIP_IN_BASE64).is_empty());
+}
+
+#[test]
+fn a_secret_is_found_across_pieces_and_deep_in_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    let text = format!("{}{}{}", "x".repeat(PIECE - 5), canary::BMC, "y".repeat(9));
+    fs::write(deep.join("log"), text).unwrap();
+    fs::write(deep.join("other"), "nothing").unwrap();
+    let mut finds = Vec::new();
+    let looked = search().path(folder.path(), &mut finds).unwrap();
+    let want = Find { secret: canary::BMC.to_owned(), how: "plain", file: deep.join("log") };
+    assert_eq!((looked, finds), (2, vec![want]));
+}
