@@ -20,7 +20,7 @@ async fn available(session: &Session, id: &str) -> Volume {
 #[tokio::test]
 async fn a_volume_is_made_kept_as_a_snapshot_and_deleted() {
     let Some(alice) = given::with("alice", Service::BlockStorage).await else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let new = NewVolume {
         name: name.clone(),
         size: 1,

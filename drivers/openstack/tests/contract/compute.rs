@@ -31,7 +31,7 @@ async fn reaches(session: &Session, id: &str, want: ServerStatus) -> Server {
     .await
 }
 
-async fn server(session: &Session, name: &str, port: &str) -> NewServer {
+pub(crate) async fn server(session: &Session, name: &str, port: &str) -> NewServer {
     NewServer {
         name: name.to_owned(),
         tags: vec![name.to_owned(), "worker".to_owned()],
@@ -77,7 +77,7 @@ async fn diagnosed(alice: &Session, id: &str) {
 #[tokio::test]
 async fn a_server_lives_on_its_port_and_is_found_by_name_and_tag() {
     let Some(alice) = given::session("alice") else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let (network, _) = given::network(&alice, &name, "10.79.0.0/24").await;
     let port = port(&alice, &name, &network.id).await;
     let group = server_groups::create(&alice, &name, &Policy::SoftAntiAffinity).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_server_lives_on_its_port_and_is_found_by_name_and_tag() {
 #[tokio::test]
 async fn a_server_is_stopped_started_resized_shown_and_kept_as_an_image() {
     let Some(alice) = given::session("alice") else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let (network, _) = given::network(&alice, &name, "10.80.0.0/24").await;
     let port = port(&alice, &name, &network.id).await;
     let new = server(&alice, &name, &port.id).await;
@@ -181,7 +181,7 @@ async fn a_server_is_stopped_started_resized_shown_and_kept_as_an_image() {
 #[tokio::test]
 async fn a_boot_volume_comes_and_goes_with_its_server() {
     let Some(alice) = given::with("alice", Service::BlockStorage).await else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let (network, _) = given::network(&alice, &name, "10.81.0.0/24").await;
     let port = port(&alice, &name, &network.id).await;
     let image_id = given::image(&alice).await.id;
@@ -215,7 +215,7 @@ async fn a_boot_volume_comes_and_goes_with_its_server() {
 #[tokio::test]
 async fn what_cannot_be_is_told_by_its_kind() {
     let Some(bob) = given::session("bob") else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("bob");
     let mut new = server(&bob, &name, "00000000-0000-0000-0000-000000000000").await;
     let error = servers::create(&bob, &new).await.unwrap_err();
     assert!(matches!(error, CloudError::Refused(_) | CloudError::NotFound(_)), "{error:?}");
@@ -231,7 +231,7 @@ async fn what_cannot_be_is_told_by_its_kind() {
 #[tokio::test]
 async fn a_quota_that_is_used_up_is_told_as_that() {
     let Some(bob) = given::session("bob") else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("bob");
     let left = limits::show(&bob).await.unwrap().server_groups.left();
     let Some(left) = left.filter(|left| *left <= 50) else {
         eprintln!("skipped: this cloud lets everyone have many server groups");

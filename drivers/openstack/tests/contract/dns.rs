@@ -10,7 +10,8 @@ use crate::{given, resolve};
 #[tokio::test]
 async fn a_zone_has_names_that_lead_somewhere() {
     let Some(alice) = given::with("alice", Service::Dns).await else { return };
-    let name = format!("{}.example.", given::name());
+    let (name, _tidy) = given::named("alice");
+    let name = format!("{name}.example.");
     let zone = zones::create(&alice, &name, "ops@example.org", "a contract test's").await.unwrap();
     let again = zones::create(&alice, &name, "ops@example.org", "").await.unwrap_err();
     assert!(again.is_conflict(), "{again:?}");
@@ -76,7 +77,7 @@ async fn a_zone_has_names_that_lead_somewhere() {
 #[tokio::test]
 async fn a_floating_ip_has_a_name_of_its_own() {
     let Some(alice) = given::with("alice", Service::Dns).await else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let region = alice.config().region.clone().unwrap_or_else(|| "RegionOne".to_owned());
     let outside = networks::external(&alice).await.unwrap().swap_remove(0);
     let floating = floating_ips::create(&alice, &outside.id, &name, None).await.unwrap();

@@ -12,9 +12,11 @@ use openstack::{CloudConfig, CloudError, Service, Session};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
+use crate::tidy::Tidy;
+
 /// How long a cloud may take for anything. Ours runs on few processors.
-const LONGEST: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const LONGEST: Duration = Duration::from_secs(120);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The configuration of one of the clouds; `None`, and a word on it, where none is given.
 pub(crate) fn config(name: &str) -> Option<CloudConfig> {
@@ -43,6 +45,13 @@ pub(crate) async fn with(name: &str, service: Service) -> Option<Session> {
 /// A name that nothing else has.
 pub(crate) fn name() -> String {
     format!("contract-{}", &Uuid::new_v4().simple().to_string()[..12])
+}
+
+/// A name for what this user makes, which is deleted should the story fail.
+pub(crate) fn named(user: &'static str) -> (String, Tidy) {
+    let name = name();
+    let tidy = Tidy::of(user, &name);
+    (name, tidy)
 }
 
 /// Looks until there is something, or too long.

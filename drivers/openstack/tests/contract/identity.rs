@@ -62,7 +62,7 @@ async fn an_application_credential_works_until_it_is_deleted() {
     let (Some(alice), Some(config)) = (given::session("alice"), given::config("alice")) else {
         return;
     };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let new = NewApplicationCredential {
         name: name.clone(),
         description: "a contract test's".to_owned(),
@@ -136,7 +136,7 @@ async fn a_service_is_registered_moved_and_removed() {
     let (Some(admin), Some(alice)) = (given::session("admin"), given::session("alice")) else {
         return;
     };
-    let kind = given::name();
+    let (kind, _tidy) = given::named("admin");
     assert_eq!(services::find(&admin, &kind).await.unwrap(), []);
     let refused = services::create(&alice, &kind, "n", "").await.unwrap_err();
     assert!(matches!(refused, CloudError::Forbidden(_)), "{refused:?}");

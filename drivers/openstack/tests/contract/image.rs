@@ -15,9 +15,10 @@ use crate::given;
 #[tokio::test]
 async fn an_image_is_made_sent_described_found_and_deleted() {
     let Some(alice) = given::with("alice", Service::Image).await else { return };
+    let (name, _tidy) = given::named("alice");
     let new = NewImage {
         id: Uuid::new_v4(),
-        name: given::name(),
+        name,
         disk_format: "raw".to_owned(),
         min_disk: 1,
         tags: vec!["contract".to_owned()],

@@ -67,7 +67,7 @@ fn listener(name: &str, port: u16, pool: Option<NewPool>) -> NewListener {
 #[tokio::test]
 async fn a_load_balancer_is_made_whole_changed_and_deleted_whole() {
     let Some(alice) = given::with("alice", Service::LoadBalancer).await else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let (network, subnet) = given::network(&alice, &name, "10.82.0.0/24").await;
     let members = ["10.82.0.11", "10.82.0.12", "10.82.0.13"].map(|ip| member("cp", ip));
     let new = NewLoadBalancer {

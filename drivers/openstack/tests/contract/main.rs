@@ -1,10 +1,11 @@
 //! The same stories against every cloud that is given: a real one, an emulator. See the README for
-//! `BEDPLATE_TEST_OPENSTACK`. Each story deletes what it made.
+//! `BEDPLATE_TEST_OPENSTACK`. Each story deletes what it made, even if it fails (`tidy`).
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
 mod given;
 mod resolve;
+mod tidy;
 
 mod block_storage;
 mod compute;

@@ -15,7 +15,7 @@ use crate::given;
 #[tokio::test]
 async fn a_network_leads_to_the_world_and_back_to_nothing() {
     let (Some(alice), Some(bob)) = (given::session("alice"), given::session("bob")) else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let (network, subnet) = given::network(&alice, &name, "10.77.0.0/24").await;
     assert_eq!(networks::find(&alice, &name).await.unwrap()[0].id, network.id);
     assert_eq!(subnets::find(&alice, &name).await.unwrap()[0].id, subnet.id);
@@ -80,7 +80,7 @@ async fn a_network_leads_to_the_world_and_back_to_nothing() {
 #[tokio::test]
 async fn ports_are_made_all_at_once_with_the_rules_of_a_group() {
     let Some(alice) = given::session("alice") else { return };
-    let name = given::name();
+    let (name, _tidy) = given::named("alice");
     let (network, subnet) = given::network(&alice, &name, "10.78.0.0/24").await;
     let group = security_groups::create(&alice, &name, "a contract test's").await.unwrap();
     let api = Pass::to_port("tcp", 6443, Remote::Prefix("0.0.0.0/0".to_owned()));
