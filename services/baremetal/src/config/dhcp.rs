@@ -1,0 +1,175 @@
+//! The DHCP server: where it is heard, and which addresses it gives out.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+/// The DHCP server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "RawDhcp")]
+pub struct DhcpConfig {
+    /// Where it listens.
+    pub listen: DhcpListen,
+    /// Our own address, as machines see it.
+    pub server: Ipv4Addr,
+    /// Whether it gives out addresses.
+    pub mode: DhcpMode,
+    /// Length of the network's prefix.
+    pub prefix: u8,
+    /// The way out.
+    pub router: Option<Ipv4Addr>,
+    /// Name servers.
+    pub dns: Vec<Ipv4Addr>,
+    /// For how long an address is given.
+    pub lease_time: Duration,
+}
+
+/// Where DHCP is heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DhcpListen {
+    /// On a network interface, broadcasts included.
+    Interface(String),
+    /// On a socket, from relays.
+    Socket(SocketAddr),
+}
+
+/// Whether the DHCP server gives out addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DhcpMode {
+    /// It does, from these.
+    Full {
+        /// The first.
+        first: Ipv4Addr,
+        /// The last.
+        last: Ipv4Addr,
+    },
+    /// Another server does; this one only tells what to boot.
+    Proxy,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDhcp {
+    interface: Option<String>,
+    listen: Option<SocketAddr>,
+    server: Ipv4Addr,
+    #[serde(default)]
+    mode: RawMode,
+    range: Option<String>,
+    prefix: u8,
+    router: Option<Ipv4Addr>,
+    #[serde(default)]
+    dns: Vec<Ipv4Addr>,
+    lease_time: Option<SignedDuration>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawMode {
+    #[default]
+    Full,
+    Proxy,
+}
+
+/// The DHCP section contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDhcp {
+    /// Neither or both were given.
+    #[error("name either an interface or an address to listen on")]
+    Listen,
+    /// The range is needed in full mode.
+    #[error("range = \"FIRST-LAST\" is needed unless mode = \"proxy\"")]
+    NoRange,
+    /// The range cannot be read, or is not within the server's network.
+    #[error("range: {raw:?} is not FIRST-LAST of addresses in the server's own /{prefix} network")]
+    Range {
+        /// What was given.
+        raw: String,
+        /// The network's prefix length.
+        prefix: u8,
+    },
+    /// The prefix is too long or too short.
+    #[error("prefix: must be from 8 to 30")]
+    Prefix,
+}
+
+impl TryFrom<RawDhcp> for DhcpConfig {
+    type Error = InvalidDhcp;
+
+    fn try_from(raw: RawDhcp) -> Result<Self, InvalidDhcp> {
+        let listen = match (raw.interface, raw.listen) {
+            (Some(interface), None) => DhcpListen::Interface(interface),
+            (None, Some(address)) => DhcpListen::Socket(address),
+            (None, None) | (Some(_), Some(_)) => return Err(InvalidDhcp::Listen),
+        };
+        if !(8..=30).contains(&raw.prefix) {
+            return Err(InvalidDhcp::Prefix);
+        }
+        let mode = match raw.mode {
+            RawMode::Proxy => DhcpMode::Proxy,
+            RawMode::Full => {
+                let text = raw.range.ok_or(InvalidDhcp::NoRange)?;
+                let (first, last) = range(&text, raw.server, raw.prefix)
+                    .ok_or(InvalidDhcp::Range { raw: text, prefix: raw.prefix })?;
+                DhcpMode::Full { first, last }
+            }
+        };
+        let lease_time = raw.lease_time.unwrap_or(SignedDuration::from_hours(1)).unsigned_abs();
+        Ok(DhcpConfig {
+            listen,
+            server: raw.server,
+            mode,
+            prefix: raw.prefix,
+            router: raw.router,
+            dns: raw.dns,
+            lease_time,
+        })
+    }
+}
+
+fn range(text: &str, server: Ipv4Addr, prefix: u8) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (Ipv4Addr, Ipv4Addr) =
+        (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let network = |address: Ipv4Addr| u32::from(address) >> (32 - u32::from(prefix));
+    let within = network(first) == network(server) && network(last) == network(server);
+    (within && first <= last).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::config::tests::check;
+
+    fn dhcp(section: &str) -> String {
+        format!(
+            "state_dir = '/tmp/s'\n[provisioning]\nlisten = '10.0.0.1:6386'\nkernel = 'k'\nramdisk = 'r'\n\
+             [provisioning.dhcp]\n{section}"
+        )
+    }
+
+    #[test]
+    fn a_dhcp_section_must_make_sense() {
+        check(
+            &dhcp("interface='br0'\nserver='10.0.0.1'\nprefix=24\nrange='10.0.0.10-10.0.0.99'"),
+            expect!["ok"],
+        );
+        check(
+            &dhcp("interface='br0'\nserver='10.0.0.1'\nprefix=24\nrange='10.0.1.10-10.0.1.99'"),
+            expect![[
+                r#"range: "10.0.1.10-10.0.1.99" is not FIRST-LAST of addresses in the server's own /24 network"#
+            ]],
+        );
+        check(
+            &dhcp("interface='br0'\nserver='10.0.0.1'\nprefix=24"),
+            expect![[r#"range = "FIRST-LAST" is needed unless mode = "proxy""#]],
+        );
+        check(
+            &dhcp("server='10.0.0.1'\nprefix=24\nmode='proxy'"),
+            expect!["name either an interface or an address to listen on"],
+        );
+    }
+}

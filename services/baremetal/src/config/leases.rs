@@ -1,0 +1,23 @@
+//! For how long nodes are lent, and to whom whole ones.
+
+use lease::{Ladder, Terms};
+use serde::Deserialize;
+
+/// How long nodes are lent, and what happens then.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LeasesConfig {
+    /// By default, at most, and at least: `{ default = "7d", longest = "30d", shortest = "1h" }`. Without a default whoever asks has to
+    /// say; the shortest is an hour, unless told.
+    pub nodes: Terms,
+    /// Warnings, a time in which the end can be undone; then the machine is erased. No copy is kept of machines.
+    pub ladder: Ladder,
+}
+
+/// Whole nodes that projects may have for a time.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReservationsConfig {
+    /// How many each project may have at once; none unless told otherwise.
+    pub nodes_per_project: u32,
+}
