@@ -22,5 +22,5 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(rack::routes())
         .merge(reservations::routes())
         .merge(leases::routes())
-        .merge(keys::routes())
+        .merge(openstack_api::key_routes())
 }

@@ -5,7 +5,7 @@ use baremetal_core::{Frozen, Mismatch, Refusal};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
-use openstack_api::{ApiError, Kind, RequestId, Shape};
+use openstack_api::{ApiError, Kind, RequestId, Shape, chain, key_file};
 use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::error;
@@ -90,24 +90,6 @@ fn store(why: &StoreError) -> ApiError {
             ApiError::broken("the store failed; the service's log says why")
         }
     }
-}
-
-fn key_file(why: &KeyFileError) -> ApiError {
-    if matches!(why, KeyFileError::NoFile) {
-        return ApiError::conflict(why.to_string());
-    }
-    error!("the keys that seal secrets failed: {}", chain(why));
-    ApiError::broken("the key file cannot be used as asked; the service's log says why")
-}
-
-fn chain(why: &dyn std::error::Error) -> String {
-    let mut chain = why.to_string();
-    let mut source = why.source();
-    while let Some(cause) = source {
-        chain = format!("{chain}: {cause}");
-        source = cause.source();
-    }
-    chain
 }
 
 impl IntoResponse for Error {

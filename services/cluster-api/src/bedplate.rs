@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(ignition::routes())
         .merge(lease::routes())
         .merge(ledger::routes())
-        .merge(keys::routes())
+        .merge(openstack_api::key_routes())
 }
 
 /// What an explanation is like.

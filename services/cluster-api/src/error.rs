@@ -8,7 +8,7 @@ use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal, VmRefus
 use cluster_store::StoreError;
 use http::StatusCode;
 use lease::ExtendError;
-use openstack_api::{ApiError, RequestId, Shape};
+use openstack_api::{ApiError, RequestId, Shape, chain, key_file};
 use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::error;
@@ -145,24 +145,6 @@ fn store(why: &StoreError) -> ApiError {
             ApiError::broken("the store failed; the service's log says why")
         }
     }
-}
-
-fn key_file(why: &KeyFileError) -> ApiError {
-    if matches!(why, KeyFileError::NoFile) {
-        return ApiError::conflict(why.to_string());
-    }
-    error!("the keys that seal secrets failed: {}", chain(why));
-    ApiError::broken("the key file cannot be used as asked; the service's log says why")
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        chain = format!("{chain}: {cause}");
-        source = cause.source();
-    }
-    chain
 }
 
 impl IntoResponse for Error {

@@ -7,9 +7,13 @@
     reason = "it is a part of tests, where to end is to tell"
 )]
 
+mod document;
+
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
+
+pub use document::{check_answers, check_references, check_routes, check_rows};
 
 /// What an API says of itself.
 pub struct Described {

@@ -119,6 +119,17 @@ impl From<BytesRejection> for ApiError {
     }
 }
 
+/// An error with all its causes, for the log.
+pub fn chain(why: &dyn Error) -> String {
+    let mut chain = why.to_string();
+    let mut source = why.source();
+    while let Some(cause) = source {
+        chain = format!("{chain}: {cause}");
+        source = cause.source();
+    }
+    chain
+}
+
 /// Whether the listener gave a body up, whose client was too slow.
 fn is_late(why: &BytesRejection) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(why);

@@ -1,0 +1,107 @@
+//! `/bedplate/v1/keys`: the keys that seal secrets, by their ids. No key itself goes in or out.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use sealing::{KeyFileError, KeyUse};
+use serde::Serialize;
+use tracing::error;
+
+use crate::policy::Ward;
+use crate::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, chain, json};
+
+/// A service that seals secrets by keys in a file.
+pub trait Keyholder: Clone + Send + Sync + 'static {
+    /// Which keys there are, and what needs them.
+    fn keys(&self) -> impl Future<Output = Result<Vec<KeyUse>, ApiError>> + Send;
+
+    /// Makes a key that seals from now on; its id.
+    fn rotate(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
+
+    /// Takes away a key that nothing needs any more.
+    fn retire(&self, id: &str) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// What is answered here.
+pub fn key_routes<S: Keyholder + Ward>() -> Routes<S>
+where
+    crate::Auth: axum::extract::FromRef<S>,
+{
+    let list = Handle::get("List the keys that seal secrets", list::<S>).needs(Need::Administer);
+    let rotate = Handle::post("Seal secrets by a new key", rotate::<S>).needs(Need::Administer);
+    let retire = Handle::delete("Forget a key that seals nothing any more", retire::<S>)
+        .needs(Need::Administer);
+    let key = Shape::object([
+        ("id", Shape::text()),
+        ("seals", Shape::flag()),
+        ("in_file", Shape::flag()),
+        ("records", Shape::whole()),
+        ("machines", Shape::whole()),
+    ]);
+    let list = list.tells(Shape::object([("keys", Shape::list(key))]));
+    let rotate = rotate.tells(Shape::object([("id", Shape::text())]));
+    let rotate = rotate.refuses([StatusCode::CONFLICT]);
+    let retire = retire.refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]);
+    Routes::new("bedplate")
+        .at("/bedplate/v1/keys", [list])
+        .at("/bedplate/v1/keys/rotate", [rotate.answers(StatusCode::ACCEPTED)])
+        .at("/bedplate/v1/keys/{key}", [retire.answers(StatusCode::NO_CONTENT)])
+}
+
+/// What is said of a key file that cannot be used as asked.
+pub fn key_file(why: &KeyFileError) -> ApiError {
+    if matches!(why, KeyFileError::NoFile) {
+        return ApiError::conflict(why.to_string());
+    }
+    error!("the keys that seal secrets failed: {}", chain(why));
+    ApiError::broken("the key file cannot be used as asked; the service's log says why")
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: &'a str,
+    seals: bool,
+    in_file: bool,
+    records: u64,
+    machines: u64,
+}
+
+fn shown(key: &KeyUse) -> Shown<'_> {
+    Shown {
+        id: &key.id,
+        seals: key.seals,
+        in_file: key.held,
+        records: key.records,
+        machines: key.tokens,
+    }
+}
+
+/// `GET /bedplate/v1/keys`.
+async fn list<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        keys: Vec<Shown<'a>>,
+    }
+    let keys = app.keys().await?;
+    Ok(json(StatusCode::OK, &Body { keys: keys.iter().map(shown).collect() }))
+}
+
+/// `POST /bedplate/v1/keys/rotate`: the service makes the key, and seals all by it while it goes on.
+async fn rotate<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
+    #[derive(Serialize)]
+    struct Body {
+        id: String,
+    }
+    let id = app.rotate().await?;
+    Ok(json(StatusCode::ACCEPTED, &Body { id }))
+}
+
+/// `DELETE /bedplate/v1/keys/{key}`: 409 while anything needs it.
+async fn retire<S: Keyholder>(
+    _caller: Caller,
+    State(app): State<S>,
+    Segment(id): Segment<String>,
+) -> Result<StatusCode, ApiError> {
+    app.retire(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
