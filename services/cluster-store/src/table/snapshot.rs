@@ -1,11 +1,11 @@
 //! The table `snapshots`: those of machines, which may be gone.
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
-use database::table::{after_seen, changed_one};
+use database::table::changed_one;
 use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
-use super::vm::{key, seen};
+use super::vm::{called, one_page};
 use super::{deleted, refused};
 use crate::VmScope;
 
@@ -47,15 +47,7 @@ pub(crate) async fn find(
     ident: &Ident,
     scope: &VmScope,
 ) -> Result<Vec<Snapshot>, StoreError> {
-    let mut query = Query::new(SELECT);
-    match ident {
-        Ident::Id(id) => query.and_value("id = ?", *id),
-        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
-    }
-    query.and_if_set("project = ?", scope.project());
-    query.and_if_set("person = ?", scope.person());
-    let (sql, values) = query.first_by_id(100);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
 /// One page of those in `scope`, of one machine where one is given.
@@ -64,17 +56,8 @@ pub(crate) async fn list(
     (scope, vm): (&VmScope, Option<VmUuid>),
     page: &Page<VmSort>,
 ) -> Result<Vec<Snapshot>, StoreError> {
-    let key = key(page.sort);
-    let seen = seen(scope);
-    let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));
-    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
-    let mut query = Query::new(SELECT);
-    query.and_if_set("project = ?", scope.project());
-    query.and_if_set("person = ?", scope.person());
-    query.and_if_set("vm = ?", vm);
-    query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    let only = |query: &mut Query| query.and_if_set("vm = ?", vm);
+    one_page(connection, (TABLE, SELECT), scope, only, page).await?.iter().map(read).collect()
 }
 
 /// The ids of those of a machine.

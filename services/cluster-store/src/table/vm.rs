@@ -95,15 +95,7 @@ pub(crate) async fn find(
     ident: &Ident,
     scope: &VmScope,
 ) -> Result<Vec<Vm>, StoreError> {
-    let mut query = Query::new(SELECT);
-    match ident {
-        Ident::Id(id) => query.and_value("id = ?", *id),
-        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
-    }
-    query.and_if_set("project = ?", scope.project());
-    query.and_if_set("person = ?", scope.person());
-    let (sql, values) = query.first_by_id(100);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
 /// One page of those in `scope`, of `person` where one is given.
@@ -112,21 +104,51 @@ pub(crate) async fn list(
     (scope, person): (&VmScope, Option<&str>),
     page: &Page<VmSort>,
 ) -> Result<Vec<Vm>, StoreError> {
+    let only = |query: &mut Query| query.and_if_set("person = ?", person);
+    one_page(connection, (TABLE, SELECT), scope, only, page).await?.iter().map(read).collect()
+}
+
+/// The rows of this id or name in `scope`: of machines, or of what is somebody's as they are.
+pub(super) async fn called(
+    connection: &mut Connection,
+    select: &'static str,
+    ident: &Ident,
+    scope: &VmScope,
+) -> Result<Vec<Row>, StoreError> {
+    let mut query = Query::new(select);
+    match ident {
+        Ident::Id(id) => query.and_value("id = ?", *id),
+        Ident::Name(name) => query.and_value("name = ?", name.as_str()),
+    }
+    query.and_if_set("project = ?", scope.project());
+    query.and_if_set("person = ?", scope.person());
+    let (sql, values) = query.first_by_id(100);
+    Ok(connection.rows(sql, values).await?)
+}
+
+/// One page of the rows in `scope`, of those that `only` leaves.
+pub(super) async fn one_page(
+    connection: &mut Connection,
+    (table, select): (&'static str, &'static str),
+    scope: &VmScope,
+    only: impl FnOnce(&mut Query),
+    page: &Page<VmSort>,
+) -> Result<Vec<Row>, StoreError> {
     let key = key(page.sort);
     let seen = seen(scope);
     let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));
-    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
-    let mut query = Query::new(SELECT);
+    let after = after_seen(connection, table, &key, page.marker, seen).await?;
+    let mut query = Query::new(select);
     query.and_if_set("project = ?", scope.project());
     query.and_if_set("person = ?", scope.person());
-    query.and_if_set("person = ?", person);
+    only(&mut query);
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    Ok(connection.rows(sql, values).await?)
 }
 
 /// What is said of a row that `scope` may see.
-pub(super) fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
+fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
     match scope {
         VmScope::Person { project, user } => {
             Some(("project || '/' || person = ?", format!("{project}/{user}")))
@@ -137,7 +159,7 @@ pub(super) fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
 }
 
 /// By what a page is sorted.
-pub(super) fn key(sort: VmSort) -> Key {
+fn key(sort: VmSort) -> Key {
     match sort {
         VmSort::CreatedAt => Key { sql: "created_at", is_number: true },
         VmSort::Id => Key { sql: "id", is_number: false },
