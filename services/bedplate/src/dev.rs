@@ -5,6 +5,7 @@
 
 mod children;
 mod clusters;
+mod console;
 mod files;
 mod machines;
 mod nodes;
@@ -27,7 +28,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// What `bedplate dev` is told.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json and cluster.json.
+    /// The folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json, cluster.json and console.toml.
     #[arg(long, default_value = "deploy/dev")]
     from: PathBuf,
     /// The folder for logs, disks and databases, as baremetald.toml and clusterd.toml name it.
@@ -64,6 +65,7 @@ async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> 
     }
     let image = files::make(&options.state)?;
     let api = machines::start(options, children).await?;
+    console::start(options, children).await?;
     tokio::select! {
         told = machines::story(&api, options, &image) => told?,
         ended = children.ended() => return ended,
@@ -112,7 +114,8 @@ fn remove_file(path: &Path) -> anyhow::Result<()> {
 fn whats_next(options: &Options) -> anyhow::Result<()> {
     let state = options.state.display();
     line(&format!(
-        "\nThe rack is installed, the cluster is ready, and all of it stays up until Ctrl-C. In another terminal:\n\
+        "\nThe rack is installed, the cluster is ready, and all of it stays up until Ctrl-C. In a browser: http://{}/\n\
+         \nIn another terminal:\n\
          \n  target/debug/bedplate rack status dev\
          \n  target/debug/bedplate node explain dev-1\
          \n  target/debug/bedplate cluster show tenant\
@@ -127,6 +130,7 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  openstack --os-cloud alice server list\
          \n  openstack --os-cloud alice coe cluster resize tenant 4\
          \n\nLogs and state are in {state}; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
-         \nand http://127.0.0.1:9511/openapi.json."
+         \nand http://127.0.0.1:9511/openapi.json.",
+        console::ADDRESS
     ))
 }

@@ -4,9 +4,15 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-/// What listens while the story is told: the two APIs, what machines fetch from, and a BMC.
-const LISTENERS: [&str; 5] =
-    ["127.0.0.1:6385", "127.0.0.1:6386", "127.0.0.1:9511", "127.0.0.1:9512", "127.0.0.1:18001"];
+/// What listens while the story is told: the two APIs, the console, what machines fetch from, and a BMC.
+const LISTENERS: [&str; 6] = [
+    "127.0.0.1:6385",
+    "127.0.0.1:6386",
+    "127.0.0.1:9510",
+    "127.0.0.1:9511",
+    "127.0.0.1:9512",
+    "127.0.0.1:18001",
+];
 
 #[test]
 fn a_rack_is_installed_and_a_cluster_is_ready_and_nothing_stays_behind() {

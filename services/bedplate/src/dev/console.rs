@@ -1,0 +1,20 @@
+//! The console, which shows the story in a browser.
+
+use tokio::net::TcpStream;
+
+use crate::output::line;
+
+use super::children::Children;
+use super::{Options, START_TIMEOUT};
+
+/// Where it is, as console.toml has it.
+pub(super) const ADDRESS: &str = "127.0.0.1:9510";
+
+/// Starts consoled. It is there before what it shows.
+pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<()> {
+    line(&format!("Starting consoled: watch all of it at http://{ADDRESS}/"))?;
+    children.start("consoled", &options.log("consoled"), |command| {
+        command.arg("--config").arg(options.from.join("console.toml"));
+    })?;
+    children.ready(START_TIMEOUT, || async { TcpStream::connect(ADDRESS).await.is_ok() }).await
+}

@@ -1,0 +1,134 @@
+//! What a form sends: read whole, bounded, and only where it is a form of ours in this browser.
+
+use std::collections::HashMap;
+
+use axum::extract::{FromRequest, Request};
+use http::header::CONTENT_TYPE;
+
+use crate::guard;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::{Person, Visit};
+
+/// The largest form: a manifest of a thousand machines fits.
+const LARGEST: usize = 1 << 20;
+
+/// The fields of a form. What was left empty is not there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(HashMap<String, String>);
+
+/// A form that somebody sent who may ask the services.
+pub(crate) struct Posted {
+    /// Who.
+    pub(crate) person: Person,
+    /// What.
+    pub(crate) fields: Fields,
+}
+
+impl Fields {
+    /// What was written into this field.
+    pub(crate) fn find(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The same of a field that has to be filled in.
+    pub(crate) fn get(&self, name: &str) -> Result<&str, Problem> {
+        self.find(name).ok_or_else(|| Problem::Unreadable(format!("{name}: it is needed")))
+    }
+
+    /// A whole number, if there is one.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
+        let number = self.find(name).map(|text| text.trim().parse::<i64>());
+        number
+            .transpose()
+            .map_err(|_| Problem::Unreadable(format!("{name}: it must be a whole number")))
+    }
+
+    /// Whether a box was ticked.
+    pub(crate) fn is_ticked(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// All of them, for a form that is shown again; no password.
+    pub(crate) fn shown(&self) -> HashMap<&str, &str> {
+        let is_secret = |name: &str| name.contains("password") || name == "token";
+        self.0
+            .iter()
+            .filter(|(name, _)| !is_secret(name))
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect()
+    }
+
+    fn put(&mut self, name: String, value: String) {
+        if !value.trim().is_empty() {
+            self.0.insert(name, value);
+        }
+    }
+}
+
+impl FromRequest<Console> for Posted {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
+        use axum::extract::FromRequestParts;
+        let (mut parts, body) = request.into_parts();
+        let person = Person::from_request_parts(&mut parts, console).await?;
+        let request = Request::from_parts(parts, body);
+        let fields = Fields::from_request(request, console).await?;
+        Ok(Posted { person, fields })
+    }
+}
+
+impl FromRequest<Console> for Fields {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
+        let visit = Visit::of(console, &request)?;
+        if !guard::is_own(request.headers()) {
+            return Err(Problem::Forged);
+        }
+        let kind = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
+        let body = axum::body::to_bytes(request.into_body(), LARGEST).await;
+        let body = body.map_err(|_| {
+            Problem::Unreadable("the form is larger than 1 MiB, or did not arrive".to_owned())
+        })?;
+        let mut fields = Fields::default();
+        if let Ok(boundary) = multer::parse_boundary(&kind) {
+            read_parts(body, &boundary, &mut fields).await?;
+        } else {
+            for (name, value) in url::form_urlencoded::parse(&body) {
+                fields.put(name.into_owned(), value.into_owned());
+            }
+        }
+        let token = fields.find("token").unwrap_or_default();
+        if !console.guard().is_token(&visit.cookie, token) {
+            return Err(Problem::Forged);
+        }
+        Ok(fields)
+    }
+}
+
+/// A form with a file: `multipart/form-data` (RFC 7578). A file's content is a field's text, its name `NAME.file`.
+async fn read_parts(
+    body: axum::body::Bytes,
+    boundary: &str,
+    fields: &mut Fields,
+) -> Result<(), Problem> {
+    let wrong = |why: multer::Error| Problem::Unreadable(format!("the form cannot be read: {why}"));
+    let whole = futures::stream::once(async { Ok::<_, std::convert::Infallible>(body) });
+    let mut parts = multer::Multipart::new(whole, boundary);
+    while let Some(part) = parts.next_field().await.map_err(wrong)? {
+        let Some(name) = part.name().map(str::to_owned) else { continue };
+        let file = part.file_name().map(str::to_owned);
+        let bytes = part.bytes().await.map_err(wrong)?;
+        let text = String::from_utf8(bytes.into());
+        let text =
+            text.map_err(|_| Problem::Unreadable(format!("{name}: it is not text in UTF-8")))?;
+        if let Some(file) = file {
+            fields.put(format!("{name}.file"), file);
+        }
+        fields.put(name, text);
+    }
+    Ok(())
+}

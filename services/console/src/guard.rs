@@ -1,0 +1,120 @@
+//! What keeps strangers' pages from acting in somebody's name: tokens of a cookie, and where a request comes from.
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// The secret of this process; a restart makes every form of before stale, as it does every session.
+pub(crate) struct Guard {
+    key: hmac::Key,
+    random: SystemRandom,
+}
+
+/// The system gives no randomness.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no randomness")]
+pub(crate) struct NoRandomness;
+
+impl Guard {
+    pub(crate) fn new() -> Result<Self, NoRandomness> {
+        let random = SystemRandom::new();
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &random).map_err(|_| NoRandomness)?;
+        Ok(Guard { key, random })
+    }
+
+    /// What nobody guesses: 256 bits.
+    pub(crate) fn cookie(&self) -> Result<String, NoRandomness> {
+        let mut bytes = [0; 32];
+        self.random.fill(&mut bytes).map_err(|_| NoRandomness)?;
+        Ok(hex::encode(bytes))
+    }
+
+    /// What a form has to carry that the browser with this cookie sends.
+    pub(crate) fn token(&self, cookie: &str) -> String {
+        hex::encode(hmac::sign(&self.key, cookie.as_bytes()))
+    }
+
+    /// Whether a form carries that.
+    pub(crate) fn is_token(&self, cookie: &str, shown: &str) -> bool {
+        let Ok(shown) = hex::decode(shown) else { return false };
+        hmac::verify(&self.key, cookie.as_bytes(), &shown).is_ok()
+    }
+}
+
+/// Whether a request was made by a page of ours, as far as the browser says (Fetch Standard, "Origin header").
+pub(crate) fn is_own(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|it: &http::HeaderValue| it.to_str().ok());
+    if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        return false;
+    }
+    match headers.get(ORIGIN) {
+        None => true,
+        Some(_) => {
+            let origin = text(ORIGIN).and_then(|origin| origin.split_once("://"));
+            origin.is_some_and(|(_, host)| Some(host) == text(HOST))
+        }
+    }
+}
+
+/// Whether `Host` names this machine by an address of its own: a name could be anybody's who answers for it with 127.0.0.1.
+pub(crate) fn is_loopback(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_token_is_good_for_its_cookie_alone() {
+        let guard = Guard::new().unwrap();
+        let (mine, other) = (guard.cookie().unwrap(), guard.cookie().unwrap());
+        assert!(guard.is_token(&mine, &guard.token(&mine)));
+        assert!(!guard.is_token(&mine, &guard.token(&other)));
+        assert!(!guard.is_token(&mine, ""));
+        assert!(!guard.is_token(&mine, "zz"));
+        assert!(!Guard::new().unwrap().is_token(&mine, &guard.token(&mine)));
+    }
+
+    #[test]
+    fn a_strangers_page_is_known_by_what_the_browser_says() {
+        for (pairs, own) in [
+            (&[("host", "c:1")][..], true),
+            (&[("host", "c:1"), ("origin", "http://c:1")], true),
+            (&[("host", "c:1"), ("origin", "http://c:2")], false),
+            (&[("host", "c:1"), ("origin", "null")], false),
+            (&[("host", "c:1"), ("sec-fetch-site", "same-origin")], true),
+            (&[("host", "c:1"), ("sec-fetch-site", "cross-site")], false),
+        ] {
+            assert_eq!(is_own(&headers(pairs)), own, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_anybodys_is_not_this_machine() {
+        for (host, is_here) in [
+            ("127.0.0.1:9510", true),
+            ("localhost", true),
+            ("[::1]:9510", true),
+            ("evil.example:9510", false),
+            ("localhost.evil.example", false),
+            ("10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&headers(&[("host", host)])), is_here, "{host}");
+        }
+    }
+}

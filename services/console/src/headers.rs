@@ -1,0 +1,47 @@
+//! What every answer tells the browser that it must not do.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderName, HeaderValue};
+
+use crate::service::Console;
+
+/// Everything comes from here, nothing is written into a page, and nobody frames it (CSP Level 3).
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Adds them.
+pub(crate) async fn protect(
+    State(console): State<Console>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut answer = next.run(request).await;
+    let headers = answer.headers_mut();
+    let always = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            HeaderName::from_static("permissions-policy"),
+            "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        ),
+    ];
+    for (name, value) in always {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if console.is_secure() {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    // Pages are one person's; files say for themselves.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}

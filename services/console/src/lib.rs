@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod api;
+mod assets;
+mod config;
+mod form;
+mod guard;
+mod headers;
+mod live;
+mod login;
+mod pages;
+mod problem;
+mod service;
+mod session;
+mod view;
+mod visit;
+
+pub use config::{Access, Config};
+pub use service::Service;

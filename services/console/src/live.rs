@@ -1,0 +1,138 @@
+//! `/live`: a page's live part, again whenever it is another, as Server-Sent Events (WHATWG HTML, 9.2).
+//!
+//! The page is asked for within the console by the code that answers a browser, as the same person; so what is live can
+//! show nothing else than what the page shows. How often depends on how long it took: who follows costs a tenth of the time
+//! at most.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, Request};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::unfold;
+use http::StatusCode;
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tower::ServiceExt;
+
+use crate::config::Access;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::Visit;
+
+/// How often a page is looked at that is quickly made.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How much longer than it takes to make a page nobody makes it again.
+const REST: u32 = 9;
+/// The largest page that is followed.
+const LARGEST: usize = 4 << 20;
+
+/// Which page.
+#[derive(Deserialize)]
+pub(crate) struct Wanted {
+    page: String,
+}
+
+/// Somebody who follows a page.
+struct Following {
+    console: Console,
+    pages: Router,
+    visit: Visit,
+    sent: String,
+    next: Instant,
+    is_over: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// `GET /live?page=/…`.
+pub(crate) async fn follow(
+    console: Console,
+    pages: Router,
+    visit: Visit,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, Problem> {
+    if visit.session.is_none() && *console.access() != Access::None {
+        return Err(Problem::LoggedOut);
+    }
+    if !wanted.page.starts_with('/') || wanted.page.starts_with("//") {
+        return Err(Problem::nothing_here());
+    }
+    let place = console.live_places().try_acquire_owned().map_err(|_| Problem::Crowded)?;
+    let following = Following {
+        visit: Visit { is_live: true, target: wanted.page, ..visit },
+        console,
+        pages,
+        sent: String::new(),
+        next: Instant::now(),
+        is_over: false,
+        _place: place,
+    };
+    let events = unfold(following, |mut following| async move {
+        let event = following.event().await?;
+        Some((Ok::<_, Infallible>(event), following))
+    });
+    let unbuffered = [("x-accel-buffering", "no")];
+    Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new())).into_response())
+}
+
+impl Following {
+    /// The next event: the live part, or that there is no more to follow.
+    async fn event(&mut self) -> Option<Event> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            tokio::select! {
+                () = self.console.ending().cancelled() => return None,
+                () = tokio::time::sleep_until(self.next.into()) => {}
+            }
+            let begun = Instant::now();
+            self.visit.session = self.console.sessions().peek(&self.visit.cookie, begun);
+            let made = self.make().await;
+            self.next = begun + LOOK_EVERY.max(begun.elapsed() * (REST + 1));
+            match made {
+                Made::Page(page) if page == self.sent => {}
+                Made::Page(page) => {
+                    self.sent = page;
+                    return Some(Event::default().event("live").data(&self.sent));
+                }
+                Made::NotNow => {}
+                Made::Over => {
+                    self.is_over = true;
+                    return Some(Event::default().event("over").data("over"));
+                }
+            }
+        }
+    }
+
+    async fn make(&self) -> Made {
+        let Ok(mut request) = Request::get(&self.visit.target).body(Body::empty()) else {
+            return Made::Over;
+        };
+        request.extensions_mut().insert(self.visit.clone());
+        let answer: Result<Response, Infallible> = self.pages.clone().oneshot(request).await;
+        let Ok(answer) = answer;
+        match answer.status() {
+            StatusCode::OK => match axum::body::to_bytes(answer.into_body(), LARGEST).await {
+                // A carriage return would end a line of the stream.
+                Ok(body) => Made::Page(String::from_utf8_lossy(&body).replace('\r', "")),
+                Err(_) => Made::Over,
+            },
+            status if status.is_server_error() => Made::NotNow,
+            _ => Made::Over,
+        }
+    }
+}
+
+/// What became of a page.
+enum Made {
+    /// It is this.
+    Page(String),
+    /// A service does not answer; the page stays as it was.
+    NotNow,
+    /// It is gone, or its reader is logged out.
+    Over,
+}

@@ -1,0 +1,36 @@
+//! `consoled`: reads its configuration, starts, stops when told.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Parser;
+use console::{Config, Service};
+
+/// The web console of baremetald and clusterd.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The configuration file.
+    #[arg(long, default_value = "/etc/bedplate/console.toml")]
+    config: PathBuf,
+    /// Reads the configuration and the files that it names, says whether they are valid, and ends.
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let config: Config = daemon::load(&arguments.config)?;
+    if arguments.check {
+        return Service::check(&config);
+    }
+    daemon::log_to_stderr(config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    runtime.block_on(async {
+        let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
+        Service::start(config).await?.run(stop).await
+    })
+}

@@ -1,0 +1,35 @@
+//! The pages: each file has its own, its routes and its wishes.
+
+mod audit;
+mod bring_up;
+mod cluster_new;
+mod clusters;
+mod discoveries;
+mod images;
+mod node;
+mod nodes;
+mod overview;
+mod quotas;
+mod racks;
+mod vms;
+
+use axum::Router;
+
+use crate::service::Console;
+
+/// All of them.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new()
+        .merge(overview::routes())
+        .merge(racks::routes())
+        .merge(nodes::routes())
+        .merge(node::routes())
+        .merge(bring_up::routes())
+        .merge(discoveries::routes())
+        .merge(clusters::routes())
+        .merge(cluster_new::routes())
+        .merge(vms::routes())
+        .merge(images::routes())
+        .merge(quotas::routes())
+        .merge(audit::routes())
+}

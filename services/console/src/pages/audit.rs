@@ -1,0 +1,48 @@
+//! `/audit`: what was asked of the two services, by whom, and what became of it.
+
+use axum::Router;
+use axum::extract::Query;
+use axum::response::Response;
+use axum::routing::get;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/audit", get(list))
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    of: String,
+    #[serde(default)]
+    user: String,
+    #[serde(default)]
+    marker: String,
+}
+
+/// `GET /audit?of=&user=&marker=`.
+async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
+    let encode = |text: &str| utf8_percent_encode(text.trim(), NON_ALPHANUMERIC).to_string();
+    let api = if wanted.of == "clusters" { person.clusters()? } else { person.machines()? };
+    let mut path = "/bedplate/v1/audit?limit=100".to_owned();
+    for (name, value) in [("user", &wanted.user), ("marker", &wanted.marker)] {
+        if !value.is_empty() {
+            path = format!("{path}&{name}={}", encode(value));
+        }
+    }
+    let found = api.get(&path).await?;
+    let last =
+        found["audit"].as_array().and_then(|all| all.last()).and_then(|row| row["number"].as_i64());
+    let next = last.filter(|_| found["next"].is_string());
+    let next = next.map(|last| {
+        format!("/audit?of={}&user={}&marker={last}", encode(&wanted.of), encode(&wanted.user))
+    });
+    let page = person.page("audit.html", "Audit").under("audit");
+    let page = page.put("rows", &found["audit"]).put("next", next);
+    person.show(page.put("of", wanted.of).put("user", wanted.user))
+}

@@ -1,0 +1,223 @@
+//! `/bring-up`: from a manifest to a rack that is brought up: written or uploaded, checked row by row, shown, then sent.
+//!
+//! Nothing is kept between the steps: each carries the manifest on. Passwords of BMCs are asked for by the names that the
+//! manifest has for them; no file of this machine is ever read for one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Router;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use http::{Method, StatusCode};
+use rack_manifest::{Manifest, Mistake, Password, Unresolved, check, read_csv, read_yaml, request};
+use serde::Serialize;
+
+use super::racks::goal;
+use crate::api::segment;
+use crate::form::{Fields, Posted};
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::view::Page;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/bring-up", get(ask))
+        .route("/bring-up/check", post(preview))
+        .route("/bring-up/enroll", post(enroll))
+}
+
+/// A machine of the manifest, and what is wrong with it.
+#[derive(Serialize)]
+struct Row {
+    line: u64,
+    name: String,
+    position: u32,
+    macs: String,
+    bmc: String,
+    role: String,
+    mistakes: Vec<String>,
+}
+
+/// `GET /bring-up`.
+async fn ask(person: Person) -> Result<Response, Problem> {
+    person.show(first(&person))
+}
+
+fn first(person: &Person) -> Page {
+    let page = person.page("bring_up.html", "Bring up a rack").under("bring-up");
+    page.put("manifest", "").put("format", "yaml").put("rack", "")
+}
+
+/// What the form holds: the file that was chosen goes before what was written.
+fn given(fields: &Fields) -> Result<(&str, &str, &str), Problem> {
+    let text = fields.find("file").or(fields.find("manifest"));
+    let text = text
+        .ok_or_else(|| Problem::Unreadable("manifest: choose a file, or write one".to_owned()))?;
+    let file = fields.find("file.file").unwrap_or_default();
+    let by_name = match file.rsplit_once('.') {
+        Some((_, "csv")) => Some("csv"),
+        Some((_, "yaml" | "yml")) => Some("yaml"),
+        Some(_) | None => None,
+    };
+    let format = by_name.or(fields.find("format")).unwrap_or("yaml");
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    Ok((text, format, fields.find("rack").unwrap_or(stem).trim()))
+}
+
+/// The manifest with every mistake that it alone tells.
+fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<Mistake>) {
+    let read = if format == "csv" { read_csv(rack, text) } else { read_yaml(text) };
+    match read {
+        Ok(manifest) => {
+            let mistakes = check(&manifest);
+            (Some(manifest), mistakes)
+        }
+        Err(mistakes) => (None, mistakes),
+    }
+}
+
+/// `POST /bring-up/check`: shows what would be enrolled, and what is wrong with it.
+async fn preview(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+    let (text, format, rack) = match given(&fields) {
+        Ok(given) => given,
+        Err(why) => return person.show_again(first(&person), &why),
+    };
+    let (manifest, mistakes) = read(text, format, rack);
+    let page = person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
+    shown(&person, page, (text, format, rack), manifest.as_ref(), &mistakes)
+}
+
+fn shown(
+    person: &Person,
+    page: Page,
+    (text, format, rack): (&str, &str, &str),
+    manifest: Option<&Manifest>,
+    mistakes: &[Mistake],
+) -> Result<Response, Problem> {
+    let rows = manifest.map(|manifest| rows(manifest, mistakes)).unwrap_or_default();
+    // Of lines that could not be read there is no row.
+    let lines: BTreeSet<u64> = rows.iter().map(|row| row.line).collect();
+    let others: Vec<String> =
+        mistakes.iter().filter(|it| !lines.contains(&it.line)).map(ToString::to_string).collect();
+    let name = manifest.map_or(rack, |manifest| manifest.rack.as_str());
+    let page = page.put("manifest", text).put("format", format).put("rack", name).put("rows", rows);
+    let page = page.put("others", others).put("count", mistakes.len());
+    let page = page.put("passwords", manifest.map(passwords).unwrap_or_default());
+    let answer = person.show(page)?;
+    let status =
+        if mistakes.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    Ok((status, answer).into_response())
+}
+
+fn rows(manifest: &Manifest, mistakes: &[Mistake]) -> Vec<Row> {
+    let row = |machine: &rack_manifest::Machine| Row {
+        line: machine.line,
+        name: machine.name.clone(),
+        position: machine.position,
+        macs: machine.macs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        bmc: machine.bmc.address.clone(),
+        role: machine.role.clone().unwrap_or_default(),
+        mistakes: mistakes
+            .iter()
+            .filter(|it| it.line == machine.line)
+            .map(|it| format!("{}: {}", it.field, it.problem))
+            .collect(),
+    };
+    manifest.machines.iter().map(row).collect()
+}
+
+/// The names that the manifest has for passwords, and how many machines each is for.
+fn passwords(manifest: &Manifest) -> Vec<(String, usize)> {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for password in manifest.machines.iter().filter_map(|it| it.bmc.password.as_ref()) {
+        *names.entry(name_of(password).to_owned()).or_default() += 1;
+    }
+    names.into_iter().collect()
+}
+
+fn name_of(password: &Password) -> &str {
+    match password {
+        Password::File(name) | Password::Environment(name) => name,
+    }
+}
+
+/// `POST /bring-up/enroll`: enrolls the rack, all of it or nothing, and has it brought up where that was asked for.
+async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+    let (text, format, rack) = given(&fields)?;
+    let page = || person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
+    let (manifest, mut mistakes) = read(text, format, rack);
+    let Some(manifest) = manifest.as_ref().filter(|_| mistakes.is_empty()) else {
+        return shown(&person, page(), (text, format, rack), manifest.as_ref(), &mistakes);
+    };
+    let resolve = |password: &Password| {
+        let name = name_of(password);
+        let given = fields.find(&format!("password:{name}"));
+        given
+            .map(str::to_owned)
+            .ok_or_else(|| Unresolved(format!("the password {name} was not given")))
+    };
+    let asked = match request(manifest, resolve) {
+        Ok(asked) => asked,
+        Err(missing) => {
+            mistakes.extend(missing);
+            return shown(&person, page(), (text, format, rack), Some(manifest), &mistakes);
+        }
+    };
+    let again = |why: &Problem| {
+        let page = page().put("refused", why.to_string());
+        let answer = shown(&person, page, (text, format, rack), Some(manifest), &[])?;
+        Ok((why.status(), answer).into_response())
+    };
+    // Before anything is enrolled: what could not be begun afterwards is told now.
+    let goal = match fields.find("reach") {
+        None | Some("enrolled") => None,
+        Some(_) => match goal(&fields) {
+            Ok(goal) => Some(goal),
+            Err(why) => return again(&why),
+        },
+    };
+    let api = person.machines()?;
+    let body = serde_json::to_value(&asked).map_err(|why| Problem::Broken(why.to_string()))?;
+    match api.send(Method::POST, "/bedplate/v1/racks", Some(&body)).await {
+        Ok(_) => {}
+        Err(Problem::LoggedOut) => return Err(Problem::LoggedOut),
+        Err(why) => return again(&why),
+    }
+    let name = segment(&asked.name)?;
+    if let Some(goal) = goal {
+        api.send(Method::PUT, &format!("/bedplate/v1/racks/{name}/up"), Some(&goal)).await?;
+    }
+    Ok(Redirect::to(&format!("/racks/{name}")).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_has_its_mistakes() {
+        let text = "name,position,mac,bmc_type,bmc_address\n\
+                    a,1,52:54:00:00:00:01,fake,\n\
+                    a,1,52:54:00:00:00:01,fake,\n";
+        let (manifest, mistakes) = read(text, "csv", "r1");
+        let rows = rows(&manifest.unwrap(), &mistakes);
+        let mistakes: Vec<usize> = rows.iter().map(|row| row.mistakes.len()).collect();
+        assert_eq!(
+            mistakes,
+            [0, 3],
+            "{:?}",
+            rows.iter().map(|it| &it.mistakes).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn passwords_are_asked_for_by_their_names() {
+        let text = "rack: r\ndefaults:\n  bmc: {type: ipmi, user: a, password_file: /etc/shadow}\nmachines:\n\
+                    - {name: a, mac: 52:54:00:00:00:01, bmc: {address: 10.0.0.1}}\n\
+                    - {name: b, mac: 52:54:00:00:00:02, bmc: {address: 10.0.0.2}}\n";
+        let (manifest, mistakes) = read(text, "yaml", "");
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        assert_eq!(passwords(&manifest.unwrap()), [("/etc/shadow".to_owned(), 2)]);
+    }
+}

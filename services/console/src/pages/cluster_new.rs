@@ -1,0 +1,96 @@
+//! `/clusters/new`: a cluster is asked for: what it would take is shown first, and whether that fits.
+
+use axum::Router;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::quotas::rows;
+use crate::api::segment;
+use crate::form::{Fields, Posted};
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::view::Page;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    // No cluster's id or name can be in the way: its page has one segment, and this one is matched first.
+    Router::new().route("/clusters/new", get(ask).post(send))
+}
+
+/// `GET /clusters/new`.
+async fn ask(person: Person) -> Result<Response, Problem> {
+    let page = form(&person).await?;
+    person.show(page.put("given", json!({"master_count": "3", "node_count": "2"})))
+}
+
+async fn form(person: &Person) -> Result<Page, Problem> {
+    let api = person.clusters()?;
+    let (templates, quotas) = tokio::join!(
+        api.all("clustertemplates", "/v1/clustertemplates/detail", 1000),
+        api.find("/bedplate/v1/quotas"),
+    );
+    let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
+    let page = person.page("cluster_new.html", "New cluster").under("clusters");
+    Ok(page.put("templates", templates?).put("account", account))
+}
+
+/// `POST /clusters/new`: shows the plan; makes the cluster once somebody who saw it says so.
+async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+    let body = match body(&fields) {
+        Ok(body) => body,
+        Err(why) => return again(&person, &fields, &why).await,
+    };
+    let api = person.clusters()?;
+    if fields.find("step") == Some("make") {
+        return match api.send(Method::POST, "/v1/clusters", Some(&body)).await {
+            Ok(made) => {
+                let id = made["uuid"].as_str().unwrap_or_default();
+                Ok(Redirect::to(&format!("/clusters/{}", segment(id)?)).into_response())
+            }
+            Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
+            Err(why) => again(&person, &fields, &why).await,
+        };
+    }
+    match api.send(Method::POST, "/bedplate/v1/plan", Some(&body)).await {
+        Ok(plan) => {
+            let page = form(&person).await?.put("given", fields.shown());
+            let count = plan["objects"].as_array().map_or(0, Vec::len);
+            person.show(page.put("plan", &plan).put("object_count", count))
+        }
+        Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
+        Err(why) => again(&person, &fields, &why).await,
+    }
+}
+
+async fn again(person: &Person, fields: &Fields, why: &Problem) -> Result<Response, Problem> {
+    let page = form(person).await?.put("given", fields.shown());
+    person.show_again(page, why)
+}
+
+/// What the form asks for, as the API takes it.
+fn body(fields: &Fields) -> Result<Value, Problem> {
+    let mut body = Map::new();
+    body.insert("cluster_template_id".to_owned(), fields.get("template")?.into());
+    for (name, key) in [
+        ("name", "name"),
+        ("flavor", "flavor_id"),
+        ("master_flavor", "master_flavor_id"),
+        ("keypair", "keypair"),
+    ] {
+        if let Some(text) = fields.find(name) {
+            body.insert(key.to_owned(), text.trim().into());
+        }
+    }
+    for name in ["master_count", "node_count"] {
+        if let Some(count) = fields.number(name)? {
+            body.insert(name.to_owned(), count.into());
+        }
+    }
+    if let Some(version) = fields.find("kube_tag") {
+        body.insert("labels".to_owned(), json!({"kube_tag": version.trim()}));
+        body.insert("merge_labels".to_owned(), true.into());
+    }
+    Ok(Value::Object(body))
+}

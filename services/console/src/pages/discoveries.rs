@@ -1,0 +1,34 @@
+//! `/discoveries`: machines that asked for a boot and that nobody enrolled.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use http::Method;
+
+use crate::api::segment;
+use crate::form::Posted;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/discoveries", get(list)).route("/discoveries/{mac}/forget", post(forget))
+}
+
+/// `GET /discoveries`.
+async fn list(person: Person) -> Result<Response, Problem> {
+    let found = person.machines()?.get("/bedplate/v1/discoveries").await?;
+    let page = person.page("discoveries.html", "Discoveries").under("discoveries").live();
+    person.show(page.put("discoveries", &found["discoveries"]))
+}
+
+/// `POST /discoveries/{mac}/forget`.
+async fn forget(
+    Path(mac): Path<String>,
+    Posted { person, .. }: Posted,
+) -> Result<Response, Problem> {
+    let path = format!("/bedplate/v1/discoveries/{}", segment(&mac)?);
+    person.machines()?.send(Method::DELETE, &path, None).await?;
+    Ok(Redirect::to("/discoveries").into_response())
+}

@@ -1,0 +1,24 @@
+//! `/images`: what virtual machines can be made of.
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/images", get(list))
+}
+
+/// `GET /images`.
+async fn list(person: Person) -> Result<Response, Problem> {
+    let api = person.clusters()?;
+    let (images, snapshots) = tokio::join!(
+        api.get("/bedplate/v1/images"),
+        api.all("snapshots", "/bedplate/v1/snapshots", 1000)
+    );
+    let page = person.page("images.html", "Images").under("images");
+    person.show(page.put("images", &images?["images"]).put("snapshots", snapshots?))
+}

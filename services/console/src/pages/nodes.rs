@@ -1,0 +1,86 @@
+//! `/nodes`: all nodes, a page at a time, narrowed by state.
+
+use axum::Router;
+use axum::extract::Query;
+use axum::response::Response;
+use axum::routing::get;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::Person;
+
+/// So many nodes are on a page.
+const SHOWN: usize = 100;
+
+/// The states that a list can be narrowed to.
+const STATES: [&str; 16] = [
+    "enroll",
+    "manageable",
+    "available",
+    "active",
+    "inspecting",
+    "inspect wait",
+    "cleaning",
+    "clean wait",
+    "deploying",
+    "wait call-back",
+    "deploy failed",
+    "clean failed",
+    "inspect failed",
+    "error",
+    "rescue",
+    "service failed",
+];
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/nodes", get(list))
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    marker: String,
+    #[serde(default)]
+    maintenance: String,
+}
+
+/// `GET /nodes`.
+async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let fields = "uuid,name,provision_state,power_state,maintenance,resource_class,lessee,last_error,provision_updated_at";
+    let mut path = format!("/v1/nodes?limit={SHOWN}&fields={fields}");
+    for (name, value) in [
+        ("provision_state", &wanted.state),
+        ("marker", &wanted.marker),
+        ("maintenance", &wanted.maintenance),
+    ] {
+        if !value.is_empty() {
+            path = format!("{path}&{name}={}", encode(value));
+        }
+    }
+    let found = person.machines()?.get(&path).await?;
+    let last =
+        found["nodes"].as_array().and_then(|all| all.last()).and_then(|last| last["uuid"].as_str());
+    let next = last.filter(|_| found["next"].is_string()).map(|last| {
+        format!(
+            "/nodes?state={}&maintenance={}&marker={}",
+            encode(&wanted.state),
+            encode(&wanted.maintenance),
+            encode(last)
+        )
+    });
+    let none = Value::Array(Vec::new());
+    let nodes = found.get("nodes").unwrap_or(&none);
+    let page = person.page("nodes.html", "Nodes").under("nodes").live();
+    let page = page
+        .put("nodes", nodes)
+        .put("next", next)
+        .put("states", STATES)
+        .put("state", &wanted.state);
+    person.show(page.put("is_first", wanted.marker.is_empty()))
+}

@@ -1,0 +1,114 @@
+//! `/quotas`: what a project and a person may have, and what they took of it.
+
+use axum::Router;
+use axum::extract::Query;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::api::segment;
+use crate::form::Posted;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::visit::Person;
+
+/// What is counted, as the API and as a person calls it.
+const COUNTED: [(&str, &str); 9] = [
+    ("clusters", "Clusters"),
+    ("nodes", "Cluster nodes"),
+    ("vms", "Virtual machines"),
+    ("vcpus", "vCPUs"),
+    ("ram_mib", "Memory, MiB"),
+    ("disk_gib", "Disk, GiB"),
+    ("gpus", "GPUs"),
+    ("floating_ips", "Public addresses"),
+    ("lease_seconds", "Longest lease, s"),
+];
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/quotas", get(show).post(set))
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    project: String,
+    #[serde(default)]
+    user: String,
+}
+
+/// One resource.
+#[derive(Serialize)]
+pub(super) struct Row {
+    key: &'static str,
+    name: &'static str,
+    used: Option<i64>,
+    /// Below 0 where there is none.
+    limit: i64,
+    /// How much is left; nothing where there is no limit.
+    left: Option<i64>,
+}
+
+/// `GET /quotas?project=&user=`.
+async fn show(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
+    let encode = |text: &str| utf8_percent_encode(text.trim(), NON_ALPHANUMERIC).to_string();
+    let path = format!(
+        "/bedplate/v1/quotas?project_id={}&user_id={}",
+        encode(&wanted.project),
+        encode(&wanted.user)
+    );
+    let found = person.clusters()?.get(&path).await?;
+    let page = person.page("quotas.html", "Quotas").under("quotas");
+    let page =
+        page.put("project_rows", rows(&found["project"])).put("user_rows", rows(&found["user"]));
+    let page = page.put("project_id", &found["project_id"]).put("user_id", &found["user_id"]);
+    person.show(page.put("wanted_project", wanted.project).put("wanted_user", wanted.user))
+}
+
+/// What an account holds, in the order people read it.
+pub(super) fn rows(account: &Value) -> Vec<Row> {
+    let row = |(key, name): &(&'static str, &'static str)| {
+        let entry = account.get(*key)?;
+        let limit = entry["limit"].as_i64().unwrap_or(-1);
+        let used = entry["used"].as_i64();
+        let left = used.filter(|_| limit >= 0).map(|used| (limit - used).max(0));
+        Some(Row { key, name, used, limit, left })
+    };
+    COUNTED.iter().filter_map(row).collect()
+}
+
+/// `POST /quotas`: what an administrator grants.
+async fn set(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+    let (project, user) = (fields.get("project")?.trim(), fields.find("user").map(str::trim));
+    let mut limits = Map::new();
+    for (key, _) in COUNTED {
+        if let Some(limit) = fields.number(key)? {
+            limits.insert(key.to_owned(), limit.into());
+        }
+    }
+    let mut path = format!("/bedplate/v1/quotas/{}", segment(project)?);
+    let mut back = format!("/quotas?project={}", segment(project)?);
+    if let Some(user) = user {
+        path = format!("{path}/users/{}", segment(user)?);
+        back = format!("{back}&user={}", segment(user)?);
+    }
+    person.clusters()?.send(Method::PUT, &path, Some(&Value::Object(limits))).await?;
+    Ok(Redirect::to(&back).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_where_there_is_a_limit() {
+        let account = json!({"vms": {"used": 3, "limit": 5}, "gpus": {"used": 1, "limit": -1}});
+        let told: Vec<_> = rows(&account).iter().map(|row| (row.key, row.left)).collect();
+        assert_eq!(told, [("vms", Some(2)), ("gpus", None)]);
+    }
+}

@@ -1,0 +1,175 @@
+//! `/racks`: racks as they stand, and one of them with its bring-up.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::{Path, Query};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use futures::future::join_all;
+use http::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::api::segment;
+use crate::form::{Fields, Posted};
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::view::tone;
+use crate::visit::Person;
+
+/// So many racks are drawn on a page: each is asked for.
+const DRAWN: usize = 12;
+/// How high a rack is drawn at least.
+const UNITS: u64 = 12;
+/// How high at most; machines beyond are listed after it.
+const MOST_UNITS: u64 = 60;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/racks", get(list))
+        .route("/racks/{rack}", get(show))
+        .route("/racks/{rack}/up", post(up))
+        .route("/racks/{rack}/pause", post(pause))
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    page: usize,
+}
+
+/// A rack as it is drawn.
+#[derive(Serialize)]
+struct Drawn {
+    rack: Value,
+    /// From the top.
+    units: Vec<Unit>,
+    /// Those of which nobody said where they stand.
+    elsewhere: Vec<Value>,
+    /// How many machines look so: the tone, its word, how many.
+    tally: Vec<(&'static str, String, usize)>,
+}
+
+/// One height unit.
+#[derive(Serialize)]
+struct Unit {
+    position: u64,
+    machines: Vec<Value>,
+}
+
+/// `GET /racks`.
+async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
+    let api = person.machines()?;
+    let all = api.get("/bedplate/v1/racks").await?;
+    let names: Vec<&str> = all["racks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    let total = names.len();
+    let shown = names.iter().skip(wanted.page.saturating_mul(DRAWN)).take(DRAWN);
+    let paths: Result<Vec<String>, Problem> =
+        shown.map(|name| Ok(format!("/bedplate/v1/racks/{}", segment(name)?))).collect();
+    let paths = paths?;
+    let racks = join_all(paths.iter().map(|path| api.get(path))).await;
+    let racks: Result<Vec<Drawn>, Problem> =
+        racks.into_iter().map(|rack| Ok(draw(rack?))).collect();
+    let page = person.page("racks.html", "Racks").under("racks").live();
+    let page = page.put("racks", racks?).put("total", total).put("page", wanted.page);
+    person.show(page.put("pages", total.div_ceil(DRAWN)))
+}
+
+/// `GET /racks/{rack}`.
+async fn show(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
+    let path = format!("/bedplate/v1/racks/{}", segment(&rack)?);
+    let found = person.machines()?.get(&path).await?;
+    let machines = found["machines"].clone();
+    let page = person.page("rack.html", &format!("Rack {rack}")).under("racks").live();
+    person.show(page.put("drawn", draw(found)).put("machines", machines).put("name", rack))
+}
+
+/// Puts machines where they stand.
+fn draw(mut rack: Value) -> Drawn {
+    let Some(Value::Array(machines)) = rack.get_mut("machines").map(Value::take) else {
+        return Drawn { rack, units: Vec::new(), elsewhere: Vec::new(), tally: Vec::new() };
+    };
+    let mut tally: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
+    let mut placed: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    let mut elsewhere = Vec::new();
+    for machine in machines {
+        let state = machine["provision_state"].as_str().unwrap_or_default().to_owned();
+        *tally.entry((tone(&state), state)).or_default() += 1;
+        match machine["position"].as_u64().filter(|it| (1..=MOST_UNITS).contains(it)) {
+            Some(position) => placed.entry(position).or_default().push(machine),
+            None => elsewhere.push(machine),
+        }
+    }
+    let top = placed.keys().next_back().copied().unwrap_or(0).max(UNITS);
+    let unit = |position| Unit { position, machines: placed.remove(&position).unwrap_or_default() };
+    let units = (1..=top).rev().map(unit).collect();
+    let tally = tally.into_iter().map(|((tone, state), count)| (tone, state, count)).collect();
+    Drawn { rack, units, elsewhere, tally }
+}
+
+/// `POST /racks/{rack}/up`: what its machines are to become.
+async fn up(
+    Path(rack): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let path = format!("/bedplate/v1/racks/{}/up", segment(&rack)?);
+    person.machines()?.send(Method::PUT, &path, Some(&goal(&fields)?)).await?;
+    Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())
+}
+
+/// What a form says of a bring-up.
+pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
+    let mut info = Map::new();
+    if let Some(image) = fields.find("image") {
+        info.insert("image_source".to_owned(), image.trim().into());
+        let checksum = fields.find("checksum").unwrap_or_default().trim();
+        let (algorithm, value) = checksum.split_once(':').unwrap_or(("sha256", checksum));
+        if value.is_empty() {
+            return Err(Problem::Unreadable("checksum: it is needed with an image".to_owned()));
+        }
+        info.insert("image_os_hash_algo".to_owned(), algorithm.into());
+        info.insert("image_os_hash_value".to_owned(), value.into());
+        let format = fields.find("image_format").unwrap_or("raw");
+        info.insert("image_disk_format".to_owned(), format.into());
+    }
+    let mut goal = json!({"reach": fields.get("reach")?, "instance_info": info});
+    if let Some(limit) = fields.number("limit")? {
+        goal["limit"] = limit.into();
+    }
+    Ok(goal)
+}
+
+/// `POST /racks/{rack}/pause`: nothing more is begun.
+async fn pause(
+    Path(rack): Path<String>,
+    Posted { person, .. }: Posted,
+) -> Result<Response, Problem> {
+    let path = format!("/bedplate/v1/racks/{}/up", segment(&rack)?);
+    person.machines()?.send(Method::DELETE, &path, None).await?;
+    Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_stand_where_they_stand() {
+        let machine = |name: &str, position: Value| json!({"name": name, "position": position, "provision_state": "active"});
+        let machines = [machine("a", 14.into()), machine("b", 1.into()), machine("c", Value::Null)];
+        let drawn = draw(json!({"name": "r", "machines": machines}));
+        assert_eq!(drawn.units.len(), 14);
+        let names =
+            |unit: &Unit| unit.machines.iter().map(|it| it["name"].to_string()).collect::<String>();
+        assert_eq!(drawn.units.first().map(names).as_deref(), Some("\"a\""));
+        assert_eq!(drawn.units.last().map(names).as_deref(), Some("\"b\""));
+        assert_eq!(drawn.elsewhere.len(), 1);
+        assert_eq!(drawn.tally, [("good", "active".to_owned(), 3)]);
+    }
+}

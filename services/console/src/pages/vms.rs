@@ -1,0 +1,183 @@
+//! `/vms`: people's own virtual machines: asked for, extended, switched, given back.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::clusters::newest;
+use super::quotas::rows;
+use crate::api::segment;
+use crate::form::{Fields, Posted};
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::view::Page;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/vms", get(list))
+        .route("/vms/new", get(ask).post(send))
+        .route("/vms/{vm}", get(show))
+        .route("/vms/{vm}/action", post(act))
+        .route("/vms/{vm}/lease", post(extend))
+        .route("/vms/{vm}/lease/undo", post(undo))
+        .route("/vms/{vm}/snapshot", post(snapshot))
+        .route("/vms/{vm}/console", post(console))
+        .route("/vms/{vm}/delete", post(delete))
+}
+
+/// `GET /vms`.
+async fn list(person: Person) -> Result<Response, Problem> {
+    let machines = person.clusters()?.all("machines", "/bedplate/v1/machines", 2000).await?;
+    let page = person.page("vms.html", "Virtual machines").under("vms").live();
+    person.show(page.put("machines", machines))
+}
+
+/// `GET /vms/{vm}`.
+async fn show(person: Person, Path(vm): Path<String>) -> Result<Response, Problem> {
+    let (api, name) = (person.clusters()?, segment(&vm)?);
+    let (shown, events) =
+        (format!("/bedplate/v1/machines/{name}"), format!("/bedplate/v1/machines/{name}/events"));
+    let (shown, events) = tokio::join!(api.get(&shown), api.find(&events));
+    let (shown, events) = (shown?, events?);
+    let label = shown["name"].as_str().unwrap_or(&vm);
+    let page = person.page("vm.html", label).under("vms").live();
+    let page =
+        page.put("events", newest(events.as_ref())).put("label", label).put("address", &name);
+    person.show(page.put("vm", &shown))
+}
+
+/// `GET /vms/new`.
+async fn ask(person: Person) -> Result<Response, Problem> {
+    let page = form(&person).await?;
+    person.show(page.put("given", json!({})))
+}
+
+async fn form(person: &Person) -> Result<Page, Problem> {
+    let api = person.clusters()?;
+    let (images, quotas) =
+        tokio::join!(api.get("/bedplate/v1/images"), api.find("/bedplate/v1/quotas"));
+    let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
+    let page = person.page("vm_new.html", "New virtual machine").under("vms");
+    Ok(page.put("images", &images?["images"]).put("account", account))
+}
+
+/// `POST /vms/new`.
+async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+    let asked = match body(&fields) {
+        Ok(body) => {
+            person.clusters()?.send(Method::POST, "/bedplate/v1/machines", Some(&body)).await
+        }
+        Err(why) => Err(why),
+    };
+    match asked {
+        Ok(made) => {
+            let id = made["uuid"].as_str().unwrap_or_default();
+            Ok(Redirect::to(&format!("/vms/{}", segment(id)?)).into_response())
+        }
+        Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
+        Err(why) => person.show_again(form(&person).await?.put("given", fields.shown()), &why),
+    }
+}
+
+/// What the form asks for, as the API takes it.
+fn body(fields: &Fields) -> Result<Value, Problem> {
+    let mut body = Map::new();
+    for name in ["image", "flavor"] {
+        body.insert(name.to_owned(), fields.get(name)?.trim().into());
+    }
+    for name in ["name", "network", "lease"] {
+        if let Some(text) = fields.find(name) {
+            body.insert(name.to_owned(), text.trim().into());
+        }
+    }
+    if let Some(size) = fields.number("root_volume_gib")? {
+        body.insert("root_volume_gib".to_owned(), size.into());
+    }
+    if fields.is_ticked("floating_ip") {
+        body.insert("floating_ip_enabled".to_owned(), true.into());
+    }
+    let keys = fields.find("ssh_keys").unwrap_or_default();
+    let keys: Vec<&str> = keys.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    body.insert("ssh_keys".to_owned(), keys.into());
+    Ok(Value::Object(body))
+}
+
+/// `POST /vms/{vm}/action`: start, stop or reboot.
+async fn act(
+    Path(vm): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let body = json!({"action": fields.get("target")?});
+    tell(&person, &vm, Method::POST, "/actions", Some(&body)).await
+}
+
+/// `POST /vms/{vm}/lease`.
+async fn extend(
+    Path(vm): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let body = match fields.find("for") {
+        Some(length) => json!({"for": length.trim()}),
+        None => json!({}),
+    };
+    tell(&person, &vm, Method::PUT, "/lease", Some(&body)).await
+}
+
+/// `POST /vms/{vm}/lease/undo`.
+async fn undo(Path(vm): Path<String>, Posted { person, .. }: Posted) -> Result<Response, Problem> {
+    tell(&person, &vm, Method::POST, "/lease/undo", None).await
+}
+
+/// `POST /vms/{vm}/snapshot`.
+async fn snapshot(
+    Path(vm): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let body = json!({"name": fields.find("name").map(str::trim)});
+    tell(&person, &vm, Method::POST, "/snapshots", Some(&body)).await
+}
+
+/// `POST /vms/{vm}/console`: to where the cloud shows its screen. The address is good for some minutes and kept nowhere.
+async fn console(
+    Path(vm): Path<String>,
+    Posted { person, .. }: Posted,
+) -> Result<Response, Problem> {
+    let path = format!("/bedplate/v1/machines/{}/console", segment(&vm)?);
+    let answer =
+        person.clusters()?.send(Method::POST, &path, Some(&json!({"kind": "novnc"}))).await?;
+    let page = person.page("console.html", &format!("Console of {vm}")).under("vms");
+    person.show(page.put("url", &answer["url"]).put("address", segment(&vm)?).put("label", &vm))
+}
+
+/// `POST /vms/{vm}/delete`: only with its name written out.
+async fn delete(
+    Path(vm): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let (api, name) = (person.clusters()?, segment(&vm)?);
+    let path = format!("/bedplate/v1/machines/{name}");
+    let shown = api.get(&path).await?;
+    if fields.find("name").map(str::trim) != shown["name"].as_str() {
+        return Err(Problem::Unreadable(
+            "name: write the machine's name to give it back".to_owned(),
+        ));
+    }
+    api.send(Method::DELETE, &path, None).await?;
+    Ok(Redirect::to("/vms").into_response())
+}
+
+async fn tell(
+    person: &Person,
+    vm: &str,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Response, Problem> {
+    let name = segment(vm)?;
+    person.clusters()?.send(method, &format!("/bedplate/v1/machines/{name}{path}"), body).await?;
+    Ok(Redirect::to(&format!("/vms/{name}")).into_response())
+}

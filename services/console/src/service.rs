@@ -1,0 +1,291 @@
+//! Start and stop of consoled, and what every page has at hand.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use daemon::{Connections, Tls, TlsFiles};
+use http::HeaderValue;
+use openstack_api::{Exposed, PlainHttp};
+use reqwest::Client;
+use secrecy::{ExposeSecret, SecretString};
+use tera::Tera;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use url::Url;
+
+use crate::api::{Api, Program};
+use crate::config::{Access, Config, KeystoneConfig};
+use crate::guard::Guard;
+use crate::problem::{Problem, explain};
+use crate::session::{Session, Sessions};
+use crate::visit::{Visit, introduce};
+use crate::{assets, headers, live, login, pages, view};
+
+/// How long a connection to a service may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A console that listens.
+pub struct Service {
+    listener: TcpListener,
+    tls: Option<Tls>,
+    connections: Connections,
+    console: Console,
+    address: SocketAddr,
+}
+
+/// What every page has at hand. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Console(Arc<Inner>);
+
+struct Inner {
+    access: Access,
+    baremetal: Option<Url>,
+    clusters: Option<Url>,
+    is_secure: bool,
+    client: Client,
+    engine: Tera,
+    sessions: Sessions,
+    guard: Guard,
+    live_places: Arc<Semaphore>,
+    ending: CancellationToken,
+    authorities: Option<PathBuf>,
+}
+
+impl Service {
+    /// Whether a configuration and the files that it names can be used. Nobody is asked.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be used.
+    pub fn check(config: &Config) -> anyhow::Result<()> {
+        check_listener(config)?;
+        config.tls.clone().map(TlsFiles::open).transpose().context(NO_CERTIFICATE)?;
+        Console::new(config)?;
+        Ok(())
+    }
+
+    /// Opens the listener.
+    ///
+    /// # Errors
+    ///
+    /// When a file of the configuration cannot be used, or the address is taken.
+    pub async fn start(config: Config) -> anyhow::Result<Self> {
+        check_listener(&config)?;
+        let tls = config.tls.clone().map(TlsFiles::open).transpose().context(NO_CERTIFICATE)?;
+        let console = Console::new(&config)?;
+        let listener = TcpListener::bind(config.listen).await;
+        let listener =
+            listener.with_context(|| format!("cannot listen on {} (listen)", config.listen))?;
+        let address = listener.local_addr().context("the listener has no address")?;
+        Ok(Service { listener, tls, connections: config.connections, console, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// When the listener fails.
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        info!(console = %self.address, "serving the console at {scheme}://{}/", self.address);
+        let ending = self.console.0.ending.clone();
+        let told = stop.clone();
+        let router = router(self.console);
+        tokio::spawn(async move {
+            // Pages that are followed would go on for ever, and requests under way are waited for.
+            told.cancelled().await;
+            ending.cancel();
+        });
+        daemon::serve_api(self.listener, self.tls, router, self.connections, stop)
+            .await
+            .context("the listener failed")
+    }
+}
+
+const NO_CERTIFICATE: &str = "the listener has no certificate (certificate, key)";
+
+/// Without passwords only loopback is served, and in the clear elsewhere only where that was asked for.
+fn check_listener(config: &Config) -> anyhow::Result<()> {
+    let address = config.listen;
+    if address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    match (&config.access, &config.tls, config.plain_http) {
+        (Access::None, ..) => bail!(Exposed::Open { address }),
+        (_, None, PlainHttp::Loopback) => bail!(Exposed::Clear { address }),
+        (_, Some(_), _) | (_, None, PlainHttp::Anywhere) => Ok(()),
+    }
+}
+
+fn router(console: Console) -> Router {
+    let pages = pages::routes().fallback(nothing).with_state(console.clone());
+    let followed = pages.clone();
+    let live = move |State(console): State<Console>, visit: Visit, query: Query<live::Wanted>| {
+        live::follow(console, followed.clone(), visit, query)
+    };
+    let own = Router::new()
+        .route("/live", get(live))
+        .route("/assets/{tag}/{name}", get(assets::serve))
+        .merge(login::routes())
+        .with_state(console.clone());
+    own.merge(pages)
+        .layer(from_fn_with_state(console.clone(), explain))
+        .layer(from_fn_with_state(console.clone(), introduce))
+        .layer(from_fn_with_state(console, headers::protect))
+        .layer(from_fn(known_methods))
+}
+
+/// Methods that no page knows are refused before anybody is asked who it is.
+async fn known_methods(
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> axum::response::Response {
+    use axum::response::IntoResponse;
+    use http::{Method, StatusCode};
+    if [Method::GET, Method::HEAD, Method::POST].contains(request.method()) {
+        next.run(request).await
+    } else {
+        StatusCode::METHOD_NOT_ALLOWED.into_response()
+    }
+}
+
+async fn nothing() -> Problem {
+    Problem::nothing_here()
+}
+
+impl Console {
+    fn new(config: &Config) -> anyhow::Result<Self> {
+        let builder = Client::builder()
+            .no_proxy()
+            .user_agent("bedplate-console")
+            // A redirect would take the token elsewhere.
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT);
+        let builder = match &config.authorities {
+            None => builder,
+            Some(file) => {
+                let pem = std::fs::read(file)
+                    .with_context(|| format!("cannot read {} (authorities)", file.display()))?;
+                let authorities = reqwest::Certificate::from_pem_bundle(&pem);
+                let authorities = authorities.with_context(|| {
+                    format!("{} holds no certificate (authorities)", file.display())
+                })?;
+                builder.tls_certs_merge(authorities)
+            }
+        };
+        // Ours or another's of the same kind: whoever is first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Ok(Console(Arc::new(Inner {
+            access: config.access.clone(),
+            baremetal: config.baremetal.clone(),
+            clusters: config.clusters.clone(),
+            is_secure: config.tls.is_some(),
+            client: builder.build().context("cannot set up an HTTP client")?,
+            engine: view::engine().context("a template cannot be read")?,
+            sessions: Sessions::new(config.sessions),
+            guard: Guard::new()?,
+            live_places: Arc::new(Semaphore::new(config.live_pages)),
+            ending: CancellationToken::new(),
+            authorities: config.authorities.clone(),
+        })))
+    }
+
+    /// A service, as whoever is logged in.
+    pub(crate) fn api(
+        &self,
+        program: Program,
+        session: Option<Arc<Session>>,
+    ) -> Result<Api, Problem> {
+        let (own, found) = match program {
+            Program::Machines => {
+                (&self.0.baremetal, session.as_ref().and_then(|it| it.baremetal.clone()))
+            }
+            Program::Clusters => {
+                (&self.0.clusters, session.as_ref().and_then(|it| it.clusters.clone()))
+            }
+        };
+        let base = own.clone().or(found).ok_or(Problem::Nowhere(program.name()))?;
+        Ok(Api { client: self.0.client.clone(), program, base, session })
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub(crate) fn engine(&self) -> &Tera {
+        &self.0.engine
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
+    pub(crate) fn live_places(&self) -> Arc<Semaphore> {
+        self.0.live_places.clone()
+    }
+
+    /// Cancelled when the service is about to stop.
+    pub(crate) fn ending(&self) -> &CancellationToken {
+        &self.0.ending
+    }
+
+    /// Whether it is reached over TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.0.is_secure
+    }
+
+    /// What the cookie is called; over TLS so that no other host or path sets it (RFC 6265bis §4.1.3.2).
+    pub(crate) fn cookie_name(&self) -> &'static str {
+        if self.0.is_secure { "__Host-bedplate" } else { "bedplate" }
+    }
+
+    /// `Set-Cookie`.
+    pub(crate) fn set_cookie(&self, value: &str) -> String {
+        let secure = if self.0.is_secure { "; Secure" } else { "" };
+        format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie_name())
+    }
+
+    /// Authorities that Keystone's and the services' certificates are of, besides the system's.
+    pub(crate) fn authorities(&self) -> Option<PathBuf> {
+        self.0.authorities.clone()
+    }
+
+    /// Takes a token away: `DELETE /v3/auth/tokens`.
+    pub(crate) async fn revoke(
+        &self,
+        keystone: &KeystoneConfig,
+        token: &SecretString,
+    ) -> reqwest::Result<()> {
+        let base = keystone.url.as_str().trim_end_matches('/').trim_end_matches("/v3");
+        let Ok(mut value) = HeaderValue::from_str(token.expose_secret()) else { return Ok(()) };
+        value.set_sensitive(true);
+        let request =
+            self.0.client.delete(format!("{base}/v3/auth/tokens")).timeout(CONNECT_TIMEOUT);
+        let request =
+            request.header("X-Auth-Token", value.clone()).header("X-Subject-Token", value);
+        request.send().await?.error_for_status().map(drop)
+    }
+
+    /// Where `baremetald` and `clusterd` are, as configured.
+    pub(crate) fn configured(&self) -> (Option<&Url>, Option<&Url>) {
+        (self.0.baremetal.as_ref(), self.0.clusters.as_ref())
+    }
+}

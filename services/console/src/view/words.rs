@@ -1,0 +1,135 @@
+//! Times, sizes and states in a few words. Pure.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// How long ago `then` was; nothing where that is no time.
+pub(super) fn ago(then: &str, now: Timestamp) -> String {
+    let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
+    let past = now.duration_since(then);
+    if past < SignedDuration::from_secs(1) {
+        "now".to_owned()
+    } else {
+        format!("{} ago", span(past))
+    }
+}
+
+/// How long it is until `then`.
+pub(super) fn left(then: &str, now: Timestamp) -> String {
+    let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
+    let left = then.duration_since(now);
+    if left.is_positive() { span(left) } else { "none".to_owned() }
+}
+
+/// A length of time, to two units.
+pub(crate) fn span(length: SignedDuration) -> String {
+    let seconds = length.as_secs().max(0);
+    let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) if minutes < 10 => format!("{minutes} min {} s", seconds % 60),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, 0, _) => format!("{days} d"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// The time of day of a time, UTC.
+pub(super) fn clock(time: &str) -> String {
+    time.parse::<Timestamp>().map(|at| at.strftime("%H:%M:%S").to_string()).unwrap_or_default()
+}
+
+/// A time, UTC, to the second.
+pub(super) fn moment(time: &str) -> String {
+    time.parse::<Timestamp>()
+        .map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+        .unwrap_or_default()
+}
+
+/// So many bytes, to three digits.
+pub(super) fn bytes(count: f64) -> String {
+    let mut left = count;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if left < 1024.0 {
+            let digits = usize::from(left < 10.0 && left.fract() >= 0.05);
+            return format!("{left:.digits$} {unit}");
+        }
+        left /= 1024.0;
+    }
+    format!("{left:.0} PiB")
+}
+
+/// How a state looks: `good`, `busy`, `warn`, `bad` or `calm`. Nodes, clusters, machines and conditions have words of
+/// their own, of which these parts tell.
+pub(crate) fn tone(state: &str) -> &'static str {
+    let state = state.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| state.contains(word));
+    let is = |words: &[&str]| words.contains(&state.as_str());
+    if has(&["fail", "error", "stuck", "unhealthy", "critical"]) || is(&["false", "refused"]) {
+        "bad"
+    } else if has(&["hold", "maintenance", "rescue", "unknown", "warn", "expired", "suspended"]) {
+        "warn"
+    } else if has(&["wait", "in_progress", "building", "build", "under_way"])
+        || state.ends_with("ing")
+        || is(&["rebuild"])
+    {
+        "busy"
+    } else if has(&["complete", "healthy"])
+        || is(&["active", "available", "true", "there", "ok", "up", "power on", "info"])
+    {
+        "good"
+    } else {
+        "calm"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_to_two_units() {
+        let now: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
+        for (then, want) in [
+            ("2026-11-23T12:00:00Z", "now"),
+            ("2026-11-23T11:59:48Z", "12 s ago"),
+            ("2026-11-23T11:56:50Z", "3 min 10 s ago"),
+            ("2026-11-23T11:20:50+00:00", "39 min ago"),
+            ("2026-11-23T02:30:00Z", "9 h 30 min ago"),
+            ("2026-11-20T12:00:00Z", "3 d ago"),
+            ("gone", ""),
+        ] {
+            assert_eq!(ago(then, now), want, "{then}");
+        }
+        assert_eq!(left("2026-11-24T13:00:00Z", now), "1 d 1 h");
+        assert_eq!(left("2026-11-22T13:00:00Z", now), "none");
+        assert_eq!(clock("2026-11-22T13:00:07.25Z"), "13:00:07");
+    }
+
+    #[test]
+    fn sizes_have_three_digits_at_most() {
+        for (count, want) in
+            [(0.0, "0 B"), (1536.0, "1.5 KiB"), (8589934592.0, "8 GiB"), (34359738368.0, "32 GiB")]
+        {
+            assert_eq!(bytes(count), want);
+        }
+    }
+
+    #[test]
+    fn a_state_looks_as_it_is() {
+        for (state, want) in [
+            ("active", "good"),
+            ("CREATE_COMPLETE", "good"),
+            ("clean failed", "bad"),
+            ("UNHEALTHY", "bad"),
+            ("wait call-back", "busy"),
+            ("CREATE_IN_PROGRESS", "busy"),
+            ("deploying", "busy"),
+            ("enroll", "calm"),
+            ("deploy hold", "warn"),
+            ("SHUTOFF", "calm"),
+        ] {
+            assert_eq!(tone(state), want, "{state}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Who asks for a page, and how: the cookie, the session behind it, and what the page is told of both.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use http::header::{COOKIE, SET_COOKIE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::api::{Api, Program};
+use crate::config::Access;
+use crate::guard;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::session::Session;
+use crate::view::Page;
+
+/// One request of a browser.
+#[derive(Clone, Debug)]
+pub(crate) struct Visit {
+    /// What the browser shows, or is given by this answer.
+    pub(crate) cookie: String,
+    /// Who showed it.
+    pub(crate) session: Option<Arc<Session>>,
+    /// Whether the page is rendered again for somebody who follows it: its live part alone.
+    pub(crate) is_live: bool,
+    /// What was asked for, with its query.
+    pub(crate) target: String,
+}
+
+/// Somebody who may ask the services.
+#[derive(Clone)]
+pub(crate) struct Person {
+    /// The request.
+    pub(crate) visit: Visit,
+    console: Console,
+}
+
+impl Visit {
+    /// What [`introduce`] knows of a request.
+    pub(crate) fn of(_: &Console, request: &Request) -> Result<Visit, Problem> {
+        request.extensions().get::<Visit>().cloned().ok_or_else(nobody)
+    }
+
+    /// A page for this visit.
+    pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
+        Page::new(template, title)
+    }
+
+    /// Writes the page.
+    pub(crate) fn show(&self, console: &Console, page: Page) -> Result<Html<String>, Problem> {
+        page.write(console, self).map(Html)
+    }
+}
+
+fn nobody() -> Problem {
+    Problem::Broken("a request was not introduced".to_owned())
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visit {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Visit>().cloned().ok_or_else(nobody)
+    }
+}
+
+impl FromRequestParts<Console> for Person {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Problem> {
+        let visit = Visit::from_request_parts(parts, console).await?;
+        if visit.session.is_none() && *console.access() != Access::None {
+            return Err(Problem::LoggedOut);
+        }
+        Ok(Person { visit, console: console.clone() })
+    }
+}
+
+impl Person {
+    /// `baremetald`, as this person.
+    pub(crate) fn machines(&self) -> Result<Api, Problem> {
+        self.console.api(Program::Machines, self.visit.session.clone())
+    }
+
+    /// `clusterd`, as this person.
+    pub(crate) fn clusters(&self) -> Result<Api, Problem> {
+        self.console.api(Program::Clusters, self.visit.session.clone())
+    }
+
+    /// A page of this name.
+    pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
+        self.visit.page(template, title)
+    }
+
+    /// Writes a page, as an answer.
+    pub(crate) fn show(&self, page: Page) -> Result<Response, Problem> {
+        Ok(self.visit.show(&self.console, page)?.into_response())
+    }
+
+    /// The same, of a form that was refused and is shown again.
+    pub(crate) fn show_again(&self, page: Page, why: &Problem) -> Result<Response, Problem> {
+        let page = page.put("refused", why.to_string());
+        Ok((why.status(), self.visit.show(&self.console, page)?).into_response())
+    }
+}
+
+/// Says who asks, before anything else looks at the request; who has no cookie is given one.
+pub(crate) async fn introduce(
+    State(console): State<Console>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if *console.access() == Access::None && !guard::is_loopback(request.headers()) {
+        let why =
+            "without passwords the console is for this machine alone: use its address on loopback";
+        return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
+    }
+    let shown = cookie(request.headers(), console.cookie_name());
+    let (cookie, is_new) = match shown {
+        Some(cookie) => (cookie, false),
+        None => match console.guard().cookie() {
+            Ok(cookie) => (cookie, true),
+            Err(why) => {
+                return (StatusCode::INTERNAL_SERVER_ERROR, why.to_string()).into_response();
+            }
+        },
+    };
+    let target = request.uri().path_and_query().map_or("/", |it| it.as_str()).to_owned();
+    let now = Instant::now();
+    // A page that follows by itself keeps nobody logged in.
+    let is_own = !target.starts_with("/live");
+    let sessions = console.sessions();
+    let session = if is_own { sessions.find(&cookie, now) } else { sessions.peek(&cookie, now) };
+    let given = is_new.then(|| console.set_cookie(&cookie));
+    request.extensions_mut().insert(Visit { cookie, session, is_live: false, target });
+    let mut answer = next.run(request).await;
+    if let Some(given) = given
+        && !answer.headers().contains_key(SET_COOKIE)
+    {
+        give(answer.headers_mut(), &given);
+    }
+    answer
+}
+
+/// Adds `Set-Cookie`.
+pub(crate) fn give(headers: &mut HeaderMap, cookie: &str) {
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        headers.append(SET_COOKIE, value);
+    }
+}
+
+/// The cookie of this name, if it looks as ours do.
+fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+    let pairs =
+        all.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let is_ours = |value: &str| value.len() == 64 && value.bytes().all(|b| b.is_ascii_hexdigit());
+    pairs
+        .filter(|(key, value)| *key == name && is_ours(value))
+        .map(|(_, value)| value.to_owned())
+        .next()
+}

@@ -1,0 +1,327 @@
+//! A console with both services behind it, and a browser without scripts.
+
+use std::time::Duration;
+
+use console::{Config, Service};
+use openstack_emulator::{Cloud, Emulator, Settings};
+use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, LOCATION, SET_COOKIE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, StatusCode};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How people prove who they are, to all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Auth {
+    None,
+    HttpBasic,
+    Keystone,
+}
+
+/// All of it, on free ports, until this is dropped.
+pub(crate) struct Given {
+    pub(crate) url: String,
+    pub(crate) cloud: Cloud,
+    pub(crate) machines: String,
+    clusters: String,
+    _emulator: Emulator,
+    _state: tempfile::TempDir,
+    _running: Vec<AbortOnDropHandle<()>>,
+}
+
+impl Given {
+    pub(crate) async fn start(auth: Auth) -> Given {
+        Given::start_with(auth, "").await
+    }
+
+    /// The same, with more of this in `console.toml`.
+    pub(crate) async fn start_with(auth: Auth, more: &str) -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let shared_networks = [("lab".to_owned(), "10.7.0.0/24".to_owned())].into();
+        let settings = Settings { shared_networks, ..Settings::default() };
+        let emulator = Emulator::start(settings).await.unwrap();
+        let cloud = emulator.cloud.clone();
+        let state = tempfile::tempdir().unwrap();
+        let folder = state.path().display();
+        std::fs::write(state.path().join("clouds.yaml"), cloud.clouds_yaml()).unwrap();
+        // The password is "a secret", by bcrypt with a cost for tests.
+        let hash = bcrypt::hash("a secret", 4).unwrap();
+        std::fs::write(state.path().join("htpasswd"), format!("alice:{hash}\n")).unwrap();
+        let api = match auth {
+            Auth::None => "[api]\nlisten = '127.0.0.1:0'\n".to_owned(),
+            Auth::HttpBasic => {
+                format!(
+                    "[api]\nlisten = '127.0.0.1:0'\nauth = 'http_basic'\nhtpasswd = '{folder}/htpasswd'\n"
+                )
+            }
+            Auth::Keystone => format!(
+                "[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
+                 [api.keystone]\nclouds_yaml = '{folder}/clouds.yaml'\nname = 'clusterd'\n"
+            ),
+        };
+        let mut running = Vec::new();
+
+        let text = format!("state_dir = '{folder}/baremetald'\n{api}");
+        let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+        let machines = format!("http://{}", service.listeners().api);
+        let run = async move { service.run(CancellationToken::new()).await.unwrap() };
+        running.push(AbortOnDropHandle::new(tokio::spawn(run)));
+
+        let who = if auth == Auth::Keystone { "clusterd" } else { "alice" };
+        let text = format!(
+            "state_dir = '{folder}/clusterd'\n{api}\
+             [cloud]\nclouds_yaml = '{folder}/clouds.yaml'\nname = '{who}'\n[conductor]\nlook_every = '1s'\n\
+             [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\nlease = {{ default = '1d', longest = '7d' }}\n{}",
+            versions()
+        );
+        let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+        let clusters = format!("http://{}", service.listeners().api);
+        let run = async move { service.run(CancellationToken::new()).await.unwrap() };
+        running.push(AbortOnDropHandle::new(tokio::spawn(run)));
+
+        let access = match auth {
+            Auth::None => "auth = 'none'".to_owned(),
+            Auth::HttpBasic => "auth = 'http_basic'".to_owned(),
+            Auth::Keystone => {
+                format!("auth = 'keystone'\nkeystone = {{ url = '{}' }}", cloud.auth_url())
+            }
+        };
+        let text = format!(
+            "listen = '127.0.0.1:0'\nbaremetal = '{machines}'\nclusters = '{clusters}'\n{access}\n{more}"
+        );
+        let config: Config = toml::from_str(&text).unwrap();
+        let service = Service::start(config).await.unwrap();
+        let url = format!("http://{}", service.address());
+        let run = async move { service.run(CancellationToken::new()).await.unwrap() };
+        running.push(AbortOnDropHandle::new(tokio::spawn(run)));
+        Given {
+            url,
+            cloud,
+            machines,
+            clusters,
+            _emulator: emulator,
+            _state: state,
+            _running: running,
+        }
+    }
+
+    /// A template that clusters can be made of; its id.
+    pub(crate) async fn template(&self) -> String {
+        let labels = serde_json::json!({"kube_tag": "v1.34.1", "master_lb_floating_ip_enabled": "true",
+            "user_data_delivery": "inline"});
+        let body = serde_json::json!({"name": "small", "coe": "kubernetes", "image_id": "fedora-coreos",
+            "external_network_id": "public", "flavor_id": "m1.small", "master_lb_enabled": true,
+            "floating_ip_enabled": false, "labels": labels});
+        let client = Client::builder().no_proxy().build().unwrap();
+        let answer = client
+            .post(format!("{}/v1/clustertemplates", self.clusters))
+            .json(&body)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 201);
+        let made: serde_json::Value = answer.json().await.unwrap();
+        made["uuid"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn browser(&self) -> Browser {
+        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+        Browser { client, url: self.url.clone(), cookie: None }
+    }
+}
+
+/// Where programs of Kubernetes would come from; emulated machines run none of them.
+fn versions() -> String {
+    let program = |name: &str| {
+        format!(
+            "{name} = {{ url = 'https://mirror.example/{name}', sha256 = '{}' }}\n",
+            "0".repeat(64)
+        )
+    };
+    let programs: String = ["kubeadm", "kubelet", "kubectl"].map(program).concat();
+    format!("[kubernetes.versions.'v1.34.1']\n{programs}")
+}
+
+/// A browser: it keeps the cookie, and follows no redirect by itself.
+pub(crate) struct Browser {
+    client: Client,
+    pub(crate) url: String,
+    pub(crate) cookie: Option<String>,
+}
+
+/// An answer, whole.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn has(self, status: u16) -> Answer {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Answer {
+        assert!(self.text.contains(words), "no {words:?} in {}", self.text);
+        self
+    }
+
+    /// Where it leads to.
+    #[track_caller]
+    pub(crate) fn leads(&self) -> String {
+        assert_eq!(self.status, 303, "{}", self.text);
+        self.headers[LOCATION].to_str().unwrap().to_owned()
+    }
+
+    /// The token in its first form that changes something.
+    #[track_caller]
+    pub(crate) fn token(&self) -> String {
+        let rest = self.text.split("name=\"token\" value=\"").nth(1).expect("a form");
+        rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+impl Browser {
+    fn with_cookie(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.cookie {
+            Some(cookie) => request.header(COOKIE, cookie),
+            None => request,
+        }
+    }
+
+    async fn sent(&mut self, request: RequestBuilder) -> Answer {
+        let answer = self.with_cookie(request).send().await.unwrap();
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if let Some(given) = headers.get(SET_COOKIE) {
+            self.cookie = given.to_str().unwrap().split(';').next().map(str::to_owned);
+        }
+        Answer { status, headers, text: answer.text().await.unwrap() }
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        let request = self.client.get(format!("{}{path}", self.url));
+        self.sent(request).await
+    }
+
+    /// Sends a form as it stands.
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        self.post_from(path, fields, None).await
+    }
+
+    /// The same from another page than ours.
+    pub(crate) async fn post_from(
+        &mut self,
+        path: &str,
+        fields: &[(&str, &str)],
+        origin: Option<&str>,
+    ) -> Answer {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(fields);
+        let request = self.client.post(format!("{}{path}", self.url));
+        let request =
+            request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.finish());
+        let request = match origin {
+            Some(origin) => request.header("origin", origin),
+            None => request,
+        };
+        self.sent(request).await
+    }
+
+    /// Fills in a form of the page at `page` and sends it.
+    pub(crate) async fn fill(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let token = self.get(page).await.has(200).token();
+        let mut all = vec![("token", token.as_str())];
+        all.extend_from_slice(fields);
+        self.post(path, &all).await
+    }
+
+    /// Chooses a file in a form, and sends it.
+    pub(crate) async fn upload(
+        &mut self,
+        page: &str,
+        path: &str,
+        name: &str,
+        content: &str,
+    ) -> Answer {
+        let token = self.get(page).await.has(200).token();
+        let body = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n{token}\r\n\
+             --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+             Content-Type: text/csv\r\n\r\n{content}\r\n--b--\r\n"
+        );
+        let request = self.client.post(format!("{}{path}", self.url));
+        let request = request.header(CONTENT_TYPE, "multipart/form-data; boundary=b").body(body);
+        self.sent(request).await
+    }
+
+    /// Loads a page until it says this.
+    pub(crate) async fn until(&mut self, page: &str, words: &str) -> Answer {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.get(page).await;
+            if answer.text.contains(words) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "no {words:?} in {}", answer.text);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Follows a page.
+    pub(crate) async fn follow(&mut self, page: &str) -> Stream {
+        let path = format!("{}/live?page={page}", self.url);
+        let answer = self.with_cookie(self.client.get(path)).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()[CONTENT_TYPE], "text/event-stream");
+        Stream { answer, held: String::new() }
+    }
+}
+
+/// A page that is followed.
+pub(crate) struct Stream {
+    answer: reqwest::Response,
+    held: String,
+}
+
+impl Stream {
+    /// The next event: its name and data; nothing once the stream has ended.
+    pub(crate) async fn next(&mut self) -> Option<(String, String)> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some((event, rest)) = self.held.split_once("\n\n") {
+                let lines = |name: &str| {
+                    let found = event.lines().filter_map(|line| line.strip_prefix(name));
+                    found.map(str::trim_start).collect::<Vec<_>>().join("\n")
+                };
+                let told = (lines("event:"), lines("data:"));
+                self.held = rest.to_owned();
+                if told.0.is_empty() {
+                    continue;
+                }
+                return Some(told);
+            }
+            let chunk = tokio::time::timeout_at(deadline, self.answer.chunk())
+                .await
+                .expect("an event")
+                .unwrap()?;
+            self.held.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// Waits for a page that says this.
+    pub(crate) async fn until(&mut self, words: &str) -> String {
+        loop {
+            let (name, page) = self.next().await.expect("the stream goes on");
+            assert_eq!(name, "live");
+            if page.contains(words) {
+                return page;
+            }
+        }
+    }
+}

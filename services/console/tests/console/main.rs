@@ -1,0 +1,7 @@
+//! The console with both services behind it, asked as a browser asks.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod access;
+mod given;
+mod pages;
+mod samples;

@@ -1,0 +1,211 @@
+//! What a person without scripts reads and does, with both services behind the console.
+
+use crate::given::{Auth, Browser, Given};
+
+const RACK: &str = "name,position,mac,bmc_type,bmc_address,role\n\
+                    r1u1,1,52:54:00:00:00:01,fake,,compute\n\
+                    r1u2,2,52:54:00:00:00:02,fake,,compute\n\
+                    r1u7,7,52:54:00:00:00:07,fake,,storage\n";
+
+/// Enrolls a rack of machines without BMCs.
+async fn enroll(browser: &mut Browser, reach: &str) {
+    let fields = [("manifest", RACK), ("format", "csv"), ("rack", "r1"), ("reach", reach)];
+    let made = browser.fill("/bring-up", "/bring-up/enroll", &fields).await;
+    assert_eq!(made.leads(), "/racks/r1");
+}
+
+#[tokio::test]
+async fn every_page_is_read_without_a_script_and_is_small() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    enroll(&mut browser, "available").await;
+    let rack = browser.until("/racks/r1", "chip good\">available<").await;
+    let node = rack.text.split("/nodes/").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let pages = [
+        "/",
+        "/racks",
+        "/racks/r1",
+        "/nodes",
+        "/nodes?state=available",
+        "/discoveries",
+        "/bring-up",
+        "/clusters",
+        "/clusters/new",
+        "/vms",
+        "/vms/new",
+        "/images",
+        "/quotas",
+        "/audit",
+        "/audit?of=clusters",
+    ];
+    let own = [format!("/nodes/{node}"), format!("/nodes/{node}/sensors")];
+    for page in pages.into_iter().chain(own.iter().map(String::as_str)) {
+        let answer = browser.get(page).await;
+        if page.ends_with("/sensors") {
+            // These machines have no BMC, and the service says so.
+            assert!(
+                answer.status.is_client_error() || answer.status.is_success(),
+                "{}",
+                answer.text
+            );
+        } else {
+            assert_eq!(answer.status, 200, "{page}: {}", answer.text);
+        }
+        let header = |name: &str| answer.headers[name].to_str().unwrap();
+        let policy = header("content-security-policy");
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("x-frame-options"), "DENY");
+        assert_eq!(header("cache-control"), "no-store");
+        assert_eq!(header("referrer-policy"), "same-origin");
+        assert_eq!(answer.text.matches("<h1").count(), 1, "{page}");
+        assert_eq!(answer.text.matches("<html lang=\"en\">").count(), 1, "{page}");
+        let mut bytes = answer.text.len();
+        for file in answer.text.split("/assets/").skip(1) {
+            let file = format!("/assets/{}", file.split('"').next().unwrap());
+            let file = browser.get(&file).await.has(200);
+            assert!(file.headers["cache-control"].to_str().unwrap().contains("immutable"));
+            bytes += file.text.len();
+        }
+        assert!(bytes > answer.text.len(), "{page} names files of its own");
+        assert!(bytes <= 150_000, "{page}: {bytes} bytes at first");
+    }
+    browser.get("/nodes/nobody").await.has(404).says("nobody");
+    browser.get("/nothing").await.has(404).says("there is nothing here");
+    browser.get("/assets/0/console.css").await.has(404);
+}
+
+#[tokio::test]
+async fn a_manifest_is_checked_row_by_row_before_anything_is_enrolled() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    let wrong = "name,position,mac,bmc_type,bmc_address\n\
+                 good,1,52:54:00:00:00:01,fake,\n\
+                 a b,2,52:54:00:00:00:02,fake,\n\
+                 good,3,52:54:00:00:00:03,fake,\n\
+                 other,3,52:54:00:00:00:03,fake,\n";
+    let answer = browser.upload("/bring-up", "/bring-up/check", "r9.csv", wrong).await.has(422);
+    assert_eq!(
+        answer.text.matches("<span class=\"chip bad\">refused").count(),
+        3,
+        "{}",
+        answer.text
+    );
+    assert_eq!(answer.text.matches("<span class=\"chip good\">ok").count(), 1);
+    assert!(!answer.text.contains("/bring-up/enroll"), "what is wrong cannot be sent on");
+    browser.get("/racks").await.has(200).says("No rack is enrolled yet");
+    let again = [("manifest", wrong), ("format", "csv"), ("rack", "r9"), ("reach", "enrolled")];
+    browser.fill("/bring-up", "/bring-up/enroll", &again).await.has(422);
+    browser.get("/racks").await.has(200).says("No rack is enrolled yet");
+
+    let answer = browser.upload("/bring-up", "/bring-up/check", "r1.csv", RACK).await.has(200);
+    answer.says("/bring-up/enroll").says("value=\"r1\"");
+    enroll(&mut browser, "enrolled").await;
+    let page = browser.get("/racks/r1").await.has(200);
+    assert_eq!(page.text.matches("class=\"slot").count(), 3);
+}
+
+#[tokio::test]
+async fn a_page_that_is_followed_changes_by_itself() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    enroll(&mut browser, "enrolled").await;
+    let mut stream = browser.follow("/racks/r1").await;
+    let page = stream.until("enroll<").await;
+    assert!(
+        !page.contains("<html") && !page.contains("<form class=\"form"),
+        "it is the live part alone: {page}"
+    );
+    let up = browser.fill("/racks/r1", "/racks/r1/up", &[("reach", "available")]).await;
+    assert_eq!(up.leads(), "/racks/r1");
+    stream.until(">available<").await;
+
+    let mut gone = browser.follow("/nodes/nobody").await;
+    assert_eq!(gone.next().await.unwrap().0, "over");
+    assert!(gone.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_form_of_a_stranger_changes_nothing() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    enroll(&mut browser, "enrolled").await;
+    let path = "/racks/r1/up";
+    let token = browser.get("/racks/r1").await.has(200).token();
+    let others = given.browser().get("/racks/r1").await.has(200).token();
+    let reach = ("reach", "available");
+    browser.post(path, &[reach]).await.has(403);
+    browser.post(path, &[("token", "00"), reach]).await.has(403);
+    browser.post(path, &[("token", &others), reach]).await.has(403);
+    browser
+        .post_from(path, &[("token", &token), reach], Some("https://evil.example"))
+        .await
+        .has(403);
+    let page = browser.get("/racks/r1").await.has(200);
+    assert!(!page.text.contains("Being brought to"), "{}", page.text);
+    let own = browser.url.clone();
+    let answer = browser.post_from(path, &[("token", &token), reach], Some(&own)).await;
+    assert_eq!(answer.leads(), "/racks/r1");
+}
+
+#[tokio::test]
+async fn what_a_machine_is_called_cannot_write_a_page() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    let answer = browser.get("/nodes/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
+    assert!(answer.status.is_client_error() && answer.text.contains("alert(1)"), "{}", answer.text);
+    assert!(!answer.text.contains("<script>alert"), "{}", answer.text);
+    let text = "name,position,mac,bmc_type,bmc_address\n<img src=x>,1,52:54:00:00:00:01,fake,\n";
+    let answer = browser.upload("/bring-up", "/bring-up/check", "<b>.csv", text).await.has(422);
+    assert!(!answer.text.contains("<img") && !answer.text.contains("<b>"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_cluster_is_planned_made_and_reached() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    let made = given.template().await;
+    let what =
+        [("name", "web"), ("template", made.as_str()), ("master_count", "1"), ("node_count", "1")];
+    let plan = browser.fill("/clusters/new", "/clusters/new", &what).await.has(200);
+    plan.says("It fits.").says("All objects");
+    browser.get("/clusters").await.has(200).says("There is no cluster yet");
+    let refused = browser.fill("/clusters/new", "/clusters/new", &[("name", "web")]).await.has(400);
+    refused.says("template: it is needed").says("value=\"web\"");
+
+    let all: Vec<(&str, &str)> = what.into_iter().chain([("step", "make")]).collect();
+    let made = browser.fill("/clusters/new", "/clusters/new", &all).await;
+    let page = made.leads();
+    browser.until(&page, "CREATE_COMPLETE").await.says("NetworkReady").says("default-worker-0");
+    let file = browser.fill(&page, &format!("{page}/kubeconfig"), &[]).await.has(200);
+    assert_eq!(file.headers["content-type"], "application/yaml");
+    assert!(file.text.contains("certificate-authority-data"), "it is a kubeconfig");
+    browser.get(&format!("{page}/kubeconfig")).await.has(405);
+
+    browser.fill(&page, &format!("{page}/delete"), &[("name", "other")]).await.has(400);
+    let gone = browser.fill(&page, &format!("{page}/delete"), &[("name", "web")]).await;
+    assert_eq!(gone.leads(), "/clusters");
+    browser.until("/clusters", "There is no cluster yet").await;
+}
+
+#[tokio::test]
+async fn a_machine_of_ones_own_is_asked_for_extended_and_given_back() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    let wrong = [("name", "No"), ("image", "cirros"), ("flavor", "m1.tiny")];
+    browser
+        .fill("/vms/new", "/vms/new", &wrong)
+        .await
+        .has(400)
+        .says("name: it must be a DNS label")
+        .says("value=\"No\"");
+    let right = [("name", "lab-1"), ("image", "cirros"), ("flavor", "m1.tiny"), ("lease", "2d")];
+    let page = browser.fill("/vms/new", "/vms/new", &right).await.leads();
+    browser.until(&page, ">ACTIVE<").await.says("Its lease ends in <strong>1 d 23 h");
+    let extended = browser.fill(&page, &format!("{page}/lease"), &[("for", "5d")]).await;
+    assert_eq!(extended.leads(), page);
+    browser.get(&page).await.has(200).says("Its lease ends in <strong>4 d 23 h");
+    browser.fill(&page, &format!("{page}/lease"), &[("for", "99d")]).await.says("To the overview");
+    let gone = browser.fill(&page, &format!("{page}/delete"), &[("name", "lab-1")]).await;
+    assert_eq!(gone.leads(), "/vms");
+}

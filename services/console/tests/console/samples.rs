@@ -1,0 +1,23 @@
+//! The sample configurations are what an administrator and a developer begin with: they are ones that this service takes.
+
+use std::path::Path;
+
+use console::{Access, Config};
+
+fn sample(path: &str) -> Config {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path);
+    // An error names the file, the line and the key.
+    daemon::load(&file).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_sample_configuration_is_valid() {
+    let config = sample("systemd/console.toml");
+    assert_eq!(config.listen.port(), 9510);
+    assert_eq!(config.access, Access::HttpBasic);
+}
+
+#[test]
+fn the_configuration_of_a_laptop_stays_on_loopback() {
+    assert!(sample("dev/console.toml").listen.ip().is_loopback());
+}
