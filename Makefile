@@ -1,6 +1,6 @@
 # make run     see a rack and a cluster     make test    what is tested, as below
 # make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack  make test-cloud
-#                                           make test-kubernetes  make test-ignition
+#                                           make test-kubernetes  make test-ignition  make test-browser
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
@@ -13,7 +13,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-rack test-cloud test-kubernetes test-ignition bench clean build-packages
+.PHONY: build ramdisk run test lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition bench clean build-packages
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
@@ -25,7 +25,7 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 
 # The tests of one crate. Building the whole workspace each time keeps one set of features, and so one build of every dependency.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
-FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat))',--exclude real --exclude real-clusters --exclude compat)
+FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser))',--exclude real --exclude real-clusters --exclude compat --exclude browser)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
 
@@ -60,7 +60,7 @@ else
 	target/debug/bedplate dev
 endif
 
-test: lint test-fast test-compat test-rack test-cloud test-kubernetes test-ignition
+test: lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition
 	@echo "make test: all of it passed"
 
 lint: build-packages
@@ -89,6 +89,13 @@ test-compat: build-packages
 	@$(NOTHING_LEFT)
 	cargo $(TEST) $(call only,compat) $(SHOWN) 2>&1 | tee $(BEDPLATE_LEFT)/printed
 	$(NO_SECRET_LEFT)
+
+# The console in Debian's Chromium, against all that `bedplate dev` starts, on the ports that deploy/dev names.
+test-browser: build-packages
+	@$(PACKAGES) chromium python3-venv
+	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
+	cargo build --workspace --bins
+	cargo $(TEST) $(call only,browser)
 
 # QEMU machines. A rack needs root, for network namespaces and libvirtd.
 test-rack:

@@ -1,0 +1,238 @@
+"""What a person does with the console of `bedplate dev`, in Debian's Chromium."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+from playwright.sync_api import expect, sync_playwright
+
+CONSOLE = os.environ["CONSOLE"]
+PICTURES = os.environ.get("BEDPLATE_SCREENSHOTS")
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
+PAGES = {
+    "overview": "/",
+    "racks": "/racks",
+    "rack": "/racks/dev",
+    "nodes": "/nodes",
+    "node": "/nodes/dev-1",
+    "sensors": "/nodes/dev-1/sensors",
+    "discoveries": "/discoveries",
+    "bring-up": "/bring-up",
+    "clusters": "/clusters",
+    "cluster": "/clusters/tenant",
+    "cluster-new": "/clusters/new",
+    "vms": "/vms",
+    "vm": "/vms/lab-1",
+    "vm-new": "/vms/new",
+    "images": "/images",
+    "quotas": "/quotas",
+    "audit": "/audit",
+}
+KINDS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 800}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}, "has_touch": True},
+    "phone-dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}},
+}
+# The contrast of each text with what is behind it (WCAG 2.2, 1.4.3): those that have too little.
+CONTRAST = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = (colour) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => { const part = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b); };
+  const behind = (element) => { for (let at = element; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor); if (colour[3] > 250) return colour; } return [255, 255, 255, 255]; };
+  const low = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const element = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !element.checkVisibility() || element.closest('.hidden-text, .skip, option, title')) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [light(rgb(style.color)), light(behind(element))].sort((x, y) => y - x);
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < (large ? 3 : 4.5)) low.push(`${ratio.toFixed(2)} ${walk.currentNode.data.trim().slice(0, 40)}`);
+  }
+  return low;
+}"""
+
+
+def ask(port, method, path, body=None):
+    """What somebody else asks of a service meanwhile."""
+    headers = {"X-OpenStack-Ironic-API-Version": "1.95", "OpenStack-API-Version": "container-infra latest"}
+    data = None if body is None else json.dumps(body).encode()
+    if data:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, headers=headers, method=method)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read()
+
+
+class Console(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.playwright = sync_playwright().start()
+        # The browser's own sandbox wants namespaces that a container may not make; all it loads is ours.
+        cls.browser = cls.playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.playwright.stop()
+
+    def open(self, kind="light", **more):
+        context = self.browser.new_context(base_url=CONSOLE, **KINDS[kind], **more)
+        context.set_default_timeout(PATIENCE)
+        self.addCleanup(context.close)
+        page = context.new_page()
+        self.problems = []
+        page.on("console", lambda said: self.problems.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", lambda asked: self.problems.append(asked.url) if not asked.url.startswith(CONSOLE) else None)
+        return page
+
+    def test_every_page_is_readable_in_both_schemes_and_widths(self):
+        for kind in KINDS:
+            page = self.open(kind)
+            for name, path in PAGES.items():
+                with self.subTest(kind=kind, page=name):
+                    answer = page.goto(path, wait_until="load")
+                    self.assertEqual(answer.status, 200)
+                    self.assertEqual(page.locator("h1").count(), 1)
+                    low = page.evaluate(CONTRAST)
+                    self.assertEqual(low, [], "texts with too little contrast")
+                    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                    self.assertLessEqual(wide, 0, "the page is wider than the window")
+                    if PICTURES:
+                        page.screenshot(path=f"{PICTURES}/{name}-{kind}.png", full_page=True)
+            self.assertEqual(self.problems, [], "what the browser complained of, or asked of others")
+
+    def test_every_field_has_a_label_and_every_picture_a_meaning(self):
+        page = self.open()
+        for name, path in PAGES.items():
+            with self.subTest(page=name):
+                page.goto(path)
+                bare = page.evaluate(
+                    "[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
+                    ".filter((it) => !it.labels.length && !it.ariaLabel).map((it) => it.name)"
+                )
+                self.assertEqual(bare, [])
+                ids = page.evaluate("[...document.querySelectorAll('[id]')].map((it) => it.id)")
+                self.assertEqual(sorted(set(ids)), sorted(ids), "an id is there twice")
+
+    def test_everything_is_read_without_scripts(self):
+        page = self.open(java_script_enabled=False)
+        for path in PAGES.values():
+            self.assertEqual(page.goto(path).status, 200)
+        page.goto("/racks/dev")
+        expect(page.locator(".slot")).to_have_count(4)
+
+    def test_the_keyboard_leads_everywhere(self):
+        page = self.open()
+        page.goto("/racks")
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(page.locator(".rack h2 a").first).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/racks/.+"))
+
+    def test_what_changes_is_seen_without_a_reload(self):
+        page = self.open()
+        page.goto("/nodes/dev-2")
+        page.evaluate("window.loadedOnce = true")
+        expect(page.locator("#live .chip", has_text="maintenance")).to_have_count(0)
+        ask(6385, "PUT", "/v1/nodes/dev-2/maintenance", {"reason": "a test"})
+        expect(page.locator("#live .chip", has_text="maintenance")).to_be_visible()
+        page.get_by_role("button", name="End maintenance").click()
+        expect(page.locator("#live .chip", has_text="maintenance")).to_have_count(0)
+        self.assertEqual(self.problems, [])
+
+    def test_a_machine_is_given_back_and_watched_until_it_is_available(self):
+        page = self.open()
+        # As long as its rack has a goal, it would be installed again.
+        page.goto("/racks/dev")
+        page.get_by_role("button", name="Begin nothing more").click()
+        expect(page.get_by_role("button", name="Begin nothing more")).to_have_count(0)
+        page.goto("/nodes/dev-3")
+        page.get_by_role("button", name="Give back").click()
+        expect(page.locator("#live .chip").first).to_have_text("available")
+        expect(page.locator(".timeline li").first).to_be_visible()
+
+    def test_a_manifest_with_three_bad_rows_is_mended_and_sent(self):
+        page = self.open()
+        bad = (
+            "name,position,mac,bmc_type,bmc_address\nb1,1,52:54:00:99:00:01,fake,\nb 2,2,52:54:00:99:00:02,fake,\n"
+            "b1,3,52:54:00:99:00:03,fake,\nb4,3,52:54:00:99:00:04,fake,\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "browser.csv")
+            file.write_text(bad)
+            page.goto("/bring-up")
+            page.get_by_label("A file").set_input_files(file)
+            page.get_by_role("button", name="Check").click()
+        expect(page.locator("tbody .chip.bad")).to_have_count(3)
+        expect(page.get_by_role("button", name=re.compile("^Enroll"))).to_have_count(0)
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/bring-up-bad-light.png", full_page=True)
+        good = bad.replace("b 2", "b2").replace("b1,3,", "b3,3,").replace("b4,3,", "b4,4,")
+        page.get_by_label("Change it").fill(good)
+        page.get_by_role("button", name="Check again").click()
+        expect(page.locator("tbody .chip.good")).to_have_count(4)
+        page.get_by_role("button", name="Enroll 4 machines").click()
+        expect(page).to_have_url(re.compile("/racks/browser$"))
+        expect(page.locator(".units .chip", has_text="available")).to_have_count(4)
+
+    def test_a_cluster_is_planned_made_watched_and_reached(self):
+        page = self.open()
+        page.goto("/clusters/new")
+        page.get_by_label("Name", exact=True).fill("browser")
+        page.get_by_label("Control plane", exact=True).select_option("1")
+        page.get_by_label("Workers", exact=True).fill("1")
+        page.get_by_role("button", name="Show the plan").click()
+        expect(page.get_by_role("heading", name="The plan")).to_be_visible()
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/cluster-plan-light.png", full_page=True)
+        page.get_by_role("button", name="Make it").click()
+        expect(page.get_by_role("heading", name="browser", level=1)).to_be_visible()
+        expect(page.locator("#live .chip").first).to_have_text("CREATE_COMPLETE")
+        with page.expect_download() as loading:
+            page.get_by_role("button", name="Download kubeconfig").click()
+        file = loading.value.path()
+        shown = subprocess.run(
+            ["kubectl", "--kubeconfig", str(file), "get", "nodes", "--no-headers"],
+            capture_output=True, text=True, check=True, timeout=60,
+        )
+        self.assertEqual(len(shown.stdout.splitlines()), 2, shown.stdout)
+        page.get_by_label("to delete it").fill("browser")
+        page.get_by_role("button", name="Delete the cluster").click()
+        expect(page).to_have_url(re.compile("/clusters$"))
+
+    def test_a_virtual_machine_is_asked_for_and_extended(self):
+        page = self.open()
+        page.goto("/vms/new")
+        page.get_by_label("Name", exact=True).fill("browser")
+        page.get_by_label("Flavor").fill("m1.tiny")
+        page.get_by_label("For how long").fill("1d")
+        page.get_by_role("button", name="Ask for it").click()
+        expect(page.locator("#live .chip").first).to_have_text("ACTIVE")
+        expect(page.locator("#live")).to_contain_text("23 h")
+        page.get_by_label("For how long from now").fill("5d")
+        page.get_by_role("button", name="Extend").click()
+        expect(page.locator("#live")).to_contain_text("4 d 23 h")
+        page.get_by_label("to delete it").fill("browser")
+        page.get_by_role("button", name="Delete the machine").click()
+        expect(page).to_have_url(re.compile("/vms$"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,74 @@
+//! `bedplate dev`, looked at and used in a browser.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const HOME: &str = env!("CARGO_MANIFEST_DIR");
+
+/// `bedplate dev`, and all that it started, until this is dropped.
+struct Dev(Child);
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // By the signal on which it ends its children; a kill would leave them.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program of this workspace, built with the same profile.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(2).unwrap().join(name);
+    assert!(path.is_file(), "{} is not there: run `cargo build` first", path.display());
+    path
+}
+
+/// The Python of the environment with Playwright, made on first use.
+fn python() -> PathBuf {
+    let made = Command::new(Path::new(HOME).join("../real/venv.sh"))
+        .arg(Path::new(HOME).join("requirements.txt"))
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "no Python environment: python3 with venv and PyPI are needed");
+    Path::new(String::from_utf8(made.stdout).unwrap().trim()).join("bin/python")
+}
+
+#[test]
+fn a_person_sees_and_does_everything_in_a_browser() {
+    if !peers::installed("chromium") {
+        return peers::skip("browser", "chromium is not installed");
+    }
+    let python = python();
+    let folder = tempfile::tempdir().unwrap();
+    let from = Path::new(HOME).join("../../deploy/dev");
+    let mut child = Command::new(program("bedplate"))
+        .args(["dev", "--from"])
+        .arg(from)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let _dev = Dev(child);
+    let mut told = String::new();
+    while !told.contains("In a browser: http://127.0.0.1:9510/") {
+        let read = output.read_line(&mut told).unwrap();
+        assert!(read > 0, "bedplate dev ended: {told}");
+    }
+    // It goes on talking, and must not wait for us.
+    std::thread::spawn(move || std::io::copy(&mut output.by_ref(), &mut std::io::sink()));
+    let looked = Command::new(python)
+        .arg(Path::new(HOME).join("browser/console.py"))
+        .arg("-v")
+        .env("CONSOLE", "http://127.0.0.1:9510")
+        .env("STATE", folder.path().join(".state/dev"))
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(looked.success(), "the browser's tests failed");
+}
