@@ -1,6 +1,7 @@
 # make run     see a rack and a cluster     make test    what is tested, as below
 # make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack  make test-cloud
 #                                           make test-kubernetes  make test-ignition  make test-browser
+# make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
@@ -13,7 +14,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition bench clean build-packages
+.PHONY: build ramdisk run test lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition \
+  image-hypervisor bench clean build-packages
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
@@ -152,6 +154,11 @@ run-test-ignition: build-packages
 	tests/real/fcos/image.sh
 	cargo build --workspace --bins
 	BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,fcos_machine)
+
+# A disk that becomes a compute host of an OpenStack. It needs root, for accounts of another system are made.
+image-hypervisor: build-packages
+	@$(PACKAGES) e2fsprogs mmdebstrap qemu-utils
+	images/hypervisor/build.sh
 
 bench: build-packages
 	cargo build --release -p baremetal -p cluster -p bench --bins

@@ -141,3 +141,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_config_of_a_hypervisor_of_containers_is_valid() {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let made = format!("{folder}/hypervisor.ign");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../images/hypervisor/fcos.sh");
+    if !peers::installed("jq") {
+        return peers::skip("jq", "it is not installed");
+    }
+    let run = Command::new(script).arg(&made).status().expect("the script can be started");
+    assert!(run.success(), "fcos.sh failed");
+    let text = std::fs::read_to_string(&made).expect("it was made");
+    let document = Document::parse(&text, Limits::default()).expect("it is a config");
+    is_valid(&document.config().expect("it is of a version that has types here"));
+    let unit = text.contains("bedplate-hypervisor.target");
+    assert!(unit, "what a profile enables is not in it");
+}
