@@ -2,6 +2,7 @@
 
 mod discoveries;
 mod explain;
+mod health;
 mod keys;
 mod leases;
 mod machine;
@@ -23,4 +24,5 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(reservations::routes())
         .merge(leases::routes())
         .merge(openstack_api::key_routes())
+        .merge(health::routes())
 }

@@ -4,6 +4,6 @@ mod secrets;
 mod store;
 mod table;
 
-pub use database::StoreError;
+pub use database::{SchemaVersion, StoreError};
 pub use secrets::{SecretError, Secrets};
 pub use store::{Resealed, Reserved, SeenPower, Store};

@@ -10,7 +10,7 @@ use audit_store::Recorder;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
-use database::{Database, Schema, StoreError};
+use database::{Database, Schema, SchemaVersion, StoreError};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -69,6 +69,11 @@ impl Store {
         let database = Database::open(url, TABLES).await?;
         let trail = Recorder::new(database.clone(), "baremetald");
         Ok(Store { database, trail, seals: None })
+    }
+
+    /// Which database it is, and which version its tables have now.
+    pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
+        Ok((self.database.kind(), self.database.schema_version(TABLES).await?))
     }
 
     /// The audit trail, in the same database.

@@ -2,6 +2,7 @@
 
 mod events;
 mod follow;
+mod health;
 mod ignition;
 mod keys;
 mod lease;
@@ -47,6 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(lease::routes())
         .merge(ledger::routes())
         .merge(openstack_api::key_routes())
+        .merge(health::routes())
 }
 
 /// What an explanation is like.

@@ -5,7 +5,7 @@ mod store;
 mod table;
 mod written;
 
-pub use database::StoreError;
+pub use database::{SchemaVersion, StoreError};
 pub use record::{
     Certificate, Change, Claim, Happened, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
     SnapshotChange, VmChange, VmScope,

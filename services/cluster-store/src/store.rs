@@ -16,7 +16,7 @@ use cluster_core::{
 };
 use database::Extent::{AnyDecides, OneStatement};
 use database::outbox::{self, Outbox};
-use database::{Connection, Database, Schema, StoreError};
+use database::{Connection, Database, Schema, SchemaVersion, StoreError};
 
 use seals::Known;
 pub use seals::{SealedSecret, SealedUserData};
@@ -60,6 +60,11 @@ impl Store {
         let store = Store { database, bell: Bell::new(), trail, known: Known::default() };
         store.note_seals().await?;
         Ok(store)
+    }
+
+    /// Which database it is, and which version its tables have now.
+    pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
+        Ok((self.database.kind(), self.database.schema_version(TABLES).await?))
     }
 
     /// The audit trail, in the same database.

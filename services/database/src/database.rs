@@ -26,6 +26,15 @@ enum Backend {
     Postgres(PgPool),
 }
 
+/// Which version tables have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// In the database.
+    pub found: i64,
+    /// The last that this program knows.
+    pub known: i64,
+}
+
 /// How long a writer waits for another process that writes the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long work waits for a free connection to PostgreSQL.
@@ -50,6 +59,20 @@ impl Database {
             _ => return Err(StoreError::BadUrl),
         };
         Ok(Database(backend))
+    }
+
+    /// Which of the two it is.
+    pub fn kind(&self) -> &'static str {
+        match &self.0 {
+            Backend::Sqlite { .. } => "sqlite",
+            Backend::Postgres(_) => "postgresql",
+        }
+    }
+
+    /// Which version its tables have now: a newer program may have brought them further meanwhile.
+    pub async fn schema_version(&self, schema: Schema) -> Result<SchemaVersion, StoreError> {
+        let found = self.read(|connection| Box::pin(migrate::found(connection))).await?;
+        Ok(SchemaVersion { found, known: schema.len() as i64 })
     }
 
     /// Has `work` done, which only reads.

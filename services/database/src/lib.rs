@@ -13,7 +13,7 @@ pub mod table;
 mod writer;
 
 pub use connection::{Connection, Row, Value};
-pub use database::Database;
+pub use database::{Database, SchemaVersion};
 pub use error::StoreError;
 pub use migrate::Schema;
 pub use query::{Key, Query};

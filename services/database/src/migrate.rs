@@ -16,9 +16,7 @@ pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Resu
     connection
         .script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)".to_owned())
         .await?;
-    let row = connection.row("SELECT max(version) FROM schema_version", values![]).await?;
-    let found = row.map(|row| row.optional_int(0)).transpose()?.flatten().unwrap_or(0);
-
+    let found = found(connection).await?;
     let known = schema.len() as i64;
     if found > known {
         return Err(StoreError::NewerSchema { found, known });
@@ -33,6 +31,12 @@ pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Resu
         }
     }
     Ok(())
+}
+
+/// Which version the tables have.
+pub(crate) async fn found(connection: &mut Connection) -> Result<i64, StoreError> {
+    let row = connection.row("SELECT max(version) FROM schema_version", values![]).await?;
+    Ok(row.map(|row| row.optional_int(0)).transpose()?.flatten().unwrap_or(0))
 }
 
 /// What is for this database, with the two words the databases do not share.

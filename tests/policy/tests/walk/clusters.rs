@@ -146,6 +146,7 @@ fn steps() -> Vec<Step> {
         see("/bedplate/v1/clusters/{cluster}/plan"),
         one("PUT", "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition", json!({"ignition": {"version": "3.4.0"}})),
         one("DELETE", "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition", nothing()),
+        look("/bedplate/v1/health"),
         look("/bedplate/v1/keys"),
         step(Nobodys, "POST", "/bedplate/v1/keys/rotate", nothing()),
         step(Nobodys, "DELETE", "/bedplate/v1/keys/{key}", nothing()),

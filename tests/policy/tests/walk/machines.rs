@@ -153,6 +153,7 @@ fn steps() -> Vec<Step> {
         step(Nobodys, "PUT", "/bedplate/v1/reservations/{reservation}/lease", json!({})),
         step(Nobodys, "POST", "/bedplate/v1/reservations/{reservation}/lease/undo", json!({})),
         step(Nobodys, "DELETE", "/bedplate/v1/racks/{rack}/up", nothing()),
+        look("/bedplate/v1/health"),
         look("/bedplate/v1/keys"),
         step(Nobodys, "POST", "/bedplate/v1/keys/rotate", nothing()),
         step(Nobodys, "DELETE", "/bedplate/v1/keys/{key}", nothing()),
