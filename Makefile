@@ -74,8 +74,8 @@ lint: build-packages
 
 # Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios.
 test-fast: build-packages
-	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd ndisc6 openipmi ovmf \
-	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa xfsprogs
+	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd ndisc6 openipmi ovmf \
+	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa tmux xfsprogs zsh
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins
 	@rm -rf $(BEDPLATE_SKIPPED) && $(NOTHING_LEFT)

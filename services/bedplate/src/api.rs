@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use openstack::CloudError;
-use reqwest::header::{HeaderValue, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -12,10 +12,13 @@ use serde_json::Value;
 use url::Url;
 
 use crate::connection::{Caller, Connection};
+use crate::exit::{Exit, Failure};
 use crate::output::plain;
 
 /// The longest an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest a stream of events may last; then it is asked for anew.
+const STREAM_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// One of the services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +115,7 @@ impl Api {
     /// `GET` of what may be gone.
     pub(crate) async fn find(&self, path: &str) -> anyhow::Result<Option<Value>> {
         let request = self.request(Method::GET, path).await?;
-        let response = request.send().await.with_context(|| self.unreachable())?;
+        let response = request.send().await.map_err(|why| self.unreachable(why))?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
@@ -175,28 +178,81 @@ impl Api {
 
     /// The body of an answer that is no refusal.
     async fn fetch(&self, request: RequestBuilder) -> anyhow::Result<Vec<u8>> {
-        let response = request.send().await.with_context(|| self.unreachable())?;
+        let response = request.send().await.map_err(|why| self.unreachable(why))?;
         self.read(response).await
     }
 
-    fn unreachable(&self) -> String {
-        let program = self.service.program();
-        format!("cannot reach the API at {}: is {program} running there?", self.base)
+    fn unreachable(&self, why: reqwest::Error) -> Failure {
+        let (program, option) = (self.service.program(), self.service.option());
+        let sentence = format!(
+            "cannot reach the API at {}. To go on: see whether {program} runs there, or say by {option} where it is",
+            self.base
+        );
+        Failure::unreachable(sentence, why)
     }
 
     async fn read(&self, response: Response) -> anyhow::Result<Vec<u8>> {
-        let status = response.status();
-        let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
-        let body = response.bytes().await.with_context(|| self.unreachable())?;
-        if status == StatusCode::UNAUTHORIZED {
-            let challenge = challenge.as_ref().and_then(|value| value.to_str().ok());
-            let remedy = remedy(&self.caller, challenge.unwrap_or_default());
-            bail!("{}. To go on: {remedy}", refusal(status.as_u16(), &body));
-        }
-        if !status.is_success() {
-            bail!("{}", refusal(status.as_u16(), &body));
-        }
+        let response = self.accepted(response).await?;
+        let body = response.bytes().await.map_err(|why| self.unreachable(why))?;
         Ok(body.into())
+    }
+
+    /// An answer, unless it is a refusal.
+    async fn accepted(&self, response: Response) -> anyhow::Result<Response> {
+        let (status, path) = (response.status(), response.url().path().to_owned());
+        if status.is_success() {
+            return Ok(response);
+        }
+        let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
+        let body = response.bytes().await.map_err(|why| self.unreachable(why))?;
+        let challenge = challenge.as_ref().and_then(|value| value.to_str().ok());
+        let remedy = match status {
+            StatusCode::UNAUTHORIZED => Some(remedy(&self.caller, challenge.unwrap_or_default())),
+            StatusCode::FORBIDDEN => Some(POLICY.to_owned()),
+            StatusCode::NOT_FOUND => {
+                list_of(&path).map(|list| format!("{list} says which there are"))
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                Some("try again in a moment".to_owned())
+            }
+            _ => None,
+        };
+        let mut sentence = plain(&refusal(status.as_u16(), &body));
+        if let Some(remedy) = remedy.filter(|_| !sentence.contains("To go on")) {
+            sentence = format!("{}. To go on: {remedy}", sentence.trim_end_matches('.'));
+        }
+        Err(Failure::new(Exit::of_status(status), sentence).into())
+    }
+
+    /// `GET` of a stream of events, from the one after `last` on.
+    pub(crate) async fn follow(&self, path: &str, last: Option<&str>) -> anyhow::Result<Response> {
+        let mut request = self.request(Method::GET, path).await?.timeout(STREAM_TIMEOUT);
+        request = request.header(ACCEPT, "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        let response = request.send().await.map_err(|why| self.unreachable(why))?;
+        self.accepted(response).await
+    }
+}
+
+/// What to do about a 403.
+const POLICY: &str =
+    "ask somebody who may, or have a role given to you; `bedplate policy` says which one it takes";
+
+/// Which command lists what a path is one of.
+fn list_of(path: &str) -> Option<&'static str> {
+    let (_, rest) = path.split_once("/v1/")?;
+    let (kind, _) = rest.split_once('/')?;
+    match kind {
+        "nodes" => Some("`bedplate node list`"),
+        "racks" => Some("`bedplate rack list`"),
+        "reservations" => Some("`bedplate reservation list`"),
+        "clusters" => Some("`bedplate cluster list`"),
+        "machines" => Some("`bedplate vm list`"),
+        "snapshots" => Some("`bedplate vm snapshots`"),
+        "keys" => Some("`bedplate keys list`"),
+        _ => None,
     }
 }
 
@@ -268,5 +324,13 @@ mod tests {
             br#"{"errors": [{"status": 400, "title": "", "detail": "coe: it is required"}]}"#;
         assert_eq!(refusal(400, body), "coe: it is required");
         assert_eq!(refusal(502, b"<html>"), "the API answered 502");
+    }
+
+    #[test]
+    fn what_is_not_found_leads_to_its_list() {
+        assert_eq!(list_of("/bedplate/v1/nodes/n1/explain"), Some("`bedplate node list`"));
+        assert_eq!(list_of("/v1/clusters/c1"), Some("`bedplate cluster list`"));
+        assert_eq!(list_of("/v1/nodes"), None);
+        assert_eq!(list_of("/nowhere"), None);
     }
 }

@@ -8,8 +8,9 @@ use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
 use crate::connection::Connection;
-use crate::output::{self, Format, plain};
+use crate::output::{Answer, Format, plain};
 use crate::policy::Service;
+use crate::watch::Watch;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -43,6 +44,8 @@ pub(crate) struct Wanted {
     /// At most so many rows of each service.
     #[arg(long, default_value_t = 100)]
     limit: u32,
+    #[command(flatten)]
+    watch: Watch,
 }
 
 /// Which trail.
@@ -65,12 +68,14 @@ pub(crate) async fn run(
     format: Format,
 ) -> anyhow::Result<()> {
     match command {
-        Command::List(wanted) => list(&wanted, connection, format).await,
+        Command::List(wanted) => {
+            wanted.watch.show(format, async || list(&wanted, connection).await).await
+        }
         Command::Verify(checked) => verify(&checked, connection, format).await,
     }
 }
 
-async fn list(wanted: &Wanted, connection: &Connection, format: Format) -> anyhow::Result<()> {
+async fn list(wanted: &Wanted, connection: &Connection) -> anyhow::Result<Answer> {
     let query = query(wanted);
     let mut trails = Map::new();
     for service in Service::all_or(wanted.service) {
@@ -78,10 +83,8 @@ async fn list(wanted: &Wanted, connection: &Connection, format: Format) -> anyho
             service.api(connection).await?.get(&format!("/bedplate/v1/audit?{query}")).await?;
         trails.insert(service.name().to_owned(), answer["audit"].clone());
     }
-    match format {
-        Format::Json => output::json(&Value::Object(trails)),
-        Format::Table => output::table(&HEADER, trails.iter().flat_map(lines)),
-    }
+    let rows: Vec<_> = trails.iter().flat_map(lines).collect();
+    Ok(Answer::of_services(trails, &HEADER, rows))
 }
 
 fn query(wanted: &Wanted) -> String {
@@ -135,24 +138,20 @@ fn line(service: &str, row: &Value) -> Vec<String> {
 
 async fn verify(checked: &Checked, connection: &Connection, format: Format) -> anyhow::Result<()> {
     let mut verdicts = Map::new();
-    let mut broken = Vec::new();
+    let (mut told, mut broken) = (Vec::new(), Vec::new());
     for service in Service::all_or(checked.service) {
         let api = service.api(connection).await?;
         let (chain, fault) = follow(&api, checked.head).await?;
         let (count, head) = (chain.count(), chain.head());
         let name = service.name();
-        if format == Format::Table {
-            output::line(&format!("{name}: {count} rows are as they were written, up to {head}"))?;
-        }
+        told.push(format!("{name}: {count} rows are as they were written, up to {head}"));
         verdicts.insert(
             name.to_owned(),
             json!({"count": count, "head": head.to_string(), "broken": fault.as_deref()}),
         );
         broken.extend(fault.map(|fault| format!("the audit trail of {name} is broken: {fault}")));
     }
-    if format == Format::Json {
-        output::json(&Value::Object(verdicts))?;
-    }
+    Answer::said(Value::Object(verdicts), told.join("\n")).write(format)?;
     if !broken.is_empty() {
         bail!("{}", broken.join("; "));
     }

@@ -1,6 +1,7 @@
 //! `bedplate cluster …`.
 
-use std::time::Duration;
+mod events;
+mod stream;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -9,22 +10,35 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::api::Api;
-use crate::output::{self, Format, plain};
+use crate::output::{Answer, Format, drawn, line, plain, text};
+use crate::patience::{Deadline, Patience};
 use crate::progress::{Display, Row};
+use crate::watch::Watch;
 
-/// How often a cluster that is being made is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+use self::events::News;
 
 /// `bedplate cluster …`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists clusters.
-    List,
-    /// Shows what is true of a cluster, and what it waits for.
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Shows what is true of a cluster, and what it waits for. With --wait: until all that should be true is.
     Show {
         /// Which cluster.
         cluster: String,
-        /// Goes on showing until all that should be true is.
+        #[command(flatten)]
+        watch: Watch,
+        #[command(flatten)]
+        patience: Patience,
+    },
+    /// Lists what happened to a cluster, the oldest first.
+    Events {
+        /// Which cluster.
+        cluster: String,
+        /// Goes on with what happens, until the cluster is gone.
         #[arg(long)]
         watch: bool,
     },
@@ -137,43 +151,45 @@ impl Condition {
 /// Does as told.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
-        Command::List => list(api, format).await,
-        Command::Show { cluster, watch: true } => watch(api, &cluster).await,
-        Command::Show { cluster, watch: false } => show(api, &cluster, format).await,
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+        Command::Show { cluster, patience, .. } if patience.wait => {
+            settled(api, &cluster, patience.begin(), format).await
+        }
+        Command::Show { cluster, watch, .. } => {
+            let mut news = News::of(api, &cluster);
+            let look = async || show(api, &cluster).await;
+            watch.show_between(format, look, async || news.wait().await).await
+        }
+        Command::Events { cluster, watch: false } => {
+            events::list(api, &cluster).await?.write(format)
+        }
+        Command::Events { cluster, watch: true } => events::follow(api, &cluster, format).await,
         Command::Extend { cluster, length, until } => {
             let path = format!("/bedplate/v1/clusters/{cluster}/lease");
             let mut body = Map::new();
             body.extend(length.map(|length| ("for".to_owned(), Value::from(length))));
             body.extend(until.map(|until| ("until".to_owned(), Value::from(until.to_string()))));
-            tell_lease(&cluster, api.put(&path, &body).await?, format)
+            tell_lease(&cluster, api.put(&path, &body).await?)?.write(format)
         }
         Command::Undo { cluster } => {
             let path = format!("/bedplate/v1/clusters/{cluster}/lease/undo");
-            tell_lease(&cluster, api.post(&path, &Map::new()).await?, format)
+            tell_lease(&cluster, api.post(&path, &Map::new()).await?)?.write(format)
         }
-        Command::Kubeconfig { cluster } => {
-            output::line(kubeconfig(api, &cluster).await?.trim_end())
-        }
+        Command::Kubeconfig { cluster } => line(kubeconfig(api, &cluster).await?.trim_end()),
     }
 }
 
-fn tell_lease(cluster: &str, answer: Value, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(&answer);
-    }
-    let lease = serde_json::from_value::<Option<Lease>>(answer["lease"].clone());
+fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
+    let lease = Option::<Lease>::deserialize(&answer["lease"]);
     let lease = lease.context("the API's answer cannot be read")?;
     let told = lease.map_or_else(|| "lent without end".to_owned(), |lease| lease.told());
-    output::line(&plain(&format!("cluster {cluster}: {told}")))
+    Ok(Answer::said(answer, plain(&format!("cluster {cluster}: {told}"))))
 }
 
-async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+async fn list(api: &Api) -> anyhow::Result<Answer> {
     let answer = api.get("/v1/clusters").await?;
-    if format == Format::Json {
-        return output::json(&answer);
-    }
-    let text = |value: &Value| plain(value.as_str().unwrap_or(""));
-    let rows = answer["clusters"].as_array().into_iter().flatten().map(|cluster| {
+    let clusters = answer["clusters"].as_array().cloned().unwrap_or_default();
+    let rows = clusters.iter().map(|cluster| {
         vec![
             text(&cluster["name"]),
             cluster["master_count"].to_string(),
@@ -182,23 +198,28 @@ async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
             text(&cluster["health_status"]),
         ]
     });
-    output::table(&["Cluster", "Masters", "Workers", "Status", "Health"], rows)
+    let header = ["Cluster", "Masters", "Workers", "Status", "Health"];
+    Ok(Answer::table(answer, &header, rows))
 }
 
-async fn show(api: &Api, cluster: &str, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(&api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?);
+async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
+    let whole = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
+    let explained = Explained::deserialize(&whole).context("the API's answer cannot be read")?;
+    Ok(Answer::said(whole, explained.shown(cluster)))
+}
+
+impl Explained {
+    /// For people.
+    fn shown(&self, cluster: &str) -> String {
+        let mut lines = vec![plain(&format!("cluster {cluster}: {}", self.status))];
+        lines.extend(self.lease.as_ref().map(|lease| plain(&lease.told())));
+        let rows = self.conditions.iter().map(|condition| {
+            let why = if condition.is_true() { String::new() } else { condition.why() };
+            vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
+        });
+        lines.push(drawn(&["Condition", "Is", "Why"], rows));
+        lines.join("\n")
     }
-    let explained = explain(api, cluster).await?;
-    output::line(&plain(&format!("cluster {cluster}: {}", explained.status)))?;
-    if let Some(lease) = &explained.lease {
-        output::line(&plain(&lease.told()))?;
-    }
-    let rows = explained.conditions.iter().map(|condition| {
-        let why = if condition.is_true() { String::new() } else { condition.why() };
-        vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
-    });
-    output::table(&["Condition", "Is", "Why"], rows)
 }
 
 async fn explain(api: &Api, cluster: &str) -> anyhow::Result<Explained> {
@@ -207,22 +228,34 @@ async fn explain(api: &Api, cluster: &str) -> anyhow::Result<Explained> {
 }
 
 /// Shows the cluster's conditions until all of them are true; an error if one will not come true by itself.
-pub(crate) async fn watch(api: &Api, cluster: &str) -> anyhow::Result<()> {
+pub(crate) async fn settled(
+    api: &Api,
+    cluster: &str,
+    deadline: Deadline,
+    format: Format,
+) -> anyhow::Result<()> {
     let begun = Timestamp::now();
-    let mut display = Display::fitting();
+    let mut display = format.is_for_people().then(Display::fitting);
     let Explained { status, status_reason, .. } = loop {
         let explained = explain(api, cluster).await?;
-        display.show(explained.conditions.iter().map(Condition::row).collect(), begun)?;
+        if let Some(display) = &mut display {
+            display.show(explained.conditions.iter().map(Condition::row).collect(), begun)?;
+        }
         let all = explained.conditions.iter().all(Condition::is_true);
         let is_complete = explained.status.ends_with("_COMPLETE") && all;
         if is_complete || explained.status.ends_with("_FAILED") {
             break explained;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        deadline.pause(&format!("cluster {cluster}")).await?;
     };
-    display.finish();
-    let secs = Timestamp::now().duration_since(begun).as_secs();
-    output::line(&plain(&format!("cluster {cluster}: {status} after {secs} s")))?;
+    match display {
+        Some(display) => {
+            display.finish();
+            let secs = Timestamp::now().duration_since(begun).as_secs();
+            line(&plain(&format!("cluster {cluster}: {status} after {secs} s")))?;
+        }
+        None => show(api, cluster).await?.write(format)?,
+    }
     if status.ends_with("_FAILED") {
         bail!("{}", plain(&status_reason.unwrap_or(status)));
     }
@@ -236,6 +269,8 @@ pub(crate) async fn kubeconfig(api: &Api, cluster: &str) -> anyhow::Result<Strin
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
 
     fn condition(status: &str, next_action: &str) -> Condition {
@@ -258,6 +293,24 @@ mod tests {
             "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}}"#;
         let want = "its lease ended at 2030-01-31T00:00:01Z; it is deleted at 2030-02-07T00:00:00Z";
         assert_eq!(lease(ended), want);
+    }
+
+    #[test]
+    fn a_cluster_is_shown_with_what_it_waits_for() {
+        let lease = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null, "next": null}"#;
+        let explained = Explained {
+            status: "CREATE_IN_PROGRESS".to_owned(),
+            status_reason: None,
+            lease: Some(serde_json::from_str(lease).unwrap()),
+            conditions: vec![condition("True", ""), condition("False", "make it")],
+        };
+        let want = expect![[r#"
+            cluster blue: CREATE_IN_PROGRESS
+            lent until 2030-01-31T00:00:00Z
+             Condition  Is     Why
+             DnsReady   True
+             DnsReady   False  there is no such zone. To go on: make it"#]];
+        want.assert_eq(&explained.shown("blue"));
     }
 
     #[test]

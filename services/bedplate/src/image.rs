@@ -1,8 +1,9 @@
 //! What is to be installed, as said on the command line.
 
-use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
+
+use crate::exit::Failure;
 
 /// An image.
 #[derive(Args, Clone, Debug)]
@@ -20,14 +21,13 @@ pub(crate) struct ImageOptions {
 
 impl ImageOptions {
     /// The image in the words of the Bare Metal API.
-    pub(crate) fn instance_info(&self) -> anyhow::Result<Option<Map<String, Value>>> {
+    pub(crate) fn instance_info(&self) -> Result<Option<Map<String, Value>>, Failure> {
         let Some(image) = &self.image else { return Ok(None) };
-        let checksum = self
-            .checksum
-            .as_deref()
-            .context("--checksum is needed: an image is never installed unchecked")?;
+        let checksum = self.checksum.as_deref().ok_or_else(|| {
+            Failure::usage("--checksum is needed: an image is never installed unchecked")
+        })?;
         let Some((algorithm @ ("sha256" | "sha512"), value)) = checksum.split_once(':') else {
-            bail!("--checksum must be sha256:HEX or sha512:HEX");
+            return Err(Failure::usage("--checksum must be sha256:HEX or sha512:HEX"));
         };
         let mut info = Map::from_iter([
             ("image_source".to_owned(), json!(image)),

@@ -4,13 +4,19 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
-use crate::output::{self, Format, plain};
+use crate::output::{Answer, Format, plain};
 use crate::policy::Service;
+use crate::watch::Watch;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Which keys there are, and how much is sealed by each.
-    List(Of),
+    List {
+        #[command(flatten)]
+        of: Of,
+        #[command(flatten)]
+        watch: Watch,
+    },
     /// Has a service make a new key, and seal everything by it while it goes on.
     Rotate(Of),
     /// Forgets a key that nothing needs any more.
@@ -43,18 +49,20 @@ pub(crate) async fn run(
     format: Format,
 ) -> anyhow::Result<()> {
     match command {
-        Command::List(of) => list(of.services(), connection, format).await,
+        Command::List { of, watch } => {
+            watch.show(format, async || list(of.services(), connection).await).await
+        }
         Command::Rotate(of) => {
             for service in of.services() {
                 let api = service.api(connection).await?;
                 api.post("/bedplate/v1/keys/rotate", &json!({})).await?;
             }
-            list(of.services(), connection, format).await
+            list(of.services(), connection).await?.write(format)
         }
         Command::Retire(Retire { service, id }) => {
             let id = percent_encoded(&id);
             service.api(connection).await?.delete(&format!("/bedplate/v1/keys/{id}")).await?;
-            list(vec![service], connection, format).await
+            list(vec![service], connection).await?.write(format)
         }
     }
 }
@@ -65,20 +73,14 @@ impl Of {
     }
 }
 
-async fn list(
-    services: Vec<Service>,
-    connection: &Connection,
-    format: Format,
-) -> anyhow::Result<()> {
+async fn list(services: Vec<Service>, connection: &Connection) -> anyhow::Result<Answer> {
     let mut tables = Map::new();
     for service in services {
         let answer = service.api(connection).await?.get("/bedplate/v1/keys").await?;
         tables.insert(service.name().to_owned(), answer["keys"].clone());
     }
-    match format {
-        Format::Json => output::json(&Value::Object(tables)),
-        Format::Table => output::table(&HEADER, rows(&tables)),
-    }
+    let rows = rows(&tables);
+    Ok(Answer::of_services(tables, &HEADER, rows))
 }
 
 fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {

@@ -5,35 +5,40 @@ mod audit;
 mod cluster;
 mod connection;
 mod dev;
+mod exit;
 mod image;
 mod keys;
 mod machines;
 mod node;
 mod output;
+mod pages;
+mod patience;
 mod policy;
 mod progress;
 mod rack;
 mod reservation;
 mod setup;
 mod vm;
+mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use rustls::crypto::ring;
 
 use crate::api::Api;
 use crate::connection::Connection;
+use crate::exit::Exit;
 use crate::output::Format;
 
 /// Turns racks of bare metal into installed machines, and clouds into Kubernetes clusters.
 #[derive(Parser)]
-#[command(version, propagate_version = true)]
+#[command(name = "bedplate", version, propagate_version = true, after_help = exit::help())]
 struct Arguments {
     #[command(flatten)]
     connection: Connection,
     /// How answers are written.
-    #[arg(long, short, global = true, value_enum, default_value_t = Format::Table)]
+    #[arg(long, short, global = true, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(subcommand)]
     command: Command,
@@ -69,6 +74,10 @@ enum Command {
     Keys(keys::Command),
     /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
+    /// Prints what a shell needs to complete this command line: `source <(bedplate completion bash)`.
+    Completion(pages::Completion),
+    /// Writes the manual: a page for each command.
+    Man(pages::Pages),
 }
 
 #[tokio::main]
@@ -76,9 +85,12 @@ async fn main() -> ExitCode {
     match run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not by `Result`'s own way out: it would show a backtrace, which tells an operator nothing.
-            eprintln!("bedplate: {error:#}");
-            ExitCode::FAILURE
+            let exit = Exit::of(&error);
+            // Who reads no more wants to be told nothing. Not by `Result`'s own way out: it would show a backtrace.
+            if exit != Exit::PipeClosed {
+                eprintln!("bedplate: {error:#}");
+            }
+            ExitCode::from(exit.code())
         }
     }
 }
@@ -116,5 +128,61 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         Command::Keys(command) => keys::run(command, &arguments.connection, arguments.output).await,
         Command::Dev(options) => dev::run(&options).await,
+        Command::Completion(options) => pages::complete(&options, Arguments::command()),
+        Command::Man(options) => pages::write(&options, Arguments::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_whole() {
+        Arguments::command().debug_assert();
+    }
+
+    /// Every command that only shows something follows it where that is asked for.
+    #[test]
+    fn what_is_listed_or_shown_can_be_followed() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut checked = 0;
+        for noun in command.get_subcommands() {
+            let shows =
+                ["list", "show", "status", "explain", "sensors", "snapshots", "idle", "events"];
+            for verb in noun.get_subcommands().filter(|verb| shows.contains(&verb.get_name())) {
+                let has = |name: &str| verb.get_arguments().any(|it| it.get_long() == Some(name));
+                let called = format!("{} {}", noun.get_name(), verb.get_name());
+                assert!(has("watch"), "{called} has no --watch");
+                assert!(has("output"), "{called} has no --output");
+                checked += 1;
+            }
+        }
+        assert!(checked >= 14, "{checked}");
+    }
+
+    #[track_caller]
+    fn parses(line: &str, is_right: bool) {
+        let words = line.split_whitespace();
+        let read = Arguments::try_parse_from(words);
+        let why = read.err().map(|why| why.to_string());
+        assert_eq!(why.is_none(), is_right, "{line}: {why:?}");
+    }
+
+    #[test]
+    fn what_people_type_is_understood() {
+        parses("bedplate -o yaml node list --watch", true);
+        parses("bedplate rack status r1 --wait --timeout 15m -o json", true);
+        parses("bedplate rack status r1 --timeout 15m", false);
+        parses("bedplate rack up r1 --timeout 1h", true);
+        parses("bedplate rack up r1 --detach --timeout 1h", false);
+        parses("bedplate vm delete lab-1 --wait", true);
+        parses("bedplate cluster events blue --watch", true);
+        parses("bedplate cluster show blue --wait --timeout never", false);
+        parses("bedplate completion zsh", true);
+        parses("bedplate completion tcsh", false);
+        parses("bedplate nodes", false);
+        parses("bedplate --output xml node list", false);
     }
 }

@@ -5,18 +5,24 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::output::{self, Format, line, plain};
+use crate::output::{Answer, Format, text};
 use crate::reservation::Term;
+use crate::watch::Watch;
 
 /// `bedplate node …`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists nodes.
-    List,
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
     /// Says why a node is where it is, what was last seen of its machine, and what to do next.
     Explain {
         /// Its name or id.
         node: String,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Lends a node to a project until a time.
     Lend {
@@ -45,34 +51,41 @@ pub(crate) enum Command {
     Sensors {
         /// Its name or id.
         node: String,
+        #[command(flatten)]
+        watch: Watch,
     },
 }
 
 /// Does as told.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
-        Command::List => list(api, format).await,
-        Command::Explain { node } => explain(api, &node, format).await,
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+        Command::Explain { node, watch } => {
+            watch.show(format, async || explain(api, &node).await).await
+        }
         Command::Lend { node, to, length } => {
             let mut body = json!({"lessee": to});
             if let Some(length) = length {
                 body["for"] = json!(length);
             }
-            lease(&api.post(&format!("/bedplate/v1/nodes/{node}/lease"), &body).await?, format)
+            let told = api.post(&format!("/bedplate/v1/nodes/{node}/lease"), &body).await?;
+            lease(told).write(format)
         }
         Command::Extend { node, term } => {
             let path = format!("/bedplate/v1/nodes/{node}/lease");
-            lease(&api.put(&path, &term.body()).await?, format)
+            lease(api.put(&path, &term.body()).await?).write(format)
         }
         Command::Undo { node } => {
             let path = format!("/bedplate/v1/nodes/{node}/lease/undo");
-            lease(&api.post(&path, &json!({})).await?, format)
+            lease(api.post(&path, &json!({})).await?).write(format)
         }
-        Command::Sensors { node } => sensors(api, &node, format).await,
+        Command::Sensors { node, watch } => {
+            watch.show(format, async || sensors(api, &node).await).await
+        }
     }
 }
 
-async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+async fn list(api: &Api) -> anyhow::Result<Answer> {
     let mut nodes = Vec::new();
     let mut marker = None;
     loop {
@@ -87,9 +100,6 @@ async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
             break;
         }
     }
-    if format == Format::Json {
-        return output::json(&Value::Array(nodes));
-    }
     let rows = nodes.iter().map(|node| {
         let maintenance = if node["maintenance"] == true { "yes" } else { "" };
         vec![
@@ -101,71 +111,98 @@ async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
             maintenance.to_owned(),
         ]
     });
-    output::table(&["Name", "UUID", "Driver", "State", "Power", "Maintenance"], rows)
+    let rows: Vec<Vec<String>> = rows.collect();
+    let header = ["Name", "UUID", "Driver", "State", "Power", "Maintenance"];
+    Ok(Answer::table(Value::Array(nodes), &header, rows))
 }
 
-async fn explain(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {
+async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
     let told = api.get(&format!("/bedplate/v1/nodes/{node}/explain")).await?;
-    if format == Format::Json {
-        return output::json(&told);
-    }
-    line(&format!("{}.", capital(&text(&told["summary"]))))?;
-    line(&format!("Since:     {}", time(&told["since"])))?;
+    let words = explained(&told, Timestamp::now());
+    Ok(Answer::said(told, words))
+}
+
+/// Why a node is where it is, line by line.
+fn explained(told: &Value, now: Timestamp) -> String {
+    let mut lines = vec![
+        format!("{}.", capital(&text(&told["summary"]))),
+        format!("Since:     {}", time(&told["since"], now)),
+    ];
     if let Some(task) = told["task"].as_object() {
         let number = |key: &str| task[key].as_u64().unwrap_or(0);
-        line(&format!(
-            "Step:      {} of {}, {}",
-            number("number"),
-            number("of"),
-            text(&task["what"])
-        ))?;
+        let (at, of) = (number("number"), number("of"));
+        lines.push(format!("Step:      {at} of {of}, {}", text(&task["what"])));
     }
     for (side, label) in
         [("bmc", "BMC"), ("dhcp", "DHCP"), ("tftp", "TFTP"), ("http", "HTTP"), ("agent", "Agent")]
     {
         let seen = &told["last_seen"][side];
         let seen = match seen.as_object() {
-            Some(_) => format!("{}, at {}", text(&seen["what"]), time(&seen["at"])),
+            Some(_) => format!("{}, at {}", text(&seen["what"]), time(&seen["at"], now)),
             None => "not seen since the service started".to_owned(),
         };
-        line(&format!("{:10} {seen}", format!("{label}:")))?;
+        lines.push(format!("{:10} {seen}", format!("{label}:")));
     }
-    line(&format!("What next: {}.", text(&told["next"])))
+    lines.push(format!("What next: {}.", text(&told["next"])));
+    lines.join("\n")
 }
 
-fn lease(told: &Value, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(told);
-    }
+fn lease(told: Value) -> Answer {
     let (lessee, until) = (text(&told["lessee"]), text(&told["lease"]["until"]));
-    line(&format!("Lent to {lessee} until {until}."))
+    Answer::said(told, format!("Lent to {lessee} until {until}."))
 }
 
-async fn sensors(api: &Api, node: &str, format: Format) -> anyhow::Result<()> {
+async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
     let told = api.get(&format!("/bedplate/v1/nodes/{node}/sensors")).await?;
-    if format == Format::Json {
-        return output::json(&told);
-    }
     let readings = told["sensors"].as_array().cloned().unwrap_or_default();
     let rows = readings.iter().map(|reading| {
         let value = reading["value"].as_f64().map_or(String::new(), |value| format!("{value}"));
         vec![text(&reading["name"]), value, text(&reading["unit"]), text(&reading["health"])]
     });
-    output::table(&["Sensor", "Value", "Unit", "Health"], rows)
+    Ok(Answer::table(told, &["Sensor", "Value", "Unit", "Health"], rows))
 }
 
 /// A time to the second, and how long ago that was.
-fn time(value: &Value) -> String {
+fn time(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
-    let ago = Timestamp::now().duration_since(at).as_secs();
+    let ago = now.duration_since(at).as_secs();
     format!("{} ({ago} s ago)", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
-}
-
-fn text(value: &Value) -> String {
-    plain(value.as_str().unwrap_or(""))
 }
 
 fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_explained_line_by_line() {
+        let told = json!({
+            "summary": "dev-1 waits for its agent", "since": "2026-01-02T03:04:05Z",
+            "task": {"number": 2, "of": 5, "what": "boot the ramdisk"},
+            "last_seen": {
+                "bmc": {"what": "power on", "at": "2026-01-02T03:04:06.5Z"},
+                "dhcp": {"what": "an address\u{1b}[2J", "at": "2026-01-02T03:04:07Z"},
+                "tftp": null, "http": null, "agent": null,
+            },
+            "next": "wait, or look at its console",
+        });
+        let now = "2026-01-02T03:05:05Z".parse().unwrap();
+        let want = expect![[r#"
+            Dev-1 waits for its agent.
+            Since:     2026-01-02T03:04:05Z (60 s ago)
+            Step:      2 of 5, boot the ramdisk
+            BMC:       power on, at 2026-01-02T03:04:06Z (58 s ago)
+            DHCP:      an address [2J, at 2026-01-02T03:04:07Z (58 s ago)
+            TFTP:      not seen since the service started
+            HTTP:      not seen since the service started
+            Agent:     not seen since the service started
+            What next: wait, or look at its console."#]];
+        want.assert_eq(&explained(&told, now));
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::connection::Connection;
-use crate::output::{self, Format, plain};
+use crate::output::{Answer, Format, plain};
 
 /// Of which service.
 #[derive(Args)]
@@ -63,10 +63,8 @@ pub(crate) async fn run(
         let answer = service.api(connection).await?.get("/bedplate/v1/policy").await?;
         tables.insert(service.name().to_owned(), answer["policy"].clone());
     }
-    match format {
-        Format::Json => output::json(&Value::Object(tables)),
-        Format::Table => output::table(&HEADER, rows(&tables)),
-    }
+    let rows = rows(&tables);
+    Answer::of_services(tables, &HEADER, rows).write(format)
 }
 
 fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::IsTerminal;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressFinish, ProgressStyle};
 use jiff::Timestamp;
 
 use crate::machines::{Machine, Way};
@@ -78,7 +78,8 @@ impl Display {
 fn bar(width: usize) -> ProgressBar {
     let style = ProgressStyle::with_template(&format!("{{prefix:{width}}} {{wide_msg}}"))
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    ProgressBar::new_spinner().with_style(style)
+    // Whoever stops waiting leaves what was last seen.
+    ProgressBar::new_spinner().with_style(style).with_finish(ProgressFinish::Abandon)
 }
 
 impl Row {

@@ -8,22 +8,25 @@ use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
 use rack_manifest::{Manifest, Mistake, Password, Unresolved, check, read_csv, read_yaml, request};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::image::ImageOptions;
-use crate::machines::{RackStatus, Way};
-use crate::output::{self, Format, plain};
+use crate::machines::{Machine, RackStatus, Way};
+use crate::output::{Answer, Format, line, plain, text};
+use crate::patience::{Deadline, Patience, length};
 use crate::progress::{Display, Row};
-
-/// How often a bring-up is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+use crate::watch::Watch;
 
 /// `bedplate rack …`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists racks.
-    List,
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
     /// Enrolls what a manifest describes: all of it or nothing. Doing it again changes nothing.
     Enroll {
         /// The manifest: .yaml, .yml or .csv.
@@ -47,6 +50,9 @@ pub(crate) enum Command {
         /// Returns as soon as the service knows; it goes on by itself.
         #[arg(long)]
         detach: bool,
+        /// Shows it no longer than this, such as 90s, 15m or 2h; the service goes on by itself.
+        #[arg(long, value_name = "LENGTH", value_parser = length, conflicts_with = "detach")]
+        timeout: Option<Duration>,
     },
     /// Begins nothing more with a rack's machines; what is under way goes on to its end.
     Pause {
@@ -57,9 +63,10 @@ pub(crate) enum Command {
     Status {
         /// Which rack.
         rack: String,
-        /// Goes on showing until every machine is settled.
-        #[arg(long)]
-        watch: bool,
+        #[command(flatten)]
+        watch: Watch,
+        #[command(flatten)]
+        patience: Patience,
     },
 }
 
@@ -87,34 +94,37 @@ impl Reach {
 /// Does as told.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
-        Command::List => list(api, format).await,
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
         Command::Enroll { manifest, name } => enroll(api, &manifest, name, format).await,
-        Command::Up { rack, image, reach, limit, detach } => {
+        Command::Up { rack, image, reach, limit, detach, timeout } => {
             let info = image.instance_info()?;
             let reach =
                 reach.unwrap_or(if info.is_some() { Reach::Installed } else { Reach::Available });
             ask_up(api, &rack, reach, info, limit).await?;
-            if detach { Ok(()) } else { watch(api, &rack).await }
+            if detach {
+                return Ok(());
+            }
+            settled(api, &rack, Deadline::after(timeout), format).await
         }
         Command::Pause { rack } => {
             api.delete(&format!("/bedplate/v1/racks/{rack}/up")).await.map(drop)
         }
-        Command::Status { rack, watch: true } => watch(api, &rack).await,
-        Command::Status { rack, watch: false } => status(api, &rack, format).await,
+        Command::Status { rack, patience, .. } if patience.wait => {
+            settled(api, &rack, patience.begin(), format).await
+        }
+        Command::Status { rack, watch, .. } => {
+            watch.show(format, async || status(api, &rack).await).await
+        }
     }
 }
 
-async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+async fn list(api: &Api) -> anyhow::Result<Answer> {
     let answer = api.get("/bedplate/v1/racks").await?;
-    if format == Format::Json {
-        return output::json(&answer);
-    }
-    let text = |value: &Value| plain(value.as_str().unwrap_or(""));
-    let rows = answer["racks"].as_array().into_iter().flatten();
-    let rows = rows.map(|rack| {
+    let rows = answer["racks"].as_array().cloned().unwrap_or_default();
+    let rows = rows.iter().map(|rack| {
         vec![text(&rack["name"]), text(&rack["description"]), text(&rack["goal"]["reach"])]
     });
-    output::table(&["Rack", "Description", "Goal"], rows)
+    Ok(Answer::table(answer, &["Rack", "Description", "Goal"], rows))
 }
 
 /// Reads, checks and sends a manifest.
@@ -140,19 +150,17 @@ pub(crate) async fn enroll(
         }
     };
     let answer = api.post("/bedplate/v1/racks", &asked).await?;
-    if format == Format::Json {
-        return output::json(&answer);
-    }
     let machines = answer["machines"].as_array().map(Vec::as_slice).unwrap_or_default();
     let count =
         |result: &str| machines.iter().filter(|machine| machine["result"] == result).count();
-    output::line(&format!(
+    let words = format!(
         "rack {}: {} machines enrolled, {} updated, {} unchanged",
         asked.name,
         count("enrolled"),
         count("updated"),
         count("unchanged")
-    ))
+    );
+    Answer::said(answer, words).write(format)
 }
 
 fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Vec<Mistake>>> {
@@ -197,31 +205,50 @@ pub(crate) async fn ask_up(
 }
 
 /// Shows the rack until every machine is settled; an error if any is stuck.
-pub(crate) async fn watch(api: &Api, rack: &str) -> anyhow::Result<()> {
+pub(crate) async fn settled(
+    api: &Api,
+    rack: &str,
+    deadline: Deadline,
+    format: Format,
+) -> anyhow::Result<()> {
     let begun = Timestamp::now();
-    let mut display = Display::fitting();
+    let mut display = format.is_for_people().then(Display::fitting);
     let settled = loop {
         let status = fetch(api, rack).await?;
         let rows = status.machines.iter().map(|machine| Row::of_machine(machine, begun));
-        display.show(rows.collect(), begun)?;
-        if status.machines.iter().all(crate::machines::Machine::is_settled) {
+        if let Some(display) = &mut display {
+            display.show(rows.collect(), begun)?;
+        }
+        if status.machines.iter().all(Machine::is_settled) {
             break status;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        deadline.pause(&format!("rack {rack}")).await?;
     };
-    display.finish();
+    match display {
+        Some(display) => display.finish(),
+        None => status(api, rack).await?.write(format)?,
+    }
+    told(rack, &settled, begun, format)
+}
+
+/// How a bring-up ended.
+fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> anyhow::Result<()> {
     let count =
         |way: Way| settled.machines.iter().filter(|machine| machine.way == Some(way)).count();
     let (there, stuck, left) = (count(Way::There), count(Way::Stuck), count(Way::LeftAlone));
     let secs = Timestamp::now().duration_since(begun).as_secs();
-    output::line(&format!(
-        "rack {rack}: {there} machines there, {stuck} stuck, {left} left alone, after {secs} s"
-    ))?;
+    if format.is_for_people() {
+        line(&format!(
+            "rack {rack}: {there} machines there, {stuck} stuck, {left} left alone, after {secs} s"
+        ))?;
+    }
     for machine in settled.machines.iter().filter(|machine| machine.way == Some(Way::Stuck)) {
         let Some(failure) = &machine.failure else { continue };
         let told =
             format!("{}: {}. To go on: {}.", machine.label(), failure.cause, failure.next_action);
-        output::line(&plain(&told))?;
+        if format.is_for_people() {
+            line(&plain(&told))?;
+        }
     }
     if stuck > 0 {
         bail!("{stuck} machines of rack {rack} are stuck");
@@ -234,12 +261,15 @@ async fn fetch(api: &Api, rack: &str) -> anyhow::Result<RackStatus> {
     serde_json::from_value(answer).context("the API's answer cannot be read")
 }
 
-async fn status(api: &Api, rack: &str, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(&api.get(&format!("/bedplate/v1/racks/{rack}")).await?);
-    }
-    let now = Timestamp::now();
-    let rows = fetch(api, rack).await?.machines.into_iter().map(|machine| {
+async fn status(api: &Api, rack: &str) -> anyhow::Result<Answer> {
+    let whole = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
+    let status = RackStatus::deserialize(&whole).context("the API's answer cannot be read")?;
+    let rows = rows(&status, Timestamp::now());
+    Ok(Answer::table(whole, &["#", "Machine", "State", "Power", "For", "What"], rows))
+}
+
+fn rows(status: &RackStatus, now: Timestamp) -> Vec<Vec<String>> {
+    let row = |machine: &Machine| {
         vec![
             machine.position.map_or(String::new(), |position| position.to_string()),
             plain(machine.label()),
@@ -248,6 +278,6 @@ async fn status(api: &Api, rack: &str, format: Format) -> anyhow::Result<()> {
             format!("{} s", now.duration_since(machine.since).as_secs()),
             plain(&machine.doing()),
         ]
-    });
-    output::table(&["#", "Machine", "State", "Power", "For", "What"], rows)
+    };
+    status.machines.iter().map(row).collect()
 }

@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::exit::Failure;
 use crate::image::ImageOptions;
-use crate::output::{self, Format, line, plain};
+use crate::output::{Answer, Format, line, plain, text};
+use crate::patience::Patience;
+use crate::progress::{Display, Row};
+use crate::watch::Watch;
 
 const RESERVATIONS: &str = "/bedplate/v1/reservations";
 
@@ -20,13 +25,23 @@ const PAGE: usize = 1000;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Asks for a whole machine, installed with an image.
-    Request(Wish),
+    Request {
+        #[command(flatten)]
+        wish: Wish,
+        #[command(flatten)]
+        patience: Patience,
+    },
     /// Lists reservations: those of one's project; all, for operators.
-    List,
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
     /// Shows a reservation: how far its machine is, and when its lease ends.
     Show {
         /// Its name or id.
         reservation: String,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Keeps the machine for longer, counted from now.
     Extend {
@@ -44,6 +59,8 @@ pub(crate) enum Command {
     Delete {
         /// Its name or id.
         reservation: String,
+        #[command(flatten)]
+        patience: Patience,
     },
 }
 
@@ -97,11 +114,11 @@ impl Term {
 
 impl Wish {
     fn body(&self) -> anyhow::Result<Value> {
-        let image =
-            self.image.image.as_ref().context("--image is needed: a machine is installed")?;
-        let checksum = self.image.checksum.as_ref();
-        let checksum =
-            checksum.context("--checksum is needed: an image is never installed unchecked")?;
+        let needed = |what: &str| {
+            Failure::usage(format!("{what} is needed: a machine is installed, and never unchecked"))
+        };
+        let image = self.image.image.as_ref().ok_or_else(|| needed("--image"))?;
+        let checksum = self.image.checksum.as_ref().ok_or_else(|| needed("--checksum"))?;
         let mut whole = Map::from_iter([
             ("url".to_owned(), json!(image)),
             ("checksum".to_owned(), json!(checksum)),
@@ -149,22 +166,87 @@ fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
 /// Does as told.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
-        Command::Request(wish) => shown(&api.post(RESERVATIONS, &wish.body()?).await?, format),
-        Command::List => list(api, format).await,
-        Command::Show { reservation } => shown(&api.get(&path(&reservation, "")).await?, format),
+        Command::Request { wish, patience } => {
+            let asked = api.post(RESERVATIONS, &wish.body()?).await?;
+            told(api, asked, patience, format).await
+        }
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+        Command::Show { reservation, watch } => {
+            let look = async || Ok(shown(api.get(&path(&reservation, "")).await?));
+            watch.show(format, look).await
+        }
         Command::Extend { reservation, term } => {
-            shown(&api.put(&path(&reservation, "/lease"), &term.body()).await?, format)
+            shown(api.put(&path(&reservation, "/lease"), &term.body()).await?).write(format)
         }
         Command::Undo { reservation } => {
-            shown(&api.post(&path(&reservation, "/lease/undo"), &json!({})).await?, format)
+            shown(api.post(&path(&reservation, "/lease/undo"), &json!({})).await?).write(format)
         }
-        Command::Delete { reservation } => {
-            api.delete(&path(&reservation, "")).await?;
-            line(&format!(
-                "{} is given back: its machine is switched off and erased.",
-                plain(&reservation)
-            ))
+        Command::Delete { reservation, patience } => delete(api, &reservation, patience).await,
+    }
+}
+
+/// Says what was asked for, and how it ended where somebody waits for that.
+async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> anyhow::Result<()> {
+    if !patience.wait {
+        return shown(asked).write(format);
+    }
+    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
+    let (begun, deadline) = (Timestamp::now(), patience.begin());
+    let mut display = format.is_for_people().then(Display::fitting);
+    let settled = loop {
+        let it = api.get(&path(id, "")).await?;
+        if let Some(display) = &mut display {
+            display.show(vec![row(&it)], begun)?;
         }
+        if it["state"] != "installing" {
+            break it;
+        }
+        deadline.pause(&format!("reservation {}", label(&it))).await?;
+    };
+    if let Some(display) = display {
+        display.finish();
+    }
+    if settled["state"] == "active" {
+        return shown(settled).write(format);
+    }
+    let (name, state) = (label(&settled), text(&settled["state"]));
+    let node = text(&settled["node"]["uuid"]);
+    bail!(
+        "reservation {name}: it is {state}. To go on: `bedplate node explain {node}` says why, to operators"
+    )
+}
+
+async fn delete(api: &Api, reservation: &str, patience: Patience) -> anyhow::Result<()> {
+    // By its id from here on: another may get its name.
+    let there = api.get(&path(reservation, "")).await?;
+    let id = there["uuid"].as_str().context("the API's answer has no id")?;
+    api.delete(&path(id, "")).await?;
+    let name = plain(reservation);
+    if !patience.wait {
+        return line(&format!("{name} is given back: its machine is switched off and erased."));
+    }
+    let (begun, deadline) = (Timestamp::now(), patience.begin());
+    let mut display = Display::fitting();
+    while let Some(it) = api.find(&path(id, "")).await? {
+        display.show(vec![row(&it)], begun)?;
+        deadline.pause(&format!("the end of reservation {name}")).await?;
+    }
+    display.finish();
+    line(&format!("{name} is gone: its machine is erased."))
+}
+
+fn label(it: &Value) -> String {
+    [&it["name"], &it["uuid"]].map(text).into_iter().find(|it| !it.is_empty()).unwrap_or_default()
+}
+
+fn row(it: &Value) -> Row {
+    let (label, state) = (label(it), text(&it["state"]));
+    let node = text(&it["node"]["provision_state"]);
+    Row {
+        key: label.clone(),
+        live: format!("{state}, its machine is {node}"),
+        log: Some(format!("{label}: {state}, its machine is {node}")),
+        label,
     }
 }
 
@@ -175,7 +257,7 @@ fn path(reservation: &str, part: &str) -> String {
     format!("{RESERVATIONS}/{ident}{part}")
 }
 
-async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
+async fn list(api: &Api) -> anyhow::Result<Answer> {
     let mut all = Vec::new();
     let mut marker = String::new();
     loop {
@@ -189,23 +271,21 @@ async fn list(api: &Api, format: Format) -> anyhow::Result<()> {
             break;
         }
     }
-    if format == Format::Json {
-        return output::json(&Value::Array(all));
-    }
-    let rows = all.iter().map(|it| {
-        let fields = [&it["name"], &it["uuid"], &it["state"], &it["resource_class"]];
-        let more = [&it["node"]["name"], &it["lease"]["until"]];
-        fields.into_iter().chain(more).map(text).collect()
-    });
-    output::table(&["Name", "UUID", "State", "Resource class", "Node", "Lease until"], rows)
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|it| {
+            let fields = [&it["name"], &it["uuid"], &it["state"], &it["resource_class"]];
+            let more = [&it["node"]["name"], &it["lease"]["until"]];
+            fields.into_iter().chain(more).map(text).collect()
+        })
+        .collect();
+    let header = ["Name", "UUID", "State", "Resource class", "Node", "Lease until"];
+    Ok(Answer::table(Value::Array(all), &header, rows))
 }
 
-fn shown(it: &Value, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(it);
-    }
+fn shown(it: Value) -> Answer {
     let (lease, node) = (&it["lease"], &it["node"]);
-    for (label, value) in [
+    let fields = [
         ("Name", text(&it["name"])),
         ("UUID", text(&it["uuid"])),
         ("State", text(&it["state"])),
@@ -215,14 +295,9 @@ fn shown(it: &Value, format: Format) -> anyhow::Result<()> {
         ("Power", text(&node["power_state"])),
         ("Lease", text(&lease["until"])),
         ("Then", format!("{} {}", text(&lease["next"]["step"]), text(&lease["next"]["at"]))),
-    ] {
-        line(&format!("{label:6} {value}"))?;
-    }
-    Ok(())
-}
-
-fn text(value: &Value) -> String {
-    plain(value.as_str().unwrap_or(""))
+    ];
+    let lines = fields.map(|(label, value)| format!("{label:6} {value}").trim_end().to_owned());
+    Answer::said(it, lines.join("\n"))
 }
 
 #[cfg(test)]

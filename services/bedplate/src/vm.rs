@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::api::Api;
-use crate::output::{self, Format, line, plain};
+use crate::output::{Answer, Format, line, plain, text};
+use crate::patience::Patience;
+use crate::watch::Watch;
 
 use wait::Goal;
 
@@ -20,7 +22,12 @@ pub(crate) enum Command {
     /// Asks for a machine.
     Request(request::Options),
     /// Lists machines: one's own; a project's, for those who manage it; all, for administrators of the cloud.
-    List(show::Filter),
+    List {
+        #[command(flatten)]
+        filter: show::Filter,
+        #[command(flatten)]
+        watch: Watch,
+    },
     /// Shows a machine: how it is, how it is reached, when its lease ends and what comes then.
     Show {
         /// Its name or id.
@@ -28,6 +35,8 @@ pub(crate) enum Command {
         /// Shows what happened to it, too.
         #[arg(long)]
         events: bool,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Has a machine lent for longer, counted from now.
     Extend {
@@ -91,6 +100,8 @@ pub(crate) enum Command {
     Snapshots {
         /// The machine's name or id.
         vm: Option<String>,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Has a snapshot deleted.
     DeleteSnapshot {
@@ -115,7 +126,12 @@ pub(crate) enum Command {
     /// Lists the images that machines are made of, and how large a machine each of them wants.
     Images,
     /// Lists machines that are lent and do nothing: switched off, or not asked for in a long time.
-    Idle(show::IdleFilter),
+    Idle {
+        #[command(flatten)]
+        filter: show::IdleFilter,
+        #[command(flatten)]
+        watch: Watch,
+    },
 }
 
 /// Until when something is lent.
@@ -127,14 +143,6 @@ pub(crate) struct Term {
     /// Until when, as 2026-12-01T18:00:00Z.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-}
-
-/// Whether somebody waits.
-#[derive(Args)]
-pub(crate) struct Patience {
-    /// Waits until it is so, or turns out not to be.
-    #[arg(long)]
-    wait: bool,
 }
 
 /// How a console is reached.
@@ -164,11 +172,15 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     };
     match command {
         Command::Request(options) => request::run(options, api, format).await,
-        Command::List(filter) => show::list(api, filter, format).await,
-        Command::Show { vm, events } => show::one(api, &vm, events, format).await,
+        Command::List { filter, watch } => {
+            watch.show(format, async || show::list(api, &filter).await).await
+        }
+        Command::Show { vm, events, watch } => {
+            watch.show(format, async || show::one(api, &vm, events).await).await
+        }
         Command::Extend { vm, term } => {
             let vm = api.put(&path(&vm, "/lease")?, &term.body()).await?;
-            show::told(&vm, format)
+            show::told(vm).write(format)
         }
         Command::Undo { vm, patience } => {
             let vm = api.post(&path(&vm, "/lease/undo")?, &json!({})).await?;
@@ -191,15 +203,19 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Snapshot { vm, name, patience } => {
             snapshot(api, &vm, name, patience, format).await
         }
-        Command::Snapshots { vm } => show::snapshots(api, vm.as_deref(), format).await,
+        Command::Snapshots { vm, watch } => {
+            watch.show(format, async || show::snapshots(api, vm.as_deref()).await).await
+        }
         Command::DeleteSnapshot { snapshot } => {
             api.delete(&within(SNAPSHOTS, &snapshot, "")?).await?;
             line(&plain(&format!("snapshot {snapshot} is being deleted")))
         }
         Command::Console { vm, kind } => console(api, &vm, kind, format).await,
         Command::Delete { vm, patience } => delete(api, &vm, patience).await,
-        Command::Images => show::images(api, format).await,
-        Command::Idle(filter) => show::idle(api, filter, format).await,
+        Command::Images => show::images(api).await?.write(format),
+        Command::Idle { filter, watch } => {
+            watch.show(format, async || show::idle(api, &filter).await).await
+        }
     }
 }
 
@@ -215,7 +231,7 @@ pub(crate) async fn request(
 ) -> anyhow::Result<()> {
     let body = json!({"name": name, "image": image, "flavor": flavor, "lease": lease});
     let asked = api.post(MACHINES, &body).await?;
-    told(api, asked, Goal::Is("ACTIVE"), Patience { wait: true }, Format::Table).await
+    told(api, asked, Goal::Is("ACTIVE"), Patience::ENDLESS, Format::Table).await
 }
 
 /// Where a machine is in the API.
@@ -240,8 +256,12 @@ async fn told(
     patience: Patience,
     format: Format,
 ) -> anyhow::Result<()> {
-    let vm = if patience.wait { wait::until(api, &vm, goal, format).await? } else { vm };
-    show::told(&vm, format)
+    let vm = if patience.wait {
+        wait::until(api, &vm, goal, patience.begin(), format).await?
+    } else {
+        vm
+    };
+    show::told(vm).write(format)
 }
 
 async fn snapshot(
@@ -252,8 +272,12 @@ async fn snapshot(
     format: Format,
 ) -> anyhow::Result<()> {
     let asked = api.post(&path(vm, "/snapshots")?, &json!({"name": name})).await?;
-    let kept = if patience.wait { wait::until_kept(api, &asked, format).await? } else { asked };
-    show::kept(&kept, format)
+    let kept = if patience.wait {
+        wait::until_kept(api, &asked, patience.begin(), format).await?
+    } else {
+        asked
+    };
+    show::kept(kept).write(format)
 }
 
 async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::Result<()> {
@@ -262,10 +286,8 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
         Console::Serial => "serial",
     };
     let told = api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
-    match format {
-        Format::Json => output::json(&told),
-        Format::Table => line(&plain(told["url"].as_str().unwrap_or_default())),
-    }
+    let url = text(&told["url"]);
+    Answer::said(told, url).write(format)
 }
 
 async fn delete(api: &Api, vm: &str, patience: Patience) -> anyhow::Result<()> {
@@ -274,7 +296,7 @@ async fn delete(api: &Api, vm: &str, patience: Patience) -> anyhow::Result<()> {
     let id = there["uuid"].as_str().context("the API's answer has no id")?;
     api.delete(&path(id, "")?).await?;
     if patience.wait {
-        wait::until_gone(api, id).await?;
+        wait::until_gone(api, id, patience.begin()).await?;
         return line(&plain(&format!("{vm} is gone")));
     }
     line(&plain(&format!("{vm} is being deleted")))

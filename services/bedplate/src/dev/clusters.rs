@@ -6,7 +6,8 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::api::{Api, Service};
-use crate::output::line;
+use crate::output::{Format, line};
+use crate::patience::Deadline;
 use crate::{cluster, vm};
 
 use super::children::Children;
@@ -53,8 +54,8 @@ pub(super) async fn story(api: &Api, options: &Options) -> anyhow::Result<()> {
         "cluster {name}: {masters} control-plane nodes and {workers} workers asked for"
     ))?;
 
-    line(&format!("\nbedplate cluster show {name} --watch"))?;
-    cluster::watch(api, name).await?;
+    line(&format!("\nbedplate cluster show {name} --wait"))?;
+    cluster::settled(api, name, Deadline::after(None), Format::Table).await?;
 
     let file = options.state.join(format!("{name}.kubeconfig"));
     line(&format!("\nbedplate cluster kubeconfig {name} > {}", file.display()))?;

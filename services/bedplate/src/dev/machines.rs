@@ -3,6 +3,7 @@
 use crate::api::{Api, Service};
 use crate::image::ImageOptions;
 use crate::output::{Format, line};
+use crate::patience::Deadline;
 use crate::rack::{self, Reach};
 
 use super::children::Children;
@@ -41,7 +42,7 @@ pub(super) async fn story(
 
     line("\nbedplate rack up dev --reach inspected")?;
     rack::ask_up(api, "dev", Reach::Inspected, None, None).await?;
-    rack::watch(api, "dev").await?;
+    rack::settled(api, "dev", Deadline::after(None), Format::Table).await?;
 
     let url = image.image.as_deref().unwrap_or_default();
     line(&format!(
@@ -49,5 +50,5 @@ pub(super) async fn story(
         image.checksum.as_deref().unwrap_or_default()
     ))?;
     rack::ask_up(api, "dev", Reach::Installed, image.instance_info()?, None).await?;
-    rack::watch(api, "dev").await
+    rack::settled(api, "dev", Deadline::after(None), Format::Table).await
 }

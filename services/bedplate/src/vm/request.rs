@@ -10,9 +10,10 @@ use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::output::Format;
+use crate::patience::Patience;
 
 use super::wait::Goal;
-use super::{MACHINES, Patience, told};
+use super::{MACHINES, told};
 
 /// The most that Nova takes of user-data, as base64.
 const LARGEST_USER_DATA: usize = 65535;

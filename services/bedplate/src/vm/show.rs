@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::api::Api;
-use crate::output::{self, Format, line, plain};
+use crate::output::{Answer, drawn, plain, text};
 
 use super::{MACHINES, SNAPSHOTS, path};
 
@@ -67,13 +67,10 @@ fn marker_of(next: &str) -> Option<String> {
 }
 
 /// `bedplate vm list`.
-pub(super) async fn list(api: &Api, filter: Filter, format: Format) -> anyhow::Result<()> {
+pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
     let query = [("user_id", filter.user.as_ref()), ("project_id", filter.project.as_ref())];
     let machines = all(api, MACHINES, "machines", &query).await?;
-    if format == Format::Json {
-        return output::json(&Value::Array(machines));
-    }
-    let rows = machines.iter().map(|vm| {
+    let row = |vm: &Value| {
         vec![
             text(&vm["name"]),
             text(&vm["status"]),
@@ -82,52 +79,56 @@ pub(super) async fn list(api: &Api, filter: Filter, format: Format) -> anyhow::R
             ends(vm),
             text(&vm["user_id"]),
         ]
-    });
-    output::table(&["VM", "Status", "Flavor", "Reached at", "Lease ends", "User"], rows)
+    };
+    let header = ["VM", "Status", "Flavor", "Reached at", "Lease ends", "User"];
+    Ok(listed(machines, &header, row))
+}
+
+/// All of a list, a row for each.
+fn listed(all: Vec<Value>, header: &[&str], row: impl Fn(&Value) -> Vec<String>) -> Answer {
+    let rows: Vec<_> = all.iter().map(row).collect();
+    Answer::table(Value::Array(all), header, rows)
 }
 
 /// `bedplate vm show`.
-pub(super) async fn one(api: &Api, vm: &str, events: bool, format: Format) -> anyhow::Result<()> {
+pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Answer> {
     let found = api.get(&path(vm, "")?).await?;
     if !events {
-        return told(&found, format);
+        return Ok(told(found));
     }
     let happened = api.get(&path(vm, "/events")?).await?;
-    if format == Format::Json {
-        return output::json(&happened);
-    }
-    told(&found, format)?;
-    line("")?;
     let rows =
         happened["events"].as_array().into_iter().flatten().map(|event| {
             ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
         });
-    output::table(&["At", "Severity", "Reason", "Message"], rows)
+    let events = drawn(&["At", "Severity", "Reason", "Message"], rows);
+    let words = format!("{}\n\n{events}", described(&found));
+    Ok(Answer::said(happened, words))
 }
 
 /// A machine, whole.
-pub(super) fn told(vm: &Value, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(vm);
-    }
-    line(&format!("{}: {}", text(&vm["name"]), text(&vm["status"])))?;
-    let mut rows = Vec::new();
-    let mut row = |label: &str, said: String| {
-        if !said.is_empty() {
-            rows.push(vec![label.to_owned(), said]);
-        }
-    };
-    row("Why", text(&vm["status_reason"]));
-    row("To go on", text(&vm["next_action"]));
-    row("Id", text(&vm["uuid"]));
-    row("Image", text(&vm["image"]));
-    row("Flavor", text(&vm["flavor"]));
-    row("Name in DNS", text(&vm["dns_name"]));
-    row("Address", text(&vm["address"]));
-    row("Floating IP", text(&vm["floating_ip"]));
-    row("Lease ends", ends(vm));
-    row("Then", next(&vm["lease"]));
-    output::table(&["", ""], rows)
+pub(super) fn told(vm: Value) -> Answer {
+    let words = described(&vm);
+    Answer::said(vm, words)
+}
+
+fn described(vm: &Value) -> String {
+    let rows = [
+        ("Why", text(&vm["status_reason"])),
+        ("To go on", text(&vm["next_action"])),
+        ("Id", text(&vm["uuid"])),
+        ("Image", text(&vm["image"])),
+        ("Flavor", text(&vm["flavor"])),
+        ("Name in DNS", text(&vm["dns_name"])),
+        ("Address", text(&vm["address"])),
+        ("Floating IP", text(&vm["floating_ip"])),
+        ("Lease ends", ends(vm)),
+        ("Then", next(&vm["lease"])),
+    ];
+    let rows = rows.into_iter().filter(|(_, said)| !said.is_empty());
+    let rows = rows.map(|(label, said)| vec![label.to_owned(), said]);
+    let head = format!("{}: {}", text(&vm["name"]), text(&vm["status"]));
+    format!("{head}\n{}", drawn(&["", ""], rows))
 }
 
 /// By what a machine is best reached.
@@ -160,16 +161,14 @@ fn next(lease: &Value) -> String {
 }
 
 /// A snapshot, whole.
-pub(super) fn kept(snapshot: &Value, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
-        return output::json(snapshot);
-    }
+pub(super) fn kept(snapshot: Value) -> Answer {
     let (name, status) = (text(&snapshot["name"]), text(&snapshot["status"]));
-    line(&format!("snapshot {name} of {}: {status}", text(&snapshot["machine"])))
+    let words = format!("snapshot {name} of {}: {status}", text(&snapshot["machine"]));
+    Answer::said(snapshot, words)
 }
 
 /// `bedplate vm snapshots`.
-pub(super) async fn snapshots(api: &Api, vm: Option<&str>, format: Format) -> anyhow::Result<()> {
+pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Answer> {
     let snapshots = match vm {
         Some(vm) => {
             let told = api.get(&path(vm, "/snapshots")?).await?;
@@ -177,41 +176,57 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>, format: Format) -> an
         }
         None => all(api, SNAPSHOTS, "snapshots", &[]).await?,
     };
-    if format == Format::Json {
-        return output::json(&Value::Array(snapshots));
-    }
     let keys = ["name", "machine", "status", "image_id", "created_at", "keep_until"];
-    let rows = snapshots.iter().map(|one| keys.map(|key| text(&one[key])).to_vec());
-    output::table(&["Snapshot", "VM", "Status", "Image", "Asked for", "Kept until"], rows)
+    let header = ["Snapshot", "VM", "Status", "Image", "Asked for", "Kept until"];
+    Ok(listed(snapshots, &header, |one| keys.map(|key| text(&one[key])).to_vec()))
 }
 
 /// `bedplate vm images`.
-pub(super) async fn images(api: &Api, format: Format) -> anyhow::Result<()> {
+pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
     let told = api.get("/bedplate/v1/images").await?;
-    if format == Format::Json {
-        return output::json(&told);
-    }
     let number = |value: &Value| value.as_u64().map(|it| it.to_string()).unwrap_or_default();
-    let rows = told["images"].as_array().into_iter().flatten().map(|image| {
+    let images = told["images"].as_array().cloned().unwrap_or_default();
+    let rows = images.iter().map(|image| {
         vec![text(&image["name"]), number(&image["min_ram_mib"]), number(&image["min_disk_gib"])]
     });
-    output::table(&["Image", "RAM at least, MiB", "Disk at least, GiB"], rows)
+    Ok(Answer::table(told, &["Image", "RAM at least, MiB", "Disk at least, GiB"], rows))
 }
 
 /// `bedplate vm idle`.
-pub(super) async fn idle(api: &Api, filter: IdleFilter, format: Format) -> anyhow::Result<()> {
-    let machines =
-        all(api, "/bedplate/v1/machines/idle", "machines", &[("for", filter.length.as_ref())])
-            .await?;
-    if format == Format::Json {
-        return output::json(&Value::Array(machines));
-    }
-    let rows = machines.iter().map(|vm| {
-        ["name", "user_id", "flavor", "idle_since", "why"].map(|key| text(&vm[key])).to_vec()
-    });
-    output::table(&["VM", "User", "Flavor", "Idle since", "Why"], rows)
+pub(super) async fn idle(api: &Api, filter: &IdleFilter) -> anyhow::Result<Answer> {
+    let query = [("for", filter.length.as_ref())];
+    let machines = all(api, "/bedplate/v1/machines/idle", "machines", &query).await?;
+    let keys = ["name", "user_id", "flavor", "idle_since", "why"];
+    let header = ["VM", "User", "Flavor", "Idle since", "Why"];
+    Ok(listed(machines, &header, |vm| keys.map(|key| text(&vm[key])).to_vec()))
 }
 
-fn text(value: &Value) -> String {
-    plain(value.as_str().unwrap_or_default())
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_is_described_by_what_is_known_of_it() {
+        let vm = json!({
+            "name": "lab-1", "status": "STOPPED", "uuid": "u1", "image": "debian-12", "flavor": "m1.small",
+            "address": "10.7.0.4", "dns_name": null, "floating_ip": null, "status_reason": "its lease ended",
+            "next_action": "bedplate vm undo lab-1",
+            "lease": {"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01Z",
+                      "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}},
+        });
+        let want = expect![[r#"
+            lab-1: STOPPED
+             Why         its lease ended
+             To go on    bedplate vm undo lab-1
+             Id          u1
+             Image       debian-12
+             Flavor      m1.small
+             Address     10.7.0.4
+             Lease ends  ended 2030-01-31T00:00:01Z
+             Then        it is deleted, at 2030-02-07T00:00:00Z"#]];
+        want.assert_eq(&described(&vm));
+    }
 }

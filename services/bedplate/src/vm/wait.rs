@@ -1,19 +1,15 @@
 //! Waiting for a machine: until it is as it was asked to be, or turns out not to become so.
 
-use std::time::Duration;
-
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::{Format, plain};
+use crate::patience::Deadline;
 use crate::progress::{Display, Row};
 
 use super::{SNAPSHOTS, path, within};
-
-/// How often a machine is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +72,7 @@ pub(super) async fn until(
     api: &Api,
     asked: &Value,
     goal: Goal,
+    deadline: Deadline,
     format: Format,
 ) -> anyhow::Result<Value> {
     let id = asked["uuid"].as_str().context("the API's answer has no id")?;
@@ -88,7 +85,7 @@ pub(super) async fn until(
         }
         let verdict = judge(&vm, goal);
         if verdict == Verdict::Underway {
-            tokio::time::sleep(LOOK_EVERY).await;
+            deadline.pause(&plain(&format!("what was asked of {}", name(&vm)))).await?;
             continue;
         }
         if let Some(display) = display.take() {
@@ -105,11 +102,16 @@ pub(super) async fn until(
 
 /// Nothing but the answer for programs.
 fn progress(format: Format) -> Option<Display> {
-    (format == Format::Table).then(Display::fitting)
+    format.is_for_people().then(Display::fitting)
 }
 
 /// Waits until a snapshot can be used; an error where the cloud failed at it.
-pub(super) async fn until_kept(api: &Api, asked: &Value, format: Format) -> anyhow::Result<Value> {
+pub(super) async fn until_kept(
+    api: &Api,
+    asked: &Value,
+    deadline: Deadline,
+    format: Format,
+) -> anyhow::Result<Value> {
     let id = asked["uuid"].as_str().context("the API's answer has no id")?;
     let begun = Timestamp::now();
     let mut display = progress(format);
@@ -119,7 +121,9 @@ pub(super) async fn until_kept(api: &Api, asked: &Value, format: Format) -> anyh
             display.show(vec![row(&kept)], begun)?;
         }
         match text(&kept, "status") {
-            "wanted" | "making" => tokio::time::sleep(LOOK_EVERY).await,
+            "wanted" | "making" => {
+                deadline.pause(&plain(&format!("snapshot {}", name(&kept)))).await?;
+            }
             "active" => return Ok(kept),
             status => {
                 let why = text(&kept, "status_reason");
@@ -130,12 +134,12 @@ pub(super) async fn until_kept(api: &Api, asked: &Value, format: Format) -> anyh
 }
 
 /// Waits until a machine and all that came with it is gone.
-pub(super) async fn until_gone(api: &Api, id: &str) -> anyhow::Result<()> {
+pub(super) async fn until_gone(api: &Api, id: &str, deadline: Deadline) -> anyhow::Result<()> {
     let begun = Timestamp::now();
     let mut display = Display::fitting();
     while let Some(vm) = api.find(&path(id, "")?).await? {
         display.show(vec![row(&vm)], begun)?;
-        tokio::time::sleep(LOOK_EVERY).await;
+        deadline.pause(&plain(&format!("the end of {}", name(&vm)))).await?;
     }
     display.finish();
     Ok(())

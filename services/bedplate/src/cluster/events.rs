@@ -1,0 +1,119 @@
+//! What happened to a cluster, and what happens.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::api::Api;
+use crate::exit::Exit;
+use crate::output::{Answer, Format, line, text};
+
+use super::stream::Stream;
+
+/// How often a cluster is looked at of which nothing is heard: what is true of it may change without an event.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// Events that come together are one reason to look.
+const TOGETHER: Duration = Duration::from_millis(200);
+/// How long after a stream ended the next one is asked for.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+const HEADER: [&str; 4] = ["At", "Severity", "Reason", "Message"];
+
+fn path(cluster: &str) -> String {
+    format!("/bedplate/v1/clusters/{cluster}/events")
+}
+
+/// What happened so far.
+pub(super) async fn list(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
+    let mut all = Vec::new();
+    loop {
+        let last = all.last().and_then(|event: &Value| event["id"].as_str());
+        let after = last.map_or(String::new(), |last| format!("&marker={last}"));
+        let mut page = api.get(&format!("{}?limit=1000{after}", path(cluster))).await?;
+        let Value::Array(page) = page["events"].take() else { break };
+        let is_last = page.len() < 1000;
+        all.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    Ok(Answer::table(Value::Array(all), &HEADER, rows))
+}
+
+fn row(event: &Value) -> Vec<String> {
+    ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
+}
+
+/// What happened, and what happens, until the cluster is gone.
+pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::Result<()> {
+    let mut last: Option<String> = None;
+    let mut is_first = true;
+    loop {
+        let mut stream = match api.follow(&path(cluster), last.as_deref()).await {
+            Ok(response) => Stream::of(response),
+            // A service that is started again is no reason to stop listening.
+            Err(why) if !is_first && Exit::of(&why) == Exit::Unreachable => {
+                sleep(AGAIN_AFTER).await;
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
+        // A stream that breaks off goes on where it was.
+        while let Ok(Some(event)) = stream.next().await {
+            told(event.data, format, is_first)?;
+            is_first = false;
+            last = event.id.or(last);
+            if event.name == "gone" {
+                return Ok(());
+            }
+        }
+        is_first = false;
+        sleep(AGAIN_AFTER).await;
+    }
+}
+
+fn told(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
+    let words = row(&event).join("  ");
+    let told = Answer::said(event, words);
+    match format {
+        Format::Table => told.write(format),
+        Format::Json | Format::Yaml => line(&told.written_again(format, is_first)?),
+    }
+}
+
+/// Tells when there may be something new of a cluster.
+pub(super) struct News<'a> {
+    api: &'a Api,
+    path: String,
+    stream: Option<Stream>,
+    last: Option<String>,
+}
+
+impl<'a> News<'a> {
+    pub(super) fn of(api: &'a Api, cluster: &str) -> News<'a> {
+        News { api, path: path(cluster), stream: None, last: None }
+    }
+
+    /// Waits until something happened, or for a while.
+    pub(super) async fn wait(&mut self) {
+        if self.stream.is_none() {
+            // A service that has no room for streams is looked at all the same.
+            let answer = self.api.follow(&self.path, self.last.as_deref()).await;
+            self.stream = answer.ok().map(Stream::of);
+        }
+        let Some(stream) = &mut self.stream else { return sleep(AGAIN_AFTER).await };
+        let mut patience = LOOK_EVERY;
+        while let Ok(next) = timeout(patience, stream.next()).await {
+            match next {
+                Ok(Some(event)) => self.last = event.id.or(self.last.take()),
+                Ok(None) | Err(_) => {
+                    self.stream = None;
+                    return sleep(AGAIN_AFTER).await;
+                }
+            }
+            patience = TOGETHER;
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! With which status `bedplate` ends, and why: what scripts go by.
+
+use std::fmt::Write as _;
+use std::io;
+
+use openstack::CloudError;
+use reqwest::StatusCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked for could not be done, or went wrong.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// Who calls is not known, or may not.
+    Refused,
+    /// There is no such thing.
+    NotFound,
+    /// It took longer than was to be waited.
+    TimedOut,
+    /// A service does not answer, or not now.
+    Unreachable,
+    /// Who read the output went away.
+    PipeClosed,
+}
+
+/// Every status, and what it means.
+pub(crate) const EXITS: [(u8, &str); 8] = [
+    (0, "done"),
+    (1, "failed: the service said no, what was waited for went wrong, or something is wrong"),
+    (2, "usage: the command line is wrong"),
+    (3, "refused: the caller is not known there, or may not do this"),
+    (4, "not found: there is no such thing, or none that the caller may see"),
+    (5, "timed out: it was not so within --timeout"),
+    (6, "not reachable: a service does not answer, or cannot now"),
+    (141, "whoever read the output closed the pipe"),
+];
+
+impl Exit {
+    /// What scripts see.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 3,
+            Exit::NotFound => 4,
+            Exit::TimedOut => 5,
+            Exit::Unreachable => 6,
+            Exit::PipeClosed => 141,
+        }
+    }
+
+    /// How a command ended that failed because of `error`.
+    pub(crate) fn of(error: &anyhow::Error) -> Exit {
+        error.chain().find_map(of_cause).unwrap_or(Exit::Failed)
+    }
+
+    /// How a command ended to which a service answered this.
+    pub(crate) fn of_status(status: StatusCode) -> Exit {
+        match status.as_u16() {
+            401 | 403 => Exit::Refused,
+            404 => Exit::NotFound,
+            429 | 502..=504 => Exit::Unreachable,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+/// Something went wrong, and this is the status for it.
+#[derive(Debug, thiserror::Error)]
+#[error("{sentence}")]
+pub(crate) struct Failure {
+    /// The status.
+    pub(crate) exit: Exit,
+    /// What went wrong, and what to do.
+    sentence: String,
+    source: Option<reqwest::Error>,
+}
+
+impl Failure {
+    /// A failure in these words.
+    pub(crate) fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
+        Failure { exit, sentence: sentence.into(), source: None }
+    }
+
+    /// No answer.
+    pub(crate) fn unreachable(sentence: String, source: reqwest::Error) -> Failure {
+        Failure { exit: Exit::Unreachable, sentence, source: Some(source) }
+    }
+
+    /// The command line is wrong in a way that the parser does not see.
+    pub(crate) fn usage(sentence: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, sentence)
+    }
+}
+
+fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    if let Some(failure) = cause.downcast_ref::<Failure>() {
+        return Some(failure.exit);
+    }
+    if let Some(error) = cause.downcast_ref::<io::Error>() {
+        return (error.kind() == io::ErrorKind::BrokenPipe).then_some(Exit::PipeClosed);
+    }
+    cause.downcast_ref::<CloudError>().map(of_cloud)
+}
+
+fn of_cloud(error: &CloudError) -> Exit {
+    match error {
+        CloudError::Unreachable { .. } | CloudError::Untrusted { .. } | CloudError::Busy { .. } => {
+            Exit::Unreachable
+        }
+        CloudError::Unauthorized(_) | CloudError::Forbidden(_) => Exit::Refused,
+        CloudError::NotFound(_) | CloudError::NoEndpoint { .. } => Exit::NotFound,
+        CloudError::InvalidId { .. } => Exit::NotFound,
+        CloudError::Failed(_)
+        | CloudError::Conflict(_)
+        | CloudError::QuotaExceeded(_)
+        | CloudError::Refused(_)
+        | CloudError::Malformed { .. } => Exit::Failed,
+    }
+}
+
+/// The statuses as `--help` shows them.
+pub(crate) fn help() -> String {
+    let mut help = "Exit status:\n".to_owned();
+    for (code, meaning) in EXITS {
+        // Writing into a String does not fail.
+        let _ = writeln!(help, "  {code:<4} {meaning}");
+    }
+    help.push_str("\nErrors go to standard error, answers to standard output.");
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn every_status_is_told() {
+        let told: Vec<u8> = EXITS.iter().map(|(code, _)| *code).collect();
+        for exit in [
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Refused,
+            Exit::NotFound,
+            Exit::TimedOut,
+            Exit::Unreachable,
+            Exit::PipeClosed,
+        ] {
+            assert!(told.contains(&exit.code()), "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn the_readme_tells_them_in_the_same_words() {
+        let readme = include_str!("../README.md");
+        for (code, meaning) in EXITS {
+            assert!(readme.contains(&format!("{code:<4} {meaning}")), "{code} {meaning}");
+        }
+    }
+
+    #[test]
+    fn the_cause_says_the_status_however_it_is_wrapped() {
+        let cause = Failure::new(Exit::TimedOut, "not yet");
+        let error: anyhow::Error = Err::<(), _>(cause).context("while waiting").unwrap_err();
+        assert_eq!(Exit::of(&error), Exit::TimedOut);
+        let closed: anyhow::Error = io::Error::from(io::ErrorKind::BrokenPipe).into();
+        assert_eq!(Exit::of(&closed), Exit::PipeClosed);
+        assert_eq!(Exit::of(&anyhow::anyhow!("no")), Exit::Failed);
+    }
+
+    #[test]
+    fn what_a_service_answers_says_the_status() {
+        let exit = |status| Exit::of_status(StatusCode::from_u16(status).unwrap());
+        assert_eq!([401, 403].map(exit), [Exit::Refused; 2]);
+        assert_eq!(exit(404), Exit::NotFound);
+        assert_eq!([429, 502, 503, 504].map(exit), [Exit::Unreachable; 4]);
+        assert_eq!([400, 409, 500].map(exit), [Exit::Failed; 3]);
+    }
+}

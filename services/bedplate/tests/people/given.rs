@@ -1,0 +1,109 @@
+//! A baremetald and a clusterd that ask nobody for a name, and `bedplate` beside them.
+
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The program that is tried.
+pub(crate) const BEDPLATE: &str = env!("CARGO_BIN_EXE_bedplate");
+
+/// Both services.
+pub(crate) struct Given {
+    pub(crate) folder: TempDir,
+    pub(crate) machines: String,
+    pub(crate) clusters: String,
+    _running: [AbortOnDropHandle<()>; 2],
+}
+
+/// What `bedplate` said, and with which status it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) error: String,
+}
+
+impl Given {
+    pub(crate) async fn start() -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let config = |name: &str| {
+            let state = folder.path().join(name);
+            std::fs::create_dir(&state).unwrap();
+            format!("state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\n")
+        };
+        let machines = toml::from_str(&config("baremetald")).unwrap();
+        let machines = baremetal::Service::start(machines).await.unwrap();
+        let clusters = toml::from_str(&config("clusterd")).unwrap();
+        let clusters = cluster::Service::start(clusters).await.unwrap();
+        let urls = [machines.listeners().api, clusters.listeners().api];
+        let [machines_url, clusters_url] = urls.map(|address| format!("http://{address}"));
+        let machines = async { machines.run(CancellationToken::new()).await.unwrap() };
+        let clusters = async { clusters.run(CancellationToken::new()).await.unwrap() };
+        let running = [
+            AbortOnDropHandle::new(tokio::spawn(machines)),
+            AbortOnDropHandle::new(tokio::spawn(clusters)),
+        ];
+        Given { folder, machines: machines_url, clusters: clusters_url, _running: running }
+    }
+
+    /// `bedplate` with this environment alone, and the services' addresses in it.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BEDPLATE);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("BEDPLATE_URL", &self.machines).env("BEDPLATE_CLUSTERS_URL", &self.clusters);
+        command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
+    /// Runs it in a pipe.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Said {
+        let output = self.command(arguments).output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said {
+            status: output.status.code().unwrap(),
+            out: text(output.stdout),
+            error: text(output.stderr),
+        }
+    }
+
+    /// Enrolls a node; its BMC is asked for nothing.
+    pub(crate) async fn node(&self, name: &str) -> Value {
+        let body = json!({"name": name, "driver": "redfish"});
+        self.ask(Method::POST, &format!("{}/v1/nodes", self.machines), body).await
+    }
+
+    /// Offers a template, which nothing is made of.
+    pub(crate) async fn ask(&self, method: Method, url: &str, body: Value) -> Value {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let request = client.request(method, url).json(&body);
+        let request = request.header("X-OpenStack-Ironic-API-Version", "1.95");
+        let answer = request.send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{status} {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+impl Said {
+    /// What was answered, where it went well and nothing was complained of.
+    #[track_caller]
+    pub(crate) fn done(self) -> String {
+        assert_eq!((self.status, self.error.as_str()), (0, ""), "{}", self.out);
+        assert!(!self.out.contains('\x1b'), "it drives a terminal in a pipe: {:?}", self.out);
+        self.out
+    }
+
+    /// That it ended so, with these words for people and nothing for programs.
+    #[track_caller]
+    pub(crate) fn ended(self, status: i32, words: &[&str]) {
+        assert_eq!(self.status, status, "{}{}", self.out, self.error);
+        for word in words {
+            assert!(self.error.contains(word), "{word:?} in {}", self.error);
+        }
+        assert!(!self.error.contains('\x1b'), "{:?}", self.error);
+    }
+}

@@ -1,0 +1,147 @@
+//! At the other end of a pipe is a program: it gets answers it can read, a status it can go by, and no word more.
+
+use std::process::Stdio;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpListener;
+
+use crate::given::Given;
+
+/// "password", by argon2id.
+const HASH: &str =
+    "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+
+#[tokio::test]
+async fn every_list_is_written_for_people_and_for_programs() {
+    let given = Given::start().await;
+    given.node("n1").await;
+    for noun in [
+        &["node", "list"][..],
+        &["rack", "list"],
+        &["reservation", "list"],
+        &["cluster", "list"],
+        &["vm", "list"],
+        &["vm", "images"],
+        &["vm", "snapshots"],
+        &["keys", "list"],
+        &["audit", "list"],
+        &["policy"],
+        &["node", "explain", "n1"],
+    ] {
+        let json = given.run(&[noun, &["-o", "json"]].concat()).await.done();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let yaml = given.run(&[&["--output", "yaml"][..], noun].concat()).await.done();
+        let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
+        // The trail grows by what is asked in between.
+        assert!(noun[0] == "audit" || yaml == json, "{noun:?}: {yaml} is not {json}");
+        let table = given.run(noun).await.done();
+        assert!(table.lines().all(|line| line.trim_end() == line), "{noun:?}: {table:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_has_a_header_and_a_line_for_each() {
+    let given = Given::start().await;
+    let ids = [given.node("n1").await, given.node("a-node-with-a-long-name").await];
+    let table = given.run(&["node", "list"]).await.done();
+    let ids = ids.map(|node| node["uuid"].as_str().unwrap().to_owned());
+    // Ids are made up, and nodes are listed by them.
+    let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
+    lines[1..].sort();
+    let shown =
+        lines.join("\n").replace(&ids[0], &"1".repeat(36)).replace(&ids[1], &"2".repeat(36));
+    expect![[r#"
+         Name                     UUID                                  Driver   State   Power  Maintenance
+         a-node-with-a-long-name  222222222222222222222222222222222222  redfish  enroll
+         n1                       111111111111111111111111111111111111  redfish  enroll"#]]
+    .assert_eq(&shown.replace("\n ", "\n")[1..]);
+}
+
+#[tokio::test]
+async fn the_exit_status_says_what_went_wrong_and_the_error_what_to_do() {
+    let given = Given::start().await;
+    given.run(&["node", "list"]).await.done();
+    given.run(&["nodes"]).await.ended(2, &["Usage"]);
+    given.run(&["rack", "up", "r1", "--image", "http://i/d"]).await.ended(2, &["--checksum"]);
+    given.run(&["node", "explain", "nobody"]).await.ended(4, &["nobody", "`bedplate node list`"]);
+    given.run(&["cluster", "show", "blue"]).await.ended(4, &["blue", "`bedplate cluster list`"]);
+    given
+        .run(&["cluster", "events", "blue", "--watch"])
+        .await
+        .ended(4, &["`bedplate cluster list`"]);
+    let nowhere = ["--url", "http://127.0.0.1:1", "node", "list"];
+    given.run(&nowhere).await.ended(6, &["baremetald", "--url", "To go on"]);
+    let bad = ["audit", "list", "clusters", "--since", "yesterday"];
+    given.run(&bad).await.ended(1, &["since: it must be a time"]);
+    std::fs::write(given.folder.path().join("r1.yaml"), "rack: r1\nmachines: [{name: a}]\n")
+        .unwrap();
+    given.run(&["rack", "enroll", "r1.yaml"]).await.ended(1, &["r1.yaml", "nothing was enrolled"]);
+    // Help and version are answers.
+    let help = given.run(&["--help"]).await.done();
+    assert!(help.contains("  5    timed out"), "{help}");
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_ends_with_a_status_of_its_own() {
+    let given = Given::start().await;
+    std::fs::write(given.folder.path().join("htpasswd"), format!("ann:{HASH}\n")).unwrap();
+    let text = format!(
+        "state_dir = {0:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'http_basic'\nhtpasswd = '{1}/htpasswd'\n",
+        given.folder.path().join("closed"),
+        given.folder.path().display(),
+    );
+    let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+    let url = format!("http://{}", service.listeners().api);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(service.run(stop.clone()));
+    given.run(&["--url", &url, "rack", "list"]).await.ended(3, &["To go on", "--password-file"]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_too_long_ends_with_a_status_of_its_own() {
+    let given = Given::start().await;
+    // A BMC that takes calls and never answers.
+    let bmc = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = bmc.local_addr().unwrap();
+    let rack = format!(
+        "rack: r1\nmachines:\n- name: r1u1\n  mac: 52:54:00:de:00:01\n  bmc: {{type: redfish, address: 'https://{address}', user: u, password_file: p}}\n"
+    );
+    std::fs::write(given.folder.path().join("p"), "secret\n").unwrap();
+    std::fs::write(given.folder.path().join("r1.yaml"), rack).unwrap();
+    let told = given.run(&["rack", "enroll", "r1.yaml"]).await.done();
+    assert_eq!(told, "rack r1: 1 machines enrolled, 0 updated, 0 unchanged\n");
+    let up = ["rack", "up", "r1", "--reach", "inspected", "--timeout", "1s"];
+    given.run(&up).await.ended(5, &["rack r1 is not there after 1 s", "To go on"]);
+    let wait = ["-o", "json", "rack", "status", "r1", "--wait", "--timeout", "1s"];
+    let said = given.run(&wait).await;
+    assert_eq!(said.out, "", "an answer there is only at the end");
+    said.ended(5, &["rack r1"]);
+}
+
+#[tokio::test]
+async fn a_pipe_that_is_closed_ends_it_without_a_word() {
+    let given = Given::start().await;
+    let mut command = given.command(&["policy"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(141));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[tokio::test]
+async fn what_is_watched_is_written_again_when_it_changes() {
+    let given = Given::start().await;
+    let mut command = given.command(&["-o", "json", "node", "list", "--watch"]);
+    let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(first, json!([]));
+    given.node("n1").await;
+    let next: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(next[0]["name"], "n1");
+}
