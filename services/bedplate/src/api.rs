@@ -38,7 +38,8 @@ pub(crate) struct Api {
 }
 
 impl Service {
-    fn program(self) -> &'static str {
+    /// What runs it.
+    pub(crate) fn program(self) -> &'static str {
         match self {
             Service::Machines => "baremetald",
             Service::Clusters => "clusterd",
@@ -62,7 +63,7 @@ impl Service {
     }
 
     /// What says where it is.
-    fn option(self) -> &'static str {
+    pub(crate) fn option(self) -> &'static str {
         match self {
             Service::Machines => "--url",
             Service::Clusters => "--clusters-url",
@@ -79,6 +80,19 @@ impl Api {
     /// A client of the Container Infra API. Asks nobody yet but Keystone, where there is one.
     pub(crate) async fn of_clusters(connection: &Connection) -> anyhow::Result<Self> {
         Api::connect(Service::Clusters, connection.clusters_url.clone(), connection).await
+    }
+
+    /// A client of this service. Asks nobody yet but Keystone, where there is one.
+    pub(crate) async fn of(service: Service, connection: &Connection) -> anyhow::Result<Self> {
+        match service {
+            Service::Machines => Api::of_machines(connection).await,
+            Service::Clusters => Api::of_clusters(connection).await,
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn base(&self) -> &Url {
+        &self.base
     }
 
     /// A client of a service on this machine that asks nobody for a name.

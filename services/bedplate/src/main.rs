@@ -5,6 +5,7 @@ mod audit;
 mod cluster;
 mod connection;
 mod dev;
+mod doctor;
 mod exit;
 mod image;
 mod keys;
@@ -74,6 +75,8 @@ enum Command {
     Keys(keys::Command),
     /// Starts everything here, with an emulated rack and cloud, and tells their story.
     Dev(dev::Options),
+    /// Says what is wrong with an installation, the likeliest cause first, and what to do. Changes nothing.
+    Doctor(Box<doctor::Options>),
     /// Prints what a shell needs to complete this command line: `source <(bedplate completion bash)`.
     Completion(pages::Completion),
     /// Writes the manual: a page for each command.
@@ -128,6 +131,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         }
         Command::Keys(command) => keys::run(command, &arguments.connection, arguments.output).await,
         Command::Dev(options) => dev::run(&options).await,
+        Command::Doctor(options) => {
+            doctor::run(&options, &arguments.connection, arguments.output).await
+        }
         Command::Completion(options) => pages::complete(&options, Arguments::command()),
         Command::Man(options) => pages::write(&options, Arguments::command()),
     }

@@ -1,0 +1,122 @@
+//! `bedplate doctor`: what is wrong with an installation, what explains the rest first, and what to do.
+//!
+//! It looks and changes nothing. What it cannot look at it says, with what it would take.
+
+mod bmcs;
+mod clocks;
+mod cloud;
+mod configured;
+mod delegation;
+mod finding;
+mod images;
+mod ports;
+mod segment;
+mod services;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::api::Service;
+use crate::connection::Connection;
+use crate::exit::{Exit, Failure};
+use crate::output::Format;
+
+use configured::Configured;
+use finding::{Check, Findings};
+
+/// What the doctor is told.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// baremetald's configuration, where it runs on this machine.
+    #[arg(long, value_name = "FILE", default_value = "/etc/bedplate/baremetald.toml")]
+    baremetald: PathBuf,
+    /// clusterd's configuration, where it runs on this machine.
+    #[arg(long, value_name = "FILE", default_value = "/etc/bedplate/clusterd.toml")]
+    clusterd: PathBuf,
+    /// The network interface on which other DHCP servers are looked for; that of baremetald's configuration unless said.
+    #[arg(long)]
+    interface: Option<String>,
+    /// A zone whose delegation is looked for; that of clusterd's configuration unless said.
+    #[arg(long, value_name = "NAME")]
+    zone: Option<String>,
+    /// The name server that is asked for it; this machine's unless said.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    resolver: Option<SocketAddr>,
+    /// Does not fetch images to compute their checksums.
+    #[arg(long)]
+    no_images: bool,
+}
+
+/// Looks at everything, and says what is wrong; an error if anything is.
+pub(crate) async fn run(
+    options: &Options,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
+    let mut findings = Findings::default();
+    let machines = configured::read(&options.baremetald, Service::Machines, &mut findings);
+    let clusters = configured::read(&options.clusterd, Service::Clusters, &mut findings);
+    let machines_api =
+        service(Service::Machines, machines.as_ref(), connection, &mut findings).await;
+    service(Service::Clusters, clusters.as_ref(), connection, &mut findings).await;
+
+    segment::look(options.interface.as_deref(), machines.as_ref(), &mut findings).await;
+    match machines_api {
+        Some(api) => {
+            let api = Arc::new(api);
+            let nodes = bmcs::nodes(&api, &mut findings).await;
+            bmcs::look(&api, &nodes, &mut findings).await;
+            clocks::of_bmcs(&nodes, &mut findings).await;
+            match options.no_images {
+                true => findings.skipped(Check::Images, "images are not fetched, by --no-images"),
+                false => images::look(&api, &nodes, &mut findings).await,
+            }
+        }
+        None => {
+            for check in [Check::Bmcs, Check::Images] {
+                findings.skipped(check, "baremetald has to answer first");
+            }
+        }
+    }
+    cloud::look(connection, clusters.as_ref(), &mut findings).await;
+    let zone = options.zone.clone().or_else(|| clusters.as_ref()?.text(&["machines", "zone"]));
+    delegation::look(zone.as_deref(), options.resolver, &mut findings).await;
+
+    let (answer, wrong) = findings.told();
+    answer.write(format)?;
+    match wrong {
+        0 => Ok(()),
+        1 => Err(Failure::new(Exit::Failed, "one thing is wrong").into()),
+        wrong => Err(Failure::new(Exit::Failed, format!("{wrong} things are wrong")).into()),
+    }
+}
+
+/// Looks at a service, its ports, its database and its clock; its API, where it answers.
+async fn service(
+    service: Service,
+    configured: Option<&Configured>,
+    connection: &Connection,
+    findings: &mut Findings,
+) -> Option<crate::api::Api> {
+    let seen = services::look(service, configured, connection, findings).await;
+    if let Some(configured) = configured {
+        ports::look(configured, seen.answers(), findings);
+        if !seen.answers() {
+            services::look_at_database(configured, findings).await;
+        }
+    }
+    seen.into_api()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The findings of a check, as `verdict: what` lines.
+    pub(crate) fn lines(findings: &Findings) -> Vec<String> {
+        findings.all().map(|it| format!("{}: {}", it.verdict.as_str(), it.what)).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! Whether baremetald reaches the BMCs of the nodes that are enrolled: it is asked to ask each of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::finding::{Check, Findings};
+use crate::api::Api;
+
+/// As long as a page may be.
+const PAGE: usize = 1000;
+/// So many are asked at once.
+const AT_ONCE: usize = 16;
+/// So many names are told of those that have the same trouble.
+const NAMED: usize = 5;
+
+/// What a person calls a node.
+pub(crate) fn label(node: &Value) -> String {
+    let known = [&node["name"], &node["uuid"]].into_iter().find_map(Value::as_str);
+    known.unwrap_or_default().to_owned()
+}
+
+/// All nodes, with where their BMCs are and what is installed on them.
+pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
+    let mut nodes: Vec<Value> = Vec::new();
+    loop {
+        let last = nodes.last().and_then(|node| node["uuid"].as_str());
+        let after = last.map_or(String::new(), |last| format!("&marker={last}"));
+        let fields = "uuid,name,driver,driver_info,instance_info";
+        let page = api.get(&format!("/v1/nodes?limit={PAGE}&fields={fields}{after}")).await;
+        let page = match page {
+            Ok(page) => page["nodes"].as_array().cloned().unwrap_or_default(),
+            Err(why) => {
+                findings.skipped(Check::Bmcs, format!("nodes cannot be listed: {why:#}"));
+                return nodes;
+            }
+        };
+        let is_last = page.len() < PAGE;
+        nodes.extend(page);
+        if is_last {
+            return nodes;
+        }
+    }
+}
+
+/// Has every BMC asked what its machine boots from next.
+pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Findings) {
+    let asked: Vec<&Value> =
+        nodes.iter().filter(|node| node["driver"] != "fake-hardware").collect();
+    let mut looks = JoinSet::new();
+    let mut troubles: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut note = |(name, trouble): (String, Option<String>)| {
+        if let Some(trouble) = trouble {
+            troubles.entry(trouble).or_default().push(name);
+        }
+    };
+    for node in &asked {
+        if looks.len() >= AT_ONCE
+            && let Some(Ok(seen)) = looks.join_next().await
+        {
+            note(seen);
+        }
+        let path = format!(
+            "/v1/nodes/{}/management/boot_device",
+            node["uuid"].as_str().unwrap_or_default()
+        );
+        let (api, name) = (api.clone(), label(node));
+        looks.spawn(async move {
+            let trouble = api.get(&path).await.err().map(|why| format!("{why:#}"));
+            (name, trouble)
+        });
+    }
+    while let Some(Ok(seen)) = looks.join_next().await {
+        note(seen);
+    }
+    judge(asked.len(), &troubles, findings);
+}
+
+fn judge(asked: usize, troubles: &BTreeMap<String, Vec<String>>, findings: &mut Findings) {
+    let failed: usize = troubles.values().map(Vec::len).sum();
+    match (asked, failed) {
+        (0, _) => findings.skipped(Check::Bmcs, "no nodes are enrolled"),
+        (asked, 0) => findings.fine(Check::Bmcs, format!("baremetald reaches all {asked} BMCs")),
+        (asked, failed) if asked == failed && asked > 1 => {
+            let what = format!("baremetald reaches none of {asked} BMCs: {}", said(troubles));
+            let next = "see whether this machine has a way into their network: an address, a route, the firewall; then passwords";
+            findings.wrong(Check::Bmcs, what, next);
+        }
+        (asked, failed) => {
+            let what =
+                format!("baremetald does not reach {failed} of {asked} BMCs: {}", said(troubles));
+            let next = "`bedplate node explain NODE` says what was last seen of it; see its cable, address and password";
+            findings.wrong(Check::Bmcs, what, next);
+        }
+    }
+}
+
+/// What most have first.
+fn said(troubles: &BTreeMap<String, Vec<String>>) -> String {
+    let mut troubles: Vec<_> = troubles.iter().collect();
+    troubles.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let said = troubles.iter().map(|(trouble, names)| {
+        let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{shown}{more}: {trouble}")
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::tests::lines;
+
+    #[test]
+    fn bmcs_with_the_same_trouble_are_told_together_and_most_first() {
+        let mut findings = Findings::default();
+        let names = |from: u32, to: u32| (from..to).map(|at| format!("n{at}")).collect::<Vec<_>>();
+        let troubles = BTreeMap::from([
+            ("cannot reach it".to_owned(), names(1, 8)),
+            ("a wrong password".to_owned(), names(8, 9)),
+        ]);
+        judge(10, &troubles, &mut findings);
+        let want = "wrong: baremetald does not reach 8 of 10 BMCs: n1, n2, n3, n4, n5 and 2 more: cannot reach it; n8: a wrong password";
+        assert_eq!(lines(&findings), [want]);
+    }
+
+    #[test]
+    fn where_none_answers_it_is_the_way_to_them() {
+        let mut findings = Findings::default();
+        let troubles =
+            BTreeMap::from([("no route".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
+        judge(2, &troubles, &mut findings);
+        assert_eq!(lines(&findings), ["wrong: baremetald reaches none of 2 BMCs: a, b: no route"]);
+        let mut findings = Findings::default();
+        judge(2, &BTreeMap::new(), &mut findings);
+        assert_eq!(lines(&findings), ["fine: baremetald reaches all 2 BMCs"]);
+    }
+}

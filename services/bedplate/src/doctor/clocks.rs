@@ -1,0 +1,160 @@
+//! Whether clocks agree: tokens and certificates are good between two times, and who is late does not believe them.
+
+use std::time::Duration;
+
+use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Client;
+use reqwest::header::DATE;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::finding::{Check, Findings};
+
+/// How far clocks of servers may be apart.
+const SERVERS_APART: SignedDuration = SignedDuration::from_secs(30);
+/// How far a BMC's may be: it only dates its own log, and certificates.
+const BMCS_APART: SignedDuration = SignedDuration::from_mins(10);
+/// How long somebody may take to say what time it is.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// So many BMCs are asked at once.
+const AT_ONCE: usize = 32;
+
+/// Compares somebody's clock with this machine's.
+pub(crate) fn compare(
+    who: &str,
+    theirs: Option<Timestamp>,
+    ours: Timestamp,
+    findings: &mut Findings,
+) {
+    let Some(theirs) = theirs else {
+        return findings.skipped(Check::Clocks, format!("{who} does not say what time it has"));
+    };
+    let apart = theirs.duration_since(ours);
+    if apart.abs() <= SERVERS_APART {
+        return findings.fine(Check::Clocks, format!("{who} and this machine have the same time"));
+    }
+    let next = "have both set their clocks by NTP: `timedatectl status` says whether they do";
+    findings.wrong(Check::Clocks, told(who, apart), next);
+}
+
+fn told(who: &str, apart: SignedDuration) -> String {
+    let word = if apart.is_negative() { "behind" } else { "ahead of" };
+    format!("the clock of {who} is {} s {word} this machine's", apart.abs().as_secs())
+}
+
+/// What time a server has, by the `Date` of whatever it answers (RFC 9110 §6.6.1).
+pub(crate) async fn of_server(client: &Client, url: &str) -> Option<(Timestamp, Timestamp)> {
+    let answer = client.get(url).timeout(ANSWER_TIMEOUT).send().await.ok()?;
+    let ours = Timestamp::now();
+    let date = answer.headers().get(DATE)?.to_str().ok()?;
+    Some((rfc2822::parse(date).ok()?.timestamp(), ours))
+}
+
+/// Asks BMCs for their service root, which Redfish shows to everybody (DSP0266 §6.3), and looks at its date.
+pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
+    // Nothing is said to them, and nothing of what they say but the date is believed: their certificates do not matter here.
+    let client = Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build();
+    let Ok(client) = client else {
+        return findings
+            .skipped(Check::Clocks, "BMCs cannot be asked: no HTTP client can be set up");
+    };
+    let mut asked = JoinSet::new();
+    let (mut apart, mut told_by) = (Vec::new(), 0_usize);
+    let mut note = |seen: Option<(String, SignedDuration)>| {
+        let Some((name, by)) = seen else { return };
+        told_by += 1;
+        if by.abs() > BMCS_APART {
+            apart.push(told(&format!("{name}'s BMC"), by));
+        }
+    };
+    for node in nodes.iter().filter(|node| node["driver"] == "redfish") {
+        let Some(address) = node["driver_info"]["redfish_address"].as_str() else { continue };
+        let scheme = if address.contains("://") { "" } else { "https://" };
+        let url = format!("{scheme}{}/redfish/v1/", address.trim_end_matches('/'));
+        let (client, name) = (client.clone(), super::bmcs::label(node));
+        if asked.len() >= AT_ONCE
+            && let Some(Ok(seen)) = asked.join_next().await
+        {
+            note(seen);
+        }
+        asked.spawn(async move {
+            let (theirs, ours) = of_server(&client, &url).await?;
+            Some((name, theirs.duration_since(ours)))
+        });
+    }
+    while let Some(Ok(seen)) = asked.join_next().await {
+        note(seen);
+    }
+    match (told_by, apart.is_empty()) {
+        (0, _) => findings.skipped(Check::Clocks, "no BMC told this machine what time it has"),
+        (told_by, true) => {
+            findings.fine(Check::Clocks, format!("{told_by} BMCs have this machine's time"))
+        }
+        (_, false) => {
+            let next = "give them a time server, in their own settings: until then their event logs are dated wrongly";
+            findings.doubtful(Check::Clocks, apart.join("; "), next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::doctor::tests::lines;
+
+    #[test]
+    fn clocks_of_servers_may_be_half_a_minute_apart() {
+        let ours: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let judged = |theirs: &str| {
+            let mut findings = Findings::default();
+            compare("Keystone", theirs.parse().ok(), ours, &mut findings);
+            lines(&findings)
+        };
+        assert_eq!(
+            judged("2026-01-02T03:04:30Z"),
+            ["fine: Keystone and this machine have the same time"]
+        );
+        assert_eq!(
+            judged("2026-01-02T03:03:05Z"),
+            ["wrong: the clock of Keystone is 60 s behind this machine's"]
+        );
+        assert_eq!(
+            judged("2026-01-02T04:04:05Z"),
+            ["wrong: the clock of Keystone is 3600 s ahead of this machine's"]
+        );
+        assert_eq!(judged(""), ["skipped: Keystone does not say what time it has"]);
+    }
+
+    /// Somebody who has this date.
+    async fn dated(date: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ndate: {date}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        format!("http://{address}")
+    }
+
+    #[tokio::test]
+    async fn a_bmc_whose_clock_was_never_set_is_doubtful() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let node = |address: String| json!({"name": "r1u1", "driver": "redfish", "driver_info": {"redfish_address": address}});
+        let mut findings = Findings::default();
+        of_bmcs(&[node(dated("Thu, 01 Jan 1970 00:01:00 GMT").await)], &mut findings).await;
+        let [line] = &lines(&findings)[..] else { panic!() };
+        assert!(line.starts_with("doubtful: the clock of r1u1's BMC is "), "{line}");
+        let mut findings = Findings::default();
+        of_bmcs(&[node("http://127.0.0.1:1".to_owned())], &mut findings).await;
+        assert_eq!(lines(&findings), ["skipped: no BMC told this machine what time it has"]);
+    }
+}

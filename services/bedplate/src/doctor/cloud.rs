@@ -1,0 +1,233 @@
+//! The cloud: whether its Keystone lets in who calls and clusterd's user, what its catalogue has, what that user may.
+
+use std::path::Path;
+use std::time::Duration;
+
+use openstack::{CloudConfig, CloudError, Service, Session};
+
+use super::clocks;
+use super::configured::Configured;
+use super::finding::{Check, Findings};
+use crate::connection::Connection;
+
+/// How long an endpoint may take to answer at all.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What clusterd asks, and what for.
+const NEEDED: [(Service, &str); 4] = [
+    (Service::Identity, "who callers are"),
+    (Service::Compute, "servers"),
+    (Service::Network, "networks"),
+    (Service::Image, "images"),
+];
+
+/// What clusterd asks where there is one, and what is not to be had without it.
+const USEFUL: [(Service, &str); 4] = [
+    (Service::LoadBalancer, "control planes of several machines have no common address"),
+    (Service::Dns, "clusters and machines have no names"),
+    (Service::BlockStorage, "clusters have no volumes"),
+    (Service::Placement, "clusterd does not see beforehand whether there is room"),
+];
+
+/// The role that it takes to make a cluster.
+const MEMBER: &str = "member";
+
+/// Looks at the cloud of who calls, and at that of clusterd's configuration.
+pub(crate) async fn look(
+    connection: &Connection,
+    configured: Option<&Configured>,
+    findings: &mut Findings,
+) {
+    let mut is_looked_at = false;
+    match connection.session() {
+        Ok(Some(session)) => {
+            is_looked_at = true;
+            if enters("the caller", &session, findings).await {
+                registered(&session, findings).await;
+            }
+        }
+        Ok(None) => {}
+        Err(why) => {
+            let next = "see the clouds.yaml and the OS_* variables";
+            findings.wrong(
+                Check::Cloud,
+                format!("the caller's cloud cannot be used: {why:#}"),
+                next,
+            );
+        }
+    }
+    if let Some(configured) = configured.filter(|it| it.has(&["cloud"])) {
+        is_looked_at = true;
+        of_clusterd(configured, findings).await;
+    }
+    if !is_looked_at {
+        findings.skipped(Check::Cloud, "no cloud is named: --os-cloud or OS_CLOUD names the caller's, clusterd's configuration its own");
+    }
+}
+
+async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
+    let file = configured.text(&["cloud", "clouds_yaml"]).unwrap_or_default();
+    if !Path::new(&file).exists() {
+        let what = format!(
+            "{file} is seen by clusterd alone: run the doctor with --os-cloud as clusterd's user to see what it sees"
+        );
+        return findings.skipped(Check::Cloud, what);
+    }
+    let name = configured.text(&["cloud", "name"]);
+    let config = match CloudConfig::read(Path::new(&file), name.as_deref()) {
+        Ok(config) => config,
+        Err(why) => {
+            let what = format!("clusterd cannot use {file}: {:#}", anyhow::Error::new(why));
+            return findings.wrong(
+                Check::Cloud,
+                what,
+                "mend it; [cloud] of clusterd.toml names the file and the cloud in it",
+            );
+        }
+    };
+    let session = match Session::new(config) {
+        Ok(session) => session,
+        Err(why) => {
+            let what = format!("clusterd cannot use {file}: {:#}", anyhow::Error::new(why));
+            return findings.wrong(Check::Cloud, what, "mend it");
+        }
+    };
+    if !enters("clusterd's user", &session, findings).await {
+        return;
+    }
+    roles(&session, findings).await;
+    for (service, what_for) in NEEDED {
+        endpoint(&session, service, findings, |findings, why| {
+            let what = format!("clusterd has no {service} service to ask for {what_for}: {why}");
+            findings.wrong(
+                Check::Cloud,
+                what,
+                "have the catalogue name one in clusterd's region, or name another region",
+            );
+        })
+        .await;
+    }
+    for (service, without) in USEFUL {
+        endpoint(&session, service, findings, |findings, why| {
+            findings.doubtful(
+                Check::Cloud,
+                format!("{without}: {why}"),
+                format!("nothing, where the cloud has no {service} service"),
+            );
+        })
+        .await;
+    }
+}
+
+/// Whether Keystone gives a token; and whether its clock is ours.
+async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
+    let url = session.config().auth_url.to_string();
+    if let Some((theirs, ours)) = clocks::of_server(session.client(), &url).await {
+        clocks::compare(&format!("Keystone at {url}"), Some(theirs), ours, findings);
+    }
+    match session.identity().await {
+        Ok(identity) => {
+            let project = identity.project_name.unwrap_or_else(|| "no project".to_owned());
+            findings.fine(
+                Check::Cloud,
+                format!("Keystone knows {who}: {} in {project}", identity.user_name),
+            );
+            true
+        }
+        Err(why) => {
+            let next = match &why {
+                CloudError::Unreachable { .. } => {
+                    "see whether Keystone runs, and whether this machine has a way to it"
+                }
+                CloudError::Untrusted { .. } => {
+                    "name its authority: cacert of clouds.yaml, or --cacert"
+                }
+                CloudError::Unauthorized(_) => {
+                    "see the user's name, password, project and domains in the clouds.yaml"
+                }
+                CloudError::Busy { .. }
+                | CloudError::Failed(_)
+                | CloudError::Forbidden(_)
+                | CloudError::NotFound(_)
+                | CloudError::Conflict(_)
+                | CloudError::QuotaExceeded(_)
+                | CloudError::Refused(_)
+                | CloudError::Malformed { .. }
+                | CloudError::NoEndpoint { .. }
+                | CloudError::InvalidId { .. } => "see Keystone's own log",
+            };
+            let what =
+                format!("Keystone at {url} lets {who} not in: {:#}", anyhow::Error::new(why));
+            findings.wrong(Check::Cloud, what, next);
+            false
+        }
+    }
+}
+
+/// Whether our own services are in the catalogue.
+async fn registered(session: &Session, findings: &mut Findings) {
+    for (service, option) in
+        [(Service::BareMetal, "--baremetald"), (Service::ContainerInfra, "--clusterd")]
+    {
+        endpoint(session, service, findings, |findings, why| {
+            let what = format!("clients of the cloud do not find the {service} service: {why}");
+            findings.doubtful(Check::Cloud, what, format!("where it runs, `bedplate --os-cloud admin setup keystone {option} URL` registers it"));
+        })
+        .await;
+    }
+}
+
+async fn roles(session: &Session, findings: &mut Findings) {
+    // Asked just now, and kept.
+    let Ok(identity) = session.identity().await else { return };
+    let may = identity.roles.iter().any(|role| role == MEMBER || role == "admin");
+    let (user, roles) = (&identity.user_name, identity.roles.join(", "));
+    if may {
+        return findings.fine(
+            Check::Cloud,
+            format!("clusterd's user {user} may make clusters: it has {roles}"),
+        );
+    }
+    let project = identity.project_name.as_deref().unwrap_or("its project");
+    let what = format!(
+        "clusterd's user {user} may make nothing in {project}: it has {roles}, and it takes {MEMBER}"
+    );
+    let next = format!(
+        "`bedplate --os-cloud admin setup keystone --tenant {project} --service-user {user}` gives it"
+    );
+    findings.wrong(Check::Cloud, what, next);
+}
+
+/// Whether the catalogue has a service, and whether it answers there.
+async fn endpoint(
+    session: &Session,
+    service: Service,
+    findings: &mut Findings,
+    missing: impl FnOnce(&mut Findings, String),
+) {
+    let url = match session.endpoint(service).await {
+        Ok(url) => url,
+        Err(why) => return missing(findings, why.to_string()),
+    };
+    let asked = session.client().get(url.clone()).timeout(ANSWER_TIMEOUT).send().await;
+    match asked {
+        Ok(answer) if !answer.status().is_server_error() => {
+            findings.fine(Check::Cloud, format!("the {service} service answers at {url}"));
+        }
+        Ok(answer) => {
+            let what = format!("the {service} service answers {} at {url}", answer.status());
+            findings.wrong(Check::Cloud, what, "see that service's own log");
+        }
+        Err(why) => {
+            let what = format!(
+                "the catalogue leads to {url} for the {service} service, where nobody answers: {:#}",
+                anyhow::Error::new(why)
+            );
+            findings.wrong(
+                Check::Cloud,
+                what,
+                "start it, mend the endpoint, or let this machine reach it",
+            );
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A service's configuration, as far as the doctor goes by it. The service itself says what else is wrong with it, by `--check`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::finding::{Check, Findings};
+use crate::api::Service;
+
+/// A configuration that was read.
+pub(crate) struct Configured {
+    pub(crate) service: Service,
+    pub(crate) file: PathBuf,
+    table: Table,
+}
+
+/// Something that is to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    pub(crate) what: &'static str,
+    pub(crate) is_tcp: bool,
+    pub(crate) address: SocketAddr,
+}
+
+/// Reads a configuration; `None` where there is none, or it cannot be read.
+pub(crate) fn read(file: &Path, service: Service, findings: &mut Findings) -> Option<Configured> {
+    let (program, shown) = (service.program(), file.display());
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            let what = format!(
+                "there is no {shown}: name the file by --{program} where {program} runs here"
+            );
+            findings.skipped(Check::Configuration, what);
+            return None;
+        }
+        Err(why) => {
+            let what = format!("{shown} cannot be read: {why}");
+            findings.wrong(
+                Check::Configuration,
+                what,
+                "run the doctor as root, or let its user read the file",
+            );
+            return None;
+        }
+    };
+    let table = match text.parse::<Table>() {
+        Ok(table) => table,
+        Err(why) => {
+            let what = format!("{shown} is not TOML: {}", why.to_string().trim_end());
+            let next =
+                format!("mend it; `{program} --check --config {shown}` says whether it is right");
+            findings.wrong(Check::Configuration, what, next);
+            return None;
+        }
+    };
+    let configured = Configured { service, file: file.to_owned(), table };
+    configured.files(findings);
+    Some(configured)
+}
+
+impl Configured {
+    fn at(&self, path: &[&str]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.table.get(*first)?, |value, key| value.get(key))
+    }
+
+    /// A text of it.
+    pub(crate) fn text(&self, path: &[&str]) -> Option<String> {
+        self.at(path)?.as_str().map(str::to_owned)
+    }
+
+    /// Whether there is a table.
+    pub(crate) fn has(&self, path: &[&str]) -> bool {
+        self.at(path).is_some()
+    }
+
+    fn address(&self, path: &[&str]) -> Option<SocketAddr> {
+        self.text(path)?.parse().ok()
+    }
+
+    fn api(&self) -> SocketAddr {
+        let port = match self.service {
+            Service::Machines => 6385,
+            Service::Clusters => 9511,
+        };
+        self.address(&["api", "listen"]).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    /// Where its API is asked from this machine.
+    pub(crate) fn url(&self) -> String {
+        let scheme = if self.has(&["api", "certificate"]) { "https" } else { "http" };
+        let mut address = self.api();
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        format!("{scheme}://{address}")
+    }
+
+    /// What is to listen while the service runs.
+    pub(crate) fn listeners(&self) -> Vec<Listener> {
+        let tcp = |what, address| Some(Listener { what, is_tcp: true, address });
+        let udp = |what, address| Some(Listener { what, is_tcp: false, address });
+        let dhcp = ["provisioning", "dhcp"];
+        let on_interface = self.text(&[&dhcp[..], &["interface"]].concat());
+        let any = |_| SocketAddr::from(([0, 0, 0, 0], 67));
+        let dhcp = self.address(&[&dhcp[..], &["listen"]].concat()).or(on_interface.map(any));
+        let all = [
+            tcp("its API", self.api()),
+            self.address(&["provisioning", "listen"])
+                .and_then(|it| tcp("what machines fetch from", it)),
+            self.address(&["nodes", "listen"])
+                .and_then(|it| tcp("what machines claim their configs from", it)),
+            dhcp.and_then(|it| udp("DHCP", it)),
+            self.address(&["provisioning", "tftp"]).and_then(|it| udp("TFTP", it)),
+        ];
+        // Port 0 is any that is free.
+        all.into_iter().flatten().filter(|it| it.address.port() != 0).collect()
+    }
+
+    /// Files that it names have to be there, and not empty.
+    fn files(&self, findings: &mut Findings) {
+        let named = [
+            &["provisioning", "kernel"][..],
+            &["provisioning", "ramdisk"],
+            &["provisioning", "iso"],
+            &["provisioning", "loaders"],
+            &["provisioning", "images"],
+            &["bmc", "authorities"],
+            &["api", "certificate"],
+            &["api", "key"],
+            &["api", "htpasswd"],
+            &["cloud", "clouds_yaml"],
+        ];
+        let mut is_whole = true;
+        for path in named {
+            let Some(file) = self.text(path) else { continue };
+            let key = path.join(".");
+            // systemd shows a service its credentials where nobody else sees them.
+            if file.starts_with("/run/credentials/") {
+                continue;
+            }
+            let why = match std::fs::metadata(&file) {
+                Ok(found) if found.is_file() && found.len() == 0 => "it is empty".to_owned(),
+                Ok(_) => continue,
+                Err(why) => why.to_string(),
+            };
+            is_whole = false;
+            let what = format!("{} of {} names {file}: {why}", key, self.file.display());
+            let next = match key.as_str() {
+                "provisioning.kernel" | "provisioning.ramdisk" | "provisioning.iso" => {
+                    "`make ramdisk` makes the kernel, the ramdisk and the CD"
+                }
+                "provisioning.loaders" => "install Debian's package ipxe",
+                _ => "put the file there, or name another",
+            };
+            findings.wrong(Check::Configuration, what, next);
+        }
+        if is_whole {
+            let what = format!("{} and the files that it names are there", self.file.display());
+            findings.fine(Check::Configuration, what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::tests::lines;
+
+    fn configured(text: &str) -> (Option<Configured>, Findings) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut findings = Findings::default();
+        let read = read(file.path(), Service::Machines, &mut findings);
+        (read, findings)
+    }
+
+    #[test]
+    fn what_is_no_toml_is_wrong() {
+        let (read, findings) = configured("api = [");
+        assert!(read.is_none());
+        assert!(lines(&findings)[0].contains("is not TOML"), "{:?}", lines(&findings));
+    }
+
+    #[test]
+    fn a_ramdisk_that_is_not_there_is_wrong() {
+        let (_, findings) = configured("[provisioning]\nkernel = '/nowhere/kernel'\n");
+        let [line] = &lines(&findings)[..] else { panic!("{:?}", lines(&findings)) };
+        assert!(line.starts_with("wrong: provisioning.kernel of"), "{line}");
+    }
+
+    #[test]
+    fn what_has_to_listen_is_read_of_it() {
+        let text = "[api]\nlisten = '0.0.0.0:6385'\ncertificate = '/dev/null'\n[provisioning]\nlisten = '10.0.0.1:6386'\n\
+                    tftp = '10.0.0.1:69'\n[provisioning.dhcp]\ninterface = 'p0'\n";
+        let (read, _) = configured(text);
+        let read = read.unwrap();
+        let all: Vec<String> = read.listeners().iter().map(|it| it.address.to_string()).collect();
+        assert_eq!(all, ["0.0.0.0:6385", "10.0.0.1:6386", "0.0.0.0:67", "10.0.0.1:69"]);
+        assert_eq!(read.url(), "https://127.0.0.1:6385");
+    }
+}

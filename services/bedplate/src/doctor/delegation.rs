@@ -1,0 +1,171 @@
+//! Whether a zone is delegated: whoever asks the world's name servers has to end up at the cloud's.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+use super::finding::{Check, Findings};
+
+/// How long a name server may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is asked: packets get lost.
+const TRIES: u32 = 2;
+
+/// What a name server says of a zone's servers (RFC 1035 §4.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The zone has so many.
+    Servers(u16),
+    /// There is no such name.
+    NoSuchName,
+    /// Those to whom it is delegated do not answer, or not for it.
+    Failed,
+    /// It does not want to.
+    Refused(u8),
+}
+
+/// Looks whether this zone is found.
+pub(crate) async fn look(
+    zone: Option<&str>,
+    resolver: Option<SocketAddr>,
+    findings: &mut Findings,
+) {
+    let Some(zone) = zone else {
+        return findings.skipped(Check::Dns, "no zone is configured: --zone names one");
+    };
+    let Some(resolver) = resolver.or_else(system_resolver) else {
+        return findings
+            .skipped(Check::Dns, "/etc/resolv.conf names no server: --resolver names one");
+    };
+    let Some(query) = query(zone) else {
+        return findings.wrong(
+            Check::Dns,
+            format!("{zone:?} is no name of a zone"),
+            "give it as vms.example.org.",
+        );
+    };
+    for _ in 0..TRIES {
+        if let Some(verdict) = ask(resolver, &query).await {
+            return judge(zone, resolver, verdict, findings);
+        }
+    }
+    let next = "see /etc/resolv.conf, or name another by --resolver";
+    findings.doubtful(Check::Dns, format!("the name server {resolver} does not answer"), next);
+}
+
+/// The first server of resolv.conf(5).
+fn system_resolver() -> Option<SocketAddr> {
+    let text = std::fs::read_to_string("/etc/resolv.conf").ok()?;
+    let named = text.lines().find_map(|line| line.trim().strip_prefix("nameserver"))?;
+    Some(SocketAddr::new(named.trim().parse().ok()?, 53))
+}
+
+async fn ask(resolver: SocketAddr, query: &[u8]) -> Option<Verdict> {
+    let any: SocketAddr = match resolver {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any).await.ok()?;
+    socket.connect(resolver).await.ok()?;
+    socket.send(query).await.ok()?;
+    let mut packet = [0; 4096];
+    let length = timeout(PATIENCE, socket.recv(&mut packet)).await.ok()?.ok()?;
+    read(query, packet.get(..length)?)
+}
+
+/// A question for the name servers of a zone (RFC 1035 §4.1).
+fn query(zone: &str) -> Option<Vec<u8>> {
+    // An id that can be guessed: who answers falsely here has a doctor in error, and nothing else.
+    let mut packet = vec![0xbe, 0xd0, 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, 0];
+    for label in zone.trim_end_matches('.').split('.') {
+        let length = u8::try_from(label.len()).ok().filter(|length| (1..=63).contains(length))?;
+        packet.push(length);
+        packet.extend_from_slice(label.as_bytes());
+    }
+    // The root; NS, of the Internet.
+    packet.extend_from_slice(&[0, 0, 2, 0, 1]);
+    (packet.len() <= 271).then_some(packet)
+}
+
+/// What an answer to this query says.
+fn read(query: &[u8], answer: &[u8]) -> Option<Verdict> {
+    let &[high, low, flags, code, _, _, many, few, ..] = answer else { return None };
+    let is_answer = query.get(..2) == Some(&[high, low]) && flags & 0x80 != 0;
+    let count = u16::from_be_bytes([many, few]);
+    is_answer.then_some(match code & 0x0f {
+        0 => Verdict::Servers(count),
+        2 => Verdict::Failed,
+        3 => Verdict::NoSuchName,
+        other => Verdict::Refused(other),
+    })
+}
+
+fn judge(zone: &str, resolver: SocketAddr, verdict: Verdict, findings: &mut Findings) {
+    let next =
+        "have whoever runs the zone above it add NS records that lead to Designate's name servers";
+    match verdict {
+        Verdict::Servers(1..) => findings.fine(Check::Dns, format!("the zone {zone} is delegated")),
+        Verdict::Servers(0) | Verdict::NoSuchName => {
+            let what =
+                format!("the zone {zone} is not delegated: {resolver} finds no name servers of it");
+            findings.wrong(Check::Dns, what, next);
+        }
+        Verdict::Failed => {
+            let what = format!(
+                "the zone {zone} is delegated to name servers that do not answer for it, says {resolver}"
+            );
+            let next = "see whether Designate's name servers are reached from there (port 53, UDP and TCP) and have the zone";
+            findings.wrong(Check::Dns, what, next);
+        }
+        Verdict::Refused(code) => {
+            let what =
+                format!("the name server {resolver} refuses to look for {zone} (code {code})");
+            findings.doubtful(Check::Dns, what, "name one that looks for others by --resolver");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::tests::lines;
+
+    /// A name server that answers with this code and so many records.
+    async fn judged(code: u8, count: u8) -> Vec<String> {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut packet = [0; 512];
+            let (length, from) = socket.recv_from(&mut packet).await.unwrap();
+            // QNAME, QTYPE and QCLASS stand after twelve octets (RFC 1035 §4.1.2).
+            assert_eq!(&packet[12..length], b"\x03vms\x07example\x00\x00\x02\x00\x01");
+            packet[2] |= 0x80;
+            packet[3] = code;
+            packet[7] = count;
+            socket.send_to(&packet[..length], from).await.unwrap();
+        });
+        let mut findings = Findings::default();
+        look(Some("vms.example."), Some(address), &mut findings).await;
+        lines(&findings).iter().map(|it| it.replace(&address.to_string(), "RESOLVER")).collect()
+    }
+
+    #[tokio::test]
+    async fn a_zone_that_nobody_is_led_to_is_wrong() {
+        assert_eq!(judged(0, 2).await, ["fine: the zone vms.example. is delegated"]);
+        let want =
+            "wrong: the zone vms.example. is not delegated: RESOLVER finds no name servers of it";
+        assert_eq!(judged(3, 0).await, [want]);
+        assert_eq!(judged(0, 0).await, [want]);
+        let want = "wrong: the zone vms.example. is delegated to name servers that do not answer for it, says RESOLVER";
+        assert_eq!(judged(2, 0).await, [want]);
+        assert!(judged(5, 0).await[0].starts_with("doubtful: the name server RESOLVER refuses"));
+    }
+
+    #[test]
+    fn only_names_are_asked_for() {
+        assert_eq!(query("a..b"), None);
+        assert_eq!(query(&"x".repeat(64)), None);
+    }
+}

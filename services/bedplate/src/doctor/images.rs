@@ -1,0 +1,160 @@
+//! Whether the images that machines are installed with are what their checksums say: each is fetched and computed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::Client;
+use serde_json::Value;
+use sha2::{Digest, Sha256, Sha512};
+
+use super::bmcs::label;
+use super::finding::{Check, Findings};
+use crate::api::Api;
+
+/// How long a server of images may say nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+/// So many users of an image are named.
+const NAMED: usize = 3;
+
+/// An image, as somebody wants it installed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Image {
+    url: String,
+    algorithm: String,
+    checksum: String,
+}
+
+/// Fetches every image that a rack or a node is to be installed with.
+pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
+    let mut wanted: BTreeMap<Image, Vec<String>> = BTreeMap::new();
+    let mut want = |who: String, info: &Value| {
+        if let Some(image) = image(info) {
+            wanted.entry(image).or_default().push(who);
+        }
+    };
+    for node in nodes {
+        want(format!("node {}", label(node)), &node["instance_info"]);
+    }
+    let racks = api.get("/bedplate/v1/racks").await.unwrap_or_default();
+    for rack in racks["racks"].as_array().into_iter().flatten() {
+        let name = rack["name"].as_str().unwrap_or_default();
+        want(format!("rack {name}"), &rack["goal"]["instance_info"]);
+    }
+    if wanted.is_empty() {
+        return findings
+            .skipped(Check::Images, "no rack and no node is to be installed with an image");
+    }
+    let client = Client::builder().no_proxy().read_timeout(SILENCE).build();
+    let Ok(client) = client else {
+        return findings
+            .skipped(Check::Images, "images cannot be fetched: no HTTP client can be set up");
+    };
+    for (image, users) in wanted {
+        let users: Vec<&str> = users.iter().take(NAMED).map(String::as_str).collect();
+        check(&client, &image, &users.join(", "), findings).await;
+    }
+}
+
+/// What the words of the Bare Metal API say of an image by URL; Glance's have no URL, and Glance keeps their sums.
+fn image(info: &Value) -> Option<Image> {
+    let text = |key: &str| info[key].as_str().map(str::to_owned);
+    let url = text("image_source").filter(|url| url.starts_with("http"))?;
+    let (algorithm, checksum) = (text("image_os_hash_algo")?, text("image_os_hash_value")?);
+    Some(Image { url, algorithm, checksum })
+}
+
+async fn check(client: &Client, image: &Image, users: &str, findings: &mut Findings) {
+    let Image { url, algorithm, checksum } = image;
+    let computed = match algorithm.as_str() {
+        "sha256" => compute::<Sha256>(client, url).await,
+        "sha512" => compute::<Sha512>(client, url).await,
+        other => {
+            let what =
+                format!("{url} ({users}) has a checksum by {other}, which is not computed here");
+            return findings.skipped(Check::Images, what);
+        }
+    };
+    match computed {
+        Ok(computed) if computed.eq_ignore_ascii_case(checksum) => {
+            findings.fine(Check::Images, format!("{url} is what its checksum says"));
+        }
+        Ok(computed) => {
+            let what = format!(
+                "{url} is not what {users} was told: its {algorithm} is {computed}, and {checksum} was said"
+            );
+            let next = "give the image's own checksum, or put the right image there: machines refuse to boot another";
+            findings.wrong(Check::Images, what, next);
+        }
+        Err(why) => {
+            let what = format!("{url} ({users}) cannot be fetched: {:#}", anyhow::Error::new(why));
+            let next = "start its server, or mend the URL; machines fetch it from the provisioning network, which may differ from here";
+            findings.wrong(Check::Images, what, next);
+        }
+    }
+}
+
+async fn compute<D: Digest>(client: &Client, url: &str) -> Result<String, reqwest::Error> {
+    let mut answer = client.get(url).send().await?.error_for_status()?;
+    let mut digest = D::new();
+    while let Some(chunk) = answer.chunk().await? {
+        digest.update(&chunk);
+    }
+    Ok(hex::encode(digest.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::doctor::tests::lines;
+
+    /// A server of the image `abc`, once.
+    async fn server() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nabc";
+            stream.write_all(answer).await.unwrap();
+        });
+        format!("http://{address}/disk.raw")
+    }
+
+    async fn checked(url: &str, checksum: &str) -> Vec<String> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let info = json!({"image_source": url, "image_os_hash_algo": "sha256", "image_os_hash_value": checksum});
+        let mut findings = Findings::default();
+        let client = Client::builder().no_proxy().build().unwrap();
+        check(&client, &image(&info).unwrap(), "rack r1", &mut findings).await;
+        lines(&findings)
+    }
+
+    #[tokio::test]
+    async fn an_image_that_is_another_is_wrong() {
+        // FIPS 180-4's example.
+        let abc = "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD";
+        let url = server().await;
+        assert_eq!(checked(&url, abc).await, [format!("fine: {url} is what its checksum says")]);
+        let url = server().await;
+        let [line] = &checked(&url, &"0".repeat(64)).await[..] else { panic!() };
+        assert!(
+            line.starts_with(&format!(
+                "wrong: {url} is not what rack r1 was told: its sha256 is ba78"
+            )),
+            "{line}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_image_that_is_not_there_is_wrong() {
+        let [line] = &checked("http://127.0.0.1:1/disk.raw", "00").await[..] else { panic!() };
+        assert!(
+            line.starts_with("wrong: http://127.0.0.1:1/disk.raw (rack r1) cannot be fetched"),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! Who else answers DHCP on the provisioning network: a DISCOVER is sent, and whoever offers and is not ours is named.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use dhcp::{Message, MessageType, Operation, Options, code};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, timeout_at};
+
+use super::configured::Configured;
+use super::finding::{Check, Findings};
+
+/// How long servers are given. They look whether an address is in use, which takes a second or two.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// The longest message that every server takes (RFC 2131 §2).
+const LONGEST: usize = 576;
+
+/// An Ethernet address that no card has: locally administered (IEEE 802, 8.4), so that no server keeps one for it.
+const OURS: [u8; 6] = [0x02, 0xbe, 0xd0, 0x1a, 0x7e, 0x00];
+
+/// Who offered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Server {
+    address: Ipv4Addr,
+    /// The address it offered; nothing, where it only says what to boot.
+    offered: Option<Ipv4Addr>,
+    /// What it would have machines boot.
+    boot_file: Option<String>,
+}
+
+/// Looks on the interface that is named, or on that of the configuration.
+pub(crate) async fn look(
+    said: Option<&str>,
+    configured: Option<&Configured>,
+    findings: &mut Findings,
+) {
+    let text = |key: &str| configured?.text(&["provisioning", "dhcp", key]);
+    let own: Option<Ipv4Addr> = text("server").and_then(|server| server.parse().ok());
+    let Some(interface) = said.map(str::to_owned).or_else(|| text("interface")) else {
+        let what = "no interface is configured: --interface names the one whose DHCP servers are looked for";
+        return findings.skipped(Check::Dhcp, what);
+    };
+    let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 67));
+    let found = match client_socket(&interface) {
+        Ok(socket) => offers(&socket, everybody, PATIENCE).await,
+        Err(why) => Err(why),
+    };
+    match found {
+        Ok(servers) => judge(&interface, own, &servers, findings),
+        Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+            let what = format!("it takes root to send a DHCP request on {interface}");
+            findings.skipped(Check::Dhcp, what);
+        }
+        Err(why) if why.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => {
+            let next =
+                "`ip link` lists those that there are; provisioning.dhcp.interface names one";
+            findings.wrong(Check::Dhcp, format!("there is no interface {interface}"), next);
+        }
+        Err(why) => {
+            let next = format!("`ip link show {interface}` says whether it is up");
+            findings.wrong(Check::Dhcp, format!("nothing can be sent on {interface}: {why}"), next);
+        }
+    }
+}
+
+/// A socket of a client, on one interface (RFC 2131 §4.1: clients are on port 68).
+fn client_socket(interface: &str) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.set_broadcast(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, 68)).into())?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket.into())
+}
+
+/// Who offers within this time.
+async fn offers(
+    socket: &UdpSocket,
+    servers: SocketAddr,
+    patience: Duration,
+) -> io::Result<BTreeSet<Server>> {
+    let transaction = u32::from_be_bytes(*b"beds");
+    let request = discover(transaction).encode(LONGEST).map_err(io::Error::other)?;
+    socket.send_to(&request, servers).await?;
+    let deadline = Instant::now() + patience;
+    let (mut found, mut packet) = (BTreeSet::new(), vec![0; 2048]);
+    while let Ok(received) = timeout_at(deadline, socket.recv_from(&mut packet)).await {
+        let (length, from) = received?;
+        let octets = packet.get(..length).unwrap_or_default();
+        found.extend(Message::decode(octets).ok().and_then(|it| offer(&it, transaction, from)));
+    }
+    Ok(found)
+}
+
+/// As firmware of a UEFI machine asks (PXE 2.1 §2.2.1): then those who only say what to boot answer, too.
+fn discover(transaction: u32) -> Message {
+    let mut options = Options::new();
+    options.set(code::MESSAGE_TYPE, [MessageType::Discover.code()]);
+    options.set(code::PARAMETER_LIST, [code::SUBNET_MASK, code::ROUTER, code::BOOT_FILE_NAME]);
+    options.set(code::VENDOR_CLASS, *b"PXEClient:Arch:00007:UNDI:003016");
+    options.set(code::ARCHITECTURE, [0, 7]);
+    options.set(code::NETWORK_INTERFACE, [1, 3, 16]);
+    Message {
+        operation: Operation::Request,
+        hardware_type: 1,
+        hops: 0,
+        transaction,
+        seconds: 0,
+        broadcast: true,
+        client_address: Ipv4Addr::UNSPECIFIED,
+        your_address: Ipv4Addr::UNSPECIFIED,
+        next_server: Ipv4Addr::UNSPECIFIED,
+        relay: Ipv4Addr::UNSPECIFIED,
+        hardware_address: OURS.to_vec(),
+        server_name: Vec::new(),
+        file: Vec::new(),
+        options,
+    }
+}
+
+/// Whose offer this is, if it answers us.
+fn offer(message: &Message, transaction: u32, from: SocketAddr) -> Option<Server> {
+    let kind = message.options.get(code::MESSAGE_TYPE)?;
+    let is_ours = message.operation == Operation::Reply
+        && message.transaction == transaction
+        && kind == [MessageType::Offer.code()];
+    if !is_ours {
+        return None;
+    }
+    let sender = match from {
+        SocketAddr::V4(from) => Some(*from.ip()),
+        SocketAddr::V6(_) => None,
+    };
+    let named = String::from_utf8_lossy(&message.file).into_owned();
+    let boot_file = message.options.text(code::BOOT_FILE_NAME).unwrap_or(named);
+    Some(Server {
+        address: message.options.address(code::SERVER_IDENTIFIER).or(sender)?,
+        offered: Some(message.your_address).filter(|address| !address.is_unspecified()),
+        boot_file: Some(boot_file).filter(|file| !file.is_empty()),
+    })
+}
+
+fn judge(
+    interface: &str,
+    own: Option<Ipv4Addr>,
+    servers: &BTreeSet<Server>,
+    findings: &mut Findings,
+) {
+    let foreign: Vec<&Server> = servers.iter().filter(|it| Some(it.address) != own).collect();
+    if foreign.is_empty() {
+        return findings.fine(Check::Dhcp, format!("nobody else answers DHCP on {interface}"));
+    }
+    for Server { address, offered, boot_file } in foreign {
+        let offers = match (offered, boot_file) {
+            (Some(offered), Some(file)) => {
+                format!("the address {offered} and the boot file {file:?}")
+            }
+            (Some(offered), None) => format!("the address {offered}"),
+            (None, Some(file)) => format!("the boot file {file:?}"),
+            (None, None) => "nothing".to_owned(),
+        };
+        let what = format!("another DHCP server answers on {interface}: {address} offers {offers}");
+        match boot_file {
+            // Beside one that only gives addresses, baremetald works as ProxyDHCP.
+            None => findings.doubtful(
+                Check::Dhcp,
+                what,
+                "switch it off there, or leave the addresses to it by provisioning.dhcp.mode = \"proxy\": see the network guide",
+            ),
+            Some(_) => findings.wrong(
+                Check::Dhcp,
+                what,
+                "switch it off there, or have it name no boot file: machines take whichever answers first",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::tests::lines;
+
+    /// A server that answers as it is told.
+    async fn server(answer: impl Fn(&mut Message) + Send + 'static) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut packet = [0; 2048];
+            let (length, from) = socket.recv_from(&mut packet).await.unwrap();
+            let mut message = Message::decode(&packet[..length]).unwrap();
+            assert_eq!(message.options.get(code::MESSAGE_TYPE), Some(&[1][..]));
+            message.operation = Operation::Reply;
+            message.options.set(code::MESSAGE_TYPE, [MessageType::Offer.code()]);
+            message.options.set(code::SERVER_IDENTIFIER, [10, 0, 0, 9]);
+            message.your_address = Ipv4Addr::new(10, 0, 0, 77);
+            answer(&mut message);
+            socket.send_to(&message.encode(LONGEST).unwrap(), from).await.unwrap();
+        });
+        address
+    }
+
+    async fn looked(own: &str, answer: impl Fn(&mut Message) + Send + 'static) -> Vec<String> {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = server(answer).await;
+        let servers = offers(&socket, address, Duration::from_millis(500)).await.unwrap();
+        let mut findings = Findings::default();
+        judge("p0", own.parse().ok(), &servers, &mut findings);
+        lines(&findings)
+    }
+
+    #[tokio::test]
+    async fn another_server_is_named_with_what_it_offers() {
+        let want =
+            "doubtful: another DHCP server answers on p0: 10.0.0.9 offers the address 10.0.0.77";
+        assert_eq!(looked("10.0.0.1", |_| {}).await, [want]);
+        let boots = |message: &mut Message| message.file = b"evil.efi".to_vec();
+        let want = "wrong: another DHCP server answers on p0: 10.0.0.9 offers the address 10.0.0.77 and the boot file \"evil.efi\"";
+        assert_eq!(looked("10.0.0.1", boots).await, [want]);
+    }
+
+    #[tokio::test]
+    async fn our_own_server_and_answers_to_others_do_not_count() {
+        assert_eq!(looked("10.0.0.9", |_| {}).await, ["fine: nobody else answers DHCP on p0"]);
+        let to_another = |message: &mut Message| message.transaction += 1;
+        assert_eq!(looked("10.0.0.1", to_another).await, ["fine: nobody else answers DHCP on p0"]);
+    }
+
+    #[tokio::test]
+    async fn an_interface_that_is_not_there_is_wrong() {
+        let mut findings = Findings::default();
+        look(Some("no-such-0"), None, &mut findings).await;
+        let [line] = &lines(&findings)[..] else { panic!() };
+        // Who is not root is told so first.
+        assert!(
+            line == "wrong: there is no interface no-such-0"
+                || line.starts_with("skipped: it takes root"),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,308 @@
+//! Whether a service answers, how its database is, and what time it has.
+
+use std::io::Read;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use url::Url;
+
+use super::clocks;
+use super::configured::Configured;
+use super::finding::{Check, Findings};
+use crate::api::{Api, Service};
+use crate::connection::Connection;
+use crate::exit::Exit;
+
+/// How long a database server may take to take a call.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The first bytes of a database of SQLite (its file format, 1.3).
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+
+/// What was seen of a service.
+pub(crate) enum Seen {
+    /// It answers.
+    Answers(Box<Api>),
+    /// It does not.
+    Silent,
+}
+
+impl Seen {
+    pub(crate) fn answers(&self) -> bool {
+        matches!(self, Seen::Answers(_))
+    }
+
+    pub(crate) fn into_api(self) -> Option<Api> {
+        match self {
+            Seen::Answers(api) => Some(*api),
+            Seen::Silent => None,
+        }
+    }
+}
+
+/// Asks the service for its versions, which it tells to everybody, and for its health.
+pub(crate) async fn look(
+    service: Service,
+    configured: Option<&Configured>,
+    connection: &Connection,
+    findings: &mut Findings,
+) -> Seen {
+    let program = service.program();
+    let api = match Api::of(service, &placed(service, configured, connection)).await {
+        Ok(api) => api,
+        Err(why) => {
+            let next = "name the cloud by --os-cloud, and see what the catalogue has by `openstack catalog list`";
+            findings.wrong(
+                Check::Services,
+                format!("{program} cannot be looked for: {why:#}"),
+                next,
+            );
+            return Seen::Silent;
+        }
+    };
+    match api.get("/").await {
+        Ok(root) if root["versions"].is_array() => {
+            findings.fine(Check::Services, format!("{program} answers at {}", api.base()));
+        }
+        Ok(_) => {
+            let what = format!("what answers at {} is not {program}", api.base());
+            let next = format!("say by {} where {program} is", service.option());
+            findings.wrong(Check::Services, what, next);
+            return Seen::Silent;
+        }
+        Err(why) if Exit::of(&why) == Exit::Unreachable => {
+            let next = format!(
+                "`systemctl status {program}` and `journalctl -u {program} -n 50` say why it does not run"
+            );
+            findings.wrong(Check::Services, format!("{program} does not answer: {why:#}"), next);
+            return Seen::Silent;
+        }
+        Err(why) => {
+            let next = format!("see whether {} is {program}'s address", api.base());
+            findings.wrong(Check::Services, format!("{program} answers badly: {why:#}"), next);
+            return Seen::Silent;
+        }
+    }
+    health(service, &api, findings).await;
+    Seen::Answers(Box::new(api))
+}
+
+/// Where a service is: as told, or as its configuration says.
+fn placed(
+    service: Service,
+    configured: Option<&Configured>,
+    connection: &Connection,
+) -> Connection {
+    let mut connection = connection.clone();
+    let url = configured.and_then(|it| Url::parse(&it.url()).ok());
+    match service {
+        Service::Machines => connection.url = connection.url.or(url),
+        Service::Clusters => connection.clusters_url = connection.clusters_url.or(url),
+    }
+    connection
+}
+
+async fn health(service: Service, api: &Api, findings: &mut Findings) {
+    let program = service.program();
+    let asked_at = Timestamp::now();
+    let health = match api.get("/bedplate/v1/health").await {
+        Ok(health) => health,
+        Err(why) if Exit::of(&why) == Exit::Refused => {
+            let what = format!("{program} tells how its database is to administrators: {why:#}");
+            return findings.skipped(Check::Database, what);
+        }
+        Err(why) => {
+            let next = format!(
+                "see the database's own log; `journalctl -u {program}` says what it answered"
+            );
+            let what = format!("{program} answers, and its database does not: {why:#}");
+            return findings.wrong(Check::Database, what, next);
+        }
+    };
+    let now = health["now"].as_str().and_then(|now| now.parse().ok());
+    clocks::compare(program, now, asked_at, findings);
+    version(program, &health["database"], findings);
+}
+
+/// Whether the tables are those that the program knows.
+fn version(program: &str, database: &Value, findings: &mut Findings) {
+    let number = |key: &str| database[key].as_i64().unwrap_or_default();
+    let (found, known) = (number("schema_found"), number("schema_known"));
+    let kind = database["kind"].as_str().unwrap_or_default();
+    if found == known {
+        let what = format!("{program}'s database ({kind}) has the tables of version {found}");
+        return findings.fine(Check::Database, what);
+    }
+    let what = format!(
+        "the tables in {program}'s database are of version {found}, and the program that runs knows {known}"
+    );
+    let next = if found > known {
+        format!(
+            "a newer {program} was started on it: restart every {program} from the newer package"
+        )
+    } else {
+        format!("restart {program}: it brings its tables up to date when it starts")
+    };
+    findings.wrong(Check::Database, what, next);
+}
+
+/// Looks at the database of a service that does not answer, as far as that is seen from outside.
+pub(crate) async fn look_at_database(configured: &Configured, findings: &mut Findings) {
+    let url = match url(configured) {
+        Ok(url) => url,
+        Err(why) => {
+            return findings.wrong(Check::Database, why, "put the file there, or name another");
+        }
+    };
+    match url.split_once(':') {
+        Some(("sqlite", path)) => sqlite(configured, path.trim_start_matches("//"), findings),
+        Some(("postgres" | "postgresql", _)) => postgres(configured, &url, findings).await,
+        _ => {
+            let what = format!("database.url of {} names no database", configured.file.display());
+            findings.wrong(
+                Check::Database,
+                what,
+                "it is sqlite:///PATH or postgres://USER@HOST/NAME",
+            );
+        }
+    }
+}
+
+/// Where the database is; a file that holds it may hold a password, and is not shown.
+fn url(configured: &Configured) -> Result<String, String> {
+    if let Some(file) = configured.text(&["database", "url_file"]) {
+        let text = std::fs::read_to_string(&file);
+        let text = text.map_err(|why| format!("database.url_file names {file}: {why}"))?;
+        return Ok(text.trim().to_owned());
+    }
+    let own = || {
+        let folder = configured.text(&["state_dir"]).unwrap_or_default();
+        let file = match configured.service {
+            Service::Machines => "baremetal.db",
+            Service::Clusters => "clusterd.db",
+        };
+        format!("sqlite://{folder}/{file}")
+    };
+    Ok(configured.text(&["database", "url"]).unwrap_or_else(own))
+}
+
+fn sqlite(configured: &Configured, path: &str, findings: &mut Findings) {
+    let program = configured.service.program();
+    let mut head = [0; 16];
+    match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
+        Ok(()) if head == *SQLITE => {
+            findings.fine(Check::Database, format!("{path} is a database of SQLite"));
+        }
+        Ok(()) => {
+            let what = format!("{path} is no database of SQLite");
+            let next = format!("put a copy of {program}'s database there, by the operations guide");
+            findings.wrong(Check::Database, what, next);
+        }
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            let what = format!("there is no {path} yet: {program} makes it when it first starts");
+            findings.doubtful(
+                Check::Database,
+                what,
+                "if it was there, bring back a copy before you start the service",
+            );
+        }
+        Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied => {
+            findings.skipped(
+                Check::Database,
+                format!("{path} is not for this user's eyes: run the doctor as root"),
+            );
+        }
+        Err(why) => {
+            let what = format!("{path} cannot be read: {why}");
+            findings.wrong(Check::Database, what, "see whether its disk is full or failing");
+        }
+    }
+}
+
+async fn postgres(configured: &Configured, url: &str, findings: &mut Findings) {
+    let program = configured.service.program();
+    let parsed = Url::parse(url).ok();
+    let place = parsed.as_ref().and_then(|url| Some((url.host_str()?, url.port().unwrap_or(5432))));
+    let Some((host, port)) = place else {
+        let what =
+            format!("the database of {program} is reached by a socket, which is not looked at");
+        return findings.skipped(Check::Database, what);
+    };
+    let called = timeout(CALL_TIMEOUT, TcpStream::connect((host, port)))
+        .await
+        .unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+    match called {
+        Ok(_) => {
+            let what =
+                format!("PostgreSQL's {host}:{port} takes calls; {program} alone can tell more");
+            findings.fine(Check::Database, what);
+        }
+        Err(why) => {
+            let what = format!("PostgreSQL at {host}:{port} takes no calls: {why}");
+            let next = "start it, or let this machine reach it: pg_hba.conf, listen_addresses, the firewall";
+            findings.wrong(Check::Database, what, next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::doctor::configured;
+    use crate::doctor::tests::lines;
+
+    async fn looked(text: &str) -> Vec<String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut findings = Findings::default();
+        let read =
+            configured::read(file.path(), Service::Machines, &mut Findings::default()).unwrap();
+        look_at_database(&read, &mut findings).await;
+        lines(&findings)
+    }
+
+    #[test]
+    fn tables_of_another_version_are_wrong() {
+        let judged = |found: i64, known: i64| {
+            let mut findings = Findings::default();
+            version(
+                "clusterd",
+                &json!({"kind": "sqlite", "schema_found": found, "schema_known": known}),
+                &mut findings,
+            );
+            lines(&findings)
+        };
+        assert_eq!(
+            judged(7, 7),
+            ["fine: clusterd's database (sqlite) has the tables of version 7"]
+        );
+        let want = "wrong: the tables in clusterd's database are of version 8, and the program that runs knows 7";
+        assert_eq!(judged(8, 7), [want]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_database_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("state_dir = {:?}\n", folder.path());
+        assert!(looked(&text).await[0].starts_with("doubtful: there is no "));
+        std::fs::write(folder.path().join("baremetal.db"), "this is not a database").unwrap();
+        assert!(looked(&text).await[0].ends_with("baremetal.db is no database of SQLite"));
+        std::fs::write(folder.path().join("baremetal.db"), SQLITE).unwrap();
+        assert!(looked(&text).await[0].starts_with("fine: "));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_takes_no_calls_is_wrong_and_its_password_is_not_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "postgres://u:a-secret@127.0.0.1:1/db\n").unwrap();
+        let text = format!("state_dir = '/tmp'\n[database]\nurl_file = {:?}\n", file.path());
+        let [line] = &looked(&text).await[..] else { panic!() };
+        assert!(line.starts_with("wrong: PostgreSQL at 127.0.0.1:1 takes no calls"), "{line}");
+        assert!(!line.contains("a-secret"));
+    }
+}

@@ -1,0 +1,213 @@
+//! `bedplate doctor` on installations that are well, and on those that are not: it says why, the cause before its consequences.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{Connection, SqliteConnection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::given::{Given, Said};
+
+impl Given {
+    /// Writes a configuration as its service would have it.
+    fn configuration(&self, service: &str, url: &str, more: &str) -> PathBuf {
+        let file = self.folder.path().join(format!("{service}.toml"));
+        let listen = url.trim_start_matches("http://");
+        let state = self.folder.path().join(service);
+        let text = format!("state_dir = {state:?}\n[api]\nlisten = '{listen}'\n{more}");
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    async fn doctor(&self, arguments: &[&str]) -> Said {
+        let doctor = ["doctor", "--baremetald", "baremetald.toml", "--clusterd", "clusterd.toml"];
+        let mut command = self.command(&[&doctor[..], arguments].concat());
+        command.env_remove("BEDPLATE_URL").env_remove("BEDPLATE_CLUSTERS_URL");
+        let output = command.output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said {
+            status: output.status.code().unwrap(),
+            out: text(output.stdout),
+            error: text(output.stderr),
+        }
+    }
+
+    fn configured(&self) {
+        self.configuration("baremetald", &self.machines, "");
+        self.configuration("clusterd", &self.clusters, "");
+    }
+}
+
+impl Said {
+    /// What is wrong, in the order in which it is told.
+    #[track_caller]
+    fn wrong(&self) -> Vec<&str> {
+        assert_eq!(self.status, 1, "{}{}", self.out, self.error);
+        let wrong: Vec<&str> =
+            self.out.lines().filter_map(|line| line.strip_prefix("wrong     ")).collect();
+        assert!(!wrong.is_empty(), "{}", self.out);
+        wrong
+    }
+}
+
+/// An HTTP server that answers everybody so.
+async fn server(body: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn an_installation_that_is_well_is_told_so() {
+    let given = Given::start().await;
+    given.configured();
+    let said = given.doctor(&[]).await;
+    let told = said.done();
+    for line in [
+        "fine      services       baremetald answers at",
+        "fine      services       clusterd answers at",
+        "fine      ports          baremetald has its ports",
+        "database (sqlite) has the tables of version",
+        "fine      clocks         clusterd and this machine have the same time",
+        "skipped   bmcs           no nodes are enrolled",
+    ] {
+        assert!(told.contains(line), "{line:?} in {told}");
+    }
+    let json = given.doctor(&["-o", "json"]).await.done();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["wrong"], 0);
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_run_is_wrong_and_its_ports_are_free() {
+    let given = Given::start().await;
+    given.configured();
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    given.configuration("baremetald", &format!("http://{free}"), "");
+    let said = given.doctor(&[]).await;
+    let wrong = said.wrong();
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].starts_with("services       baremetald does not answer"), "{wrong:?}");
+    assert!(said.out.contains("baremetald is down, and its ports are free"), "{}", said.out);
+    assert!(said.out.contains("baremetal.db is a database of SQLite"), "{}", said.out);
+    assert!(said.error.contains("one thing is wrong"), "{}", said.error);
+}
+
+#[tokio::test]
+async fn a_port_that_another_program_has_is_told_before_what_comes_of_it() {
+    let given = Given::start().await;
+    given.configured();
+    let other = server("{}").await;
+    given.configuration("baremetald", &format!("http://{other}"), "");
+    let said = given.doctor(&[]).await;
+    let wrong = said.wrong();
+    assert!(
+        wrong[0].starts_with(&format!("ports          TCP port {other} (its API) is taken")),
+        "{wrong:?}"
+    );
+    assert!(wrong[1].starts_with("services       what answers at"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn what_nobody_serves_of_the_configuration_is_wrong() {
+    let given = Given::start().await;
+    given.configured();
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    given.configuration("clusterd", &given.clusters, &format!("[nodes]\nlisten = '{free}'\n"));
+    let said = given.doctor(&[]).await;
+    assert!(
+        said.wrong()[0]
+            .starts_with("ports          clusterd answers, but nobody listens on TCP port")
+    );
+    given.configuration(
+        "baremetald",
+        &given.machines,
+        "[provisioning]\nkernel = 'nowhere/kernel'\n",
+    );
+    let said = given.doctor(&[]).await;
+    assert!(said.wrong()[0].starts_with("configuration  provisioning.kernel of"), "{}", said.out);
+}
+
+#[tokio::test]
+async fn tables_that_a_newer_program_made_are_wrong() {
+    let given = Given::start().await;
+    given.configured();
+    let url = format!("sqlite://{}/clusterd/clusterd.db", given.folder.path().display());
+    let mut around = SqliteConnection::connect(&url).await.unwrap();
+    sqlx::query("INSERT INTO schema_version (version) VALUES (999)")
+        .execute(&mut around)
+        .await
+        .unwrap();
+    let said = given.doctor(&[]).await;
+    let wrong = said.wrong();
+    assert!(wrong[0].contains("clusterd's database are of version 999"), "{wrong:?}");
+    assert!(said.out.contains("a newer clusterd was started on it"), "{}", said.out);
+}
+
+#[tokio::test]
+async fn a_bmc_that_does_not_answer_and_an_image_that_is_another_are_wrong() {
+    let given = Given::start().await;
+    given.configured();
+    let images = server("abc").await;
+    let body = json!({
+        "name": "r1u1", "driver": "redfish",
+        "driver_info": {"redfish_address": "http://127.0.0.1:1", "redfish_username": "u", "redfish_password": "p"},
+        "instance_info": {
+            "image_source": format!("http://{images}/disk.raw"),
+            "image_os_hash_algo": "sha256", "image_os_hash_value": "0".repeat(64),
+        },
+    });
+    given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
+    let said = given.doctor(&[]).await;
+    let wrong = said.wrong();
+    assert!(
+        wrong[0].starts_with("bmcs           baremetald does not reach 1 of 1 BMCs: r1u1: "),
+        "{wrong:?}"
+    );
+    assert!(
+        wrong[1]
+            .starts_with(&format!("images         http://{images}/disk.raw is not what node r1u1")),
+        "{wrong:?}"
+    );
+    assert!(said.error.contains("2 things are wrong"), "{}", said.error);
+    let said = given.doctor(&["--no-images"]).await;
+    assert_eq!(said.wrong().len(), 1, "{}", said.out);
+}
+
+#[tokio::test]
+async fn what_the_cloud_does_not_grant_clusterd_is_wrong() {
+    let given = Given::start().await;
+    let emulator =
+        openstack_emulator::Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
+    let clouds = given.folder.path().join("clouds.yaml");
+    let text = emulator.cloud.clouds_yaml();
+    std::fs::write(&clouds, &text).unwrap();
+    given.configured();
+    let cloud = format!("[cloud]\nclouds_yaml = {clouds:?}\nname = 'alice'\n");
+    given.configuration("clusterd", &given.clusters, &cloud);
+    let said = given.doctor(&[]).await;
+    assert!(said.out.contains("clusterd's user alice may make clusters"), "{}", said.out);
+    assert!(said.out.contains("the compute service answers at"), "{}", said.out);
+    assert_eq!(said.status, 0, "{}", said.out);
+
+    std::fs::write(&clouds, text.replace("alice-secret", "a-guess")).unwrap();
+    let said = given.doctor(&[]).await;
+    let wrong = said.wrong();
+    assert!(wrong[0].contains("lets clusterd's user not in"), "{wrong:?}");
+    assert!(!said.out.contains("a-guess"), "{}", said.out);
+    assert!(said.out.contains("see the user's name, password"), "{}", said.out);
+}
