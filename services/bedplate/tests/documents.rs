@@ -1,0 +1,185 @@
+//! What the documents tell people to type: all of it can be read, and what is not marked `unrun` runs on what `bedplate dev` starts.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const BEDPLATE: &str = env!("CARGO_BIN_EXE_bedplate");
+
+/// The programs whose command lines are tried.
+const PROGRAMS: [&str; 3] = ["bedplate", "baremetald", "clusterd"];
+
+/// A block of a document.
+struct Block {
+    /// Where it is, for whoever has to mend it.
+    place: String,
+    is_run: bool,
+    text: String,
+}
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").canonicalize().unwrap()
+}
+
+/// Every block of shell in every document, in the order of the files' names.
+fn blocks() -> Vec<Block> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(deploy().join("docs")).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let mut blocks = Vec::new();
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&file).unwrap();
+        let mut open: Option<(String, Block)> = None;
+        for (at, line) in text.lines().enumerate() {
+            match (&mut open, line.strip_prefix("```")) {
+                (None, Some(kind)) => {
+                    let place = format!("{name}:{}", at + 1);
+                    let is_run = kind == "sh";
+                    open = Some((kind.to_owned(), Block { place, is_run, text: String::new() }));
+                }
+                (Some(_), Some(_)) => {
+                    let (kind, block) = open.take().unwrap();
+                    assert!(
+                        ["sh", "sh unrun", "toml", "yaml", "mermaid"].contains(&kind.as_str()),
+                        "{}: {kind:?}",
+                        block.place
+                    );
+                    if kind.starts_with("sh") {
+                        blocks.push(block);
+                    }
+                }
+                (Some((_, block)), None) => {
+                    block.text.push_str(line);
+                    block.text.push('\n');
+                }
+                (None, None) => {}
+            }
+        }
+        assert!(open.is_none(), "{name}: a block has no end");
+    }
+    blocks
+}
+
+/// The words of the commands of ours in a line: what stands before a redirection, a pipe or a condition.
+fn commands(line: &str) -> Vec<Vec<String>> {
+    let ours = |part: &str| {
+        let part = part.split(" > ").next().unwrap_or_default();
+        let words: Vec<String> = part
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'', ')']).to_owned())
+            .collect();
+        let begins =
+            words.iter().position(|word| PROGRAMS.contains(&word.trim_start_matches("head=$(")))?;
+        // `apt-get install … bedplate` and the like name a program, and do not run it.
+        let is_run = words[..begins].iter().all(|word| ["timeout", "3"].contains(&word.as_str()));
+        let mut words = words[begins..].to_vec();
+        words[0] = words[0].trim_start_matches("head=$(").to_owned();
+        is_run.then_some(words)
+    };
+    line.split("||").flat_map(|part| part.split('|')).filter_map(ours).collect()
+}
+
+#[test]
+fn every_command_can_be_read() {
+    let programs = Path::new(BEDPLATE).parent().unwrap();
+    let mut tried = 0;
+    for block in blocks() {
+        let read = Command::new("bash").args(["-n", "-c", &block.text]).output().unwrap();
+        assert!(
+            read.status.success(),
+            "{}: {}",
+            block.place,
+            String::from_utf8_lossy(&read.stderr)
+        );
+        for words in block.text.lines().flat_map(commands) {
+            // What a variable holds is known where the block is run.
+            if block.is_run && words.iter().any(|word| word.contains('$')) {
+                continue;
+            }
+            // What is asked for help reads all that stands before.
+            let mut command = Command::new(programs.join(&words[0]));
+            let output = command.args(&words[1..]).arg("--help").output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {}: {error}", block.place, words.join(" "));
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried} commands");
+}
+
+#[test]
+fn commands_are_found_in_lines() {
+    let found = |line| commands(line).iter().map(|words| words.join(" ")).collect::<Vec<_>>();
+    assert_eq!(
+        found("bedplate node explain nobody || test $? = 4"),
+        ["bedplate node explain nobody"]
+    );
+    assert_eq!(
+        found("head=$(bedplate audit verify clusters | sed 's/.* //')"),
+        ["bedplate audit verify clusters"]
+    );
+    assert_eq!(found("timeout 3 bedplate rack list --watch > x"), ["bedplate rack list --watch"]);
+    assert!(found("cp bedplate /usr/bin").is_empty());
+}
+
+/// `bedplate dev`, until this is dropped.
+struct Dev {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Dev {
+    /// Starts it, and waits until its story is told.
+    fn start() -> Dev {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(BEDPLATE);
+        command.args(["dev", "--from"]).arg(deploy().join("dev")).current_dir(folder.path());
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut told = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        while !told.contains("stays up until Ctrl-C") {
+            let read = out.read_line(&mut told).unwrap();
+            assert!(read > 0, "bedplate dev ended:\n{told}");
+        }
+        // It is listened to until it ends, or it would end by a closed pipe.
+        std::thread::spawn(move || out.lines().for_each(drop));
+        Dev { child, folder }
+    }
+
+    fn runs(&self, block: &Block) {
+        let path = format!(
+            "{}:{}",
+            Path::new(BEDPLATE).parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let mut command = Command::new("bash");
+        command.env_clear().env("PATH", path).env("DEPLOY", deploy());
+        command.args(["-euo", "pipefail", "-c", &block.text]).current_dir(self.folder.path());
+        let output = command.output().unwrap();
+        let (out, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}:\n{}\n{out}\n{error}", block.place, block.text);
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // By a signal, so that it ends what it started.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn every_block_runs() {
+    let blocks = blocks();
+    let run: Vec<&Block> = blocks.iter().filter(|block| block.is_run).collect();
+    assert!(run.len() >= 15, "{} blocks", run.len());
+    let dev = Dev::start();
+    for block in run {
+        dev.runs(block);
+    }
+}
