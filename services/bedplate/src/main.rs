@@ -16,6 +16,7 @@ mod pages;
 mod patience;
 mod policy;
 mod progress;
+mod quota;
 mod rack;
 mod reservation;
 mod setup;
@@ -62,6 +63,9 @@ enum Command {
     /// Virtual machines of one's own: asked for, reached, lent for longer, given back.
     #[command(subcommand)]
     Vm(vm::Command),
+    /// What projects and people have of the cloud, and may have.
+    #[command(subcommand)]
+    Quota(quota::Command),
     /// What others have to be told once.
     #[command(subcommand)]
     Setup(setup::Command),
@@ -121,6 +125,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Vm(command) => {
             let api = Api::of_clusters(&arguments.connection).await?;
             vm::run(command, &api, arguments.output).await
+        }
+        Command::Quota(command) => {
+            let api = Api::of_clusters(&arguments.connection).await?;
+            quota::run(command, &api, arguments.output).await
         }
         Command::Setup(command) => setup::run(command, &arguments.connection).await,
         Command::Policy(options) => {

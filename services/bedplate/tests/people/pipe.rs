@@ -25,6 +25,7 @@ async fn every_list_is_written_for_people_and_for_programs() {
         &["vm", "list"],
         &["vm", "images"],
         &["vm", "snapshots"],
+        &["quota", "show"],
         &["keys", "list"],
         &["audit", "list"],
         &["policy"],
@@ -39,6 +40,18 @@ async fn every_list_is_written_for_people_and_for_programs() {
         let table = given.run(noun).await.done();
         assert!(table.lines().all(|line| line.trim_end() == line), "{noun:?}: {table:?}");
     }
+}
+
+#[tokio::test]
+async fn what_somebody_may_have_is_set_and_shown() {
+    let given = Given::start().await;
+    given.run(&["quota", "set", "lab", "vms=5", "lease_seconds=-1"]).await.done();
+    given.run(&["quota", "set", "lab", "--user", "mia", "vms=2"]).await.done();
+    let shown = given.run(&["quota", "show", "--project", "lab", "--user", "mia"]).await.done();
+    let line = shown.lines().find(|line| line.trim_start().starts_with("vms")).expect("its line");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "vms 0 of 5 0 of 2");
+    given.run(&["quota", "set", "lab", "gold=1"]).await.ended(1, &["gold"]);
+    given.run(&["quota", "set", "lab", "vms"]).await.ended(2, &["NAME=LIMIT"]);
 }
 
 #[tokio::test]

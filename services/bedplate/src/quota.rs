@@ -1,0 +1,169 @@
+//! `bedplate quota …`: what a project, and a person in it, has and may have.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use url::form_urlencoded::Serializer;
+
+use crate::api::Api;
+use crate::output::{Answer, Format, text};
+use crate::watch::Watch;
+
+const QUOTAS: &str = "/bedplate/v1/quotas";
+
+/// `bedplate quota …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Shows what a project and a person in it have, and may have: one's own, unless an administrator asks for another's.
+    Show {
+        #[command(flatten)]
+        whose: Whose,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Sets what a project, or a person in it, may have. What is not named is then as the configuration says.
+    Set(Limits),
+}
+
+/// Whose quota is shown.
+#[derive(Args)]
+pub(crate) struct Whose {
+    /// The id of the project.
+    #[arg(long)]
+    project: Option<String>,
+    /// The id of the user.
+    #[arg(long)]
+    user: Option<String>,
+}
+
+/// What somebody may have.
+#[derive(Args)]
+pub(crate) struct Limits {
+    /// The id of the project.
+    project: String,
+    /// Of this user in the project, by id; of the whole project, unless told.
+    #[arg(long)]
+    user: Option<String>,
+    /// What of: vms=5, vcpus=40, lease_seconds=604800. -1 is no limit.
+    #[arg(value_name = "NAME=LIMIT", value_parser = limit)]
+    limits: Vec<(String, i64)>,
+}
+
+/// `NAME=LIMIT`; the names are the API's to know.
+fn limit(given: &str) -> Result<(String, i64), String> {
+    let (name, number) = given.split_once('=').ok_or("it is not NAME=LIMIT")?;
+    let number = number.parse().map_err(|_| format!("{number:?} is not a whole number"))?;
+    Ok((name.to_owned(), number))
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::Show { whose, watch } => {
+            let path = whose.path();
+            watch.show(format, async || Ok(shown(api.get(&path).await?))).await
+        }
+        Command::Set(limits) => {
+            shown(api.put(&limits.path()?, &limits.body()).await?).write(format)
+        }
+    }
+}
+
+impl Whose {
+    fn path(&self) -> String {
+        let mut query = Serializer::new(String::new());
+        let given = [("project_id", &self.project), ("user_id", &self.user)];
+        query.extend_pairs(given.into_iter().filter_map(|(key, it)| Some((key, it.as_ref()?))));
+        format!("{QUOTAS}?{}", query.finish())
+    }
+}
+
+impl Limits {
+    fn path(&self) -> anyhow::Result<String> {
+        let mut url = url::Url::parse("http://service/")?;
+        let segments = ["bedplate", "v1", "quotas", &self.project];
+        let user = self.user.iter().flat_map(|user| ["users", user]);
+        url.path_segments_mut()
+            .map_err(|()| anyhow::anyhow!("no path can be made of {:?}", self.project))?
+            .clear()
+            .extend(segments.into_iter().chain(user));
+        Ok(url.path().to_owned())
+    }
+
+    fn body(&self) -> Value {
+        Value::Object(Map::from_iter(
+            self.limits.iter().map(|(name, number)| (name.clone(), json!(number))),
+        ))
+    }
+}
+
+/// A line for each thing that is counted: what is used of what there may be, of the project and of the person.
+fn shown(answer: Value) -> Answer {
+    let named = |key: &str, what: &str| match text(&answer[key]) {
+        id if id.is_empty() => what.to_owned(),
+        id => format!("{what} {id}"),
+    };
+    let header = [String::new(), named("project_id", "Project"), named("user_id", "User")];
+    let names: Vec<String> =
+        answer["project"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
+    let row = |name: &String| {
+        vec![name.clone(), part(&answer["project"][name]), part(&answer["user"][name])]
+    };
+    let rows: Vec<_> = names.iter().map(row).collect();
+    Answer::table(answer.clone(), &header.each_ref().map(String::as_str), rows)
+}
+
+/// `3 of 5`; nothing where nothing is known.
+fn part(of: &Value) -> String {
+    let most = match of["limit"].as_i64() {
+        Some(-1) => "no limit".to_owned(),
+        Some(limit) => limit.to_string(),
+        None => return String::new(),
+    };
+    match of["used"].as_u64() {
+        Some(used) => format!("{used} of {most}"),
+        None => most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stands_beside_what_may_be() {
+        let of = json!({"vms": {"used": 1, "limit": 5}, "lease_seconds": {"limit": -1}});
+        let answer = json!({"project_id": "lab", "project": of, "user_id": "mia", "user": of});
+        let shown = shown(answer).written(Format::Table).unwrap();
+        let lines: Vec<Vec<&str>> = shown
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect())
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                vec!["Project lab", "User mia"],
+                vec!["lease_seconds", "no limit", "no limit"],
+                vec!["vms", "1 of 5", "1 of 5"]
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_is_one_segment_of_the_path() {
+        let limits = |user: Option<&str>| Limits {
+            project: "a/b".to_owned(),
+            user: user.map(str::to_owned),
+            limits: vec![("vms".to_owned(), 5)],
+        };
+        assert_eq!(limits(None).path().unwrap(), "/bedplate/v1/quotas/a%2Fb");
+        assert_eq!(limits(Some("mia")).path().unwrap(), "/bedplate/v1/quotas/a%2Fb/users/mia");
+        assert_eq!(limits(None).body(), json!({"vms": 5}));
+    }
+
+    #[test]
+    fn a_limit_is_a_name_and_a_number() {
+        assert_eq!(limit("vms=-1"), Ok(("vms".to_owned(), -1)));
+        assert!(limit("vms").is_err());
+        assert!(limit("vms=many").is_err());
+    }
+}
