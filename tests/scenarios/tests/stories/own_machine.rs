@@ -339,48 +339,55 @@ async fn a_machine_does_what_its_owner_asks_for() {
     self::until("a snapshot that is gone", async || given.copies().is_empty().then_some(())).await;
 }
 
-/// At each call of the way down, once before it reaches the cloud and once before its answer is heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_ends_once_though_clusterd_dies_at_each_of_its_calls() {
-    for stop in [Stop::Before, Stop::After] {
-        let mut given = Given::start().await;
-        given.clusterd(QUICK).await;
-        let told = given.user_data();
-        given.vm(&[&REQUEST[..], &["--user-data", &told, "--wait"]].concat()).await.done();
-        let made = |call: &openstack_emulator::Call| {
-            call.method == "POST" && call.path.ends_with("/servers") && call.status == Some(202)
-        };
-        assert_eq!(given.cloud.count(made), 1);
-        given.cloud.set_trap(stop);
-        let mut points = Vec::new();
-        loop {
-            let gone = until("a call, or the end", async || {
-                if given.cloud.caught().is_some() {
-                    return Some(false);
-                }
-                given.cloud.objects(Kind::Server).is_empty().then_some(true)
-            })
-            .await;
-            if gone {
-                break;
+async fn a_lease_ends_once_though_clusterd_dies_before_each_of_its_calls() {
+    ends_once(Stop::Before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_ends_once_though_clusterd_dies_after_each_of_its_calls() {
+    ends_once(Stop::After).await;
+}
+
+/// clusterd is killed at each call of the way down: before it reaches the cloud, or before its answer is heard.
+async fn ends_once(stop: Stop) {
+    let mut given = Given::start().await;
+    given.clusterd(QUICK).await;
+    let told = given.user_data();
+    given.vm(&[&REQUEST[..], &["--user-data", &told, "--wait"]].concat()).await.done();
+    let made = |call: &openstack_emulator::Call| {
+        call.method == "POST" && call.path.ends_with("/servers") && call.status == Some(202)
+    };
+    assert_eq!(given.cloud.count(made), 1);
+    given.cloud.set_trap(stop);
+    let mut points = Vec::new();
+    loop {
+        let gone = until("a call, or the end", async || {
+            if given.cloud.caught().is_some() {
+                return Some(false);
             }
-            points.extend(given.cloud.caught());
-            given.kill().await;
-            assert!(given.copies().len() <= 1, "{points:?}: {:?}", given.copies());
-            given.cloud.open_trap();
-            given.clusterd(QUICK).await;
-        }
-        given.cloud.remove_trap();
-        until("its end", async || {
-            let said = given.vm(&["show", "lab-1"]).await;
-            (!said.done && said.error.contains("could not be found")).then_some(())
+            given.cloud.objects(Kind::Server).is_empty().then_some(true)
         })
         .await;
-        let acts = |word: &str| points.iter().filter(|point| point.contains(word)).count();
-        assert!(acts("/action") >= 2, "shut off and kept: {points:?}");
-        assert!(acts("DELETE") >= 1, "deleted: {points:?}");
-        assert_eq!(given.cloud.count(made), 1, "no server was made again");
-        assert_eq!(given.copies(), ["active"], "one copy is kept: {points:?}");
-        given.nothing_is_left();
+        if gone {
+            break;
+        }
+        points.extend(given.cloud.caught());
+        given.kill().await;
+        assert!(given.copies().len() <= 1, "{points:?}: {:?}", given.copies());
+        given.cloud.open_trap();
+        given.clusterd(QUICK).await;
     }
+    given.cloud.remove_trap();
+    until("its end", async || {
+        let said = given.vm(&["show", "lab-1"]).await;
+        (!said.done && said.error.contains("could not be found")).then_some(())
+    })
+    .await;
+    let acts = |word: &str| points.iter().filter(|point| point.contains(word)).count();
+    assert!(acts("/action") >= 2, "shut off and kept: {points:?}");
+    assert!(acts("DELETE") >= 1, "deleted: {points:?}");
+    assert_eq!(given.cloud.count(made), 1, "no server was made again");
+    assert_eq!(given.copies(), ["active"], "one copy is kept: {points:?}");
+    given.nothing_is_left();
 }
