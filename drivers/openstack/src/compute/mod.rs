@@ -1,14 +1,17 @@
 //! Nova: servers, and what they are made of and limited by.
 
 pub mod actions;
+pub mod aggregates;
 pub mod availability_zones;
 pub mod consoles;
 pub mod diagnostics;
 pub mod flavors;
+pub mod hypervisors;
 pub mod keypairs;
 pub mod limits;
 pub mod server_groups;
 pub mod servers;
+pub mod services;
 
 use crate::service::Service;
 
@@ -16,6 +19,7 @@ const SERVICE: Service = Service::Compute;
 
 /// What we ask for, and no more, for a microversion is the oldest cloud we run on. 2.67 came with Stein (2019):
 /// - 2.47 and 2.61: a server names its flavor's size, a flavor its extra specs, without a call for each;
+/// - 2.53: services and hypervisors are known by UUIDs, a hypervisor by that of its resource provider, and are found by name;
 /// - 2.42: a disk has a tag, by which its server finds it;
 /// - 2.45: a snapshot's id is in the answer's body;
 /// - 2.6: consoles of every kind are asked for in one way;

@@ -1,6 +1,7 @@
 //! Placement: what fits where. It tells administrators alone, as clouds are set up as a rule.
 
 pub mod candidates;
+pub mod providers;
 
 use crate::service::Service;
 

@@ -10,6 +10,7 @@ mod tidy;
 mod block_storage;
 mod compute;
 mod dns;
+mod hosts;
 mod identity;
 mod image;
 mod load_balancer;

@@ -1,0 +1,67 @@
+//! Host aggregates, some of which are availability zones. For administrators.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
+
+use super::{MICROVERSION, SERVICE};
+use crate::error::CloudError;
+use crate::lenient;
+use crate::session::Session;
+
+/// A host aggregate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Aggregate {
+    /// Its id: a number.
+    #[serde(deserialize_with = "number")]
+    pub id: String,
+    /// Its name, which no other has.
+    pub name: String,
+    /// The availability zone that it is, if it is one.
+    #[serde(default)]
+    pub availability_zone: Option<String>,
+    /// Its hosts.
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    pub hosts: Vec<String>,
+}
+
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    u64::deserialize(from).map(|id| id.to_string())
+}
+
+/// All of them.
+pub async fn list(session: &Session) -> Result<Vec<Aggregate>, CloudError> {
+    let call = session.get(SERVICE, &["os-aggregates"]).microversion(MICROVERSION);
+    call.under("aggregates").await
+}
+
+/// Makes one, of this availability zone or of none. That there is one of this name is a conflict.
+pub async fn create(
+    session: &Session,
+    name: &str,
+    zone: Option<&str>,
+) -> Result<Aggregate, CloudError> {
+    let body = json!({"aggregate": {"name": name, "availability_zone": zone}});
+    let call = session.post(SERVICE, &["os-aggregates"], body).microversion(MICROVERSION);
+    call.under("aggregate").await
+}
+
+/// Puts a host into one. That it is there already is a conflict, and so is that it is in another availability zone.
+pub async fn add_host(session: &Session, id: &str, host: &str) -> Result<(), CloudError> {
+    act(session, id, json!({"add_host": {"host": host}})).await
+}
+
+/// Takes a host out of one.
+pub async fn remove_host(session: &Session, id: &str, host: &str) -> Result<(), CloudError> {
+    act(session, id, json!({"remove_host": {"host": host}})).await
+}
+
+async fn act(session: &Session, id: &str, body: serde_json::Value) -> Result<(), CloudError> {
+    let path = ["os-aggregates", id, "action"];
+    session.post(SERVICE, &path, body).microversion(MICROVERSION).done().await
+}
+
+/// Deletes one that has no hosts.
+pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+    let call = session.deleting(SERVICE, &["os-aggregates", id]).microversion(MICROVERSION);
+    call.done_or_gone().await
+}
