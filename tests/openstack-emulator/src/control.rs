@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::cloud::Shared;
 use crate::keystone;
+use crate::nova::compute;
 use crate::problem::plain;
 use crate::seed;
 use crate::store::Kind;
@@ -90,6 +91,11 @@ fn change(
         ("PUT", ["endpoints", kind]) => parse(body).and_then(|url: String| {
             shared.with(|world| keystone::register(world, kind, kind, &url));
             done(json!({}))
+        }),
+        // What nova-compute on a host says over the message bus, again and again while it runs.
+        ("PUT", ["compute-hosts"]) => parse(body).and_then(|report: compute::Report| {
+            let told = shared.with(|world| compute::report(world, &report));
+            told.map(|told| (200, told)).map_err(|why| (409, plain(&why)))
         }),
         ("PUT", ["projects", project, "users", user]) => parse(body).and_then(|new: NewUser| {
             let (password, roles) = match &new {

@@ -25,6 +25,9 @@ struct Options {
     /// Takes as long as a real cloud of two cores was seen to take.
     #[arg(long)]
     realistic: bool,
+    /// Begins without compute hosts: they appear as they report.
+    #[arg(long)]
+    no_hosts: bool,
     /// Has a network that every project may put servers on: NAME=CIDR.
     #[arg(long, value_name = "NAME=CIDR", value_parser = pair)]
     shared_network: Vec<(String, String)>,
@@ -56,6 +59,10 @@ async fn main() -> anyhow::Result<()> {
         None => Settings::default(),
     };
     settings.endpoints.extend(options.endpoint);
+    if options.no_hosts {
+        settings.hypervisors.clear();
+        settings.enable_new_services = false;
+    }
     settings.shared_networks.extend(options.shared_network);
     let emulator =
         Emulator::start_with(settings, options.listen, Arc::new(kubernetes::Nodes::default()))

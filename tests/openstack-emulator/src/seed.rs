@@ -20,9 +20,10 @@ const ROLES: [&str; 7] = [
 ];
 
 /// Users: name, password, project, roles.
-const USERS: [(&str, &str, &str, &[&str]); 4] = [
+const USERS: [(&str, &str, &str, &[&str]); 5] = [
     ("admin", "admin-secret", "admin", &["admin", "member", "reader", "load-balancer_admin"]),
     ("alice", "alice-secret", "tenant-a", &["member", "reader", "load-balancer_member"]),
+    ("nova", "nova-secret", "service", &["service", "member", "reader"]),
     ("bob", "bob-secret", "tenant-b", &["member", "reader", "load-balancer_member"]),
     (
         "clusterd",
@@ -104,15 +105,17 @@ pub(crate) fn user(
     let known =
         world.store.find(Kind::User, |user| user.text("name") == name).map(|user| user.id.clone());
     let user = known.unwrap_or_else(|| {
-        let mut object = world.object("", json!({
+        let object = world.object("", json!({
             "id": short_id(), "name": name, "domain_id": "default", "enabled": true, "password_expires_at": null, "options": {}, "default_project_id": project,
         }));
-        object.keep("password", password);
-        world.secrets.push(password.to_owned());
         let id = object.id.clone();
         world.store.insert(Kind::User, object);
         id
     });
+    if let Some(user) = world.store.get_mut(Kind::User, &user) {
+        user.keep("password", password);
+    }
+    world.secrets.push(password.to_owned());
     for role in roles {
         if let Some(role) = world
             .store

@@ -17,6 +17,8 @@ pub struct Settings {
     pub latencies: Vec<Latency>,
     /// The hosts that servers are placed on.
     pub hypervisors: Vec<Hypervisor>,
+    /// Whether a compute service that reports for the first time takes servers: Nova's option of that name.
+    pub enable_new_services: bool,
     /// Limits of every project that has none of its own, by the services' names for them; -1 is none.
     pub quotas: BTreeMap<String, i64>,
     /// Seconds a token lasts.
@@ -55,6 +57,12 @@ pub struct Times {
     pub image_import: u32,
     pub floating_ip: u32,
     pub router: u32,
+    /// From one report of a compute service to the next.
+    pub report_interval: u32,
+    /// Without a report for so long a compute service is down.
+    pub service_down: u32,
+    /// From the first report of a compute service until its host is in the cells' mapping.
+    pub host_discovery: u32,
 }
 
 /// How long calls take to be answered.
@@ -110,6 +118,7 @@ impl Default for Settings {
             times: Times::default(),
             latencies: Vec::new(),
             hypervisors: (1..=4).map(host).collect(),
+            enable_new_services: true,
             quotas: BTreeMap::new(),
             token_seconds: 3600,
             page_limit: 1000,
@@ -150,6 +159,9 @@ impl Default for Times {
             image_import: 20,
             floating_ip: 0,
             router: 0,
+            report_interval: 100,
+            service_down: 1500,
+            host_discovery: 50,
         }
     }
 }
@@ -173,6 +185,9 @@ impl Times {
             image_import: 3000,
             floating_ip: 500,
             router: 500,
+            report_interval: 10_000,
+            service_down: 60_000,
+            host_discovery: 2000,
         }
     }
 }

@@ -26,6 +26,8 @@ pub enum Kind {
     Keypair,
     Server,
     ServerGroup,
+    ComputeHost,
+    Aggregate,
     Provider,
     Network,
     Subnet,

@@ -123,7 +123,9 @@ fn check(
     }
     if let Some(zone) = text("availability_zone") {
         let zone = zone.split(':').next().unwrap_or_default();
-        let known = world.store.find(Kind::Provider, |host| host.note("zone") == zone);
+        let known = world.store.find(Kind::ComputeHost, |host| {
+            super::aggregate::zone(world, host.text("name")) == zone
+        });
         if known.is_none() {
             return Err(Problem::bad("The requested availability zone is not available"));
         }

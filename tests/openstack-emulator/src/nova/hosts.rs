@@ -1,32 +1,39 @@
-//! Hypervisors, the zones they are in, and which of them takes a server.
+//! Which host takes a server, and what it has.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use super::{aggregate, compute};
+use crate::settings::Hypervisor;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// How often a processor is given out.
 const OVERCOMMIT: i64 = 4;
 
-/// Makes a resource provider for every hypervisor of the settings.
+/// Makes every host of the settings: its compute service always reports.
 pub(crate) fn plant(world: &mut World) {
     for host in world.settings.hypervisors.clone() {
         let body = json!({"name": host.name, "generation": 1});
         let mut provider = world.object("", body);
-        provider.keep("zone", host.zone);
-        for (class, total) in [
-            ("VCPU", host.vcpus),
-            ("MEMORY_MB", host.memory_mb),
-            ("DISK_GB", host.disk_gb),
-            ("PGPU", host.gpus),
-        ] {
-            provider.keep(class, total);
-        }
+        stock(&mut provider, &host);
+        let id = provider.id.clone();
         world.store.insert(Kind::Provider, provider);
+        compute::plant(world, &id, &host);
+        aggregate::plant(world, &host.name, &host.zone);
+    }
+}
+
+/// What a provider has in all.
+fn stock(provider: &mut Object, host: &Hypervisor) {
+    for (class, total) in [
+        ("VCPU", host.vcpus),
+        ("MEMORY_MB", host.memory_mb),
+        ("DISK_GB", host.disk_gb),
+        ("PGPU", host.gpus),
+    ] {
+        provider.keep(class, total);
     }
 }
 
@@ -90,7 +97,8 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     }
     let near = |host: &Object| companions.get(host.text("name")).copied().unwrap_or_default();
     let candidates = world.store.all(Kind::Provider).filter(|host| {
-        (zone.is_empty() || host.note("zone") == zone)
+        (zone.is_empty() || aggregate::zone(world, host.text("name")) == zone)
+            && compute::takes_servers(world, host)
             && (forced.is_empty() || host.text("name") == forced)
             && fits(host, &wanted)
             && (policy != "anti-affinity" || near(host) < most)
@@ -105,8 +113,8 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
         };
         (wish, used(host, "MEMORY_MB") - capacity(host, "MEMORY_MB"))
     })?;
-    let (provider, name, zone) =
-        (chosen.id.clone(), chosen.text("name").to_owned(), chosen.note("zone").to_owned());
+    let (provider, name) = (chosen.id.clone(), chosen.text("name").to_owned());
+    let zone = aggregate::zone(world, &name).to_owned();
     change(world, &provider, &wanted, 1);
     let allocations: Vec<Value> =
         wanted.iter().map(|(class, amount)| json!([class, amount])).collect();
@@ -149,62 +157,4 @@ fn change(world: &mut World, provider: &str, amounts: &[(String, i64)], sign: i6
     }
     let generation = provider.number("generation") + 1;
     provider.set("generation", generation);
-}
-
-/// `GET /os-availability-zone`.
-pub(super) fn zones(world: &World, detail: bool) -> Verdict {
-    let mut zones: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
-    for host in world.store.all(Kind::Provider) {
-        zones.entry(host.note("zone")).or_default().push(host);
-    }
-    let zones = zones.iter().map(|(name, hosts)| {
-        let service = |host: &&Object| {
-            (
-                host.text("name").to_owned(),
-                json!({"nova-compute": {"available": true, "active": true, "updated_at": null}}),
-            )
-        };
-        let hosts = detail.then(|| hosts.iter().map(service).collect::<serde_json::Map<_, _>>());
-        json!({"zoneName": name, "zoneState": {"available": true}, "hosts": hosts})
-    });
-    Ok(Answer::ok(json!({"availabilityZoneInfo": zones.collect::<Vec<_>>()})))
-}
-
-/// `GET /os-hypervisors`.
-pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdict {
-    asked.admin("os_compute_api:os-hypervisors:list")?;
-    let detail = |host: &Object| {
-        json!({
-            "id": host.id, "hypervisor_hostname": host.text("name"), "state": "up", "status": "enabled", "hypervisor_type": "QEMU",
-            "hypervisor_version": 7002000, "host_ip": "127.0.0.1", "service": {"id": host.id, "host": host.text("name"), "disabled_reason": null},
-            "vcpus": host.hidden.get("VCPU"), "vcpus_used": used(host, "VCPU"), "memory_mb": host.hidden.get("MEMORY_MB"),
-            "memory_mb_used": used(host, "MEMORY_MB"), "local_gb": host.hidden.get("DISK_GB"), "local_gb_used": used(host, "DISK_GB"),
-            "servers": [],
-        })
-    };
-    match path {
-        [] | ["detail"] => {
-            let all: Vec<Value> = world.store.all(Kind::Provider).map(detail).collect();
-            Ok(Answer::ok(json!({"hypervisors": all})))
-        }
-        [id] => {
-            let host = world.store.get(Kind::Provider, id).ok_or_else(|| {
-                Problem::missing(format!("Hypervisor with ID '{id}' could not be found."))
-            })?;
-            Ok(Answer::ok(json!({"hypervisor": detail(host)})))
-        }
-        _ => Err(Problem::nowhere()),
-    }
-}
-
-/// `GET /os-services`.
-pub(super) fn services(world: &World, asked: &Asked) -> Verdict {
-    asked.admin("os_compute_api:os-services:list")?;
-    let all = world.store.all(Kind::Provider).map(|host| {
-        json!({
-            "id": host.id, "binary": "nova-compute", "host": host.text("name"), "zone": host.note("zone"), "status": "enabled", "state": "up",
-            "updated_at": crate::world::fine_stamp(), "disabled_reason": null, "forced_down": false,
-        })
-    });
-    Ok(Answer::ok(json!({"services": all.collect::<Vec<_>>()})))
 }

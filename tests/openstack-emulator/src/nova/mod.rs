@@ -1,7 +1,9 @@
 //! Nova v2.1: servers and what they are made of.
 
 mod action;
+mod aggregate;
 mod attach;
+pub(crate) mod compute;
 mod console;
 mod create;
 mod diagnostics;
@@ -43,14 +45,14 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (_, ["os-server-groups", rest @ ..]) => group::answer(world, asked, rest),
         ("GET", ["limits"]) => limits::absolute(world, asked),
         (_, ["os-quota-sets", rest @ ..]) => limits::quotas(world, asked, rest),
-        ("GET", ["os-availability-zone"]) => hosts::zones(world, false),
+        ("GET", ["os-availability-zone"]) => compute::zones(world, false),
         ("GET", ["os-availability-zone", "detail"]) => {
             asked.admin("os_compute_api:os-availability-zone:detail")?;
-            hosts::zones(world, true)
+            compute::zones(world, true)
         }
-        ("GET", ["os-hypervisors", rest @ ..]) => hosts::hypervisors(world, asked, rest),
-        ("GET", ["os-services"]) => hosts::services(world, asked),
-        ("GET", ["os-aggregates"]) => Ok(Answer::ok(json!({"aggregates": []}))),
+        ("GET", ["os-hypervisors", rest @ ..]) => compute::hypervisors(world, asked, rest),
+        (_, ["os-services", rest @ ..]) => compute::services(world, asked, rest),
+        (_, ["os-aggregates", rest @ ..]) => aggregate::answer(world, asked, rest),
         ("GET", ["extensions"]) => Ok(Answer::ok(json!({"extensions": []}))),
         _ => Err(Problem::nowhere()),
     }

@@ -1,5 +1,7 @@
 //! Placement: what each host has, what is taken, and what still fits.
 
+mod provider;
+
 use serde_json::{Map, Value, json};
 
 use crate::nova::hosts::{allocations, capacity, used};
@@ -11,9 +13,17 @@ use crate::world::World;
 const CLASSES: [&str; 4] = ["VCPU", "MEMORY_MB", "DISK_GB", "PGPU"];
 
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    asked.admin("placement:resource_providers:list").map_err(|_| {
-        Problem::forbidden("Access was denied to this resource.\n\n admin_required ")
-    })?;
+    // Administrators, and services such as nova-compute.
+    if !asked.caller.may("service") {
+        return Err(Problem::forbidden("Access was denied to this resource.\n\n admin_required "));
+    }
+    match (asked.method.as_str(), path) {
+        ("POST", ["resource_providers"]) => return provider::create(world, asked),
+        ("PUT", ["resource_providers", id, "inventories"]) => {
+            return provider::stock(world, asked, id);
+        }
+        _ => {}
+    }
     let provider = |id: &str| {
         let found = world.store.get(Kind::Provider, id);
         found.ok_or_else(|| {

@@ -8,6 +8,7 @@ mod catalogue;
 mod clients;
 mod disks;
 mod guests;
+mod hosts;
 mod images;
 mod kubernetes;
 mod manners;

@@ -1,0 +1,240 @@
+//! Compute hosts as Nova's database has them: the service that reports, and the hypervisor it looks after.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::aggregate;
+use super::hosts::used;
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::settings::{Hypervisor, millis};
+use crate::store::{Kind, Object};
+use crate::world::{World, new_id};
+
+/// A host of the settings: it reports always.
+const ALWAYS: &str = "always";
+
+/// Makes the service and the hypervisor of a host of the settings; a hypervisor has its resource provider's id.
+pub(super) fn plant(world: &mut World, id: &str, host: &Hypervisor) {
+    insert(world, id, host);
+    if let Some(planted) = world.store.get_mut(Kind::ComputeHost, id) {
+        planted.keep(ALWAYS, true);
+    }
+}
+
+fn insert(world: &mut World, id: &str, host: &Hypervisor) {
+    let mut made = world.object("", json!({"id": id, "name": host.name}));
+    made.keep("service", new_id());
+    made.keep("disabled", !world.settings.enable_new_services);
+    for (key, value) in
+        [("vcpus", host.vcpus), ("memory_mb", host.memory_mb), ("disk_gb", host.disk_gb)]
+    {
+        made.keep(key, value);
+    }
+    world.store.insert(Kind::ComputeHost, made);
+}
+
+/// A report of nova-compute's.
+#[derive(Deserialize)]
+pub(crate) struct Report {
+    host: Hypervisor,
+    /// What it knows its compute node by, if it was told: `/var/lib/nova/compute_id`. One that differs from what the host is known by does
+    /// not start.
+    #[serde(default)]
+    uuid: Option<String>,
+}
+
+/// `nova-compute` on a host reports, as it does over the message bus: the first time it becomes known. What comes back is the id of its
+/// hypervisor, and in how many milliseconds it is to report again.
+pub(crate) fn report(world: &mut World, report: &Report) -> Result<Value, String> {
+    let host = &report.host;
+    let known = world.store.find(Kind::ComputeHost, |one| one.text("name") == host.name);
+    let id = match known {
+        Some(known) if report.uuid.as_ref().is_some_and(|id| *id != known.id) => {
+            return Err(format!("host {} is known as compute node {}", host.name, known.id));
+        }
+        Some(known) => known.id.clone(),
+        None => {
+            let id = report.uuid.clone().unwrap_or_else(new_id);
+            insert(world, &id, host);
+            if let Some(made) = world.store.get_mut(Kind::ComputeHost, &id)
+                && !world.settings.enable_new_services
+            {
+                made.keep("reason", "New compute service disabled due to config option.");
+            }
+            id
+        }
+    };
+    if let Some(host) = world.store.get_mut(Kind::ComputeHost, &id) {
+        host.keep("reported", Timestamp::now().as_microsecond());
+    }
+    Ok(json!({"id": id, "report_again": world.settings.times.report_interval}))
+}
+
+fn reported(host: &Object) -> Option<Timestamp> {
+    if host.hidden.contains_key(ALWAYS) {
+        return Some(Timestamp::now());
+    }
+    Timestamp::from_microsecond(host.hidden.get("reported")?.as_i64()?).ok()
+}
+
+fn is_up(world: &World, host: &Object) -> bool {
+    let down = millis(world.settings.times.service_down);
+    reported(host).is_some_and(|at| Timestamp::now().duration_since(at).unsigned_abs() <= down)
+}
+
+fn is_disabled(host: &Object) -> bool {
+    host.hidden.get("disabled").and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Whether the cells' mapping has the host, without which Nova lists no hypervisor and knows no host.
+fn is_discovered(world: &World, host: &Object) -> bool {
+    let after: Duration = millis(world.settings.times.host_discovery);
+    host.hidden.contains_key(ALWAYS) || host.born.elapsed() >= after
+}
+
+/// The host of this name, if it is known to the cells' mapping.
+pub(super) fn discovered<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
+    let found = world.store.find(Kind::ComputeHost, |one| one.text("name") == name)?;
+    is_discovered(world, found).then_some(found)
+}
+
+/// Whether the scheduler gives the host of this provider a server: its ComputeFilter.
+pub(super) fn takes_servers(world: &World, provider: &Object) -> bool {
+    let host = world.store.get(Kind::ComputeHost, &provider.id);
+    host.is_some_and(|host| is_up(world, host) && !is_disabled(host) && is_discovered(world, host))
+}
+
+/// `GET /os-availability-zone`.
+pub(super) fn zones(world: &World, detail: bool) -> Verdict {
+    let mut zones: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
+    for host in world.store.all(Kind::ComputeHost) {
+        zones.entry(aggregate::zone(world, host.text("name"))).or_default().push(host);
+    }
+    let zones = zones.iter().map(|(name, hosts)| {
+        let service = |host: &&Object| {
+            (
+                host.text("name").to_owned(),
+                json!({"nova-compute": {"available": is_up(world, host), "active": !is_disabled(host), "updated_at": stamp(host)}}),
+            )
+        };
+        // Nova leaves out zones all of whose hosts are disabled.
+        let available = hosts.iter().any(|host| !is_disabled(host));
+        let hosts = detail.then(|| hosts.iter().map(service).collect::<Map<_, _>>());
+        json!({"zoneName": name, "zoneState": {"available": available}, "hosts": hosts})
+    });
+    Ok(Answer::ok(json!({"availabilityZoneInfo": zones.collect::<Vec<_>>()})))
+}
+
+fn stamp(host: &Object) -> Option<String> {
+    reported(host).map(|at| at.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string())
+}
+
+/// `/os-hypervisors`.
+pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdict {
+    asked.admin("os_compute_api:os-hypervisors:list")?;
+    let detail = |host: &Object| {
+        let provider = world.store.get(Kind::Provider, &host.id);
+        let taken = |class: &str| provider.map_or(0, |provider| used(provider, class));
+        let state = if is_up(world, host) { "up" } else { "down" };
+        let status = if is_disabled(host) { "disabled" } else { "enabled" };
+        json!({
+            "id": host.id, "hypervisor_hostname": host.text("name"), "state": state, "status": status, "hypervisor_type": "QEMU",
+            "hypervisor_version": 7002000, "host_ip": "127.0.0.1",
+            "service": {"id": host.note("service"), "host": host.text("name"), "disabled_reason": host.hidden.get("reason")},
+            "vcpus": host.hidden.get("vcpus"), "vcpus_used": taken("VCPU"), "memory_mb": host.hidden.get("memory_mb"),
+            "memory_mb_used": taken("MEMORY_MB"), "local_gb": host.hidden.get("disk_gb"), "local_gb_used": taken("DISK_GB"),
+            "servers": [],
+        })
+    };
+    let listed = world.store.all(Kind::ComputeHost).filter(|host| is_discovered(world, host));
+    match path {
+        [] | ["detail"] => {
+            let pattern = asked.query("hypervisor_hostname_pattern").filter(|_| asked.since(53));
+            let fits =
+                |host: &&Object| pattern.is_none_or(|pattern| host.text("name").contains(pattern));
+            let all: Vec<Value> = listed.filter(fits).map(detail).collect();
+            if let (Some(pattern), true) = (pattern, all.is_empty()) {
+                let message = format!("No hypervisor matching '{pattern}' could be found.");
+                return Err(Problem::missing(message));
+            }
+            Ok(Answer::ok(json!({"hypervisors": all})))
+        }
+        [id] => {
+            let mut listed = listed;
+            let host = listed.find(|host| host.id == *id).ok_or_else(|| {
+                Problem::missing(format!("Hypervisor with ID '{id}' could not be found."))
+            })?;
+            Ok(Answer::ok(json!({"hypervisor": detail(host)})))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// `/os-services`.
+pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+    match (asked.method.as_str(), path) {
+        ("GET", []) => {
+            asked.admin("os_compute_api:os-services:list")?;
+            let wanted = |host: &&Object| {
+                asked.query("host").is_none_or(|name| host.text("name") == name)
+                    && asked.query("binary").is_none_or(|binary| binary == "nova-compute")
+            };
+            let all = world.store.all(Kind::ComputeHost).filter(wanted);
+            let all: Vec<Value> = all.map(|host| service(world, host)).collect();
+            Ok(Answer::ok(json!({"services": all})))
+        }
+        ("PUT", [id]) => {
+            asked.admin("os_compute_api:os-services:update")?;
+            let body = asked.json()?;
+            let host = of_service(world, id)?;
+            let status = body["status"].as_str();
+            let Some(disabled) = status.map(|status| status == "disabled") else {
+                return Err(Problem::bad(
+                    "No updates were requested. Fields 'status' or 'forced_down' should be specified.",
+                ));
+            };
+            if let Some(host) = world.store.get_mut(Kind::ComputeHost, &host) {
+                host.keep("disabled", disabled);
+                let reason = body["disabled_reason"].clone();
+                host.keep("reason", if disabled { reason } else { Value::Null });
+            }
+            let changed = world.store.get(Kind::ComputeHost, &host).map(|it| service(world, it));
+            Ok(Answer::ok(json!({"service": changed})))
+        }
+        ("DELETE", [id]) => {
+            asked.admin("os_compute_api:os-services:delete")?;
+            let host = of_service(world, id)?;
+            if world.store.all(Kind::Server).any(|server| server.note("provider") == host) {
+                return Err(Problem::conflict(
+                    "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.",
+                ));
+            }
+            world.store.remove(Kind::ComputeHost, &host);
+            world.store.remove(Kind::Provider, &host);
+            Ok(Answer::empty(204))
+        }
+        _ => Err(Problem::nowhere()),
+    }
+}
+
+/// The id of the host whose service this is.
+fn of_service(world: &World, service: &str) -> Result<String, Problem> {
+    let found = world.store.find(Kind::ComputeHost, |host| host.note("service") == service);
+    let missing = || Problem::missing(format!("Service {service} could not be found."));
+    found.map(|host| host.id.clone()).ok_or_else(missing)
+}
+
+fn service(world: &World, host: &Object) -> Value {
+    let name = host.text("name");
+    json!({
+        "id": host.note("service"), "binary": "nova-compute", "host": name, "zone": aggregate::zone(world, name),
+        "status": if is_disabled(host) { "disabled" } else { "enabled" },
+        "state": if is_up(world, host) { "up" } else { "down" },
+        "updated_at": stamp(host), "disabled_reason": host.hidden.get("reason"), "forced_down": false,
+    })
+}
