@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 use ignition_config::v3_3::{
-    Config, Directory, Dropin, File, HttpHeadersItem, Link, Resource, Storage, Systemd, Unit,
-    Verification,
+    Config, Directory, Dropin, File, HttpHeadersItem, IgnitionConfig, KernelArguments, Link,
+    NodeGroup, Passwd, Resource, Storage, Systemd, Unit, User, Verification,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -57,6 +57,33 @@ pub fn file(path: &str, mode: u16, contents: Resource) -> File {
     file.mode = Some(mode.into());
     file.overwrite = Some(true);
     file
+}
+
+/// The file as one of a group of the image.
+pub fn owned_by_group(mut file: File, group: &str) -> File {
+    file.group = Some(NodeGroup { id: None, name: Some(group.to_owned()) });
+    file
+}
+
+/// Has the kernel be started with these arguments; Ignition restarts the machine where it was not.
+pub fn kernel_arguments(config: &mut Config, arguments: Vec<String>) {
+    if !arguments.is_empty() {
+        config.kernel_arguments =
+            Some(KernelArguments { should_exist: Some(arguments), should_not_exist: None });
+    }
+}
+
+/// Has these public keys let a user of the image log in.
+pub fn authorized_keys(config: &mut Config, user: &str, keys: &[String]) {
+    let mut user = User::new(user.to_owned());
+    user.ssh_authorized_keys = Some(keys.to_vec());
+    config.passwd.get_or_insert_with(Passwd::default).users.get_or_insert_default().push(user);
+}
+
+/// Has Ignition fetch a config first, and lay this one over it.
+pub fn based_on(config: &mut Config, base: Resource) {
+    let within = config.ignition.config.get_or_insert_with(IgnitionConfig::default);
+    within.merge.get_or_insert_default().push(base);
 }
 
 /// A folder with these permission bits.

@@ -3,9 +3,11 @@
 mod discoveries;
 mod explain;
 mod health;
+mod hypervisor;
 mod keys;
 mod leases;
 mod machine;
+mod profile;
 mod rack;
 mod reservations;
 mod term;
@@ -25,4 +27,6 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(leases::routes())
         .merge(openstack_api::key_routes())
         .merge(health::routes())
+        .merge(profile::routes())
+        .merge(hypervisor::routes())
 }

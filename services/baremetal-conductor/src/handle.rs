@@ -97,7 +97,11 @@ impl Conductor {
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let busy = self.world.store.busy_nodes().await?;
         info!(nodes = busy.len(), "going on with {} nodes that have work under way", busy.len());
-        for node in busy.into_iter().chain(self.world.store.lent_nodes().await?) {
+        for node in busy
+            .into_iter()
+            .chain(self.world.store.lent_nodes().await?)
+            .chain(self.world.store.joining_nodes().await?)
+        {
             self.wake(node);
         }
 
@@ -138,6 +142,11 @@ impl Conductor {
     /// Tells the conductor that something was asked of `node`.
     pub fn wake(&self, node: NodeUuid) {
         self.world.queue.wake(node);
+    }
+
+    /// Whether there is a cloud that machines can join.
+    pub fn has_cloud(&self) -> bool {
+        self.world.settings.cloud.is_some()
     }
 
     /// Tells the conductor that a rack's goal or machines have changed.

@@ -3,12 +3,14 @@
 mod agents;
 mod bmcs;
 mod boots;
+mod cloud;
 mod config_drive;
 mod directory;
 mod fake;
 mod gate;
 mod handle;
 mod inventory;
+mod joining;
 mod lending;
 mod observe;
 mod perform;

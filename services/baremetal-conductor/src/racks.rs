@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    Node, NodeFilter, NodeSort, Page, Rack, RackGoal, Verb, WorkUuid, ask, check_deploy, plan_rack,
+    HistoryEntry, Node, NodeFilter, NodeSort, Page, Rack, RackGoal, RackStep, Refusal, Verb,
+    WorkUuid, ask, check_deploy, join_again, plan_rack,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -50,11 +51,15 @@ async fn look(world: &World) -> Result<(), StoreError> {
             continue;
         }
         let nodes = world.nodes_of_rack(&name).await?;
-        for (id, verb) in plan_rack(&goal, &nodes) {
+        for (id, step) in plan_rack(&goal, &nodes) {
             let Some(node) = nodes.iter().find(|node| node.id == id) else { continue };
-            match begin(world, &goal, node, verb).await {
+            match begin(world, &goal, node, step).await {
                 // Someone else was faster: the next look sees what is there then.
                 Ok(()) | Err(StoreError::Stale) => {}
+                Err(StoreError::Duplicate { field, value }) => {
+                    let label = node.label();
+                    warn!(node.id = %id, "node {label} cannot be brought up: another node is the {field} {value}");
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -62,20 +67,29 @@ async fn look(world: &World) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn begin(world: &World, goal: &RackGoal, node: &Node, verb: Verb) -> Result<(), StoreError> {
+async fn begin(
+    world: &World,
+    goal: &RackGoal,
+    node: &Node,
+    step: RackStep,
+) -> Result<(), StoreError> {
     let now = Timestamp::now();
-    let mut node = node.clone();
-    if verb == Verb::Deploy {
-        for (key, value) in &goal.instance_info {
-            node.instance_info.insert(key.clone(), value.clone());
+    let asked = match step {
+        RackStep::Ask(Verb::Deploy) => deploy(world, goal, node.clone(), now).await?,
+        RackStep::Ask(verb) => {
+            ask(node, verb, WorkUuid::new_v4(), now).map(|(to, it)| (to, Some(it)))
         }
-    }
-    let allowed = if verb == Verb::Deploy { check_deploy(&node) } else { Ok(()) };
-    match allowed.and_then(|()| ask(&node, verb, WorkUuid::new_v4(), now)) {
+        RackStep::Join => join_again(node, now),
+    };
+    match asked {
         Ok((mut asked, entry)) => {
             asked.updated_at = Some(now);
-            world.store.update_node(&asked, &[entry]).await?;
-            info!(node.id = %node.id, "bringing up node {}: {}", node.label(), verb.as_str());
+            world.store.update_node(&asked, entry.as_slice()).await?;
+            let what = match step {
+                RackStep::Ask(verb) => verb.as_str(),
+                RackStep::Join => "join",
+            };
+            info!(node.id = %node.id, "bringing up node {}: {what}", node.label());
             world.queue.wake(node.id);
         }
         Err(refusal) => {
@@ -83,6 +97,29 @@ async fn begin(world: &World, goal: &RackGoal, node: &Node, verb: Verb) -> Resul
         }
     }
     Ok(())
+}
+
+type Asked = Result<(Node, Option<HistoryEntry>), Refusal>;
+
+/// Has a machine be installed with what the goal says, and be told what makes it a hypervisor.
+async fn deploy(
+    world: &World,
+    goal: &RackGoal,
+    mut node: Node,
+    now: Timestamp,
+) -> Result<Asked, StoreError> {
+    for (key, value) in &goal.instance_info {
+        node.instance_info.insert(key.clone(), value.clone());
+    }
+    if let Some(profile) = &goal.profile {
+        node = match world.outfit(node, profile, now).await? {
+            Ok(node) => node,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+    }
+    let asked =
+        check_deploy(&node).and_then(|()| ask(&node, Verb::Deploy, WorkUuid::new_v4(), now));
+    Ok(asked.map(|(to, entry)| (to, Some(entry))))
 }
 
 impl World {

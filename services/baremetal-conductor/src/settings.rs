@@ -6,6 +6,7 @@ use std::time::Duration;
 use baremetal_core::Timeouts;
 use lease::Ladder;
 use notices::Addressees;
+use openstack::Session;
 use url::Url;
 
 /// How the conductor behaves.
@@ -23,6 +24,8 @@ pub struct Settings {
     pub sweep: SweepSettings,
     /// What comes before the end of what nodes are lent for, and after it.
     pub lending: LendingSettings,
+    /// The cloud that machines join as hypervisors, as an administrator of it; none where they join none.
+    pub cloud: Option<Session>,
     /// Base URL of the listener on the provisioning network; `None` where no machine is booted.
     pub provisioning_url: Option<Url>,
     /// Addresses for machines; `None` where another DHCP server gives them out.

@@ -14,6 +14,7 @@ use reconcile::Requeue;
 use tracing::{debug, error, info, instrument, warn};
 
 use crate::handle::World;
+use crate::joining::sooner;
 use crate::problem::chain;
 
 /// How long a node rests when the store does not answer.
@@ -56,7 +57,12 @@ impl World {
         }
 
         match plan(&node, &seen, &self.settings.timeouts, now) {
-            Step::Rest => self.lend_on(&node, lending, now).await,
+            Step::Rest => match self.lend_on(&node, lending, now).await? {
+                Requeue::Now => Ok(Requeue::Now),
+                lent @ (Requeue::After(_) | Requeue::OnChange) => {
+                    Ok(sooner(lent, self.join(&node, now).await?))
+                }
+            },
             Step::Wait { until } => Ok(Requeue::After(until.duration_since(now).unsigned_abs())),
             Step::Act(action) => {
                 info!(action.name = action.name(), "performing {} on node {id}", action.name());
@@ -160,8 +166,14 @@ impl World {
                 self.rack_changed.notify_one();
             }
         }
+        if before.is_joining() && !after.is_joining() && after.place.is_some() {
+            self.rack_changed.notify_one();
+        }
         // What is lent has an end to be waited for.
-        let more = after.work.is_some() || after.power_request.is_some() || after.lending.is_some();
+        let more = after.work.is_some()
+            || after.power_request.is_some()
+            || after.lending.is_some()
+            || after.is_joining();
         Ok(if more { Requeue::Now } else { Requeue::OnChange })
     }
 }

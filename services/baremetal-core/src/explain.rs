@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Failure, Node, State, Work};
+use crate::{Failure, Hypervisor, Node, State, Work};
 
 /// Why a node is where it is, in sentences without a full stop.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,13 +37,15 @@ pub fn explain(node: &Node) -> Explanation {
     Explanation {
         summary: summary(node),
         since: node.provision_updated_at.unwrap_or(node.created_at),
-        task: node.work.as_ref().and_then(current_task),
+        task: current_task(node),
         failure: node.failure.clone(),
         next: next(node),
     }
 }
 
-fn current_task(work: &Work) -> Option<CurrentTask> {
+/// What is being done now with the node's machine, if anything is: of its work, or of its joining a cloud.
+pub fn current_task(node: &Node) -> Option<CurrentTask> {
+    let Some(work) = &node.work else { return joining(node) };
     let task = work.task()?;
     Some(CurrentTask {
         what: task.describe(),
@@ -53,12 +55,21 @@ fn current_task(work: &Work) -> Option<CurrentTask> {
     })
 }
 
+fn joining(node: &Node) -> Option<CurrentTask> {
+    let host = node.hypervisor.as_ref().filter(|_| node.is_joining())?;
+    let (number, of) = host.state.number()?;
+    Some(CurrentTask { what: host.state.describe()?, number, of, since: host.since })
+}
+
 fn summary(node: &Node) -> String {
     let state = node.provision_state;
     let because = match (&node.failure, node.work.as_ref().and_then(Work::task)) {
         (Some(failure), _) => failure.cause.clone(),
         (None, Some(task)) => format!("we are {}", task.describe()),
-        (None, None) => meaning(state).to_owned(),
+        (None, None) => match current_task(node) {
+            Some(task) => format!("it is in use; we are {}", task.what),
+            None => at_rest(node),
+        },
     };
     let target = match node.target_provision_state {
         Some(target) if target != state => format!(" on its way to \"{target}\""),
@@ -72,6 +83,13 @@ fn summary(node: &Node) -> String {
         None => String::new(),
     };
     format!("the node is \"{state}\"{target}: {because}{maintenance}")
+}
+
+fn at_rest(node: &Node) -> String {
+    match node.hypervisor.as_ref().and_then(|host| Some((host, host.joined_at()?))) {
+        Some((host, _)) => format!("it is a hypervisor of the cloud, the host {}", host.host),
+        None => meaning(node.provision_state).to_owned(),
+    }
 }
 
 /// What a state means while nothing is under way and nothing went wrong.
@@ -105,7 +123,9 @@ fn next(node: &Node) -> String {
     if node.maintenance.is_some() {
         return "end its maintenance when the work on it is done".to_owned();
     }
+    let is_joining = node.hypervisor.as_ref().is_some_and(Hypervisor::is_joining);
     let next = match node.provision_state {
+        State::Active if is_joining => "wait for it to join the cloud",
         State::Enroll => "ask for \"manage\" to have its BMC tried",
         State::Manageable => {
             "ask for \"inspect\" to have its hardware looked at, or for \"provide\" to have it cleaned"

@@ -39,6 +39,16 @@ pub enum Reason {
     BadRequest,
     /// An operator aborted the work.
     Aborted,
+    /// The compute service of a hypervisor did not come up in time.
+    ServiceMissing,
+    /// A hypervisor was not listed in time.
+    HypervisorMissing,
+    /// A hypervisor had no resource provider in time.
+    ProviderMissing,
+    /// The cloud refuses what is asked for a hypervisor.
+    CloudRefuses,
+    /// The cloud did not answer in time.
+    CloudUnreachable,
 }
 
 /// A difficulty, and whether it may pass by itself.
@@ -83,6 +93,25 @@ impl Reason {
                 "correct the node's fields that the cause names; then ask for the same again"
             }
             Reason::Aborted => "ask for the same again, or for something else",
+            Reason::ServiceMissing => {
+                "look at the machine's console and at the log of its nova-compute: whether its profile has the right \
+                 message bus, Keystone and passwords; then have it join again"
+            }
+            Reason::HypervisorMissing => {
+                "see whether the cloud has discovered the host (nova-manage cell_v2 discover_hosts, or \
+                 discover_hosts_in_cells_interval) and whether libvirt runs on it; then have it join again"
+            }
+            Reason::ProviderMissing => {
+                "look at the log of its nova-compute: whether Placement takes the profile's user and password; then \
+                 have it join again"
+            }
+            Reason::CloudRefuses => {
+                "mend in the cloud or in the profile what the cause names; then have it join again"
+            }
+            Reason::CloudUnreachable => {
+                "see whether the cloud's APIs answer from here (cloud in the service's configuration); then have it join \
+                 again"
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ mod change;
 mod driver;
 mod explain;
 mod failure;
+mod hypervisor;
 mod ids;
 mod inspection;
 mod instance;
@@ -13,6 +14,7 @@ mod lending;
 mod node;
 mod plan;
 mod port;
+mod profile;
 mod query;
 mod rack;
 mod record;
@@ -32,8 +34,12 @@ pub use change::{Frozen, check_change, check_delete, check_idle};
 pub use driver::{
     BootInterface, CREDENTIALS, Credential, Driver, InspectInterface, Interface, UnknownDriver,
 };
-pub use explain::{CurrentTask, Explanation, explain};
+pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
+pub use hypervisor::{
+    AggregateSeen, CloudSeen, Host, Hypervisor, HypervisorSeen, JoinAction, JoinState, JoinStep,
+    Report, ServiceSeen, join_again, plan_join,
+};
 pub use ids::{
     AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
     NodeUuid, PortKind, PortUuid, WorkKind, WorkUuid,
@@ -47,10 +53,16 @@ pub use lending::{
 pub use node::{Maintenance, Node, Place, PowerRequest};
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
 pub use port::Port;
+pub use profile::{
+    BaseConfig, Bridge, ComputeSettings, CpuMode, Guest, Hugepages, HypervisorSettings,
+    InvalidProfile, Iommu, JoinLimits, KernelArgument, KeystoneSettings, MessageBus, Named,
+    NeutronAgent, PageSize, PciDevice, Placement, Profile, ProfileKind, Secret, Storage,
+    Virtualization, check_profile, config_drive,
+};
 pub use query::{
     AllocationFilter, AllocationSort, NodeFilter, NodeSort, Page, PortFilter, PortSort,
 };
-pub use rack::{Rack, RackGoal, Reach, Way, plan_rack, way};
+pub use rack::{Rack, RackGoal, RackStep, Reach, Way, plan_rack, way};
 pub use record::{Discovery, HistoryEntry, Inspected, Severity};
 pub use request::{
     Refusal, Verb, ask, ask_power, finish, give_up, power_step_done, start_next_task,

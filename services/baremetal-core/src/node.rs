@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use crate::secret::Shown;
 use crate::{
-    AllocationUuid, BootInterface, Driver, Failure, InspectInterface, Interface, Lending, NodeName,
-    NodeUuid, State, Work,
+    AllocationUuid, BootInterface, Driver, Failure, Hypervisor, InspectInterface, Interface,
+    Lending, NodeName, NodeUuid, State, Work,
 };
 
 /// One machine.
@@ -81,6 +81,8 @@ pub struct Node {
     pub maintenance: Option<Maintenance>,
     /// Where it stands.
     pub place: Option<Place>,
+    /// The hypervisor that its machine is, or is to become.
+    pub hypervisor: Option<Hypervisor>,
 
     /// Where it is in its life.
     pub provision_state: State,
@@ -187,6 +189,7 @@ impl fmt::Debug for Node {
             .field("disable_power_off", &self.disable_power_off)
             .field("maintenance", &self.maintenance)
             .field("place", &self.place)
+            .field("hypervisor", &self.hypervisor)
             .field("provision_state", &self.provision_state)
             .field("target_provision_state", &self.target_provision_state)
             .field("provision_updated_at", &self.provision_updated_at)
@@ -236,6 +239,7 @@ impl Node {
             disable_power_off: false,
             maintenance: None,
             place: None,
+            hypervisor: None,
             provision_state: State::Enroll,
             target_provision_state: None,
             provision_updated_at: None,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::secret::Shown;
-use crate::{InspectInterface, Node, NodeUuid, State, Verb, is_secret};
+use crate::{InspectInterface, JoinState, Node, NodeUuid, State, Verb, is_secret};
 
 /// A rack: machines that are brought up together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct RackGoal {
     /// What is installed: an `instance_info` without anything that is one machine's own.
     #[serde(default)]
     pub instance_info: Map<String, Value>,
+    /// The hypervisor profile by which machines join the cloud once they are installed; they stay by themselves without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// How many machines may be under way at once.
     pub limit: NonZeroU32,
     /// When it was asked for. Failures since then are left for an operator; older ones are tried again.
@@ -38,10 +41,11 @@ pub struct RackGoal {
 impl fmt::Debug for RackGoal {
     /// All of it but the values of secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RackGoal { reach, instance_info, limit, asked_at } = self;
+        let RackGoal { reach, instance_info, profile, limit, asked_at } = self;
         f.debug_struct("RackGoal")
             .field("reach", reach)
             .field("instance_info", &Shown(instance_info))
+            .field("profile", profile)
             .field("limit", limit)
             .field("asked_at", asked_at)
             .finish()
@@ -60,6 +64,15 @@ pub enum Reach {
     Installed,
 }
 
+/// What is asked of a machine on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RackStep {
+    /// A change of its provision state.
+    Ask(Verb),
+    /// To join the cloud, once more.
+    Join,
+}
+
 /// Where a machine is on its way to its rack's goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -68,7 +81,7 @@ pub enum Way {
     /// Its work is under way.
     UnderWay,
     /// This is to be asked of it.
-    Next(Verb),
+    Next(RackStep),
     /// It failed since the goal was set: an operator has to look.
     Stuck,
     /// An operator works on it, or it is in use for something else.
@@ -76,20 +89,20 @@ pub enum Way {
 }
 
 /// What to ask of which machine now, in the order of their positions; as many as the limit leaves room for.
-pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, Verb)> {
+pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
     let under_way = nodes.iter().filter(|node| way(goal, node) == Way::UnderWay).count();
     let room = (goal.limit.get() as usize).saturating_sub(under_way);
-    let mut waiting: Vec<(bool, u32, NodeUuid, Verb)> = Vec::new();
+    let mut waiting: Vec<(bool, u32, NodeUuid, RackStep)> = Vec::new();
     for node in nodes {
-        if let Way::Next(verb) = way(goal, node) {
+        if let Way::Next(step) = way(goal, node) {
             let begun = node.provision_state != State::Enroll;
             let position = node.place.as_ref().map_or(u32::MAX, |place| place.position);
             // A machine that has begun goes on before another begins.
-            waiting.push((!begun, position, node.id, verb));
+            waiting.push((!begun, position, node.id, step));
         }
     }
     waiting.sort_by_key(|(fresh, position, id, _)| (*fresh, *position, *id));
-    waiting.into_iter().take(room).map(|(_, _, id, verb)| (id, verb)).collect()
+    waiting.into_iter().take(room).map(|(_, _, id, step)| (id, step)).collect()
 }
 
 /// Where `node` is on its way.
@@ -107,17 +120,20 @@ pub fn way(goal: &RackGoal, node: &Node) -> Way {
     }
     let inspected =
         node.inspection_finished_at.is_some() || node.inspect_interface() == InspectInterface::None;
+    let next = |verb| Way::Next(RackStep::Ask(verb));
     match node.provision_state {
-        State::Enroll => Way::Next(Verb::Manage),
-        State::InspectFailed => Way::Next(Verb::Inspect),
-        State::Manageable if !inspected => Way::Next(Verb::Inspect),
+        State::Enroll => next(Verb::Manage),
+        State::InspectFailed => next(Verb::Inspect),
+        State::Manageable if !inspected => next(Verb::Inspect),
         State::Manageable if goal.reach == Reach::Inspected => Way::There,
-        State::Manageable => Way::Next(Verb::Provide),
-        State::CleanFailed => Way::Next(Verb::Manage),
-        State::Available if goal.reach == Reach::Installed => Way::Next(Verb::Deploy),
+        State::Manageable => next(Verb::Provide),
+        State::CleanFailed => next(Verb::Manage),
+        State::Available if goal.reach == Reach::Installed => next(Verb::Deploy),
         State::Available => Way::There,
-        State::DeployFailed if goal.reach == Reach::Installed => Way::Next(Verb::Deploy),
-        State::Active if goal.reach == Reach::Installed && is_installed(goal, node) => Way::There,
+        State::DeployFailed if goal.reach == Reach::Installed => next(Verb::Deploy),
+        State::Active if goal.reach == Reach::Installed && is_installed(goal, node) => {
+            in_the_cloud(goal, node)
+        }
         State::Active | State::DeployFailed | State::Error | State::AdoptFailed => Way::LeftAlone,
         State::Verifying
         | State::Inspecting
@@ -128,6 +144,26 @@ pub fn way(goal: &RackGoal, node: &Node) -> Way {
         | State::DeployWait
         | State::Deleting
         | State::Adopting => Way::UnderWay,
+    }
+}
+
+/// Where a machine is that was installed with what the goal says: there, unless it is to join the cloud.
+fn in_the_cloud(goal: &RackGoal, node: &Node) -> Way {
+    let Some(profile) = &goal.profile else { return Way::There };
+    match node.hypervisor.as_ref().filter(|host| host.profile == *profile) {
+        // It was installed with the same image, and not to be a hypervisor by this profile.
+        None => Way::LeftAlone,
+        Some(host) => match host.state {
+            JoinState::Joined => Way::There,
+            JoinState::Failed if host.since >= goal.asked_at => Way::Stuck,
+            JoinState::Failed | JoinState::Installing => Way::Next(RackStep::Join),
+            JoinState::AwaitingService
+            | JoinState::AwaitingHypervisor
+            | JoinState::AwaitingProvider
+            | JoinState::Zoning
+            | JoinState::Grouping
+            | JoinState::Enabling => Way::UnderWay,
+        },
     }
 }
 
@@ -150,7 +186,8 @@ mod tests {
 
     fn goal(reach: Reach, limit: u32) -> RackGoal {
         let instance_info = Map::from_iter([("image_source".to_owned(), "http://x/image".into())]);
-        RackGoal { reach, instance_info, limit: NonZeroU32::new(limit).unwrap(), asked_at: T0 }
+        let limit = NonZeroU32::new(limit).unwrap();
+        RackGoal { reach, instance_info, profile: None, limit, asked_at: T0 }
     }
 
     fn node(position: u32, state: State) -> Node {
@@ -162,7 +199,11 @@ mod tests {
     #[track_caller]
     fn check(goal: &RackGoal, nodes: &[Node], want: Expect) {
         let plan = plan_rack(goal, nodes);
-        let plan = plan.iter().map(|(id, verb)| format!("{}:{}", id.as_bytes()[0], verb.as_str()));
+        let word = |step: &RackStep| match step {
+            RackStep::Ask(verb) => verb.as_str(),
+            RackStep::Join => "join",
+        };
+        let plan = plan.iter().map(|(id, step)| format!("{}:{}", id.as_bytes()[0], word(step)));
         want.assert_eq(&plan.collect::<Vec<_>>().join(" "));
     }
 
@@ -198,7 +239,7 @@ mod tests {
         assert_eq!(way(&goal(Reach::Installed, 9), &failed), Way::Stuck);
         let later =
             RackGoal { asked_at: Timestamp::from_second(1).unwrap(), ..goal(Reach::Installed, 9) };
-        assert_eq!(way(&later, &failed), Way::Next(Verb::Deploy));
+        assert_eq!(way(&later, &failed), Way::Next(RackStep::Ask(Verb::Deploy)));
     }
 
     #[test]
@@ -207,5 +248,28 @@ mod tests {
         assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::LeftAlone);
         active.instance_info.insert("image_source".to_owned(), "http://x/image".into());
         assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::There);
+    }
+
+    #[test]
+    fn a_hypervisor_is_there_once_it_joined_and_counts_until_then() {
+        let goal = RackGoal { profile: Some("kvm".to_owned()), ..goal(Reach::Installed, 1) };
+        let later = RackGoal { asked_at: Timestamp::from_second(9).unwrap(), ..goal.clone() };
+        let mut node = node(1, State::Active);
+        node.instance_info.insert("image_source".to_owned(), "http://x/image".into());
+        assert_eq!(way(&goal, &node), Way::LeftAlone);
+        let mut at = |state| {
+            let mut host = crate::hypervisor::tests::host(state);
+            host.since = Timestamp::from_second(5).unwrap();
+            node.hypervisor = Some(host);
+            node.clone()
+        };
+        assert_eq!(way(&goal, &at(JoinState::AwaitingProvider)), Way::UnderWay);
+        assert_eq!(way(&goal, &at(JoinState::Joined)), Way::There);
+        assert_eq!(way(&goal, &at(JoinState::Failed)), Way::Stuck);
+        check(&later, &[at(JoinState::Failed)], expect!["1:join"]);
+        // While one joins, the next does not begin.
+        let fresh = self::node(2, State::Available);
+        check(&goal, &[at(JoinState::Enabling), fresh.clone()], expect![""]);
+        check(&goal, &[at(JoinState::Joined), fresh], expect!["2:active"]);
     }
 }

@@ -187,6 +187,17 @@ pub fn ask(
         let by_hand = matches!(verb, Verb::Clean(_));
         Work { by_hand, ..Work::new(work, tasks, now) }
     });
+    asked.hypervisor = match verb {
+        // What is installed anew has to join anew; what is taken out of use is none any more.
+        Verb::Deploy | Verb::Rebuild => asked.hypervisor.as_ref().map(|host| host.installing(now)),
+        Verb::Undeploy => None,
+        Verb::Manage
+        | Verb::Inspect
+        | Verb::Provide
+        | Verb::Clean(_)
+        | Verb::Abort
+        | Verb::Adopt => asked.hypervisor,
+    };
     if verb == Verb::Inspect {
         asked.inspection_started_at = Some(now);
         asked.inspection_finished_at = None;
@@ -286,6 +297,9 @@ pub fn finish(
     done.target_provision_state = None;
     match node.provision_state {
         State::Inspecting => done.inspection_finished_at = Some(now),
+        State::Deploying => {
+            done.hypervisor = node.hypervisor.as_ref().map(|host| host.begun(now));
+        }
         State::Deleting => {
             // What was installed is gone with the state that named it; cleaning follows by itself.
             done.instance_info.clear();
@@ -305,7 +319,6 @@ pub fn finish(
         | State::CleanWait
         | State::CleanFailed
         | State::Available
-        | State::Deploying
         | State::DeployWait
         | State::DeployFailed
         | State::Active

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// A value is secret when its key holds one of these words.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 13] = [
     "password",
     "passphrase",
     "passwd",
@@ -16,6 +16,8 @@ const WORDS: [&str; 12] = [
     "secret",
     "token",
     "private_key",
+    // Of oslo.messaging: it has a password in it.
+    "transport_url",
     "configdrive",
     "user_data",
 ];
@@ -60,7 +62,14 @@ mod tests {
 
     #[test]
     fn a_key_says_whether_its_value_is_secret() {
-        for key in ["redfish_password", "Agent_TOKEN", "configdrive", "user_data", "snmp_secret"] {
+        for key in [
+            "redfish_password",
+            "Agent_TOKEN",
+            "configdrive",
+            "user_data",
+            "snmp_secret",
+            "transport_url",
+        ] {
             assert!(is_secret(key), "{key}");
         }
         for key in ["redfish_address", "ipmi_username", "image_source", "pass", ""] {

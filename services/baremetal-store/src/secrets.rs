@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baremetal_core::{Node, is_secret};
+use baremetal_core::{Node, Profile, is_secret};
 use sealing::{Keyring, Opened, SealError, SealingKeys, id_of, is_sealed};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -59,6 +59,16 @@ impl Secrets {
     /// Opens what a rack's document holds.
     pub fn open_rack(&self, name: &str, info: &mut Object) -> Result<(), SealError> {
         self.open_in(&rack(name), info)
+    }
+
+    /// The profile with its secrets opened.
+    pub fn with_profile(&self, profile: &Profile) -> Result<Profile, SealError> {
+        let broken = |_| SealError::Broken;
+        let mut document = serde_json::to_value(profile).map_err(broken)?;
+        if let Value::Object(document) = &mut document {
+            self.open_in(&of_profile(profile.name.as_str()), document)?;
+        }
+        serde_json::from_value(document).map_err(broken)
     }
 
     /// Puts what is sealed of `before` in the place of the same secrets in the clear in `after`'s `driver_info`, so that
@@ -137,14 +147,27 @@ fn look_at<'a>(value: &'a Value, by: &mut Option<&'a str>) {
     }
 }
 
-/// The same of a rack's document.
+/// Seals every secret of a rack's document.
 pub(crate) fn seal_rack(
     keys: &SealingKeys,
     name: &str,
     document: &mut Value,
 ) -> Result<(), SealError> {
+    seal_document(keys, &rack(name), document)
+}
+
+/// The same of a profile's document.
+pub(crate) fn seal_profile(
+    keys: &SealingKeys,
+    name: &str,
+    document: &mut Value,
+) -> Result<(), SealError> {
+    seal_document(keys, &of_profile(name), document)
+}
+
+fn seal_document(keys: &SealingKeys, place: &str, document: &mut Value) -> Result<(), SealError> {
     match document {
-        Value::Object(document) => seal_in(keys, &rack(name), document),
+        Value::Object(document) => seal_in(keys, place, document),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Ok(())
         }
@@ -201,6 +224,10 @@ fn driver_info(node: &Node) -> String {
 
 fn instance_info(node: &Node) -> String {
     format!("nodes/{}/instance_info", node.id)
+}
+
+fn of_profile(name: &str) -> String {
+    format!("hypervisor_profiles/{name}")
 }
 
 fn rack(name: &str) -> String {

@@ -3,6 +3,7 @@
 mod allocation;
 mod lending;
 mod machine;
+mod profile;
 mod record;
 mod seals;
 
@@ -30,6 +31,7 @@ const TABLES: Schema = &[
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
+    include_str!("schema-8.sql"),
 ];
 
 /// The power a machine was seen to have.

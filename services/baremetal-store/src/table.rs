@@ -9,8 +9,11 @@ pub(crate) mod inspection;
 pub(crate) mod lease;
 pub(crate) mod node;
 pub(crate) mod port;
+pub(crate) mod profile;
 pub(crate) mod rack;
 pub(crate) mod seal;
+
+pub use profile::ProfileRow;
 
 use baremetal_core::NodeUuid;
 use database::StoreError;

@@ -1,5 +1,6 @@
 //! `baremetald.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
 
+mod cloud;
 mod conductor;
 mod dhcp;
 mod leases;
@@ -13,6 +14,7 @@ use notices::NoticesConfig;
 use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
+pub use cloud::CloudConfig;
 pub use conductor::{BmcConfig, ConductorConfig, TimeoutsConfig};
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{LeasesConfig, ReservationsConfig};
@@ -55,6 +57,9 @@ pub struct Config {
     /// Whole nodes that projects may have for a time.
     #[serde(default)]
     pub reservations: ReservationsConfig,
+    /// The cloud that machines join as hypervisors, as an administrator of it; absent where they join none.
+    #[serde(default)]
+    pub cloud: Option<CloudConfig>,
     /// The listener on the provisioning network, and network boot; absent where no machine is booted.
     #[serde(default)]
     pub provisioning: Option<ProvisioningConfig>,

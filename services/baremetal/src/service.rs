@@ -16,6 +16,7 @@ use baremetal_store::Store;
 use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use notices::{Addressees, Pump};
+use openstack::Session;
 use openstack_api::{Auth, Forwarded, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
@@ -29,7 +30,7 @@ use tracing::info;
 use url::Url;
 
 use crate::Config;
-use crate::config::{ApiConfig, DhcpListen, DhcpMode, ProvisioningConfig};
+use crate::config::{ApiConfig, CloudConfig, DhcpListen, DhcpMode, ProvisioningConfig};
 use crate::given_up::AsHistory;
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 
@@ -268,6 +269,7 @@ fn settings(
             ladder: config.leases.ladder.clone().without_copy(),
             addressees,
         },
+        cloud: config.cloud.as_ref().map(session).transpose()?,
         provisioning_url,
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
@@ -277,6 +279,14 @@ fn settings(
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
     })
+}
+
+/// As whom we are in the cloud. Nothing is asked of it yet.
+fn session(cloud: &CloudConfig) -> anyhow::Result<Session> {
+    let file = cloud.clouds_yaml.display();
+    let read = openstack::CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());
+    let config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
+    Session::new(config).with_context(|| format!("cannot use the cloud in {file}"))
 }
 
 fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {

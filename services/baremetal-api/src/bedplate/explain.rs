@@ -8,6 +8,7 @@ use http::StatusCode;
 use openstack_api::{Caller, Handle, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
 
+use super::hypervisor;
 use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
@@ -66,6 +67,7 @@ fn shape() -> Shape {
         ("summary", Shape::text()),
         ("task", task().or_null()),
         ("failure", failure().or_null()),
+        ("hypervisor", hypervisor::shape().or_null()),
         ("last_seen", seen),
         ("next", Shape::text()),
     ])
@@ -83,6 +85,7 @@ struct Body<'a> {
     summary: String,
     task: Option<Task>,
     failure: Option<&'a Failure>,
+    hypervisor: Option<hypervisor::View<'a>>,
     last_seen: Seen,
     next: String,
 }
@@ -155,6 +158,7 @@ async fn show(
         summary: told.summary,
         task: told.task.map(task),
         failure: told.failure.as_ref(),
+        hypervisor: hypervisor::View::of(&node),
         last_seen: app.conductor.last_seen(node.id).into(),
         next: told.next,
     };

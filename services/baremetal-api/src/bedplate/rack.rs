@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{Node, Rack, RackGoal, Reach, check_deploy, way};
+use baremetal_core::{Host, Node, Profile, Rack, RackGoal, Reach, check_deploy, way};
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
 use rack_manifest::RackRequest;
@@ -111,6 +111,7 @@ struct Up {
     reach: Reach,
     #[serde(default)]
     instance_info: Map<String, Value>,
+    profile: Option<String>,
     limit: Option<NonZeroU32>,
 }
 
@@ -119,6 +120,7 @@ fn up_body() -> Shape {
     Shape::object([]).maybe([
         ("reach", show::reach()),
         ("instance_info", Shape::open()),
+        ("profile", Shape::text().or_null()),
         ("limit", Shape::whole().or_null()),
     ])
 }
@@ -135,9 +137,12 @@ async fn up(
     Strict(mut asked): Strict<Up>,
 ) -> Result<Response, Error> {
     secret::keep("instance_info", &Map::new(), &mut asked.instance_info)?;
+    let profile = profile(&app, &asked).await?;
+    let instance_info = profile.as_ref().map(|profile| profile.instance_info.clone());
     let goal = RackGoal {
         reach: asked.reach,
-        instance_info: asked.instance_info,
+        instance_info: instance_info.unwrap_or(asked.instance_info),
+        profile: asked.profile,
         limit: asked.limit.unwrap_or(DEFAULT_LIMIT),
         asked_at: (app.clock)(),
     };
@@ -145,12 +150,37 @@ async fn up(
     if goal.reach == Reach::Installed {
         for node in &nodes {
             check_deploy(&Node { instance_info: goal.instance_info.clone(), ..node.clone() })?;
+            if let Some(profile) = &profile {
+                Host::of(node, &profile.placement)?;
+            }
         }
     }
     set_goal(&app, &name, Some(&goal)).await?;
     app.conductor.wake_racks();
     let ways = nodes.iter().map(|node| way(&goal, node));
     Ok(json(StatusCode::ACCEPTED, &show::begun(&name, ways)))
+}
+
+/// The hypervisor profile that is asked for, its secrets sealed.
+async fn profile(app: &App, asked: &Up) -> Result<Option<Profile>, Error> {
+    let Some(name) = &asked.profile else { return Ok(None) };
+    let refuse = |field: &str, problem: &str| Err(ApiError::bad_field(field, problem).into());
+    if asked.reach != Reach::Installed {
+        return refuse("reach", "machines become hypervisors by being installed");
+    }
+    if !asked.instance_info.is_empty() {
+        return refuse("instance_info", "the profile says what is installed");
+    }
+    if !app.conductor.has_cloud() {
+        return refuse(
+            "profile",
+            "there is no cloud to join: [cloud] in the service's configuration",
+        );
+    }
+    match app.store.find_profile(name).await? {
+        Some(row) => Ok(Some(row.profile)),
+        None => refuse("profile", "there is none of that name"),
+    }
 }
 
 /// `DELETE /bedplate/v1/racks/{rack}/up`: what is under way goes on to its end.

@@ -158,6 +158,7 @@ fn settings() -> ConductorSettings {
         lending: LendingSettings::default(),
         provisioning_url: None,
         leases: None,
+        cloud: None,
         unknown_machines: UnknownMachines::Refuse,
         kernel_parameters: Vec::new(),
         heartbeat_timeout: minute,

@@ -13,7 +13,7 @@ async fn a_node_is_explained() {
             "uuid": "{ID}", "name": "n1", "place": null, "provision_state": "enroll", "target_provision_state": null,
             "power_state": null, "since": "2026-01-02T03:04:05.000006+00:00",
             "summary": "the node is \"enroll\": nobody has seen yet that its BMC answers",
-            "task": null, "failure": null,
+            "task": null, "failure": null, "hypervisor": null,
             "last_seen": {{"bmc": null, "dhcp": null, "tftp": null, "http": null, "agent": null}},
             "next": "ask for \"manage\" to have its BMC tried"
         }}"#

@@ -28,6 +28,8 @@ mod patches;
 #[cfg(test)]
 mod ports;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod reservations;
 #[cfg(test)]
 mod states;

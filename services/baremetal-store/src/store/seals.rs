@@ -10,7 +10,7 @@ use sealing::{Keyring, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
 
-use crate::table::{node, rack, seal};
+use crate::table::{node, profile, rack, seal};
 use crate::{Secrets, Store, secrets};
 
 /// So many nodes are sealed anew in one transaction.
@@ -132,7 +132,8 @@ impl Store {
             all.done += written;
             info!("sealed {written} nodes anew, {} so far", all.done);
         }
-        self.reseal_racks(key, &mut all).await?;
+        self.reseal_racks(key.clone(), &mut all).await?;
+        self.reseal_profiles(key, &mut all).await?;
         Ok(all)
     }
 
@@ -151,6 +152,29 @@ impl Store {
                 Err(StoreError::Stale) => {}
                 Err(StoreError::Corrupt { source, .. }) => {
                     error!("the secrets of rack {name} cannot be opened: {source}");
+                    all.broken += 1;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    async fn reseal_profiles(
+        &self,
+        key: Option<String>,
+        all: &mut Resealed,
+    ) -> Result<(), StoreError> {
+        let profiles = self
+            .database
+            .read(|c| Box::pin(async move { profile::sealed_by(c, key.as_deref()).await }))
+            .await?;
+        for (name, document, version) in profiles {
+            match self.reseal_profile(&name, &document, version).await {
+                Ok(()) => all.done += 1,
+                Err(StoreError::Stale) => {}
+                Err(StoreError::Corrupt { source, .. }) => {
+                    error!("the secrets of profile {name} cannot be opened: {source}");
                     all.broken += 1;
                 }
                 Err(other) => return Err(other),
@@ -186,7 +210,7 @@ impl Store {
         self.seal(document, seal).await
     }
 
-    async fn seal<T: Clone>(
+    pub(super) async fn seal<T: Clone>(
         &self,
         it: &T,
         seal: impl FnOnce(&SealingKeys, &mut T) -> Result<(), StoreError>,

@@ -21,15 +21,17 @@ const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM
 
 const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
     instance_name, driver, provision_state, provision_updated_at, resource_class, conductor_group, owner, lessee, \
-    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document, sealed_by) \
+    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document, sealed_by, joining, \
+    host) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26, $27)";
+    $23, $24, $25, $26, $27, $28, $29)";
 
 const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, updated_at = $4, power_state = $5, \
     name = $6, instance_uuid = $7, instance_name = $8, driver = $9, provision_state = $10, \
     provision_updated_at = $11, resource_class = $12, conductor_group = $13, owner = $14, lessee = $15, shard = $16, \
     parent_node = $17, chassis = $18, description = $19, rack = $20, position = $21, maintenance = $22, \
-    retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27 WHERE id = $1 AND version = $2";
+    retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27, joining = $28, host = $29 \
+    WHERE id = $1 AND version = $2";
 
 /// So many ids fit in one statement.
 const IDS_AT_ONCE: usize = 500;
@@ -136,6 +138,12 @@ pub(crate) async fn lent(connection: &mut Connection) -> Result<Vec<NodeUuid>, S
     connection.rows(LENT, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
 }
 
+/// The nodes whose machines are on their way into the cloud.
+pub(crate) async fn joining(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
+    const JOINING: &str = "SELECT id FROM nodes WHERE joining = 1 ORDER BY id";
+    connection.rows(JOINING, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
+}
+
 /// The nodes whose power is looked at from time to time: nothing is under way and someone has seen their BMC.
 pub(crate) async fn sweep_page(
     connection: &mut Connection,
@@ -219,6 +227,8 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
         node.lending.is_some(),
         document_of(node)?,
         secrets::node_sealed_by(node),
+        node.is_joining(),
+        node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
     ])
 }
 
@@ -254,6 +264,10 @@ fn taken(node: &Node, error: SqlError) -> StoreError {
         Some("instance_uuid") => StoreError::Duplicate {
             field: "instance_uuid",
             value: node.instance_uuid.map(|id| id.to_string()).unwrap_or_default(),
+        },
+        Some("host") => StoreError::Duplicate {
+            field: "host",
+            value: node.hypervisor.as_ref().map(|it| it.host.clone()).unwrap_or_default(),
         },
         Some(_) => StoreError::Duplicate { field: "uuid", value: node.id.to_string() },
         None => error.into(),

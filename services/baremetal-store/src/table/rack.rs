@@ -1,6 +1,6 @@
-//! The table `racks`: a document for each, of which nothing is known here.
+//! The table `racks`: a document for each, of which nothing is known here but which hypervisor profile it names.
 
-use database::table::{changed_one, clash};
+use database::table::{changed_one, clash, is_orphan};
 use database::{Connection, Query, Row, StoreError, values};
 use serde_json::Value;
 
@@ -11,12 +11,12 @@ pub(crate) async fn insert(
     name: &str,
     document: &Value,
 ) -> Result<(), StoreError> {
-    const INSERT: &str =
-        "INSERT INTO racks (name, version, document, sealed_by) VALUES ($1, 1, $2, $3)";
-    match connection
-        .execute(INSERT, values![name, document.to_string(), secrets::sealed_by(document)])
-        .await
-    {
+    const INSERT: &str = "INSERT INTO racks (name, version, document, sealed_by, profile) VALUES ($1, 1, $2, $3, $4)";
+    let sealed_by = secrets::sealed_by(document);
+    let values = values![name, document.to_string(), sealed_by, profile(document)];
+    match connection.execute(INSERT, values).await {
+        // Its profile was deleted meanwhile.
+        Err(error) if is_orphan(&error) => Err(StoreError::Stale),
         Err(error) if clash(&error).is_some() => {
             Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
         }
@@ -30,10 +30,19 @@ pub(crate) async fn update(
     document: &Value,
     version: i64,
 ) -> Result<(), StoreError> {
-    const UPDATE: &str = "UPDATE racks SET version = $2 + 1, document = $3, sealed_by = $4 \
-         WHERE name = $1 AND version = $2";
-    let values = values![name, version, document.to_string(), secrets::sealed_by(document)];
-    changed_one(connection.execute(UPDATE, values).await?)
+    const UPDATE: &str = "UPDATE racks SET version = $2 + 1, document = $3, sealed_by = $4, \
+         profile = $5 WHERE name = $1 AND version = $2";
+    let sealed_by = secrets::sealed_by(document);
+    let values = values![name, version, document.to_string(), sealed_by, profile(document)];
+    match connection.execute(UPDATE, values).await {
+        Err(error) if is_orphan(&error) => Err(StoreError::Stale),
+        written => changed_one(written?),
+    }
+}
+
+/// The hypervisor profile that its goal names: it cannot be deleted meanwhile.
+fn profile(document: &Value) -> Option<&str> {
+    document.pointer("/goal/profile")?.as_str()
 }
 
 /// The racks that were sealed by this key, by name; nothing for those that nobody has looked at.

@@ -23,7 +23,8 @@ pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), 
 /// The keys, and how many rows each seals.
 pub(crate) async fn counts(connection: &mut Connection) -> Result<Vec<(String, u64)>, StoreError> {
     const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM nodes WHERE sealed_by = s.id) \
-         + (SELECT count(*) FROM racks WHERE sealed_by = s.id) FROM seals s WHERE s.id <> $1 ORDER BY s.id";
+         + (SELECT count(*) FROM racks WHERE sealed_by = s.id) \
+         + (SELECT count(*) FROM hypervisor_profiles WHERE sealed_by = s.id) FROM seals s WHERE s.id <> $1 ORDER BY s.id";
     let rows = connection.rows(COUNTS, values![NOTHING]).await?;
     let read = |row: &database::Row| Ok((row.text(0)?.to_owned(), row.int(1)?.unsigned_abs()));
     rows.iter().map(read).collect()

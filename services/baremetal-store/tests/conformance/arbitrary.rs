@@ -1,8 +1,9 @@
 //! Nodes and ports of every shape.
 
 use baremetal_core::{
-    AgentCommand, Driver, Failure, Interface, Lending, Maintenance, Node, NodeName, NodeUuid,
-    Place, Port, PortUuid, PowerRequest, Reason, State, Task, Work, WorkUuid,
+    AgentCommand, Driver, Failure, Hypervisor, Interface, JoinLimits, JoinState, Lending,
+    Maintenance, Node, NodeName, NodeUuid, Place, Port, PortUuid, PowerRequest, Reason, Report,
+    State, Task, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -106,6 +107,20 @@ fn place() -> impl Strategy<Value = Place> {
         .prop_map(|(rack, position, group, role)| Place { rack, position, group, role })
 }
 
+fn hypervisor() -> impl Strategy<Value = Hypervisor> {
+    let states = vec![JoinState::Installing, JoinState::AwaitingService, JoinState::Joined];
+    let before =
+        prop_oneof![Just(Report::Unknown), Just(Report::None), moment().prop_map(Report::At),];
+    // No two nodes are the same host.
+    let host = uuid().prop_map(|id| id.to_string());
+    let named = (text(), host, option::of(text()), option::of(text()), option::of(text()));
+    (named, select(states), moment(), before).prop_map(|(named, state, since, before)| {
+        let (profile, host, availability_zone, aggregate, id) = named;
+        let limits = JoinLimits::default();
+        Hypervisor { profile, host, availability_zone, aggregate, limits, state, since, before, id }
+    })
+}
+
 fn lending() -> impl Strategy<Value = Lending> {
     let length = (1_u64..1_000_000).prop_map(|seconds| Length::from_secs(seconds).unwrap());
     let notify = option::of("[a-z]{1,9}@[a-z]{1,9}".prop_map(|raw| raw.parse().unwrap()));
@@ -134,6 +149,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
         any::<bool>(),
         option::of(option::of(text()).prop_map(|reason| Maintenance { reason })),
         option::of(place()),
+        option::of(hypervisor()),
     );
     let life = (state(), option::of(state()), option::of(moment()), option::of(power()));
     let doing = (
@@ -151,8 +167,15 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             let (name, description, resource_class, conductor_group, shard) = said;
             let (owner, lessee, lending, instance_name) = tenants;
             let (instance_uuid, parent_node, chassis, allocation) = relations;
-            let (automated_clean, protected, retired, disable_power_off, maintenance, place) =
-                guards;
+            let (
+                automated_clean,
+                protected,
+                retired,
+                disable_power_off,
+                maintenance,
+                place,
+                hypervisor,
+            ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
             let (power_request, work, failure, boot_mode, begun, finished) = doing;
             Node {
@@ -186,6 +209,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 disable_power_off,
                 maintenance,
                 place,
+                hypervisor,
                 provision_state,
                 target_provision_state,
                 provision_updated_at,

@@ -11,6 +11,7 @@ mod lists;
 mod machine;
 mod nodes;
 mod opening;
+mod profiles;
 mod races;
 mod records;
 mod roundtrip;

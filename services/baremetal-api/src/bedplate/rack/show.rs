@@ -1,12 +1,15 @@
 //! A rack as its operator sees it.
 
 use agent_protocol::Progress;
-use baremetal_core::{Failure, Node, NodeUuid, Rack, RackGoal, Reach, Way, Work, way};
+use baremetal_core::{
+    CurrentTask, Failure, Node, NodeUuid, Rack, RackGoal, Reach, Way, current_task, way,
+};
 use hardware::PowerState;
 use openstack_api::{Shape, Time};
 use serde::Serialize;
 
 use crate::bedplate::explain::{failure, task as task_shape};
+use crate::bedplate::hypervisor;
 
 /// How far machines are to be brought.
 pub(super) fn reach() -> Shape {
@@ -18,6 +21,7 @@ pub(super) fn summary() -> Shape {
     let goal = Shape::object([
         ("reach", reach()),
         ("image", Shape::text().or_null()),
+        ("profile", Shape::text().or_null()),
         ("limit", Shape::whole()),
         ("asked_at", Shape::text()),
     ]);
@@ -42,6 +46,7 @@ pub(super) fn shape() -> Shape {
         ("since", Shape::text()),
         ("task", task_shape().or_null()),
         ("failure", failure().or_null()),
+        ("hypervisor", hypervisor::shape().or_null()),
         ("way", maybe()),
     ]);
     summary().and([("machines", Shape::list(machine))])
@@ -69,6 +74,7 @@ pub(super) struct Summary {
 struct GoalView {
     reach: Reach,
     image: Option<String>,
+    profile: Option<String>,
     limit: u32,
     asked_at: Time,
 }
@@ -94,6 +100,7 @@ struct MachineView<'a> {
     since: Time,
     task: Option<TaskView>,
     failure: Option<&'a Failure>,
+    hypervisor: Option<hypervisor::View<'a>>,
     /// `there`, `under_way`, `next`, `stuck` or `left_alone`; absent without a goal.
     way: Option<&'static str>,
 }
@@ -123,6 +130,7 @@ impl GoalView {
         GoalView {
             reach: goal.reach,
             image: image.map(str::to_owned),
+            profile: goal.profile.clone(),
             limit: goal.limit.get(),
             asked_at: Time(goal.asked_at),
         }
@@ -145,8 +153,9 @@ impl<'a> RackView<'a> {
             provision_state: node.provision_state.as_str(),
             power_state: node.power_state,
             since: Time(node.provision_updated_at.unwrap_or(node.created_at)),
-            task: node.work.as_ref().and_then(|work| task(work, progress(node))),
+            task: current_task(node).map(|doing| task(doing, progress(node))),
             failure: node.failure.as_ref(),
+            hypervisor: hypervisor::View::of(node),
             way: rack.goal.as_ref().map(|goal| word(way(goal, node))),
         };
         RackView {
@@ -158,15 +167,9 @@ impl<'a> RackView<'a> {
     }
 }
 
-fn task(work: &Work, progress: Option<Progress>) -> Option<TaskView> {
-    let task = work.task()?;
-    Some(TaskView {
-        what: task.describe(),
-        number: work.cursor + 1,
-        of: work.tasks.len(),
-        since: Time(work.task_started_at),
-        progress,
-    })
+fn task(doing: CurrentTask, progress: Option<Progress>) -> TaskView {
+    let CurrentTask { what, number, of, since } = doing;
+    TaskView { what, number, of, since: Time(since), progress }
 }
 
 const fn word(way: Way) -> &'static str {

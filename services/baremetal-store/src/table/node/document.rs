@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baremetal_core::{
-    AllocationUuid, Driver, Failure, Interface, Lending, Maintenance, Node, NodeName, NodeUuid,
-    Place, PowerRequest, State, Work,
+    AllocationUuid, Driver, Failure, Hypervisor, Interface, Lending, Maintenance, Node, NodeName,
+    NodeUuid, Place, PowerRequest, State, Work,
 };
 use hardware::BootMode;
 use jiff::Timestamp;
@@ -62,6 +62,8 @@ pub(super) struct Document<'a> {
     maintenance: Option<Cow<'a, Maintenance>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<Cow<'a, Place>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hypervisor: Option<Cow<'a, Hypervisor>>,
 
     provision_state: Word,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,6 +131,7 @@ impl<'a> Document<'a> {
             disable_power_off: node.disable_power_off,
             maintenance: node.maintenance.as_ref().map(Cow::Borrowed),
             place: node.place.as_ref().map(Cow::Borrowed),
+            hypervisor: node.hypervisor.as_ref().map(Cow::Borrowed),
             provision_state: Word(node.provision_state),
             target_provision_state: node.target_provision_state.map(Word),
             provision_updated_at: node.provision_updated_at,
@@ -175,6 +178,7 @@ impl<'a> Document<'a> {
             disable_power_off: self.disable_power_off,
             maintenance: self.maintenance.map(Cow::into_owned),
             place: self.place.map(Cow::into_owned),
+            hypervisor: self.hypervisor.map(Cow::into_owned),
             provision_state: self.provision_state.0,
             target_provision_state: self.target_provision_state.map(|Word(state)| state),
             provision_updated_at: self.provision_updated_at,

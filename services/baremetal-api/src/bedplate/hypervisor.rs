@@ -1,0 +1,115 @@
+//! `/bedplate/v1/nodes/{node}/hypervisor`: the compute host of the cloud that a node's machine is, or is to become.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{Hypervisor, Node, join_again};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Time, json};
+use serde::Serialize;
+use tracing::info;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::{microversion, rule};
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let show = Handle::get("Show the hypervisor that a node's machine is, or is to become", show)
+        .ruled(rule::SEE_INSIDE)
+        .tells(shape());
+    let join = Handle::put("Have a node's machine join the cloud again", join)
+        .ruled(rule::RUN)
+        .answers(StatusCode::ACCEPTED)
+        .tells(shape());
+    Routes::new("bedplate")
+        .at("/bedplate/v1/nodes/{node}/hypervisor", [show])
+        .at("/bedplate/v1/nodes/{node}/hypervisor/join", [join])
+}
+
+/// What a hypervisor is like.
+pub(super) fn shape() -> Shape {
+    let maybe = || Shape::text().or_null();
+    let states = [
+        "installing",
+        "awaiting_service",
+        "awaiting_hypervisor",
+        "awaiting_provider",
+        "zoning",
+        "grouping",
+        "enabling",
+        "joined",
+        "failed",
+    ];
+    Shape::object([
+        ("profile", Shape::text()),
+        ("host", Shape::text()),
+        ("id", maybe()),
+        ("availability_zone", maybe()),
+        ("aggregate", maybe()),
+        ("state", Shape::word(states)),
+        ("since", Shape::text()),
+        ("joined_at", maybe()),
+    ])
+}
+
+/// A hypervisor as its operator sees it.
+#[derive(Serialize)]
+pub(super) struct View<'a> {
+    profile: &'a str,
+    host: &'a str,
+    /// What the cloud knows it by.
+    id: Option<&'a str>,
+    availability_zone: Option<&'a str>,
+    aggregate: Option<&'a str>,
+    state: &'static str,
+    since: Time,
+    joined_at: Option<Time>,
+}
+
+impl<'a> View<'a> {
+    /// The node's, if its machine is one or is to become one.
+    pub(super) fn of(node: &'a Node) -> Option<View<'a>> {
+        node.hypervisor.as_ref().map(View::new)
+    }
+
+    fn new(hypervisor: &'a Hypervisor) -> Self {
+        View {
+            profile: &hypervisor.profile,
+            host: &hypervisor.host,
+            id: hypervisor.id.as_deref(),
+            availability_zone: hypervisor.availability_zone.as_deref(),
+            aggregate: hypervisor.aggregate.as_deref(),
+            state: hypervisor.state.as_str(),
+            since: Time(hypervisor.since),
+            joined_at: Time::some(hypervisor.joined_at()),
+        }
+    }
+}
+
+fn shown(status: StatusCode, node: &Node) -> Result<Response, Error> {
+    let none = || ApiError::not_found(format!("Node {} is no hypervisor.", node.label()));
+    Ok(json(status, &View::of(node).ok_or_else(none)?))
+}
+
+/// `GET /bedplate/v1/nodes/{node}/hypervisor`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    shown(StatusCode::OK, &app.node(&caller, microversion::MAXIMUM, &ident).await?)
+}
+
+/// `PUT /bedplate/v1/nodes/{node}/hypervisor/join`: from the first sign on, whatever came of it before.
+async fn join(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let now = (app.clock)();
+    let decide = |node: &Node| Ok(join_again(node, now)?);
+    let node = app.change(&caller, microversion::MAXIMUM, &ident, decide).await?;
+    info!(node.id = %node.id, "the machine of node {} is to join the cloud again", node.label());
+    app.conductor.wake(node.id);
+    shown(StatusCode::ACCEPTED, &node)
+}

@@ -1,0 +1,145 @@
+//! `/bedplate/v1/hypervisor-profiles`: what makes machines compute hosts of the cloud.
+
+mod view;
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{Profile, check_profile};
+use baremetal_store::{ProfileRow, StoreError};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::app::{App, again};
+use crate::error::Error;
+use crate::secret;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let list = Handle::get("List hypervisor profiles", list)
+        .tells(Shape::object([("hypervisor_profiles", Shape::list(view::shape()))]));
+    let create = Handle::post("Make a hypervisor profile", create)
+        .needs(Need::Administer)
+        .reads(view::asked())
+        .answers(StatusCode::CREATED)
+        .tells(view::shape());
+    let show = Handle::get("Show a hypervisor profile, but for its secrets", show);
+    let set = Handle::put("Write a hypervisor profile anew", set)
+        .needs(Need::Administer)
+        .reads(view::asked())
+        .tells(view::shape());
+    let delete = Handle::delete("Delete a hypervisor profile", delete)
+        .needs(Need::Administer)
+        .answers(StatusCode::NO_CONTENT);
+    Routes::new("bedplate")
+        .at("/bedplate/v1/hypervisor-profiles", [list, create])
+        .at("/bedplate/v1/hypervisor-profiles/{profile}", [show.tells(view::shape()), set, delete])
+}
+
+/// `GET /bedplate/v1/hypervisor-profiles`.
+async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body {
+        hypervisor_profiles: Vec<Value>,
+    }
+    let all = app.store.list_profiles().await?;
+    let hypervisor_profiles = all.iter().map(view::of).collect::<Result<_, _>>()?;
+    Ok(json(StatusCode::OK, &Body { hypervisor_profiles }))
+}
+
+/// `GET /bedplate/v1/hypervisor-profiles/{profile}`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+) -> Result<Response, Error> {
+    Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
+}
+
+/// `POST /bedplate/v1/hypervisor-profiles`.
+async fn create(
+    _caller: Caller,
+    State(app): State<App>,
+    Strict(asked): Strict<Profile>,
+) -> Result<Response, Error> {
+    let profile = checked(asked, None)?;
+    app.store.insert_profile(&profile, (app.clock)()).await?;
+    Ok(json(StatusCode::CREATED, &view::of(&find(&app, profile.name.as_str()).await?)?))
+}
+
+/// `PUT /bedplate/v1/hypervisor-profiles/{profile}`: what is shown in place of a secret leaves it as it is.
+async fn set(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+    Strict(asked): Strict<Profile>,
+) -> Result<Response, Error> {
+    again(|| async {
+        let before = find(&app, &name).await?;
+        if asked.name != before.profile.name {
+            return Err(ApiError::bad_field("name", "it can not be changed").into());
+        }
+        let known = app.store.secrets().with_profile(&before.profile);
+        let known = known.map_err(|why| {
+            ApiError::broken(format!("the profile's secrets can not be opened: {why}"))
+        })?;
+        let profile = checked(asked.clone(), Some(&known))?;
+        Ok(app.store.update_profile(&profile, before.version, (app.clock)()).await?)
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
+}
+
+/// `DELETE /bedplate/v1/hypervisor-profiles/{profile}`: not while a rack's machines are to become it.
+async fn delete(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Error> {
+    again(|| async {
+        let found = find(&app, &name).await?;
+        match app.store.delete_profile(&name, found.version).await {
+            Err(StoreError::InUse { .. }) => {
+                let problem = format!("profile {name} is what a rack's machines are to become: see `bedplate rack list`");
+                Err(ApiError::conflict(problem).into())
+            }
+            done => Ok(done?),
+        }
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The profile of this name, its secrets sealed.
+pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow, Error> {
+    let missing = || {
+        let shown: String = name.chars().take(64).collect();
+        ApiError::not_found(format!("Hypervisor profile {shown} could not be found."))
+    };
+    Ok(app.store.find_profile(name).await?.ok_or_else(missing)?)
+}
+
+/// What was asked for, with the secrets of `before` where it holds their masks; if it makes sense.
+fn checked(asked: Profile, before: Option<&Profile>) -> Result<Profile, Error> {
+    let before = before.map(settings).transpose()?.unwrap_or_default();
+    let mut with_secrets = settings(&asked)?;
+    secret::keep("settings", &before, &mut with_secrets)?;
+    let settings = serde_json::from_value(Value::Object(with_secrets)).map_err(unreadable)?;
+    let profile = Profile { settings, ..asked };
+    check_profile(&profile).map_err(|why| ApiError::bad_field(&why.field, why.problem))?;
+    Ok(profile)
+}
+
+fn settings(profile: &Profile) -> Result<Map<String, Value>, ApiError> {
+    match serde_json::to_value(&profile.settings).map_err(unreadable)? {
+        Value::Object(settings) => Ok(settings),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Ok(Map::new())
+        }
+    }
+}
+
+fn unreadable(why: serde_json::Error) -> ApiError {
+    ApiError::broken(format!("the profile can not be written: {why}"))
+}

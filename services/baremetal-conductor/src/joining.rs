@@ -1,0 +1,122 @@
+//! A machine on its way into the cloud: a part of its node's turn.
+
+use baremetal_core::{
+    CloudSeen, Failure, Guest, Host, Hypervisor, JoinStep, Node, Refusal, config_drive, plan_join,
+};
+use baremetal_store::StoreError;
+use jiff::Timestamp;
+use reconcile::Requeue;
+use serde_json::Value;
+use tracing::{debug, info, warn};
+
+use crate::handle::World;
+use crate::turn::TurnError;
+
+/// How many times rarer the cloud is looked at than a BMC.
+const RARER: u32 = 3;
+
+impl World {
+    /// A step of the node's machine into the cloud, if it is on its way there. Each state is written down before anything is asked of the
+    /// cloud because of it.
+    pub(crate) async fn join(&self, node: &Node, now: Timestamp) -> Result<Requeue, TurnError> {
+        let Some(host) = node.hypervisor.as_ref().filter(|_| node.is_joining()) else {
+            return Ok(Requeue::OnChange);
+        };
+        let seen = self.look_at_cloud(host).await;
+        match plan_join(host, &seen, self.watching_since, now) {
+            JoinStep::Act(action) => {
+                info!("asking the cloud for host {}: {action:?}", host.host);
+                match self.ask_cloud(host, &action).await {
+                    Ok(()) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
+                    Err(problem) => {
+                        let trouble = CloudSeen::Trouble(problem);
+                        let step = plan_join(host, &trouble, self.watching_since, now);
+                        self.end_join_turn(node, step, now).await
+                    }
+                }
+            }
+            step @ (JoinStep::Rest
+            | JoinStep::Wait { .. }
+            | JoinStep::Record(_)
+            | JoinStep::GiveUp(_)) => self.end_join_turn(node, step, now).await,
+        }
+    }
+
+    async fn end_join_turn(
+        &self,
+        node: &Node,
+        step: JoinStep,
+        now: Timestamp,
+    ) -> Result<Requeue, TurnError> {
+        match step {
+            JoinStep::Rest => Ok(Requeue::OnChange),
+            JoinStep::Wait { until } => {
+                let left = until.duration_since(now).unsigned_abs();
+                debug!("host of node {} is not so far", node.id);
+                Ok(Requeue::After(left.min(self.settings.timeouts.poll_every * RARER)))
+            }
+            JoinStep::Record(to) => {
+                let (gone, entry) = node.joining(*to, now);
+                if let Some(entry) = &entry {
+                    info!("node {}: {}", node.label(), entry.event);
+                }
+                self.record(node, gone, entry.as_slice()).await
+            }
+            JoinStep::GiveUp(failure) => self.give_up_joining(node, failure, now).await,
+            // What was asked was refused: the plan waits or gives up then.
+            JoinStep::Act(_) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
+        }
+    }
+
+    async fn give_up_joining(
+        &self,
+        node: &Node,
+        failure: Failure,
+        now: Timestamp,
+    ) -> Result<Requeue, TurnError> {
+        warn!(cause = failure.cause, "the machine of node {} did not join the cloud", node.label());
+        let (given_up, entry) = node.not_joined(failure, now);
+        self.record(node, given_up, &[entry]).await
+    }
+
+    /// The node with what makes its machine a hypervisor by this profile, once it is installed.
+    pub(crate) async fn outfit(
+        &self,
+        node: Node,
+        profile: &str,
+        now: Timestamp,
+    ) -> Result<Result<Node, Refusal>, StoreError> {
+        let refuse = |problem: String| Refusal::Field { field: "profile".to_owned(), problem };
+        let Some(row) = self.store.find_profile(profile).await? else {
+            return Ok(Err(refuse(format!("there is none of the name {profile:?}"))));
+        };
+        let profile = match self.store.secrets().with_profile(&row.profile) {
+            Ok(profile) => profile,
+            Err(why) => return Ok(Err(refuse(format!("its secrets cannot be opened: {why}")))),
+        };
+        let mut ports = self.store.ports_of(node.id).await?;
+        // It is told its address by the port that it boots by.
+        ports.sort_by_key(|port| !port.pxe_enabled);
+        let macs: Vec<_> = ports.iter().map(|port| port.address).collect();
+        Ok(Host::of(&node, &profile.placement).map(|host| {
+            let guest = Guest { id: node.id, host: &host.name, macs: &macs };
+            let drive = Value::Object(config_drive(&profile, &guest));
+            let mut node = node.clone();
+            node.instance_info.insert("configdrive".to_owned(), drive);
+            node.hypervisor = Some(Hypervisor::new(&profile, host, now));
+            node
+        }))
+    }
+}
+
+/// The earlier of two turns.
+pub(crate) fn sooner(one: Requeue, other: Requeue) -> Requeue {
+    match (one, other) {
+        (Requeue::Now, _) | (_, Requeue::Now) => Requeue::Now,
+        (Requeue::After(one), Requeue::After(other)) => Requeue::After(one.min(other)),
+        (Requeue::After(some), Requeue::OnChange) | (Requeue::OnChange, Requeue::After(some)) => {
+            Requeue::After(some)
+        }
+        (Requeue::OnChange, Requeue::OnChange) => Requeue::OnChange,
+    }
+}

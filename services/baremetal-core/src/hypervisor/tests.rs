@@ -1,0 +1,257 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::{Driver, NodeUuid, Verb, WorkUuid, ask, explain, finish};
+
+const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn after(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap()
+}
+
+pub(crate) fn host(state: JoinState) -> Hypervisor {
+    let limit = SignedDuration::from_secs(10);
+    Hypervisor {
+        profile: "kvm".to_owned(),
+        host: "h1".to_owned(),
+        availability_zone: Some("r1".to_owned()),
+        aggregate: Some("gpu".to_owned()),
+        limits: JoinLimits {
+            compute_service: limit,
+            hypervisor: limit,
+            resource_provider: limit,
+            placement: limit,
+        },
+        state,
+        since: T0,
+        before: Report::None,
+        id: None,
+    }
+}
+
+fn service(up: bool, enabled: bool, reported_at: Option<i64>) -> CloudSeen {
+    let reported_at = reported_at.map(after);
+    CloudSeen::Service(Some(ServiceSeen { id: "s1".to_owned(), up, enabled, reported_at }))
+}
+
+fn aggregate(name: &str, zone: Option<&str>, has_host: bool) -> AggregateSeen {
+    let (name, zone) = (name.to_owned(), zone.map(str::to_owned));
+    AggregateSeen { id: "7".to_owned(), name, zone, has_host }
+}
+
+#[track_caller]
+fn check(host: &Hypervisor, seen: &CloudSeen, now: i64, want: Expect) {
+    let told = match plan_join(host, seen, T0, after(now)) {
+        JoinStep::Record(to) => format!("{} {:?} {:?}", to.state.as_str(), to.before, to.id),
+        JoinStep::GiveUp(failure) => format!("give up: {}", failure.cause),
+        step @ (JoinStep::Rest | JoinStep::Wait { .. } | JoinStep::Act(_)) => format!("{step:?}"),
+    };
+    want.assert_eq(&told);
+}
+
+#[test]
+fn only_a_report_that_is_newer_than_the_first_look_counts() {
+    let mut new = Hypervisor { before: Report::Unknown, ..host(JoinState::AwaitingService) };
+    check(&new, &CloudSeen::Service(None), 1, expect!["awaiting_service None None"]);
+    check(
+        &new,
+        &service(true, true, Some(5)),
+        1,
+        expect!["awaiting_service At(1970-01-01T00:00:05Z) None"],
+    );
+    // The cloud takes a machine that was just switched off for one that is up.
+    new.before = Report::At(after(5));
+    check(&new, &service(true, true, Some(5)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
+    check(&new, &service(false, true, Some(6)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
+    check(
+        &new,
+        &service(true, true, Some(6)),
+        1,
+        expect!["awaiting_hypervisor At(1970-01-01T00:00:05Z) None"],
+    );
+}
+
+#[test]
+fn each_sign_is_waited_for_in_turn() {
+    let at = host;
+    let listed = |up| CloudSeen::Hypervisor(Some(HypervisorSeen { id: "u1".to_owned(), up }));
+    check(
+        &at(JoinState::AwaitingService),
+        &service(true, false, Some(1)),
+        1,
+        expect!["awaiting_hypervisor None None"],
+    );
+    check(
+        &at(JoinState::AwaitingHypervisor),
+        &listed(true),
+        1,
+        expect![[r#"awaiting_provider None Some("u1")"#]],
+    );
+    check(
+        &at(JoinState::AwaitingHypervisor),
+        &listed(false),
+        1,
+        expect!["Wait { until: 1970-01-01T00:00:10Z }"],
+    );
+    check(
+        &at(JoinState::AwaitingProvider),
+        &CloudSeen::Provider(true),
+        1,
+        expect!["zoning None None"],
+    );
+    check(
+        &at(JoinState::Enabling),
+        &service(true, false, Some(1)),
+        1,
+        expect![[r#"Act(Enable { service: "s1" })"#]],
+    );
+    check(&at(JoinState::Enabling), &service(true, true, Some(1)), 1, expect!["joined None None"]);
+    check(&at(JoinState::Joined), &CloudSeen::Service(None), 99, expect!["Rest"]);
+    check(&at(JoinState::Failed), &CloudSeen::Service(None), 99, expect!["Rest"]);
+}
+
+#[test]
+fn what_does_not_come_in_time_is_given_up_with_its_reason() {
+    check(
+        &host(JoinState::AwaitingService),
+        &CloudSeen::Service(None),
+        10,
+        expect!["give up: no compute service of the host h1 came up in the cloud"],
+    );
+    check(
+        &host(JoinState::AwaitingService),
+        &service(false, true, Some(1)),
+        10,
+        expect!["give up: the compute service of the host h1 is down"],
+    );
+    check(
+        &host(JoinState::AwaitingHypervisor),
+        &CloudSeen::Hypervisor(None),
+        10,
+        expect![
+            "give up: the compute service of the host h1 is up, but no hypervisor of it is listed"
+        ],
+    );
+    check(
+        &host(JoinState::AwaitingProvider),
+        &CloudSeen::Provider(false),
+        10,
+        expect![
+            "give up: the hypervisor of the host h1 has no resource provider with anything to give"
+        ],
+    );
+    // Who has begun to look late is not late.
+    let step = plan_join(
+        &host(JoinState::AwaitingProvider),
+        &CloudSeen::Provider(false),
+        after(9),
+        after(10),
+    );
+    assert_eq!(step, JoinStep::Wait { until: after(19) });
+}
+
+#[test]
+fn a_cloud_that_does_not_answer_is_borne_and_one_that_refuses_is_not() {
+    let problem = |transient| Problem {
+        reason: Reason::CloudUnreachable,
+        cause: "no answer".to_owned(),
+        transient,
+    };
+    let waiting = host(JoinState::AwaitingService);
+    check(
+        &waiting,
+        &CloudSeen::Trouble(problem(true)),
+        1,
+        expect!["Wait { until: 1970-01-01T00:00:10Z }"],
+    );
+    check(&waiting, &CloudSeen::Trouble(problem(true)), 10, expect!["give up: no answer"]);
+    check(&waiting, &CloudSeen::Trouble(problem(false)), 1, expect!["give up: no answer"]);
+}
+
+#[test]
+fn a_host_is_put_into_a_zone_and_an_aggregate_that_are_made_where_they_are_not() {
+    let all = |all: &[AggregateSeen]| CloudSeen::Aggregates(all.to_vec());
+    let (zoning, grouping) = (host(JoinState::Zoning), host(JoinState::Grouping));
+    check(
+        &zoning,
+        &all(&[]),
+        1,
+        expect![[r#"Act(MakeAggregate { name: "r1", zone: Some("r1") })"#]],
+    );
+    let zone = |has_host| aggregate("r1", Some("r1"), has_host);
+    check(&zoning, &all(&[zone(false)]), 1, expect![[r#"Act(AddHost { aggregate: "7" })"#]]);
+    check(&zoning, &all(&[zone(true)]), 1, expect!["grouping None None"]);
+    check(
+        &zoning,
+        &all(&[aggregate("r1", None, true)]),
+        1,
+        expect![[
+            r#"give up: the host aggregate "r1" is there and is not the availability zone of that name"#
+        ]],
+    );
+    check(&grouping, &all(&[]), 1, expect![[r#"Act(MakeAggregate { name: "gpu", zone: None })"#]]);
+    check(&grouping, &all(&[aggregate("gpu", None, true)]), 1, expect!["enabling None None"]);
+    let nowhere = Hypervisor { availability_zone: None, aggregate: None, ..zoning };
+    check(&nowhere, &all(&[]), 1, expect!["grouping None None"]);
+    let both = Hypervisor { aggregate: Some("r1".to_owned()), ..grouping };
+    check(&both, &all(&[]), 1, expect!["enabling None None"]);
+}
+
+#[test]
+fn a_node_becomes_a_hypervisor_by_being_installed_and_is_none_once_it_is_taken_out_of_use() {
+    let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
+    node.provision_state = State::Available;
+    node.hypervisor = Some(host(JoinState::Installing));
+    let (deploying, _) = ask(&node, Verb::Deploy, WorkUuid::nil(), after(1)).unwrap();
+    assert!(!deploying.is_joining());
+    let (active, _) = finish(&deploying, WorkUuid::nil(), after(2)).unwrap();
+    let begun = active.hypervisor.clone().unwrap();
+    assert_eq!((begun.state, begun.before), (JoinState::AwaitingService, Report::Unknown));
+    assert!(active.is_joining());
+    let told = explain(&active);
+    expect![[r#"the node is "active": it is in use; we are waiting for its compute service. wait for it to join the cloud"#]]
+        .assert_eq(&format!("{}. {}", told.summary, told.next));
+    assert_eq!(told.task.map(|task| (task.number, task.of)), Some((1, 6)));
+
+    let joined = Hypervisor { state: JoinState::Joined, ..begun };
+    let (joined, entry) = active.joining(joined, after(3));
+    assert_eq!(entry.unwrap().event, "host h1 has joined the cloud");
+    assert!(explain(&joined).summary.contains("a hypervisor of the cloud, the host h1"));
+    let (gone, _) = ask(&joined, Verb::Undeploy, WorkUuid::nil(), after(4)).unwrap();
+    assert_eq!(gone.hypervisor, None);
+    let (again, _) = ask(&joined, Verb::Rebuild, WorkUuid::nil(), after(4)).unwrap();
+    assert_eq!(again.hypervisor.unwrap().state, JoinState::Installing);
+}
+
+#[test]
+fn what_was_given_up_says_why_and_joins_again_when_asked() {
+    let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
+    node.provision_state = State::Active;
+    assert!(join_again(&node, T0).unwrap_err().to_string().starts_with("hypervisor: "));
+    node.hypervisor = Some(host(JoinState::AwaitingProvider));
+    let (failed, entry) =
+        node.not_joined(no_provider(&host(JoinState::AwaitingProvider)), after(9));
+    assert_eq!(entry.severity, crate::Severity::Error);
+    let told = explain(&failed);
+    assert!(told.summary.ends_with("has no resource provider with anything to give"));
+    assert!(told.next.contains("Placement"), "{}", told.next);
+    assert!(!failed.is_joining());
+    let (again, entry) = join_again(&failed, after(10)).unwrap();
+    assert_eq!((again.failure.clone(), again.is_joining()), (None, true));
+    assert_eq!(entry.unwrap().event, "host h1: it joins again");
+    let working = Node { provision_state: State::Deploying, ..failed };
+    assert!(matches!(join_again(&working, T0), Err(Refusal::State { .. })));
+}
+
+#[test]
+fn a_host_is_called_as_its_node_where_a_host_can_be() {
+    let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
+    let mut named = |name: &str| {
+        node.name = Some(name.parse().unwrap());
+        Host::of(&node, &Placement::default()).unwrap().name
+    };
+    assert_eq!(named("r1u07.lab"), "r1u07.lab");
+    for other in ["R1U07", "r1_u07", "-r1", "r1..u07"] {
+        assert_eq!(named(other), format!("node-{}", NodeUuid::nil()));
+    }
+}

@@ -1,0 +1,255 @@
+//! Whether a profile makes sense, before it is kept.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{HypervisorSettings, JoinLimits, Named, Profile, ProfileKind};
+use crate::{Driver, Node, NodeUuid, Refusal, image};
+
+/// What of `instance_info` names an image.
+const IMAGE: [&str; 6] = [
+    "image_source",
+    "image_os_hash_algo",
+    "image_os_hash_value",
+    "image_checksum",
+    "image_disk_format",
+    "image_ca",
+];
+
+/// The most of what there can be several of.
+const MOST: usize = 64;
+
+/// The longest text.
+const LONGEST: usize = 255;
+
+/// The longest URL and public key.
+const LONGEST_LINE: usize = 16 << 10;
+
+/// A profile that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct InvalidProfile {
+    /// Which field.
+    pub field: String,
+    /// What is wrong with it. It does not repeat what may be secret.
+    pub problem: String,
+}
+
+type Checked = Result<(), InvalidProfile>;
+
+fn wrong(field: impl Into<String>, problem: impl Into<String>) -> InvalidProfile {
+    InvalidProfile { field: field.into(), problem: problem.into() }
+}
+
+/// Whether the profile makes sense: all of what it says can be written down for a machine.
+pub fn check_profile(profile: &Profile) -> Checked {
+    if profile.description.as_ref().is_some_and(|text| text.len() > 4096) {
+        return Err(wrong("description", "it is longer than 4096 bytes"));
+    }
+    installable(profile)?;
+    settings(&profile.settings)?;
+    if let Some(base) = &profile.settings.base_ignition {
+        if profile.kind != ProfileKind::Ignition {
+            return Err(wrong("settings.base_ignition", "it is for profiles of the kind ignition"));
+        }
+        url("settings.base_ignition.url", &base.url)?;
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if base.sha256.len() != 64 || !base.sha256.bytes().all(hex) {
+            return Err(wrong("settings.base_ignition.sha256", "it has 64 digits of 0-9 and a-f"));
+        }
+    }
+    limits(&profile.joining)?;
+    let placement = &profile.placement;
+    for (field, named) in [
+        ("placement.availability_zone", &placement.availability_zone),
+        ("placement.aggregate", &placement.aggregate),
+    ] {
+        if let Some(Named::Fixed(name)) = named {
+            text(field, name)?;
+            // Nova refuses a colon in a zone: it parts zone and host (nova/api/validation/parameter_types.py).
+            if name.contains(':') {
+                return Err(wrong(field, "it has a colon"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn installable(profile: &Profile) -> Checked {
+    let info = &profile.instance_info;
+    if let Some(key) = info.keys().find(|key| !IMAGE.contains(&key.as_str())) {
+        let key: String = key.chars().take(64).collect();
+        let problem = "a profile names an image here, and nothing else";
+        return Err(wrong(format!("instance_info.{key}"), problem));
+    }
+    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+    node.instance_info.clone_from(info);
+    match image(&node) {
+        Ok(_) => Ok(()),
+        Err(Refusal::Field { field, problem }) => Err(InvalidProfile { field, problem }),
+        Err(other) => Err(wrong("instance_info", other.to_string())),
+    }
+}
+
+fn settings(settings: &HypervisorSettings) -> Checked {
+    let keystone = &settings.keystone;
+    url("settings.keystone.auth_url", &keystone.auth_url)?;
+    for (field, value) in [
+        ("username", &*keystone.username),
+        ("password", keystone.password.expose()),
+        ("user_domain", &keystone.user_domain),
+        ("project", &keystone.project),
+        ("project_domain", &keystone.project_domain),
+        ("region", keystone.region.as_deref().unwrap_or("x")),
+    ] {
+        text(&format!("settings.keystone.{field}"), value)?;
+    }
+    bus(settings.message_bus.transport_url.expose())?;
+    network(settings)?;
+    devices(settings)?;
+    for (at, argument) in few("settings.kernel_arguments", &settings.kernel_arguments)? {
+        if let Some(problem) = argument.problem() {
+            return Err(wrong(format!("settings.kernel_arguments[{at}]"), problem));
+        }
+    }
+    for (at, pages) in few("settings.hugepages", &settings.hugepages)? {
+        let field = || format!("settings.hugepages[{at}]");
+        if pages.count == 0 {
+            return Err(wrong(field(), "count: it must be at least 1"));
+        }
+        if settings.hugepages.iter().take(at).any(|other| other.size == pages.size) {
+            return Err(wrong(field(), "size: it is given twice"));
+        }
+    }
+    for (at, key) in few("settings.ssh_keys", &settings.ssh_keys)? {
+        let field = format!("settings.ssh_keys[{at}]");
+        if key.is_empty() || key.len() > LONGEST_LINE || key.chars().any(char::is_control) {
+            return Err(wrong(field, "it must be a public key on one line, as in authorized_keys"));
+        }
+    }
+    Ok(())
+}
+
+fn network(settings: &HypervisorSettings) -> Checked {
+    let mappings = &settings.neutron.bridge_mappings;
+    if mappings.len() > MOST {
+        return Err(wrong("settings.neutron.bridge_mappings", format!("there are {MOST} at most")));
+    }
+    for (network, bridge) in mappings {
+        let field = |of: &str| format!("settings.neutron.bridge_mappings.{network:.64}{of}");
+        // Neutron's own list parts them by commas, and each pair by a colon.
+        if !is_word(network, "._-") || network.len() > 64 {
+            let problem = "a physical network has 1 to 64 letters, digits, '.', '_' and '-'";
+            return Err(wrong(field(""), problem));
+        }
+        let interface = bridge.interface.as_ref().map(|name| (".interface", name));
+        for (of, name) in [(".bridge", &bridge.bridge)].into_iter().chain(interface) {
+            // Linux: IFNAMSIZ is 16, the end included; a dash at the beginning would be an option.
+            if !is_word(name, "._-") || name.len() > 15 || name.starts_with(['-', '.']) {
+                let problem = "an interface has 1 to 15 letters, digits, '.', '_' and '-'";
+                return Err(wrong(field(of), problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn devices(settings: &HypervisorSettings) -> Checked {
+    if let super::Storage::Lvm(group) = &settings.storage
+        && (!is_word(group, "+_.-") || group.len() > 127 || group.starts_with('-'))
+    {
+        let problem = "a volume group has 1 to 127 letters, digits, '+', '_', '.' and '-'";
+        return Err(wrong("settings.storage.lvm", problem));
+    }
+    for (at, device) in few("settings.passthrough", &settings.passthrough)? {
+        let field = |of: &str| format!("settings.passthrough[{at}].{of}");
+        for (of, id) in [("vendor_id", &device.vendor_id), ("product_id", &device.product_id)] {
+            let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            if id.len() != 4 || !id.bytes().all(hex) {
+                return Err(wrong(
+                    field(of),
+                    "it has four digits of 0-9 and a-f, as lspci -nn tells",
+                ));
+            }
+        }
+        if !is_word(&device.alias, "._-") || device.alias.len() > 64 {
+            return Err(wrong(field("alias"), "it has 1 to 64 letters, digits, '.', '_' and '-'"));
+        }
+    }
+    if !settings.passthrough.is_empty() && settings.iommu.is_none() {
+        return Err(wrong("settings.iommu", "it is needed for passthrough: intel or amd"));
+    }
+    Ok(())
+}
+
+fn limits(limits: &JoinLimits) -> Checked {
+    let all = [
+        ("compute_service", limits.compute_service),
+        ("hypervisor", limits.hypervisor),
+        ("resource_provider", limits.resource_provider),
+        ("placement", limits.placement),
+    ];
+    match all
+        .iter()
+        .find(|(_, limit)| !limit.is_positive() || *limit > SignedDuration::from_hours(24))
+    {
+        Some((field, _)) => {
+            Err(wrong(format!("joining.{field}"), "it is more than nothing and at most 24 hours"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// At most so many, counted.
+fn few<'a, T>(
+    field: &str,
+    all: &'a [T],
+) -> Result<impl Iterator<Item = (usize, &'a T)>, InvalidProfile> {
+    if all.len() > MOST {
+        return Err(wrong(field, format!("there are {MOST} at most")));
+    }
+    Ok(all.iter().enumerate())
+}
+
+fn is_word(text: &str, more: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+}
+
+/// A text that fits on a line of a configuration file, and is read there as it was written.
+fn text(field: &str, text: &str) -> Checked {
+    if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) {
+        return Err(wrong(field, "it has 1 to 255 bytes and no control characters"));
+    }
+    // oslo.config strips blanks around values, and a pair of quotes.
+    let edge = |c: char| c.is_whitespace() || c == '"' || c == '\'';
+    if text.starts_with(edge) || text.ends_with(edge) {
+        return Err(wrong(field, "it begins or ends with a blank or a quote"));
+    }
+    Ok(())
+}
+
+fn url(field: &str, url: &str) -> Checked {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let visible = url.len() <= 2048 && url.bytes().all(|byte| byte.is_ascii_graphic());
+    if host.is_empty() || host.starts_with(':') || !visible {
+        return Err(wrong(field, "it must be an http or https URL"));
+    }
+    if host.contains('@') {
+        return Err(wrong(field, "it has a user or a password in it"));
+    }
+    Ok(())
+}
+
+fn bus(url: &str) -> Checked {
+    let field = "settings.message_bus.transport_url";
+    let kinds = ["rabbit://", "amqp://", "kafka://"];
+    let rest = kinds.iter().find_map(|kind| url.strip_prefix(kind)).unwrap_or_default();
+    let visible = url.len() <= 2048 && url.bytes().all(|byte| byte.is_ascii_graphic());
+    if rest.is_empty() || !visible {
+        return Err(wrong(
+            field,
+            "it must be a rabbit, amqp or kafka URL, as oslo.messaging has it",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::*;
+use crate::NodeUuid;
+
+fn document() -> Value {
+    json!({
+        "name": "kvm",
+        "kind": "cloud-init",
+        "instance_info": {
+            "image_source": "http://images/hypervisor.raw", "image_os_hash_algo": "sha256", "image_os_hash_value": "a".repeat(64),
+        },
+        "settings": {
+            "keystone": {"auth_url": "https://cloud:5000/v3", "username": "nova", "password": "hunter$2"},
+            "message_bus": {"transport_url": "rabbit://nova:hunter3@10.0.0.1:5672/"},
+            "neutron": {"bridge_mappings": {"physnet1": {"bridge": "br-ex", "interface": "eth1"}}},
+            "compute": {"cpu_mode": "host-passthrough"},
+            "storage": {"lvm": "vg0"},
+            "kernel_arguments": [{"key": "console", "value": "ttyS0,115200"}, {"key": "a.b", "value": "x y"}, {"key": "quiet"}],
+            "hugepages": [{"size": "1G", "count": 16}],
+            "iommu": "intel",
+            "passthrough": [{"vendor_id": "10de", "product_id": "1eb8", "alias": "t4"}],
+            "ssh_keys": ["ssh-ed25519 AAAA ann"],
+        },
+        "placement": {"availability_zone": "rack", "aggregate": {"fixed": "gpu"}},
+        "joining": {"compute_service": "30m"},
+    })
+}
+
+fn profile(change: impl FnOnce(&mut Value)) -> Profile {
+    let mut document = document();
+    change(&mut document);
+    serde_json::from_value(document).unwrap()
+}
+
+fn guest() -> Guest<'static> {
+    const MACS: [hardware::MacAddress; 2] = [
+        hardware::MacAddress::new([2, 0, 0, 0, 0, 1]),
+        hardware::MacAddress::new([2, 0, 0, 0, 0, 2]),
+    ];
+    Guest { id: NodeUuid::nil(), host: "h1", macs: &MACS }
+}
+
+#[track_caller]
+fn check(change: impl FnOnce(&mut Value), want: Expect) {
+    let told = match check_profile(&profile(change)) {
+        Ok(()) => "ok".to_owned(),
+        Err(invalid) => invalid.to_string(),
+    };
+    want.assert_eq(&told);
+}
+
+#[test]
+fn a_profile_that_makes_sense_is_kept_and_its_secrets_are_not_printed() {
+    check(|_| {}, expect!["ok"]);
+    let printed = format!("{:?}", profile(|_| {}));
+    assert!(!printed.contains("hunter"), "{printed}");
+    let again = serde_json::from_value(serde_json::to_value(profile(|_| {})).unwrap());
+    assert_eq!(again.ok(), Some(profile(|_| {})));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let settings = |path: &'static str, value: Value| {
+        move |document: &mut Value| *document["settings"].pointer_mut(path).unwrap() = value
+    };
+    check(
+        |it| it["instance_info"]["configdrive"] = json!({}),
+        expect!["instance_info.configdrive: a profile names an image here, and nothing else"],
+    );
+    check(
+        |it| it["instance_info"] = json!({"image_source": "http://x/y"}),
+        expect![
+            "instance_info.image_os_hash_value: it is missing: an image is not installed unless its checksum is known"
+        ],
+    );
+    check(
+        settings("/keystone/auth_url", json!("https://u:p@cloud/v3")),
+        expect!["settings.keystone.auth_url: it has a user or a password in it"],
+    );
+    check(
+        settings("/keystone/password", json!("a\n[DEFAULT]\nx = y")),
+        expect!["settings.keystone.password: it has 1 to 255 bytes and no control characters"],
+    );
+    check(
+        settings("/message_bus/transport_url", json!("http://10.0.0.1")),
+        expect![
+            "settings.message_bus.transport_url: it must be a rabbit, amqp or kafka URL, as oslo.messaging has it"
+        ],
+    );
+    check(
+        settings("/neutron/bridge_mappings/physnet1/interface", json!("-eth0; reboot")),
+        expect![
+            "settings.neutron.bridge_mappings.physnet1.interface: an interface has 1 to 15 letters, digits, '.', '_' and '-'"
+        ],
+    );
+    check(
+        settings("/kernel_arguments/1/value", json!("x; $(reboot)")),
+        expect![
+            "settings.kernel_arguments[1]: value: it has 1 to 256 letters, digits, blanks and '_-.,:=/+@%'"
+        ],
+    );
+    check(
+        settings("/iommu", Value::Null),
+        expect!["settings.iommu: it is needed for passthrough: intel or amd"],
+    );
+    check(
+        settings("/passthrough/0/vendor_id", json!("10DE")),
+        expect![
+            "settings.passthrough[0].vendor_id: it has four digits of 0-9 and a-f, as lspci -nn tells"
+        ],
+    );
+    check(
+        |it| it["placement"]["aggregate"] = json!({"fixed": "a:b"}),
+        expect!["placement.aggregate: it has a colon"],
+    );
+    check(
+        |it| it["joining"]["hypervisor"] = json!("0s"),
+        expect!["joining.hypervisor: it is more than nothing and at most 24 hours"],
+    );
+}
+
+#[test]
+fn cloud_init_is_told_all_that_the_profile_says() {
+    let parts = config_drive(&profile(|_| {}), &guest());
+    expect![[r#"{"hostname":"h1","name":"h1","uuid":"00000000-0000-0000-0000-000000000000"}"#]]
+        .assert_eq(&parts["meta_data"].to_string());
+    expect![[r#"{"links":[{"ethernet_mac_address":"02:00:00:00:00:01","id":"port0","type":"phy"},{"ethernet_mac_address":"02:00:00:00:00:02","id":"port1","type":"phy"}],"networks":[{"id":"network0","link":"port0","type":"ipv4_dhcp"}],"services":[]}"#]]
+        .assert_eq(&parts["network_data"].to_string());
+    let text = parts["user_data"].as_str().unwrap();
+    let json = text.strip_prefix("#cloud-config\n").expect("cloud-init knows it by its first line");
+    let mut config: Value = serde_json::from_str(json).unwrap();
+    let files = config["write_files"].take();
+    expect![[r#"{"hostname":"h1","preserve_hostname":false,"runcmd":[["ovs-vsctl","--may-exist","add-br","br-ex"],["ovs-vsctl","--may-exist","add-port","br-ex","eth1"],["systemctl","start","--no-block","bedplate-hypervisor.target"]],"ssh_authorized_keys":["ssh-ed25519 AAAA ann"],"write_files":null}"#]]
+        .assert_eq(&config.to_string());
+    let mut told = String::new();
+    for file in files.as_array().unwrap() {
+        let head = ["path", "owner", "permissions"].map(|key| file[key].as_str().unwrap_or("-"));
+        told += &format!("--- {}\n{}", head.join(" "), file["content"].as_str().unwrap());
+    }
+    expect![[r#"
+        --- /etc/nova/nova.conf.d/50-bedplate.conf root:nova 0640
+        [DEFAULT]
+        host = h1
+        transport_url = rabbit://nova:hunter3@10.0.0.1:5672/
+
+        [service_user]
+        send_service_user_token = true
+        auth_type = password
+        auth_url = https://cloud:5000/v3
+        username = nova
+        password = hunter$$2
+        user_domain_name = Default
+        project_name = service
+        project_domain_name = Default
+
+        [placement]
+        auth_type = password
+        auth_url = https://cloud:5000/v3
+        username = nova
+        password = hunter$$2
+        user_domain_name = Default
+        project_name = service
+        project_domain_name = Default
+
+        [neutron]
+        auth_type = password
+        auth_url = https://cloud:5000/v3
+        username = nova
+        password = hunter$$2
+        user_domain_name = Default
+        project_name = service
+        project_domain_name = Default
+
+        [libvirt]
+        virt_type = kvm
+        cpu_mode = host-passthrough
+        images_type = lvm
+        images_volume_group = vg0
+
+        [pci]
+        device_spec = {"product_id":"1eb8","vendor_id":"10de"}
+        alias = {"device_type":"type-PCI","name":"t4","product_id":"1eb8","vendor_id":"10de"}
+        --- /etc/neutron/neutron.conf.d/50-bedplate.conf root:neutron 0640
+        [DEFAULT]
+        host = h1
+        transport_url = rabbit://nova:hunter3@10.0.0.1:5672/
+
+        [ovs]
+        bridge_mappings = physnet1:br-ex
+        --- /var/lib/nova/compute_id root:nova 0644
+        00000000-0000-0000-0000-000000000000
+        --- /boot/efi/EFI/debian/arguments.cfg - -
+        set arguments="intel_iommu=on iommu=pt vfio-pci.ids=10de:1eb8 hugepagesz=1G hugepages=16 console=ttyS0,115200 a.b=\"x y\" quiet"
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn ignition_is_told_the_same_and_finds_nothing_wrong_with_it() {
+    let of = profile(|it| it["kind"] = json!("ignition"));
+    let parts = config_drive(&of, &guest());
+    let config: ignition::Config =
+        serde_json::from_str(parts["user_data"].as_str().unwrap()).unwrap();
+    assert_eq!(ignition::check(&config), []);
+    let value = serde_json::to_value(&config).unwrap();
+    expect![[r#"["intel_iommu=on","iommu=pt","vfio-pci.ids=10de:1eb8","hugepagesz=1G","hugepages=16","console=ttyS0,115200","a.b=\"x y\"","quiet"]"#]]
+        .assert_eq(&value["kernelArguments"]["shouldExist"].to_string());
+    let files = value["storage"]["files"].as_array().unwrap();
+    let told: Vec<String> = files
+        .iter()
+        .map(|file| format!("{} {} {}", file["path"], file["mode"], file["group"]["name"]))
+        .collect();
+    expect![[r#"
+        "/etc/hostname" 420 null
+        "/etc/nova/nova.conf.d/50-bedplate.conf" 416 "nova"
+        "/etc/neutron/neutron.conf.d/50-bedplate.conf" 416 "neutron"
+        "/var/lib/nova/compute_id" 420 "nova""#]]
+    .assert_eq(&told.join("\n"));
+    assert!(value["systemd"].to_string().contains("add-port br-ex eth1"));
+    assert!(value["passwd"].to_string().contains("ssh-ed25519 AAAA ann"));
+}
+
+#[test]
+fn tunnels_are_asked_for_and_a_base_is_named() {
+    let of = profile(|it| {
+        it["kind"] = json!("ignition");
+        it["settings"]["neutron"]["tunnels"] = json!(true);
+        let base = json!({"url": "http://images/fcos.ign", "sha256": "b".repeat(64)});
+        it["settings"]["base_ignition"] = base;
+    });
+    assert_eq!(check_profile(&of), Ok(()));
+    let parts = config_drive(&of, &guest());
+    let text = parts["user_data"].as_str().unwrap();
+    assert!(text.contains("tunnel_types%20=%20vxlan"), "{text}");
+    let config: Value = serde_json::from_str(text).unwrap();
+    let merged = &config["ignition"]["config"]["merge"][0];
+    assert_eq!(merged["source"], "http://images/fcos.ign");
+    assert_eq!(merged["verification"]["hash"], format!("sha256-{}", "b".repeat(64)));
+    check(
+        |it| it["settings"]["base_ignition"] = json!({"url": "http://i/x", "sha256": "b"}),
+        expect!["settings.base_ignition: it is for profiles of the kind ignition"],
+    );
+}
+
+#[test]
+fn names_come_from_the_place_of_the_machine() {
+    let place = |group: Option<&str>| Place {
+        rack: "r1".to_owned(),
+        position: 7,
+        group: group.map(str::to_owned),
+        role: None,
+    };
+    let of = |named: Named, group| named.of(Some(&place(group)));
+    assert_eq!(of(Named::Rack, None).as_deref(), Ok("r1"));
+    assert_eq!(of(Named::Group, Some("gpu")).as_deref(), Ok("gpu"));
+    assert_eq!(of(Named::RackAndGroup, Some("gpu")).as_deref(), Ok("r1-gpu"));
+    assert_eq!(of(Named::Group, None), Err("the machine is in no group of its rack"));
+    assert_eq!(Named::Rack.of(None), Err("the machine is in no rack"));
+}

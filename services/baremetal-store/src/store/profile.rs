@@ -1,0 +1,99 @@
+//! Hypervisor profiles, and the nodes whose machines are on their way into the cloud.
+
+use baremetal_core::{NodeUuid, Profile};
+use database::Extent::OneStatement;
+use database::StoreError;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::table::{node, profile};
+use crate::{ProfileRow, Store, secrets};
+
+impl Store {
+    /// Adds a profile; its version is 1.
+    pub async fn insert_profile(
+        &self,
+        profile: &Profile,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (name, document) = self.sealed_profile(profile).await?;
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { profile::insert(c, &name, &document, now).await })
+            })
+            .await
+    }
+
+    /// The profile of this name, its secrets sealed.
+    pub async fn find_profile(&self, name: &str) -> Result<Option<ProfileRow>, StoreError> {
+        let name = name.to_owned();
+        self.database.read(|c| Box::pin(async move { profile::find(c, &name).await })).await
+    }
+
+    /// All profiles by name, their secrets sealed.
+    pub async fn list_profiles(&self) -> Result<Vec<ProfileRow>, StoreError> {
+        self.database.read(|c| Box::pin(profile::list(c))).await
+    }
+
+    /// Writes the whole profile, if its version is still the one that was read.
+    pub async fn update_profile(
+        &self,
+        profile: &Profile,
+        version: i64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (name, document) = self.sealed_profile(profile).await?;
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { profile::update(c, &name, &document, version, now).await })
+            })
+            .await
+    }
+
+    /// Forgets a profile, if its version is still the one that was read; `InUse` while the goal of a rack names it.
+    pub async fn delete_profile(&self, name: &str, version: i64) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { profile::delete(c, &name, version).await })
+            })
+            .await
+    }
+
+    /// The nodes whose machines are on their way into the cloud, for a conductor that starts.
+    pub async fn joining_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
+        self.database.read(|c| Box::pin(node::joining(c))).await
+    }
+
+    /// The profile's document as it is written, by its name.
+    async fn sealed_profile(&self, profile: &Profile) -> Result<(String, Value), StoreError> {
+        let name = profile.name.to_string();
+        let document = serde_json::to_value(profile)
+            .map_err(|why| StoreError::corrupt("hypervisor_profiles", &name, why))?;
+        let document = self.sealed_as_profile(&name, &document).await?;
+        Ok((name, document))
+    }
+
+    async fn sealed_as_profile(&self, name: &str, document: &Value) -> Result<Value, StoreError> {
+        let corrupt = |why| StoreError::corrupt("hypervisor_profiles", name, why);
+        self.seal(document, |keys, document| {
+            secrets::seal_profile(keys, name, document).map_err(corrupt)
+        })
+        .await
+    }
+
+    /// Seals the profile's document anew.
+    pub(super) async fn reseal_profile(
+        &self,
+        name: &str,
+        document: &Value,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let (name, document) = (name.to_owned(), self.sealed_as_profile(name, document).await?);
+        self.database
+            .write(OneStatement, move |c| {
+                Box::pin(async move { profile::reseal(c, &name, &document, version).await })
+            })
+            .await
+    }
+}

@@ -1,0 +1,124 @@
+//! The table `hypervisor_profiles`: a document for each.
+
+use baremetal_core::Profile;
+use database::table::{changed_one, clash, is_orphan};
+use database::{Connection, Query, Row, StoreError, values};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::secrets;
+
+/// A profile, as it is kept: its secrets are sealed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileRow {
+    /// The profile.
+    pub profile: Profile,
+    /// Counts the writes; a write that names an older one is refused.
+    pub version: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Option<Timestamp>,
+}
+
+const SELECT: &str =
+    "SELECT name, version, created_at, updated_at, document FROM hypervisor_profiles";
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    name: &str,
+    document: &Value,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const INSERT: &str = "INSERT INTO hypervisor_profiles (name, version, created_at, document, sealed_by) \
+         VALUES ($1, 1, $2, $3, $4)";
+    let values = values![name, now, document.to_string(), secrets::sealed_by(document)];
+    match connection.execute(INSERT, values).await {
+        Err(error) if clash(&error).is_some() => {
+            Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
+        }
+        written => Ok(written.map(drop)?),
+    }
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    name: &str,
+    document: &Value,
+    version: i64,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const UPDATE: &str = "UPDATE hypervisor_profiles SET version = $2 + 1, updated_at = $3, document = $4, \
+         sealed_by = $5 WHERE name = $1 AND version = $2";
+    let values = values![name, version, now, document.to_string(), secrets::sealed_by(document)];
+    changed_one(connection.execute(UPDATE, values).await?)
+}
+
+/// Writes what was sealed anew; nothing else of it changes.
+pub(crate) async fn reseal(
+    connection: &mut Connection,
+    name: &str,
+    document: &Value,
+    version: i64,
+) -> Result<(), StoreError> {
+    const RESEAL: &str = "UPDATE hypervisor_profiles SET version = $2 + 1, document = $3, sealed_by = $4 \
+         WHERE name = $1 AND version = $2";
+    let values = values![name, version, document.to_string(), secrets::sealed_by(document)];
+    changed_one(connection.execute(RESEAL, values).await?)
+}
+
+/// Forgets a profile, if its version is still the one that was read; `InUse` while a rack's machines are to become it.
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    name: &str,
+    version: i64,
+) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM hypervisor_profiles WHERE name = $1 AND version = $2";
+    match connection.execute(DELETE, values![name, version]).await {
+        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "the goal of a rack" }),
+        done => changed_one(done?),
+    }
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<ProfileRow>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("name = ?", name);
+    let (sql, values) = query.into_parts();
+    connection.row(sql, values).await?.as_ref().map(read).transpose()
+}
+
+/// All, by name.
+pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ProfileRow>, StoreError> {
+    const LIST: &str = "SELECT name, version, created_at, updated_at, document FROM hypervisor_profiles \
+         ORDER BY name";
+    connection.rows(LIST, values![]).await?.iter().map(read).collect()
+}
+
+/// Those that were sealed by this key; nothing for those that nobody has looked at.
+pub(crate) async fn sealed_by(
+    connection: &mut Connection,
+    key: Option<&str>,
+) -> Result<Vec<(String, Value, i64)>, StoreError> {
+    let mut query = Query::new("SELECT name, version, document FROM hypervisor_profiles");
+    match key {
+        Some(key) => query.and_value("sealed_by = ?", key),
+        None => query.and("sealed_by IS NULL"),
+    }
+    let (sql, values) = query.into_parts();
+    let read =
+        |row: &Row| Ok((row.text(0)?.to_owned(), row.json("hypervisor_profiles", 2)?, row.int(1)?));
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<ProfileRow, StoreError> {
+    const TABLE: &str = "hypervisor_profiles";
+    Ok(ProfileRow {
+        profile: row.json(TABLE, 4)?,
+        version: row.int(1)?,
+        created_at: row.time(TABLE, 2)?,
+        updated_at: row.optional_time(TABLE, 3)?,
+    })
+}
