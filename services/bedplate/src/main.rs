@@ -15,6 +15,7 @@ mod output;
 mod pages;
 mod patience;
 mod policy;
+mod profile;
 mod progress;
 mod quota;
 mod rack;
@@ -54,6 +55,9 @@ enum Command {
     /// Single machines.
     #[command(subcommand)]
     Node(node::Command),
+    /// Hypervisor profiles: what makes machines compute hosts of the cloud.
+    #[command(subcommand)]
+    Profile(profile::Command),
     /// Whole machines of one's own, for a time.
     #[command(subcommand)]
     Reservation(reservation::Command),
@@ -113,6 +117,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Node(command) => {
             let api = Api::of_machines(&arguments.connection).await?;
             node::run(command, &api, arguments.output).await
+        }
+        Command::Profile(command) => {
+            let api = Api::of_machines(&arguments.connection).await?;
+            profile::run(command, &api, arguments.output).await
         }
         Command::Reservation(command) => {
             let api = Api::of_machines(&arguments.connection).await?;

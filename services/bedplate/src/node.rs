@@ -133,6 +133,12 @@ fn explained(told: &Value, now: Timestamp) -> String {
         let (at, of) = (number("number"), number("of"));
         lines.push(format!("Step:      {at} of {of}, {}", text(&task["what"])));
     }
+    if let Some(hypervisor) = told["hypervisor"].as_object() {
+        let word = |key: &str| hypervisor.get(key).map(text).unwrap_or_default();
+        let since = hypervisor.get("since").map(|at| time(at, now)).unwrap_or_default();
+        let state = word("state").replace('_', " ");
+        lines.push(format!("Host:      {}, {state} since {since}", word("host")));
+    }
     for (side, label) in
         [("bmc", "BMC"), ("dhcp", "DHCP"), ("tftp", "TFTP"), ("http", "HTTP"), ("agent", "Agent")]
     {

@@ -41,6 +41,9 @@ pub(crate) enum Command {
         rack: String,
         #[command(flatten)]
         image: ImageOptions,
+        /// The hypervisor profile by which they join the cloud: it says what is installed, too.
+        #[arg(long, conflicts_with_all = ["image", "reach"])]
+        profile: Option<String>,
         /// How far.
         #[arg(long, value_enum)]
         reach: Option<Reach>,
@@ -96,11 +99,15 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
         Command::Enroll { manifest, name } => enroll(api, &manifest, name, format).await,
-        Command::Up { rack, image, reach, limit, detach, timeout } => {
+        Command::Up { rack, image, profile, reach, limit, detach, timeout } => {
             let info = image.instance_info()?;
-            let reach =
-                reach.unwrap_or(if info.is_some() { Reach::Installed } else { Reach::Available });
-            ask_up(api, &rack, reach, info, limit).await?;
+            let reach = reach.unwrap_or(if info.is_some() || profile.is_some() {
+                Reach::Installed
+            } else {
+                Reach::Available
+            });
+            let goal = Goal { reach, instance_info: info, profile, limit };
+            ask_up(api, &rack, goal).await?;
             if detach {
                 return Ok(());
             }
@@ -192,15 +199,33 @@ fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
     }
 }
 
+/// What a rack's machines are to become.
+pub(crate) struct Goal {
+    /// How far they are brought.
+    pub(crate) reach: Reach,
+    /// What is installed, in the words of the Bare Metal API.
+    pub(crate) instance_info: Option<Map<String, Value>>,
+    /// The hypervisor profile that says so instead.
+    pub(crate) profile: Option<String>,
+    /// How many are under way at once.
+    pub(crate) limit: Option<NonZeroU32>,
+}
+
+impl Goal {
+    /// So far, and nothing else said.
+    pub(crate) fn of(reach: Reach) -> Goal {
+        Goal { reach, instance_info: None, profile: None, limit: None }
+    }
+}
+
 /// Sets the rack's goal.
-pub(crate) async fn ask_up(
-    api: &Api,
-    rack: &str,
-    reach: Reach,
-    instance_info: Option<Map<String, Value>>,
-    limit: Option<NonZeroU32>,
-) -> anyhow::Result<()> {
-    let body = json!({"reach": reach.as_str(), "instance_info": instance_info.unwrap_or_default(), "limit": limit});
+pub(crate) async fn ask_up(api: &Api, rack: &str, goal: Goal) -> anyhow::Result<()> {
+    let Goal { reach, instance_info, profile, limit } = goal;
+    let mut body = json!({"reach": reach.as_str(), "instance_info": instance_info.unwrap_or_default(), "limit": limit});
+    // An older service knows no profiles.
+    if let Some(profile) = profile {
+        body["profile"] = json!(profile);
+    }
     api.put(&format!("/bedplate/v1/racks/{rack}/up"), &body).await.map(drop)
 }
 

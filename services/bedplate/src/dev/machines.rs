@@ -4,7 +4,7 @@ use crate::api::{Api, Service};
 use crate::image::ImageOptions;
 use crate::output::{Format, line};
 use crate::patience::Deadline;
-use crate::rack::{self, Reach};
+use crate::rack::{self, Goal, Reach};
 
 use super::children::Children;
 use super::{Options, START_TIMEOUT, remove_file};
@@ -41,7 +41,7 @@ pub(super) async fn story(
     rack::enroll(api, &manifest, None, Format::Table).await?;
 
     line("\nbedplate rack up dev --reach inspected")?;
-    rack::ask_up(api, "dev", Reach::Inspected, None, None).await?;
+    rack::ask_up(api, "dev", Goal::of(Reach::Inspected)).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await?;
 
     let url = image.image.as_deref().unwrap_or_default();
@@ -49,6 +49,8 @@ pub(super) async fn story(
         "\nbedplate rack up dev --image {url} --checksum {}",
         image.checksum.as_deref().unwrap_or_default()
     ))?;
-    rack::ask_up(api, "dev", Reach::Installed, image.instance_info()?, None).await?;
+    let instance_info = image.instance_info()?;
+    let goal = Goal { instance_info, ..Goal::of(Reach::Installed) };
+    rack::ask_up(api, "dev", goal).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await
 }

@@ -1,0 +1,146 @@
+//! `bedplate profile …`: what makes machines hypervisors of the cloud.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::output::{Answer, Format, plain, text};
+use crate::watch::Watch;
+
+const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
+
+/// What of a profile is secret: a file need not hold it.
+const SECRETS: [&str; 2] = ["/settings/keystone/password", "/settings/message_bus/transport_url"];
+
+/// `bedplate profile …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Lists hypervisor profiles.
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Shows a profile, but for its secrets.
+    Show {
+        /// Which one.
+        profile: String,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Makes the profile that a file describes.
+    Create {
+        /// A YAML or JSON file. A secret in it may be `{file: PATH}` or `{env: VARIABLE}`.
+        file: PathBuf,
+    },
+    /// Writes a profile anew as a file describes it. What it shows as ****** stays as it is.
+    Set {
+        /// A YAML or JSON file; the profile is the one that it names.
+        file: PathBuf,
+    },
+    /// Deletes a profile. Machines that became hypervisors by it stay what they are.
+    Delete {
+        /// Which one.
+        profile: String,
+    },
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+        Command::Show { profile, watch } => {
+            let path = format!("{PROFILES}/{profile}");
+            watch.show(format, async || Ok(shown(api.get(&path).await?))).await
+        }
+        Command::Create { file } => shown(api.post(PROFILES, &read(&file)?).await?).write(format),
+        Command::Set { file } => {
+            let asked = read(&file)?;
+            let name = asked["name"].as_str().context("the file names no profile: name")?;
+            shown(api.put(&format!("{PROFILES}/{name}"), &asked).await?).write(format)
+        }
+        Command::Delete { profile } => api.delete(&format!("{PROFILES}/{profile}")).await.map(drop),
+    }
+}
+
+async fn list(api: &Api) -> anyhow::Result<Answer> {
+    let answer = api.get(PROFILES).await?;
+    let rows = answer["hypervisor_profiles"].as_array().cloned().unwrap_or_default();
+    let rows = rows.iter().map(|profile| {
+        vec![
+            text(&profile["name"]),
+            text(&profile["kind"]),
+            text(&profile["instance_info"]["image_source"]),
+            named(&profile["placement"]["availability_zone"]),
+            named(&profile["placement"]["aggregate"]),
+            text(&profile["description"]),
+        ]
+    });
+    let header = ["Profile", "Kind", "Image", "Zone", "Aggregate", "Description"];
+    Ok(Answer::table(answer, &header, rows))
+}
+
+fn shown(profile: Value) -> Answer {
+    let (keystone, joining) = (&profile["settings"]["keystone"], &profile["joining"]);
+    let as_whom = format!("{} as {}", text(&keystone["auth_url"]), text(&keystone["username"]));
+    let lines = [
+        ("Profile", text(&profile["name"])),
+        ("Description", text(&profile["description"])),
+        ("Kind", text(&profile["kind"])),
+        ("Image", text(&profile["instance_info"]["image_source"])),
+        ("Keystone", as_whom),
+        ("Zone", named(&profile["placement"]["availability_zone"])),
+        ("Aggregate", named(&profile["placement"]["aggregate"])),
+        ("Service", text(&joining["compute_service"])),
+        ("Hypervisor", text(&joining["hypervisor"])),
+        ("Provider", text(&joining["resource_provider"])),
+    ];
+    let lines = lines.map(|(label, value)| format!("{label:12} {value}").trim_end().to_owned());
+    Answer::said(profile, lines.join("\n"))
+}
+
+/// A profile as a file describes it, its secrets looked up.
+fn read(file: &Path) -> anyhow::Result<Value> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut profile: Value = serde_saphyr::from_str(&text)
+        .with_context(|| format!("cannot understand {}", file.display()))?;
+    for pointer in SECRETS {
+        let Some(secret) = profile.pointer_mut(pointer).filter(|secret| secret.is_object()) else {
+            continue;
+        };
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let found = look_up(secret, folder);
+        *secret = Value::String(found.with_context(|| format!("{}: {pointer}", file.display()))?);
+    }
+    Ok(profile)
+}
+
+/// Files lie beside the profile's unless their path is absolute.
+fn look_up(secret: &Value, folder: &Path) -> anyhow::Result<String> {
+    match (secret["file"].as_str(), secret["env"].as_str()) {
+        (Some(path), None) => {
+            let path = folder.join(path);
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            Ok(text.lines().next().unwrap_or_default().to_owned())
+        }
+        (None, Some(variable)) => {
+            std::env::var(variable).with_context(|| format!("the environment has no {variable}"))
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            bail!("it must be a text, {{file: PATH}} or {{env: VARIABLE}}")
+        }
+    }
+}
+
+/// How something is named that hypervisors are put into.
+fn named(named: &Value) -> String {
+    match named["fixed"].as_str() {
+        Some(name) => plain(name),
+        None if named.is_string() => format!("by {}", text(named).replace('_', " ")),
+        None => String::new(),
+    }
+}
