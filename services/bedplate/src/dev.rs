@@ -64,6 +64,7 @@ async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> 
         std::fs::remove_dir_all(&options.state).context("cannot remove the state folder")?;
     }
     let image = files::make(&options.state)?;
+    clusters::start_cloud(options, children).await?;
     let api = machines::start(options, children).await?;
     console::start(options, children).await?;
     tokio::select! {
@@ -114,10 +115,11 @@ fn remove_file(path: &Path) -> anyhow::Result<()> {
 fn whats_next(options: &Options) -> anyhow::Result<()> {
     let state = options.state.display();
     line(&format!(
-        "\nThe rack is installed, the cluster is ready, and all of it stays up until Ctrl-C. In a browser: http://{}/\n\
+        "\nThe rack's machines are the cloud's hypervisors, the cluster on them is ready, and all of it stays up until Ctrl-C. In a browser: http://{}/\n\
          \nIn another terminal:\n\
          \n  target/debug/bedplate rack status dev\
          \n  target/debug/bedplate node explain dev-1\
+         \n  target/debug/bedplate profile show kvm\
          \n  target/debug/bedplate cluster show tenant\
          \n  target/debug/bedplate vm show lab-1 --events\
          \n  target/debug/bedplate vm extend lab-1 --for 7d\
@@ -127,6 +129,7 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node list\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node undeploy dev-1\
          \n  export OS_CLIENT_CONFIG_FILE={state}/clouds.yaml\
+         \n  openstack --os-cloud admin hypervisor list\
          \n  openstack --os-cloud alice server list\
          \n  openstack --os-cloud alice coe cluster resize tenant 4\
          \n\nLogs and state are in {state}; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\

@@ -55,7 +55,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             let path = format!("{PROFILES}/{profile}");
             watch.show(format, async || Ok(shown(api.get(&path).await?))).await
         }
-        Command::Create { file } => shown(api.post(PROFILES, &read(&file)?).await?).write(format),
+        Command::Create { file } => create(api, &file, format).await,
         Command::Set { file } => {
             let asked = read(&file)?;
             let name = asked["name"].as_str().context("the file names no profile: name")?;
@@ -63,6 +63,11 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::Delete { profile } => api.delete(&format!("{PROFILES}/{profile}")).await.map(drop),
     }
+}
+
+/// Makes the profile that a file describes.
+pub(crate) async fn create(api: &Api, file: &Path, format: Format) -> anyhow::Result<()> {
+    shown(api.post(PROFILES, &read(file)?).await?).write(format)
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {

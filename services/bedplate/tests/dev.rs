@@ -26,6 +26,7 @@ fn a_rack_is_installed_and_a_cluster_is_ready_and_nothing_stays_behind() {
     assert!(run.status.success(), "{told}\n{}", String::from_utf8_lossy(&run.stderr));
 
     assert!(told.contains("rack dev: 4 machines there, 0 stuck, 0 left alone"), "{told}");
+    assert!(told.contains("waiting for its compute service"), "{told}");
     assert!(told.contains("cluster tenant: CREATE_COMPLETE after"), "{told}");
     let (_, nodes) = told.split_once(" get nodes\n").unwrap();
     let is_ready = |line: &&str| line.split_whitespace().nth(1) == Some("Ready");

@@ -45,6 +45,11 @@ impl Api {
         Api { client: client.expect("a client for plain HTTP can be made"), base }
     }
 
+    /// Where the service is.
+    pub fn url(&self) -> &Url {
+        &self.base
+    }
+
     /// Sends a request; fails only where nobody answers.
     pub async fn try_send(
         &self,

@@ -163,7 +163,8 @@ async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> Kill
     Killed::Never
 }
 
-/// Whether a log line tells an action that is about to be done, or a new state.
+/// Whether a log line tells an action that is about to be done, or a new state: of a node, or of its host on the way into the cloud.
 fn is_step(line: &str) -> bool {
-    line.contains(": performing ") || (line.contains(": node ") && line.contains(" is now "))
+    let node = line.contains(": node ") && (line.contains(" is now ") || line.contains(": host "));
+    node || line.contains(": performing ") || line.contains(": asking the cloud for host ")
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use baremetal::Listeners;
-use machine_emulator::{AgentKind, Network, Pace, Rack};
+use machine_emulator::{AgentKind, Network, Pace, Rack, Systems};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 use url::Url;
@@ -46,6 +46,8 @@ pub struct Settings {
     pub power_sync_every: &'static str,
     /// How many requests a BMC gets in a second.
     pub requests_per_second: u32,
+    /// A clouds.yaml with the cloud `admin`, which machines join whose image is a compute host's.
+    pub cloud: Option<PathBuf>,
     /// Further tables.
     pub more: &'static str,
 }
@@ -61,6 +63,7 @@ impl Default for Settings {
             poll_every: "50ms",
             power_sync_every: "60s",
             requests_per_second: 1000,
+            cloud: None,
             more: "",
         }
     }
@@ -76,7 +79,7 @@ impl Lab {
     pub async fn start_with(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::inside(&config).await;
-        Lab::around(daemon, &listeners, folder).await
+        Lab::around(daemon, &listeners, folder, systems(&settings)).await
     }
 
     /// Starts with the program baremetald, which can be killed.
@@ -86,13 +89,19 @@ impl Lab {
         // Started again it has to be where machines and agents know it to be.
         std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
             .expect("the configuration can be written");
-        Lab::around(daemon, &listeners, folder).await
+        Lab::around(daemon, &listeners, folder, systems(&settings)).await
     }
 
-    async fn around(daemon: Daemon, listeners: &Listeners, folder: TempDir) -> Lab {
+    async fn around(
+        daemon: Daemon,
+        listeners: &Listeners,
+        folder: TempDir,
+        systems: Systems,
+    ) -> Lab {
         let network =
             Network { dhcp: listeners.dhcp.expect("DHCP is configured"), tftp: listeners.tftp };
-        let rack = Rack::start(network, Pace::times(SPEED)).await.expect("a rack starts");
+        let rack = Rack::start_with(network, Pace::times(SPEED), systems).await;
+        let rack = rack.expect("a rack starts");
         let images = Images::start().await.expect("an image server starts");
         let base = Url::parse(&format!("http://{}/", listeners.api));
         Lab {
@@ -150,6 +159,10 @@ impl Drop for Lab {
     fn drop(&mut self) {
         left::keep(&self.folder.path().join("state"), "lab");
     }
+}
+
+fn systems(settings: &Settings) -> Systems {
+    if settings.cloud.is_some() { Systems::ComputeHosts } else { Systems::Inert }
 }
 
 fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
@@ -212,5 +225,8 @@ range = "127.1.0.1-127.1.255.254"
 {more}"#
     );
     written.expect("text can be written to a text");
+    if let Some(clouds) = &settings.cloud {
+        text += &format!("[cloud]\nclouds_yaml = \"{}\"\nname = \"admin\"\n", clouds.display());
+    }
     text
 }

@@ -112,11 +112,16 @@ impl Lab {
     /// Waits until the service has been killed; or until `node` has reached `state` without that, and kills it then: it may have
     /// its line on its lips.
     pub async fn killed_or(&self, node: Node, state: &str) -> Killed {
+        self.killed_unless(self.rests(node, state)).await
+    }
+
+    /// Waits until the service has been killed at its line, or until something has come to pass: then it is killed.
+    pub async fn killed_unless(&self, done: impl Future<Output = ()>) -> Killed {
         let mut daemon = self.daemon.lock().await;
         let Daemon::Child(outside) = &mut *daemon else { panic!("baremetald is no child") };
         tokio::select! {
             () = outside.killed() => Killed::AtLine,
-            () = self.rests(node, state) => outside.kill().await,
+            () = done => outside.kill().await,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Disk {
     /// What it is made of.
     pub spec: DiskSpec,
     kept: Kept,
+    /// The config drive that was written with the image, as it was sent.
+    drive: Option<String>,
 }
 
 /// Where a disk's bytes are.
@@ -73,11 +75,11 @@ impl Content {
 
 impl Disk {
     pub(crate) fn remembered(spec: DiskSpec) -> Disk {
-        Disk { spec, kept: Kept::Remembered(Content::Blank) }
+        Disk { spec, kept: Kept::Remembered(Content::Blank), drive: None }
     }
 
     pub(crate) fn file(spec: DiskSpec, path: PathBuf) -> Disk {
-        Disk { spec, kept: Kept::File(path) }
+        Disk { spec, kept: Kept::File(path), drive: None }
     }
 
     /// What is on it now.
@@ -88,8 +90,19 @@ impl Disk {
         }
     }
 
-    /// Puts `content` on it. A disk that is a file keeps what it has.
+    /// The config drive beside its image, as it was sent.
+    pub(crate) fn drive(&self) -> Option<&str> {
+        self.drive.as_deref()
+    }
+
+    /// Puts a config drive beside its image.
+    pub(crate) fn set_drive(&mut self, drive: Option<String>) {
+        self.drive = drive;
+    }
+
+    /// Puts `content` on it, and no config drive. A disk that is a file keeps what it has.
     pub(crate) fn set(&mut self, content: Content) {
+        self.drive = None;
         if let Kept::Remembered(kept) = &mut self.kept {
             *kept = content;
         }

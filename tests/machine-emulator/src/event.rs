@@ -29,6 +29,8 @@ pub enum Event {
     KernelRuns(u64, u64),
     /// The operating system on the disk runs: the image it came from.
     DiskRuns(String),
+    /// Its nova-compute runs: the host's name.
+    Computes(String),
     /// It does nothing any more, for this reason.
     Hangs(String),
     /// Its agent said that it is there.
@@ -102,6 +104,7 @@ impl fmt::Display for Event {
                 write!(f, "the kernel runs ({kernel} bytes, ramdisk {ramdisk} bytes)")
             }
             Event::DiskRuns(image) => write!(f, "the disk boots: {image}"),
+            Event::Computes(host) => write!(f, "nova-compute runs as host {host}"),
             Event::Hangs(why) => write!(f, "hangs: {why}"),
             Event::Heartbeat => f.write_str("the agent reports"),
             Event::SentInventory => f.write_str("the agent sent its inventory"),

@@ -9,12 +9,13 @@ use url::Url;
 
 use crate::agent;
 use crate::cd;
+use crate::compute_host;
 use crate::disk::Content;
 use crate::event::{BootSource, Event, Stage};
 use crate::fetch;
 use crate::ipxe::{self, Ended};
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::{Systems, World};
 use crate::relay::Speaker;
 use crate::tftp;
 
@@ -53,7 +54,7 @@ pub(crate) async fn run(machine: &Machine, world: &World) -> Infallible {
         for source in &order {
             machine.tell(Event::Tries(*source));
             let booted = match source {
-                BootSource::Disk => boot_disk(machine).await,
+                BootSource::Disk => boot_disk(machine, world).await,
                 BootSource::Network => boot_by_tftp(machine, world).await,
                 BootSource::Http => boot_by_http(machine, world, chosen.http_uri.as_ref()).await,
                 BootSource::Cd => cd::boot(machine, world).await,
@@ -75,13 +76,19 @@ fn own_order(machine: &Machine) -> Vec<BootSource> {
 }
 
 /// Runs what the disk holds, for as long as there is power; comes back only if nothing there boots.
-async fn boot_disk(machine: &Machine) -> Result<Handover, String> {
+async fn boot_disk(machine: &Machine, world: &World) -> Result<Handover, String> {
     let bootable = machine.disks().into_iter().find(Content::is_bootable);
     let Some(Content::Image { name, .. }) = bootable else {
         return Err("no disk holds anything that boots".to_owned());
     };
     machine.tell(Event::DiskRuns(name));
     machine.now(Stage::Installed);
+    match (world.systems, machine.config_drive()) {
+        (Systems::ComputeHosts, Some(drive)) => {
+            compute_host::run(machine, &world.http, &drive).await;
+        }
+        (Systems::ComputeHosts, None) | (Systems::Inert, _) => {}
+    }
     std::future::pending().await
 }
 
@@ -134,7 +141,7 @@ async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handov
     match ipxe::run(machine, world, lease.address, script).await {
         Ok(Ended::Kernel(handover)) => Ok(handover),
         Ok(Ended::Exit) => Err("iPXE left to the next boot option".to_owned()),
-        Ok(Ended::LocalDisk) => boot_disk(machine).await,
+        Ok(Ended::LocalDisk) => boot_disk(machine, world).await,
         Err(error) => Err(chain(&error)),
     }
 }

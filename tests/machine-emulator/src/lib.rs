@@ -2,6 +2,8 @@
 
 mod agent;
 mod cd;
+mod compute_host;
+mod config_drive;
 mod control;
 mod dhcp;
 mod disk;
@@ -18,10 +20,11 @@ mod relay;
 mod tftp;
 
 pub use agent::AgentKind;
+pub use config_drive::ConfigDrive;
 pub use control::{Control, serve_control};
 pub use disk::{Content, Disk};
 pub use event::{BootSource, Event, Stage};
 pub use fault::{FaultSet, Lie};
 pub use machine::Machine;
 pub use pace::Pace;
-pub use rack::{Network, Rack};
+pub use rack::{Network, Rack, Systems};

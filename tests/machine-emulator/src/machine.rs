@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::agent::AgentKind;
+use crate::config_drive::ConfigDrive;
 use crate::disk::{Content, Disk};
 use crate::event::{BootSource, Event, Stage};
 use crate::fault::FaultSet;
@@ -106,6 +107,11 @@ impl Machine {
         if let Some(disk) = self.lock_disks().get_mut(bay) {
             disk.set(content);
         }
+    }
+
+    /// The config drive beside the image on one of its disks.
+    pub fn config_drive(&self) -> Option<ConfigDrive> {
+        self.lock_disks().iter().find_map(|disk| ConfigDrive::read(disk.drive()?))
     }
 
     /// What happened to it, oldest first.

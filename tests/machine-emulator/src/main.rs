@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use bmc_emulator::MachineSpec;
 use clap::Parser;
-use machine_emulator::{AgentKind, Network, Pace, Rack, serve_control};
+use machine_emulator::{AgentKind, Network, Pace, Rack, Systems, serve_control};
 use tracing_subscriber::EnvFilter;
 
 /// Emulated machines: their BMCs answer, their firmware boots from the network, their agents do as they are told.
@@ -32,6 +32,9 @@ struct Options {
     /// How many times faster than real ones the machines test themselves and wait.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
+    /// Runs nova-compute on machines whose config drive has settings for it, once they boot their disks.
+    #[arg(long)]
+    compute_hosts: bool,
     /// A real agent to run instead of the emulated one, as `AGENT --root FOLDER/NAME --listen ADDRESS`.
     #[arg(long, value_name = "AGENT", requires = "agent_folder")]
     agent: Option<PathBuf>,
@@ -56,7 +59,8 @@ async fn main() -> anyhow::Result<()> {
         (spec, agent)
     });
     let network = Network { dhcp: options.dhcp, tftp: options.tftp };
-    let mut rack = Rack::start(network, Pace::times(options.speed))
+    let systems = if options.compute_hosts { Systems::ComputeHosts } else { Systems::Inert };
+    let mut rack = Rack::start_with(network, Pace::times(options.speed), systems)
         .await
         .context("cannot start the machines' network")?;
     rack.add(machines.collect()).await.context("cannot serve the machines' BMCs")?;

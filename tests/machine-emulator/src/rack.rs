@@ -24,6 +24,16 @@ pub struct Network {
     pub tftp: Option<SocketAddr>,
 }
 
+/// What runs on machines that boot their disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Systems {
+    /// Nothing.
+    #[default]
+    Inert,
+    /// nova-compute, on those whose config drive has settings for it.
+    ComputeHosts,
+}
+
 /// Machines that live until this is dropped.
 pub struct Rack {
     world: Arc<World>,
@@ -38,18 +48,24 @@ pub(crate) struct World {
     pub(crate) tftp: Option<SocketAddr>,
     pub(crate) http: Client,
     pub(crate) pace: Pace,
+    pub(crate) systems: Systems,
 }
 
 impl Rack {
     /// An empty rack on `network`.
     pub async fn start(network: Network, pace: Pace) -> io::Result<Rack> {
+        Rack::start_with(network, pace, Systems::Inert).await
+    }
+
+    /// An empty rack on `network`, on whose machines something runs once they boot their disks.
+    pub async fn start_with(network: Network, pace: Pace, systems: Systems) -> io::Result<Rack> {
         // Ours or another's of the same kind: whoever is first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let relay = Relay::open(network.dhcp).await?;
         let http = fetch::client().map_err(io::Error::other)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(relay.clone().run());
-        let world = Arc::new(World { relay, tftp: network.tftp, http, pace });
+        let world = Arc::new(World { relay, tftp: network.tftp, http, pace, systems });
         Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks })
     }
 

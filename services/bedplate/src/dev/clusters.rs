@@ -13,25 +13,28 @@ use crate::{cluster, vm};
 use super::children::Children;
 use super::{Options, START_TIMEOUT, nodes, remove_file};
 
-/// Starts the emulated cloud, and clusterd.
+/// Starts the emulated cloud. It has no hosts: the rack becomes them.
+pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> anyhow::Result<()> {
+    line("Starting an emulated OpenStack cloud that takes as long as a real one")?;
+    let clouds = options.state.join("clouds.yaml");
+    remove_file(&clouds)?;
+    let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
+    children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
+        command.args(["--realistic", "--no-hosts"]).arg("--clouds-out").arg(&clouds);
+        command.arg("--shared-network").arg("lab=10.7.0.0/24");
+        command.arg("--endpoint").arg(format!("container-infra={clusters}v1"));
+        command.arg("--endpoint").arg(format!("baremetal={machines}"));
+    })?;
+    children.ready(START_TIMEOUT, || std::future::ready(clouds.is_file())).await
+}
+
+/// Starts clusterd.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
     // The cloud forgets all when it ends; a clusterd that remembered clusters of it would repair what never was.
     let remembered = options.state.join("clusterd");
     if remembered.exists() {
         std::fs::remove_dir_all(&remembered).context("cannot remove clusterd's state folder")?;
     }
-    line("Starting an emulated OpenStack cloud that takes as long as a real one")?;
-    let clouds = options.state.join("clouds.yaml");
-    remove_file(&clouds)?;
-    let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
-    children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
-        command.arg("--realistic").arg("--clouds-out").arg(&clouds);
-        command.arg("--shared-network").arg("lab=10.7.0.0/24");
-        command.arg("--endpoint").arg(format!("container-infra={clusters}v1"));
-        command.arg("--endpoint").arg(format!("baremetal={machines}"));
-    })?;
-    children.ready(START_TIMEOUT, || std::future::ready(clouds.is_file())).await?;
-
     line("Starting clusterd, with SQLite in its state folder")?;
     children.start("clusterd", &options.log("clusterd"), |command| {
         command.arg("--config").arg(options.from.join("clusterd.toml"));

@@ -1,9 +1,15 @@
 //! The first half of the story: powered-off machines become installed ones.
 
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
 use crate::api::{Api, Service};
 use crate::image::ImageOptions;
 use crate::output::{Format, line};
 use crate::patience::Deadline;
+use crate::profile;
 use crate::rack::{self, Goal, Reach};
 
 use super::children::Children;
@@ -14,7 +20,13 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     line("Starting four emulated machines: BMCs, firmware, disks")?;
     let certificate = options.state.join("bmc.pem");
     remove_file(&certificate)?;
+    // The machines forget all when they end, and so does the cloud that they joined; a baremetald that remembered would believe in them.
+    let remembered = options.state.join("baremetald");
+    if remembered.exists() {
+        std::fs::remove_dir_all(&remembered).context("cannot remove baremetald's state folder")?;
+    }
     children.start("machine-emulator", &options.log("machine-emulator"), |command| {
+        command.arg("--compute-hosts");
         command.arg("--machines").arg(options.from.join("machines.yaml"));
         command.args(["--dhcp", "127.0.0.1:6767", "--tftp", "127.0.0.1:6969"]);
         command.arg("--certificate-out").arg(&certificate);
@@ -30,7 +42,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     Ok(api)
 }
 
-/// A rack is enrolled, inspected, installed.
+/// A rack is enrolled and inspected, and becomes the cloud's hypervisors.
 pub(super) async fn story(
     api: &Api,
     options: &Options,
@@ -44,13 +56,37 @@ pub(super) async fn story(
     rack::ask_up(api, "dev", Goal::of(Reach::Inspected)).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await?;
 
-    let url = image.image.as_deref().unwrap_or_default();
-    line(&format!(
-        "\nbedplate rack up dev --image {url} --checksum {}",
-        image.checksum.as_deref().unwrap_or_default()
-    ))?;
-    let instance_info = image.instance_info()?;
-    let goal = Goal { instance_info, ..Goal::of(Reach::Installed) };
+    let file = options.state.join("kvm.yaml");
+    write_profile(&file, &options.state.join("clouds.yaml"), image)?;
+    line(&format!("\nbedplate profile create {}", file.display()))?;
+    profile::create(api, &file, Format::Table).await?;
+
+    line("\nbedplate rack up dev --profile kvm")?;
+    let goal = Goal { profile: Some("kvm".to_owned()), ..Goal::of(Reach::Installed) };
     rack::ask_up(api, "dev", goal).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await
+}
+
+/// A hypervisor profile for the emulated cloud, as an administrator would write it. Whose passwords are in it are nobody's.
+fn write_profile(file: &Path, clouds: &Path, image: &ImageOptions) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(clouds).context("cannot read the cloud's clouds.yaml")?;
+    let clouds: Value = serde_saphyr::from_str(&text).context("cannot understand clouds.yaml")?;
+    let url = clouds["clouds"]["admin"]["auth"]["auth_url"].as_str();
+    let url = url.context("clouds.yaml does not say where Keystone is")?;
+    // The bus of an emulated cloud is where its APIs are.
+    let address = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let profile = json!({
+        "name": "kvm",
+        "description": "hypervisors of the emulated cloud",
+        "kind": "cloud-init",
+        "instance_info": image.instance_info()?,
+        "settings": {
+            "keystone": {"auth_url": url, "username": "nova", "password": "nova-secret"},
+            "message_bus": {"transport_url": format!("rabbit://nova:emulated-only@{address}/")},
+            "hugepages": [{"size": "1G", "count": 8}],
+        },
+        "placement": {"aggregate": "rack"},
+    });
+    std::fs::write(file, serde_json::to_string_pretty(&profile)?)
+        .with_context(|| format!("cannot write {}", file.display()))
 }

@@ -85,6 +85,9 @@ pub(super) async fn image(
             config_drive: arguments.get("configdrive").is_some_and(|drive| !drive.is_null()),
         },
     );
+    if let Some(disk) = machine.lock_disks().get_mut(bay) {
+        disk.set_drive(arguments.get("configdrive").and_then(Value::as_str).map(str::to_owned));
+    }
     let name = machine.spec().disks.get(bay).map(|disk| disk.name.clone()).unwrap_or_default();
     Ok(format!("/dev/{name}"))
 }

@@ -4,6 +4,7 @@ mod abort;
 mod crash;
 mod deploy_and_give_back;
 mod faults;
+mod hypervisors;
 mod inspect;
 mod kinds;
 mod own_machine;

@@ -1,0 +1,188 @@
+//! What an image of a compute host does once its settings are there: its nova-compute reports over the message bus, and keeps its
+//! resource provider in Placement. No server is run.
+//!
+//! The bus of an emulated cloud is an HTTP path at the address that `transport_url` names.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::config_drive::ConfigDrive;
+use crate::event::Event;
+use crate::machine::Machine;
+
+/// How long a nova-compute rests that cannot do as it should.
+const REST: Duration = Duration::from_millis(200);
+
+/// An oslo.config file, sections by name.
+type Ini = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Runs until it is dropped, if the drive makes this machine a compute host; until then it is at rest.
+pub(crate) async fn run(machine: &Machine, http: &Client, drive: &ConfigDrive) {
+    let settings = settings(drive);
+    let Some(host) = settings.get("DEFAULT").and_then(|section| section.get("host")) else {
+        return;
+    };
+    let bus = settings.get("DEFAULT").and_then(|section| section.get("transport_url"));
+    let Some(bus) = bus.and_then(|url| bus_of(url)) else {
+        machine.tell(Event::Hangs("nova-compute has no transport_url that it can use".to_owned()));
+        return;
+    };
+    machine.tell(Event::Computes(host.clone()));
+    let id = drive.files().remove("/var/lib/nova/compute_id").map(|id| id.trim().to_owned());
+    let mut provided = false;
+    let mut complained = false;
+    loop {
+        let again = match report(machine, http, &bus, host, id.as_deref()).await {
+            Ok((id, again)) => {
+                if !provided {
+                    match provide(machine, http, &settings, host, &id).await {
+                        Ok(()) => provided = true,
+                        Err(why) if !complained => {
+                            complained = true;
+                            machine.tell(Event::Failed("its resource provider".to_owned(), why));
+                        }
+                        Err(_) => {}
+                    }
+                }
+                again
+            }
+            Err(why) => {
+                if !complained {
+                    complained = true;
+                    machine.tell(Event::Failed("a report".to_owned(), why));
+                }
+                REST
+            }
+        };
+        tokio::time::sleep(again).await;
+    }
+}
+
+/// What nova-compute reads: `nova.conf.d` after `nova.conf`, later files over earlier ones.
+fn settings(drive: &ConfigDrive) -> Ini {
+    let mut all = Ini::new();
+    for (path, text) in drive.files() {
+        if !path.starts_with("/etc/nova/") || !path.ends_with(".conf") {
+            continue;
+        }
+        let mut section = String::from("DEFAULT");
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                section = name.to_owned();
+            } else if let Some((key, value)) = line.split_once('=') {
+                // A doubled dollar is one.
+                let value = value.trim().replace("$$", "$");
+                all.entry(section.clone()).or_default().insert(key.trim().to_owned(), value);
+            }
+        }
+    }
+    all
+}
+
+fn bus_of(transport: &str) -> Option<Url> {
+    let url = Url::parse(&transport.replacen("rabbit://", "http://", 1)).ok()?;
+    let (host, port) = (url.host_str()?, url.port()?);
+    Url::parse(&format!("http://{host}:{port}/_control/compute-hosts")).ok()
+}
+
+/// One report; the id of the hypervisor, and when to report again.
+async fn report(
+    machine: &Machine,
+    http: &Client,
+    bus: &Url,
+    host: &str,
+    id: Option<&str>,
+) -> Result<(String, Duration), String> {
+    let spec = machine.spec();
+    let disks: u64 = spec.disks.iter().map(|disk| disk.size_bytes >> 30).sum();
+    let own = json!({
+        "name": host, "vcpus": spec.cpus, "memory_mb": spec.memory_mib, "disk_gb": disks,
+    });
+    let body = json!({"host": own, "uuid": id});
+    let told = send(http.request(Method::PUT, bus.clone()).json(&body)).await?;
+    let id = told["id"].as_str().unwrap_or_default().to_owned();
+    let again = Duration::from_millis(told["report_again"].as_u64().unwrap_or(1000));
+    Ok((id, again))
+}
+
+/// Makes the hypervisor's resource provider and says what it has, as the user of `[placement]`.
+async fn provide(
+    machine: &Machine,
+    http: &Client,
+    settings: &Ini,
+    host: &str,
+    id: &str,
+) -> Result<(), String> {
+    let empty = BTreeMap::new();
+    let section = settings.get("placement").unwrap_or(&empty);
+    let (token, placement) = token(http, section).await?;
+    let call = |method: Method, path: &str| {
+        let url = format!("{}/{path}", placement.trim_end_matches('/'));
+        let call = http.request(method, url).header("x-auth-token", &token);
+        call.header("openstack-api-version", "placement 1.29")
+    };
+    let path = format!("resource_providers/{id}");
+    let found =
+        call(Method::GET, &path).send().await.map_err(|why| why.without_url().to_string())?;
+    let generation = if found.status() == StatusCode::NOT_FOUND {
+        let body = json!({"name": host, "uuid": id});
+        send(call(Method::POST, "resource_providers").json(&body)).await?["generation"].clone()
+    } else {
+        send(call(Method::GET, &path)).await?["generation"].clone()
+    };
+    let spec = machine.spec();
+    let disks: u64 = spec.disks.iter().map(|disk| disk.size_bytes >> 30).sum();
+    let stock = |total: u64| json!({"total": total});
+    let body = json!({
+        "resource_provider_generation": generation,
+        "inventories": {
+            "VCPU": stock(spec.cpus.into()), "MEMORY_MB": stock(spec.memory_mib), "DISK_GB": stock(disks),
+        },
+    });
+    send(call(Method::PUT, &format!("{path}/inventories")).json(&body)).await.map(drop)
+}
+
+/// A token, and where Placement is by the catalogue that came with it.
+async fn token(
+    http: &Client,
+    section: &BTreeMap<String, String>,
+) -> Result<(String, String), String> {
+    let text = |key: &str| section.get(key).map(String::as_str).unwrap_or_default();
+    let domain = |key: &str| json!({"name": text(key)});
+    let user = json!({
+        "name": text("username"), "password": text("password"), "domain": domain("user_domain_name"),
+    });
+    let scope = json!({
+        "project": {"name": text("project_name"), "domain": domain("project_domain_name")},
+    });
+    let identity = json!({"methods": ["password"], "password": {"user": user}});
+    let body = json!({"auth": {"identity": identity, "scope": scope}});
+    let url = format!("{}/auth/tokens", text("auth_url").trim_end_matches('/'));
+    let answer = http.post(url).json(&body).send().await;
+    let answer = answer.map_err(|why| why.without_url().to_string())?;
+    if !answer.status().is_success() {
+        return Err(format!("Keystone says {}", answer.status()));
+    }
+    let token = answer.headers().get("x-subject-token").and_then(|value| value.to_str().ok());
+    let token = token.unwrap_or_default().to_owned();
+    let told: Value = answer.json().await.map_err(|why| why.without_url().to_string())?;
+    let services = told["token"]["catalog"].as_array().cloned().unwrap_or_default();
+    let placement = services.iter().find(|one| one["type"] == "placement");
+    let endpoints = placement.and_then(|one| one["endpoints"].as_array());
+    let public = endpoints.and_then(|all| all.iter().find(|one| one["interface"] == "public"));
+    let url = public.and_then(|one| one["url"].as_str());
+    Ok((token, url.ok_or("the catalogue has no Placement")?.to_owned()))
+}
+
+async fn send(call: reqwest::RequestBuilder) -> Result<Value, String> {
+    let answer = call.send().await.map_err(|why| why.without_url().to_string())?;
+    let status = answer.status();
+    if !status.is_success() {
+        return Err(format!("it says {status}"));
+    }
+    answer.json().await.map_err(|why| why.without_url().to_string())
+}

@@ -1,0 +1,265 @@
+//! A rack becomes hypervisors of a cloud.
+
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use futures::{StreamExt, stream};
+use lab::{Killed, Lab, Machine, Placed, Settings};
+use openstack_emulator::{Act, Cloud, Emulator, Kind, Rule};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// How many labs run at once.
+const AT_ONCE: usize = 3;
+/// A deployment says no more lines than this; `crash` kills it at those.
+const DEPLOYED: usize = 11;
+/// No deployment with its joining has more steps and states than this.
+const MOST_LINES: usize = 60;
+
+/// The password of nova-compute's user: what the service stores and says is looked through for it.
+const PASSWORD: &str = left::canary::KEYSTONE;
+const ROLES: [&str; 3] = ["service", "member", "reader"];
+
+/// A cloud without hosts, and a lab whose machines may join it.
+struct Given {
+    cloud: Cloud,
+    lab: Lab,
+    folder: TempDir,
+    _emulator: Emulator,
+}
+
+/// A cloud that puts no server on a host before somebody said so.
+fn no_hosts() -> openstack_emulator::Settings {
+    openstack_emulator::Settings {
+        hypervisors: Vec::new(),
+        enable_new_services: false,
+        ..openstack_emulator::Settings::default()
+    }
+}
+
+impl Given {
+    async fn start(start: impl AsyncFnOnce(Settings) -> Lab) -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let emulator = Emulator::start(no_hosts()).await.expect("the emulator starts");
+        let cloud = emulator.cloud.clone();
+        cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
+        let folder = tempfile::tempdir().expect("a folder");
+        let clouds = folder.path().join("clouds.yaml");
+        std::fs::write(&clouds, cloud.clouds_yaml()).expect("a file");
+        let lab = start(Settings { cloud: Some(clouds), ..Settings::default() }).await;
+        Given { cloud, lab, folder, _emulator: emulator }
+    }
+
+    /// A profile as a file has it; its secrets lie beside it.
+    fn profile(&self, kind: &str, limit: &str) -> PathBuf {
+        let path = |name: &str| self.folder.path().join(name);
+        let bus = format!("rabbit://nova:bus-secret@{}/", self.cloud.address());
+        std::fs::write(path("bus"), bus).expect("a file");
+        std::fs::write(path("password"), PASSWORD).expect("a file");
+        let profile = json!({
+            "name": "kvm", "kind": kind, "instance_info": self.lab.image().instance_info(),
+            "settings": {
+                "keystone": {"auth_url": self.cloud.auth_url(), "username": "nova", "password": {"file": "password"}},
+                "message_bus": {"transport_url": {"file": "bus"}},
+                "compute": {"virtualization": "qemu"},
+            },
+            "placement": {"availability_zone": "rack", "aggregate": {"fixed": "kvm"}},
+            "joining": {"resource_provider": limit},
+        });
+        let file = path("profile.yaml");
+        // What is JSON is YAML.
+        std::fs::write(&file, profile.to_string()).expect("a file");
+        file
+    }
+
+    async fn bedplate(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(compat::program("bedplate"));
+        command.arg("--url").arg(self.lab.api().url().as_str()).args(arguments);
+        command.stdin(Stdio::null()).output().await.expect("bedplate runs")
+    }
+
+    async fn done(&self, arguments: &[&str]) -> String {
+        let said = self.bedplate(arguments).await;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(said.status.success(), "{}{}", text(&said.stdout), text(&said.stderr));
+        text(&said.stdout)
+    }
+
+    /// Machines in the lab's rack, enrolled as rack r1.
+    async fn rack(&self, number: u32) -> Vec<Placed> {
+        let blueprints = (1..=number).map(|place| Machine::redfish(&format!("r1u{place}")));
+        let machines = self.lab.rack_all(blueprints.collect()).await;
+        let rows: Vec<Value> = (1..).zip(&machines).map(|(line, one)| one.row(line)).collect();
+        let manifest = json!({"name": "r1", "machines": rows});
+        let enrolled = self.lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&manifest));
+        enrolled.await.expect("the rack is enrolled");
+        machines
+    }
+
+    async fn hypervisor(&self, node: &str) -> Value {
+        self.lab.api().get(&format!("/bedplate/v1/nodes/{node}/hypervisor")).await
+    }
+
+    /// What the cloud tells an administrator.
+    async fn admin(&self, path: &str) -> Value {
+        let client = Client::builder().no_proxy().build().expect("a client");
+        let domain = json!({"id": "default"});
+        let body = json!({"auth": {
+            "identity": {"methods": ["password"], "password": {"user": {"name": "admin", "domain": domain, "password": "admin-secret"}}},
+            "scope": {"project": {"name": "admin", "domain": domain}},
+        }});
+        let answer = client.post(format!("{}/auth/tokens", self.cloud.auth_url())).json(&body);
+        let answer = answer.send().await.expect("Keystone answers");
+        let token = answer.headers()["x-subject-token"].to_str().expect("a token").to_owned();
+        let request = client.get(format!("{}{path}", self.cloud.url()));
+        let request = request.header("openstack-api-version", "compute 2.67");
+        let answer = request.header("x-auth-token", token).send().await;
+        answer.expect("the cloud answers").json().await.expect("JSON")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rack_becomes_hypervisors_by_one_command() {
+    let given = Given::start(async |settings| Lab::start_with(settings).await).await;
+    let machines = given.rack(4).await;
+    let file = given.profile("cloud-init", "60s");
+    let file = file.to_str().expect("a path");
+    let made = given.done(&["profile", "create", file]).await;
+    assert!(made.contains("by rack") && !made.contains(PASSWORD), "{made}");
+    let said = given.done(&["rack", "up", "r1", "--profile", "kvm", "--limit", "2"]).await;
+    assert!(said.contains("4 machines there, 0 stuck"), "{said}");
+
+    for machine in &machines {
+        let told = given.hypervisor(machine.name()).await;
+        assert_eq!(told["state"], "joined", "{told}");
+        assert_eq!(
+            (&told["host"], &told["availability_zone"]),
+            (&json!(machine.name()), &json!("r1"))
+        );
+        let node = given.lab.api().get(&format!("/v1/nodes/{}", machine.name())).await;
+        assert_eq!(told["id"], node["uuid"], "the cloud knows it by the node's id");
+        let drive = machine.config_drive().expect("it has a config drive");
+        assert_eq!(drive.meta_data["hostname"], machine.name());
+        let mac = machine.spec().nics[0].mac.to_string();
+        let said = &drive.network_data["links"][0]["ethernet_mac_address"];
+        assert!(said.as_str().is_some_and(|it| it.eq_ignore_ascii_case(&mac)), "{said}");
+    }
+    // As the cloud itself has it.
+    let services = given.admin("/compute/v2.1/os-services").await;
+    let services = services["services"].as_array().expect("a list").clone();
+    assert_eq!(services.len(), 4);
+    for service in &services {
+        let is = ["status", "state", "zone"].map(|key| service[key].as_str().unwrap_or("-"));
+        assert_eq!(is, ["enabled", "up", "r1"], "{service}");
+    }
+    let aggregates = given.admin("/compute/v2.1/os-aggregates").await;
+    let mut told: Vec<_> = aggregates["aggregates"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (one["name"].as_str(), one["hosts"].as_array().map(Vec::len)))
+        .collect();
+    told.sort();
+    assert_eq!(told, [(Some("kvm"), Some(4)), (Some("r1"), Some(4))]);
+    let history = given.lab.api().get("/v1/nodes/r1u1/history").await.to_string();
+    for step in ["its compute service is up", "its resource provider is there", "has joined"] {
+        assert!(history.contains(step), "{step:?} is not in {history}");
+    }
+    let explained = given.done(&["node", "explain", "r1u1"]).await;
+    assert!(explained.contains("a hypervisor of the cloud, the host r1u1"), "{explained}");
+
+    // No answer tells what a machine was told.
+    let shown = given.done(&["--output", "json", "profile", "show", "kvm"]).await;
+    let node = given.lab.api().get("/v1/nodes/r1u1").await.to_string();
+    for text in [shown, node] {
+        assert!(!text.contains(PASSWORD) && !text.contains("rabbit://"), "{text}");
+    }
+    let kept = given.bedplate(&["profile", "delete", "kvm"]).await;
+    assert!(!kept.status.success(), "a rack is to become it");
+    given.done(&["rack", "pause", "r1"]).await;
+    given.done(&["profile", "delete", "kvm"]).await;
+
+    // What is taken out of use is no hypervisor any more.
+    let body = json!({"target": "deleted"});
+    let path = "/v1/nodes/r1u4/states/provision";
+    given.lab.api().send(Method::PUT, path, Some(&body)).await.expect("it is taken out of use");
+    let gone = given.lab.api().send(Method::GET, "/bedplate/v1/nodes/r1u4/hypervisor", None).await;
+    assert_eq!(gone.status, 404, "{}", gone.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_join_says_why_and_joins_when_asked_again() {
+    let given = Given::start(async |settings| Lab::start_with(settings).await).await;
+    given.rack(1).await;
+    given.cloud.add_user_with("nova", "another", "service", &ROLES);
+    // Its nova-compute reports, and Placement does not take its password.
+    let file = given.profile("ignition", "3s");
+    given.done(&["profile", "create", file.to_str().expect("a path")]).await;
+    let said = given.bedplate(&["rack", "up", "r1", "--profile", "kvm"]).await;
+    assert!(!said.status.success());
+    let told = given.done(&["node", "explain", "r1u1"]).await;
+    for part in ["no resource provider with anything to give", "Placement takes"] {
+        assert!(told.contains(part), "{part:?} is not in {told}");
+    }
+    assert_eq!(given.hypervisor("r1u1").await["state"], "failed");
+    let service = given.admin("/compute/v2.1/os-services").await["services"][0].clone();
+    assert_eq!(service["status"], "disabled", "it takes no servers: {service}");
+
+    // The cause is gone: now the cloud takes that password. And at the first attempt nobody hears that the aggregate was made.
+    given.cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
+    given.cloud.misbehave(Rule::new("POST", "/compute/v2.1/os-aggregates", Act::LoseAnswer).nth(1));
+    given.done(&["rack", "up", "r1", "--profile", "kvm"]).await;
+    assert_eq!(given.hypervisor("r1u1").await["state"], "joined");
+    let aggregates = given.cloud.objects(Kind::Aggregate);
+    let mut names: Vec<&str> = aggregates.iter().map(|one| one.text("name")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["kvm", "r1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joining_outlives_a_kill_at_any_of_its_steps() {
+    let runs = stream::iter(DEPLOYED..MOST_LINES).map(killed_at).buffered(AT_ONCE);
+    let killed = runs.take_while(|killed| std::future::ready(*killed == Killed::AtLine)).count();
+    let killed = killed.await;
+    // Four questions answered, three things asked for, and the machine is there.
+    assert!(killed >= 8, "joining says only {killed} lines");
+    assert!(killed < MOST_LINES - DEPLOYED - 1, "joining says ever more");
+}
+
+/// Brings a machine up with a service that is killed at its `line`th line, or when the machine has joined; then with one that is not.
+async fn killed_at(line: usize) -> Killed {
+    let given = Given::start(async |settings| Lab::with_child(settings).await).await;
+    given.rack(1).await;
+    let up = async |body: Value| {
+        // What the service logs of this it has recorded before; whether the answer got out does not matter.
+        let path = "/bedplate/v1/racks/r1/up";
+        let _ = given.lab.api().try_send(Method::PUT, path, Some(&body)).await;
+    };
+    let file = given.profile("cloud-init", "60s");
+    given.done(&["profile", "create", file.to_str().expect("a path")]).await;
+    up(json!({"reach": "available"})).await;
+    let rack = "/bedplate/v1/racks/r1";
+    let there = |rack: &Value| (rack["machines"][0]["way"] == "there").then_some(());
+    given.lab.api().until(rack, "a machine that is available", there).await;
+
+    given.lab.restart_to_be_killed_at(line).await;
+    let joined = |rack: &Value| {
+        let machine = &rack["machines"][0];
+        assert_ne!(machine["way"], "stuck", "killed at line {line}: {machine}");
+        (machine["hypervisor"]["state"] == "joined" && machine["way"] == "there").then_some(())
+    };
+    up(json!({"profile": "kvm"})).await;
+    let joined_now = given.lab.api().until(rack, "a machine that has joined", joined);
+    let killed = given.lab.killed_unless(joined_now).await;
+    given.lab.restart().await;
+    up(json!({"profile": "kvm"})).await;
+    given.lab.api().until(rack, "a machine that has joined", joined).await;
+    for aggregate in given.cloud.objects(Kind::Aggregate) {
+        assert_eq!(aggregate.list("hosts"), [json!("r1u1")], "killed at line {line}");
+    }
+    assert_eq!(given.cloud.objects(Kind::Aggregate).len(), 2, "killed at line {line}");
+    assert_eq!(given.cloud.objects(Kind::ComputeHost).len(), 1, "killed at line {line}");
+    killed
+}
