@@ -45,6 +45,8 @@ pub(crate) enum Event {
     Set(Kind, String, Vec<(&'static str, Value)>),
     /// A server's action ends in this status and power state.
     Acted(String, &'static str, i64),
+    /// A server's live migration ends.
+    Migrated(String),
     /// A server's image is a step further: the server, the image, and the status that it has now; none where it failed.
     Imaged(String, String, Option<&'static str>),
     /// An object is gone.
@@ -192,6 +194,7 @@ impl World {
             Event::Built(server) => nova::built(self, &server),
             Event::Settled(balancer) => octavia::settled(self, &balancer),
             Event::Acted(server, status, power) => nova::acted(self, &server, status, power),
+            Event::Migrated(server) => nova::migrated(self, &server),
             Event::Imaged(server, image, status) => {
                 nova::snapshot_went_on(self, &server, &image, status);
             }

@@ -40,6 +40,9 @@ pub enum ServerAction {
     Lock,
     /// Let its project do so again.
     Unlock,
+    /// Move it as it runs to whichever host the scheduler finds. For administrators; that no host takes it turns out later, and it stays
+    /// where it is.
+    MigrateLive,
 }
 
 impl ServerAction {
@@ -57,6 +60,9 @@ impl ServerAction {
             ServerAction::Unshelve => json!({"unshelve": null}),
             ServerAction::Lock => json!({"lock": null}),
             ServerAction::Unlock => json!({"unlock": null}),
+            ServerAction::MigrateLive => {
+                json!({"os-migrateLive": {"host": null, "block_migration": "auto"}})
+            }
         }
     }
 }

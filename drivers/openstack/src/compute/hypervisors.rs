@@ -34,11 +34,21 @@ pub struct OfService {
 ///
 /// A host is listed once the cloud has discovered it into a cell, and calls itself by its service's name or by one that begins with that.
 pub async fn find_by_host(session: &Session, host: &str) -> Result<Option<Hypervisor>, CloudError> {
+    Ok(like(session, host).await?.into_iter().find(|one| one.service.host == host))
+}
+
+/// The hypervisor of this name.
+pub async fn find(session: &Session, name: &str) -> Result<Option<Hypervisor>, CloudError> {
+    Ok(like(session, name).await?.into_iter().find(|one| one.hostname == name))
+}
+
+/// Those whose names contain this: what Nova finds since 2.53.
+async fn like(session: &Session, part: &str) -> Result<Vec<Hypervisor>, CloudError> {
     let call = session.get(SERVICE, &["os-hypervisors", "detail"]).microversion(MICROVERSION);
-    let call = call.query("hypervisor_hostname_pattern", host);
+    let call = call.query("hypervisor_hostname_pattern", part);
     // Nova says 404 where the pattern fits none.
     let found: Option<Vec<Hypervisor>> = call.find_under("hypervisors").await?;
-    Ok(found.into_iter().flatten().find(|one| one.service.host == host))
+    Ok(found.unwrap_or_default())
 }
 
 /// All of them.

@@ -92,6 +92,12 @@ pub struct Server {
     /// Where it is.
     #[serde(default, rename = "OS-EXT-AZ:availability_zone")]
     pub availability_zone: Option<String>,
+    /// The host it is on, which administrators are told.
+    #[serde(default, rename = "OS-EXT-SRV-ATTR:host")]
+    pub host: Option<String>,
+    /// The project it is of.
+    #[serde(default, rename = "tenant_id")]
+    pub project: String,
     /// The volumes it has.
     #[serde(default, rename = "os-extended-volumes:volumes_attached")]
     pub volumes: Vec<AttachedVolume>,
@@ -311,7 +317,13 @@ pub async fn show(session: &Session, id: &str) -> Result<Option<Server>, CloudEr
 
 /// Those of this name, the newest first.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Server>, CloudError> {
-    // Nova takes a regular expression of its database's kind.
+    let mut servers = list(session, &[("name", exactly(name))]).await?;
+    servers.retain(|server| server.name == name);
+    Ok(servers)
+}
+
+/// What Nova's filter for names finds just this name by: it takes a regular expression of its database's kind.
+pub(super) fn exactly(name: &str) -> String {
     let mut pattern = String::from("^");
     for c in name.chars() {
         if !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_') {
@@ -320,9 +332,7 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<Server>, CloudErr
         pattern.push(c);
     }
     pattern.push('$');
-    let mut servers = list(session, &[("name", pattern)]).await?;
-    servers.retain(|server| server.name == name);
-    Ok(servers)
+    pattern
 }
 
 /// Those with this tag.

@@ -8,7 +8,7 @@ use openstack::compute::consoles::{self, ConsoleKind};
 use openstack::compute::diagnostics;
 use openstack::compute::server_groups::{self, Policy};
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewServer, Server, ServerStatus};
-use openstack::compute::{availability_zones, flavors, keypairs, limits};
+use openstack::compute::{availability_zones, flavors, hosts, keypairs, limits, services};
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::network::ports::{self, NewPort};
 use openstack::{CloudError, Service, Session};
@@ -246,4 +246,47 @@ async fn a_quota_that_is_used_up_is_told_as_that() {
         server_groups::delete(&bob, &group.id).await.unwrap();
     }
     assert_eq!(server_groups::find(&bob, &name).await.unwrap(), []);
+}
+
+/// The hosts are an administrator's to see: which servers are on one, and whether it takes more. None is closed here, where others make
+/// servers at the same time.
+#[tokio::test]
+async fn a_host_tells_its_servers_and_a_server_moves_or_stays() {
+    let (Some(alice), Some(admin)) = (given::session("alice"), given::session("admin")) else {
+        return;
+    };
+    let name = given::name();
+    let (network, _) = given::network(&alice, &name, "10.82.0.0/24").await;
+    let port = port(&alice, &name, &network.id).await;
+    let id = servers::create(&alice, &server(&alice, &name, &port.id).await).await.unwrap();
+    let made = reaches(&alice, &id, ServerStatus::Active).await;
+    assert_eq!(made.host, None, "it is no business of hers");
+    let host = servers::show(&admin, &id).await.unwrap().unwrap().host.unwrap();
+
+    let ids = |found: Vec<Server>| found.into_iter().map(|it| it.id).collect::<Vec<_>>();
+    assert!(ids(hosts::servers(&admin, &host).await.unwrap()).contains(&id));
+    assert_eq!(ids(hosts::tagged(&admin, &name).await.unwrap()), [id.as_str()]);
+    assert_eq!(ids(hosts::named(&admin, &name).await.unwrap()), [id.as_str()]);
+    let denied = hosts::servers(&alice, &host).await.unwrap_err();
+    assert!(matches!(denied, CloudError::Forbidden(_)), "{denied:?}");
+    let service = services::find_compute(&admin, &host).await.unwrap().unwrap();
+    assert_eq!((service.host.as_str(), service.status), (host.as_str(), services::Status::Enabled));
+    assert_eq!(services::find_compute(&admin, "no-such-host").await.unwrap(), None);
+    assert_eq!(hosts::of_hypervisor(&admin, "no-such-host").await.unwrap(), None);
+    services::enable(&admin, &service.id).await.unwrap();
+
+    let denied = actions::act(&alice, &id, &ServerAction::MigrateLive).await.unwrap_err();
+    assert!(matches!(denied, CloudError::Forbidden(_)), "{denied:?}");
+    actions::act(&admin, &id, &ServerAction::MigrateLive).await.unwrap();
+    // Whether another host takes it turns out later; it runs in either case.
+    let moved = given::until("a server at rest", || async {
+        let found = servers::show(&admin, &id).await?;
+        Ok(found.filter(|it| it.task_state.is_none() && it.status == ServerStatus::Active))
+    });
+    assert!(moved.await.host.is_some());
+
+    servers::delete(&alice, &id).await.unwrap();
+    given::until_gone("a deleted server", || servers::show(&alice, &id)).await;
+    ports::delete(&alice, &port.id).await.unwrap();
+    given::remove_network(&alice, &network.id).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{console, life, parts, resize, server, snapshot, view};
+use super::{console, life, migrate, parts, resize, server, snapshot, view};
 use crate::neutron;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
@@ -40,6 +40,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     match name.as_str() {
         "reboot" => reboot(world, asked, id, given),
         "rebuild" => rebuild(world, asked, id, given),
+        "os-migrateLive" => migrate::live(world, asked, id, given),
         "resize" => resize::begin(world, asked, id, given),
         "confirmResize" => resize::confirm(world, asked, id),
         "revertResize" => resize::revert(world, asked, id),
@@ -90,7 +91,11 @@ fn moved(world: &mut World, asked: &Asked, id: &str, step: &Move) -> Verdict {
 /// Nova's `check_instance_state`: refuses an action in a state in which it cannot be, or while another is under way.
 pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), Problem> {
     let (status, task) = (server.text("status"), server.note("task"));
-    let action = action.trim_start_matches("os-");
+    // Some are called otherwise here than in requests.
+    let action = match action {
+        "os-migrateLive" => action,
+        action => action.trim_start_matches("os-"),
+    };
     let held = |attribute: &str, value: &str| {
         let id = &server.id;
         Problem::conflict(format!(

@@ -188,16 +188,12 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
             let all: Vec<Value> = all.map(|host| service(world, host)).collect();
             Ok(Answer::ok(json!({"services": all})))
         }
-        ("PUT", [id]) => {
+        // 2.53 put this in the place of `/os-services/disable` and its like.
+        ("PUT", [id]) if asked.since(53) => {
             asked.admin("os_compute_api:os-services:update")?;
             let body = asked.json()?;
             let host = of_service(world, id)?;
-            let status = body["status"].as_str();
-            let Some(disabled) = status.map(|status| status == "disabled") else {
-                return Err(Problem::bad(
-                    "No updates were requested. Fields 'status' or 'forced_down' should be specified.",
-                ));
-            };
+            let disabled = is_to_be_disabled(&body)?;
             if let Some(host) = world.store.get_mut(Kind::ComputeHost, &host) {
                 host.keep("disabled", disabled);
                 let reason = body["disabled_reason"].clone();
@@ -219,6 +215,23 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
             Ok(Answer::empty(204))
         }
         _ => Err(Problem::nowhere()),
+    }
+}
+
+/// What an update says of a service's status.
+fn is_to_be_disabled(body: &Value) -> Result<bool, Problem> {
+    match body["status"].as_str() {
+        Some("disabled") => Ok(true),
+        Some("enabled") if body.get("disabled_reason").is_some() => {
+            Err(Problem::bad("Specifying 'disabled_reason' when status is 'enabled' is invalid."))
+        }
+        Some("enabled") => Ok(false),
+        Some(_) => Err(Problem::bad(
+            "Invalid input for field/attribute status. It is not one of ['enabled', 'disabled']",
+        )),
+        None => Err(Problem::bad(
+            "No updates were requested. Fields 'status' or 'forced_down' should be specified.",
+        )),
     }
 }
 

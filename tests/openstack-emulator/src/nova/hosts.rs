@@ -81,12 +81,14 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
         wanted.retain(|(class, _)| class != "DISK_GB");
     }
     let (zone, forced) = (server.note("zone"), server.note("forced_host"));
+    let avoided = server.note("avoided_host");
     let group = world.store.get(Kind::ServerGroup, server.note("group"));
     let policy = group.map(|group| group.note("policy")).unwrap_or_default();
     let most =
         group.and_then(|group| group.hidden.get("max_server_per_host")?.as_i64()).unwrap_or(1);
     let mut companions: BTreeMap<&str, i64> = BTreeMap::new();
-    for member in group.map(|group| group.list("members")).unwrap_or_default() {
+    let members = group.map(|group| group.list("members")).unwrap_or_default();
+    for member in members.iter().filter(|member| **member != id) {
         let host = world
             .store
             .get(Kind::Server, member.as_str().unwrap_or_default())
@@ -100,6 +102,7 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
         (zone.is_empty() || aggregate::zone(world, host.text("name")) == zone)
             && compute::takes_servers(world, host)
             && (forced.is_empty() || host.text("name") == forced)
+            && (avoided.is_empty() || host.text("name") != avoided)
             && fits(host, &wanted)
             && (policy != "anti-affinity" || near(host) < most)
             && (policy != "affinity" || companions.is_empty() || near(host) > 0)

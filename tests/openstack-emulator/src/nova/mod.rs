@@ -14,6 +14,7 @@ mod keypair;
 mod life;
 mod limits;
 mod list;
+mod migrate;
 mod parts;
 mod resize;
 mod snapshot;
@@ -28,6 +29,7 @@ use crate::world::World;
 
 pub(crate) use hosts::plant as plant_hosts;
 pub(crate) use life::{acted, built, gone};
+pub(crate) use migrate::migrated;
 pub(crate) use snapshot::went_on as snapshot_went_on;
 
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {

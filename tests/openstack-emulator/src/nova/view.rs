@@ -104,7 +104,9 @@ pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
 pub(super) fn vm_state(status: &str) -> &'static str {
     match status {
         "BUILD" => "building",
-        "ACTIVE" | "REBOOT" | "HARD_REBOOT" | "PASSWORD" | "REBUILD" | "RESIZE" => "active",
+        "ACTIVE" | "REBOOT" | "HARD_REBOOT" | "PASSWORD" | "REBUILD" | "RESIZE" | "MIGRATING" => {
+            "active"
+        }
         "SHUTOFF" => "stopped",
         "PAUSED" => "paused",
         "SUSPENDED" => "suspended",

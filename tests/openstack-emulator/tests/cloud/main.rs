@@ -12,6 +12,7 @@ mod hosts;
 mod images;
 mod kubernetes;
 mod manners;
+mod migration;
 mod misbehaviour;
 mod program;
 mod routers;

@@ -1,0 +1,82 @@
+//! Servers that move to another host as they run: `os-migrateLive`.
+
+use serde_json::Value;
+
+use super::{action, hosts, life, parts, server};
+use crate::neutron;
+use crate::problem::Problem;
+use crate::request::{Answer, Asked, Verdict};
+use crate::store::Kind;
+use crate::world::{Event, World, stamp};
+
+/// `os-migrateLive`: accepted where the server's state allows it; whether a host takes it turns out later (since 2.34), and the server
+/// then stays where it is.
+pub(super) fn live(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+    asked.admin("os_compute_api:os-migrate-server:migrate_live")?;
+    let block = &given["block_migration"];
+    let is_block = block.is_boolean() || (asked.since(25) && *block == "auto");
+    if !is_block || given.get("host").is_none() {
+        let field = if is_block { "host" } else { "block_migration" };
+        return Err(Problem::bad(format!(
+            "Invalid input for field/attribute os-migrateLive. Value: {given}. '{field}' is a required property"
+        )));
+    }
+    if asked.since(25) && given.get("disk_over_commit").is_some() {
+        return Err(Problem::bad(format!(
+            "Invalid input for field/attribute os-migrateLive. Value: {given}. Additional properties are not allowed ('disk_over_commit' was unexpected)"
+        )));
+    }
+    let one = server(world, asked, id)?;
+    action::ready(one, "os-migrateLive", &["ACTIVE", "PAUSED"])?;
+    let (status, here) = (one.text("status").to_owned(), one.note("host").to_owned());
+    let target = given["host"].as_str().unwrap_or_default().to_owned();
+    if target == here && !target.is_empty() {
+        return Err(Problem::bad(format!(
+            "Unable to migrate instance ({id}) to current host ({target})."
+        )));
+    }
+    let known = target.is_empty()
+        || world.store.all(Kind::Provider).any(|host| host.text("name") == target);
+    if !known {
+        return Err(Problem::bad(format!("Compute host {target} could not be found.")));
+    }
+    parts::note_action(world, asked, id, "live-migration");
+    if let Some(one) = world.store.get_mut(Kind::Server, id) {
+        one.set("status", "MIGRATING");
+        one.keep("task", "migrating");
+        one.keep("status_before", status);
+        one.keep("forced_host", target);
+    }
+    let delay = world.settings.times.server_action;
+    world.later(delay, Event::Migrated(id.to_owned()));
+    Ok(Answer::empty(202))
+}
+
+/// A live migration ends: on another host, or where it began.
+pub(crate) fn migrated(world: &mut World, id: &str) {
+    let Some(before) = world.store.get(Kind::Server, id).cloned() else { return };
+    if before.note("task") == "deleting" {
+        return;
+    }
+    if let Some(one) = world.store.get_mut(Kind::Server, id) {
+        one.keep("avoided_host", before.note("host"));
+    }
+    let moved = hosts::replace(world, &before);
+    let Some(one) = world.store.get_mut(Kind::Server, id) else { return };
+    one.set("status", before.note("status_before"));
+    one.set("updated", stamp());
+    one.keep("task", "");
+    for note in ["avoided_host", "forced_host", "status_before"] {
+        one.hidden.remove(note);
+    }
+    if !moved {
+        return;
+    }
+    let host = one.note("host").to_owned();
+    for port in life::ports(world, id) {
+        if let Some(port) = world.store.get_mut(Kind::Port, &port) {
+            port.keep("host", host.clone());
+        }
+        neutron::touch(world, Kind::Port, &port);
+    }
+}
