@@ -4,7 +4,7 @@
 //! is all that has to be kept, and after a crash the next turn knows where it is. Kubernetes calls the procedure "Manual Rotation of CA
 //! Certificates".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -150,11 +150,13 @@ pub fn may_take(
     before.into_iter().all(|other| held.get(other) == Some(&cluster.authorities.revision))
 }
 
-/// The cluster with other authorities asked for, where that can be done now. `has_machines` says whether anything was made of it.
+/// The cluster with other authorities asked for, where that can be done now. `has_machines` says whether anything was made of it, and
+/// `drained` which of its machines drains of hosts take out.
 pub fn rotate(
     cluster: &Cluster,
     groups: &[NodeGroup],
     held: &BTreeMap<MachineRef, u32>,
+    drained: &BTreeSet<MachineRef>,
     has_machines: bool,
 ) -> Result<Authorities, Refusal> {
     if cluster.desire == Desire::Gone {
@@ -170,6 +172,11 @@ pub fn rotate(
             "the authorities of cluster {} are being rotated already: {}",
             cluster.name,
             now.step().describe()
+        ));
+    }
+    if let Some(machine) = drained.first() {
+        return busy(format!(
+            "machine {machine} is on a host that is drained, and may be switched off; try again when that is over"
         ));
     }
     let is_new = |machine: &MachineRef| !cluster.nodes.contains(machine);
@@ -207,7 +214,8 @@ mod tests {
         sample.cluster.nodes = all.iter().cloned().collect();
         seen.authorities.held = all.into_iter().map(|machine| (machine, 0)).collect();
         let held = &seen.authorities.held;
-        sample.cluster.authorities = rotate(&sample.cluster, &sample.groups, held, true).unwrap();
+        sample.cluster.authorities =
+            rotate(&sample.cluster, &sample.groups, held, &BTreeSet::new(), true).unwrap();
         (sample, seen)
     }
 
@@ -302,7 +310,9 @@ mod tests {
         let (mut sample, mut seen) = begun();
         let refusal = |sample: &Sample, seen: &Seen| {
             let held = &seen.authorities.held;
-            rotate(&sample.cluster, &sample.groups, held, true).unwrap_err().to_string()
+            rotate(&sample.cluster, &sample.groups, held, &BTreeSet::new(), true)
+                .unwrap_err()
+                .to_string()
         };
         let said = refusal(&sample, &seen);
         assert!(said.contains("are being rotated already"), "{said}");

@@ -57,6 +57,9 @@ pub struct Cluster {
     /// Its machines that have become nodes, those too that are gone and not yet forgotten.
     #[serde(default)]
     pub nodes: BTreeSet<MachineRef>,
+    /// Those of them that were not ready when it was last looked at, or of which nobody knows.
+    #[serde(default)]
+    pub unready: BTreeSet<MachineRef>,
     /// The generation of its credential in the cloud; a higher one is another credential.
     #[serde(default)]
     pub credential: u32,
@@ -114,6 +117,7 @@ impl Cluster {
             api_address: None,
             machine_addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
+            unready: BTreeSet::new(),
             credential: 1,
             first_machine: 0,
             authorities: Authorities::default(),
@@ -141,6 +145,8 @@ impl Cluster {
         concluded.api_address = api_address(&spec, seen).or(concluded.api_address);
         concluded.machine_addresses = machine_addresses(&spec, seen);
         concluded.nodes = nodes(&spec, seen);
+        concluded.unready =
+            concluded.nodes.iter().filter(|it| !is_ready(it, seen)).cloned().collect();
         concluded.setbacks = setbacks(self, &shape(&spec), seen, now);
         concluded.authorities = self.authorities.next(&spec, seen);
         concluded.rest = rest_after(self, all_is_well, now);
@@ -149,6 +155,10 @@ impl Cluster {
         }
         concluded
     }
+}
+
+fn is_ready(machine: &MachineRef, seen: &Seen) -> bool {
+    seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
 }
 
 /// The machines that are nodes, or that Kubernetes or etcd still have to forget.

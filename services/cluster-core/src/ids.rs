@@ -25,6 +25,7 @@ mod kinds {
             Quota = {},
             Vm = {},
             Snapshot = {},
+            Drain = {},
         },
     }
 }

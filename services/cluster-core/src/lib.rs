@@ -9,6 +9,7 @@ mod blueprint;
 mod cidr;
 mod cluster;
 mod condition;
+mod drain;
 mod event;
 mod holding;
 mod ids;
@@ -50,6 +51,11 @@ pub use blueprint::{Blueprint, NetworkDriver, VolumeDriver};
 pub use cidr::{Cidr, InvalidCidr};
 pub use cluster::{Cluster, Desire, LabelsCompared};
 pub use condition::{Condition, ConditionKind, Truth, conditions};
+pub use drain::{
+    Attempt, Carried, Drain, DrainOutcome, DrainPhase, DrainRefused, DrainRules, DrainStep,
+    DrainTurned, Fate, HostName, HostSeen, InvalidHostName, Known, Left, Member, Quorum,
+    QuorumLost, ServerCondition, ServerOnHost, ServiceSeen, admit_drain, drain_turn,
+};
 pub use event::{Event, Severity};
 pub use holding::{Holding, holdings};
 pub use ids::*;

@@ -62,7 +62,8 @@ pub fn late(
 /// The machines to be replaced now.
 ///
 /// Of the control plane at most one at a time, and only while those that stay ready are a quorum without it: a
-/// replacement must be able to join. A cluster that was never complete is not repaired, for nothing in it is relied on.
+/// replacement must be able to join; none while a drain takes one of them out. What a drain takes out comes back, and is not replaced.
+/// A cluster that was never complete is not repaired, for nothing in it is relied on.
 pub fn replaceable(
     spec: &ClusterSpec<'_>,
     seen: &Seen,
@@ -81,7 +82,10 @@ pub fn replaceable(
         let machines: Vec<MachineRef> = group.refs().collect();
         let (bad, well): (Vec<_>, Vec<_>) = machines.into_iter().partition(broken);
         let at_once = match group.role {
-            GroupRole::Master => usize::from(keeps_quorum(&well, seen)),
+            GroupRole::Master => {
+                let is_drained = well.iter().any(|machine| seen.drained.contains(machine));
+                usize::from(!is_drained && keeps_quorum(&well, seen))
+            }
             GroupRole::Worker(_) => {
                 let joining = well.iter().filter(|machine| !is_ready(machine, seen)).count();
                 limits.workers_at_once.saturating_sub(joining)
@@ -112,7 +116,7 @@ fn is_ready(machine: &MachineRef, seen: &Seen) -> bool {
 fn is_broken(machine: &MachineRef, seen: &Seen, limits: &RepairLimits, now: Timestamp) -> bool {
     let said = seen.machines.get(machine);
     let was_node = said.is_some_and(|said| said.bootstrap == Bootstrap::Done);
-    if !was_node {
+    if !was_node || seen.drained.contains(machine) {
         return false;
     }
     let server = seen.objects.get(&Key::Server(machine.clone())).map(|found| &found.state);
@@ -189,6 +193,20 @@ mod tests {
             fail(&mut seen, machine);
         }
         check(&sample, &seen, at(1000), &[]);
+    }
+
+    #[test]
+    fn what_a_drain_takes_out_is_not_replaced_nor_another_of_the_control_plane_meanwhile() {
+        let (sample, mut seen) = running();
+        let masters = refs(&sample.groups[0]);
+        let worker = refs(&sample.groups[1])[0].clone();
+        fail(&mut seen, &masters[0]);
+        fail(&mut seen, &worker);
+        check(&sample, &seen, at(1000), &["default-master-0", "default-worker-0"]);
+        seen.drained = [masters[1].clone(), worker].into();
+        check(&sample, &seen, at(1000), &[]);
+        seen.drained = [masters[0].clone()].into();
+        check(&sample, &seen, at(1000), &["default-worker-0"]);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Seen {
     pub add_ons: Option<AddOnsSeen>,
     /// Which authorities machines hold.
     pub authorities: AuthoritiesSeen,
+    /// Its machines that drains of hosts take out.
+    pub drained: BTreeSet<MachineRef>,
     /// What the cloud failed at.
     pub failures: BTreeMap<Key, Failure>,
     /// What is not asked for yet, for the cloud failed at it before.

@@ -2,6 +2,7 @@
 
 mod allowance;
 mod belongings;
+mod drain;
 mod record;
 mod seals;
 mod vm;
@@ -18,6 +19,7 @@ use database::Extent::{AnyDecides, OneStatement};
 use database::outbox::{self, Outbox};
 use database::{Connection, Database, Schema, SchemaVersion, StoreError};
 
+pub use drain::Belongings;
 use seals::Known;
 pub use seals::{SealedSecret, SealedUserData};
 
@@ -36,6 +38,7 @@ const TABLES: Schema = &[
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
+    include_str!("schema-10.sql"),
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.

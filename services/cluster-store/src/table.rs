@@ -3,6 +3,7 @@
 pub(crate) mod certificate;
 pub(crate) mod claim;
 pub(crate) mod cluster;
+pub(crate) mod drain;
 pub(crate) mod event;
 pub(crate) mod grant;
 pub(crate) mod holding;

@@ -3,6 +3,8 @@
 
 mod given;
 
+use std::collections::BTreeSet;
+
 use cluster_core::{
     Authorities, Cluster, NodeGroup, RotationStep, Status, Truth, rotate, status, waiting,
 };
@@ -33,7 +35,9 @@ impl Given {
             let (cluster, groups) = (self.find().await, self.groups().await);
             let machines = self.store.machines_of(self.id).await.unwrap();
             let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?)));
-            if let Ok(authorities) = rotate(&cluster, &groups, &held.collect(), true) {
+            if let Ok(authorities) =
+                rotate(&cluster, &groups, &held.collect(), &BTreeSet::new(), true)
+            {
                 let asked = Cluster { authorities, asked_at: Timestamp::now(), ..cluster };
                 match self.store.change_cluster(&Change::of(asked)).await {
                     Ok(_) => return,

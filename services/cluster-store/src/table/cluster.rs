@@ -42,6 +42,29 @@ pub(crate) async fn check_version(
     changed_one(u64::from(row.is_some()))
 }
 
+/// Counts a change of the cluster's surroundings: `Stale` unless it is still the one that was read.
+pub(crate) async fn touch(
+    connection: &mut Connection,
+    cluster: &Cluster,
+) -> Result<(), StoreError> {
+    const TOUCH: &str = "UPDATE clusters SET version = $2 + 1 WHERE id = $1 AND version = $2";
+    changed_one(connection.execute(TOUCH, values![cluster.id, cluster.version]).await?)
+}
+
+/// Those of these ids.
+pub(crate) async fn some(
+    connection: &mut Connection,
+    ids: &[ClusterUuid],
+) -> Result<Vec<Cluster>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = Query::new(SELECT);
+    query.and_any("id", ids.iter().map(|&id| id.into()));
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
 pub(crate) async fn delete(
     connection: &mut Connection,
     cluster: &Cluster,

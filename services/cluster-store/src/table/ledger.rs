@@ -1,7 +1,9 @@
 //! The tables `ledger` and `vm_ledger`: what each cluster, and each machine of a person, owns in the cloud.
 
-use cluster_core::{ClusterUuid, Holder, LedgerEntry, LedgerState, LedgerUuid};
-use database::{AssertSqlSafe, Connection, Row, StoreError, Value, values};
+use std::collections::BTreeMap;
+
+use cluster_core::{ClusterUuid, Holder, Key, Known, LedgerEntry, LedgerState, LedgerUuid, Member};
+use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
 
 use super::{of_cluster, of_vm, refused};
 
@@ -70,6 +72,35 @@ pub(crate) async fn of(
     );
     let rows = connection.rows(AssertSqlSafe(sql), values![id]).await?;
     rows.iter().map(|row| read(row, holder)).collect()
+}
+
+/// What of ours the servers of these ids in the cloud are; what is not named is not ours.
+pub(crate) async fn servers(
+    connection: &mut Connection,
+    ids: &[String],
+) -> Result<BTreeMap<String, Known>, StoreError> {
+    let mut found = BTreeMap::new();
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    let of = |select: &str| {
+        let mut query = Query::new(select);
+        query.and("kind LIKE 'server/%'");
+        query.and_any("cloud_id", ids.iter().map(|id| id.as_str().into()));
+        query.into_parts()
+    };
+    let (sql, values) = of("SELECT cloud_id, cluster, kind FROM ledger");
+    for row in connection.rows(sql, values).await? {
+        if let Key::Server(machine) = row.parse("ledger", 2)? {
+            let member = Member { cluster: row.parse("ledger", 1)?, machine };
+            found.insert(row.text(0)?.to_owned(), Known::Member(member));
+        }
+    }
+    let (sql, values) = of("SELECT cloud_id, vm FROM vm_ledger");
+    for row in connection.rows(sql, values).await? {
+        found.insert(row.text(0)?.to_owned(), Known::Vm(row.parse("vm_ledger", 1)?));
+    }
+    Ok(found)
 }
 
 fn read(row: &Row, of: Holder) -> Result<LedgerEntry, StoreError> {

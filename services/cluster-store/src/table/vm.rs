@@ -173,6 +173,20 @@ pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<
     Ok(row.is_some())
 }
 
+/// Those of these ids.
+pub(crate) async fn some(
+    connection: &mut Connection,
+    ids: &[VmUuid],
+) -> Result<Vec<Vm>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = Query::new(SELECT);
+    query.and_any("id", ids.iter().map(|&id| id.into()));
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
 /// All ids.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM vms ORDER BY id", values![]).await?;

@@ -6,6 +6,7 @@
 mod allowance;
 mod belongings;
 mod clusters;
+mod drains;
 mod races;
 mod records;
 mod samples;

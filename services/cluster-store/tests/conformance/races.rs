@@ -23,7 +23,7 @@ where
     so_many(TASKS, act).await
 }
 
-async fn so_many<T, D>(tasks: usize, act: impl Fn(usize) -> D) -> Vec<T>
+pub(crate) async fn so_many<T, D>(tasks: usize, act: impl Fn(usize) -> D) -> Vec<T>
 where
     D: Future<Output = T> + Send + 'static,
     T: Send + 'static,

@@ -1,0 +1,330 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use expect_test::{Expect, expect};
+use newtype_uuid::GenericUuid;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::sample::{Sample, at};
+
+fn cluster(number: usize) -> ClusterUuid {
+    ClusterUuid::from_untyped_uuid(Uuid::from_u128(number as u128))
+}
+
+fn machine(number: usize) -> MachineRef {
+    format!("default-master-{number}").parse().unwrap()
+}
+
+fn host(number: usize) -> HostName {
+    format!("host-{number}").parse().unwrap()
+}
+
+fn quorum(number: usize, members: usize) -> Quorum {
+    Quorum {
+        cluster: cluster(number),
+        name: format!("c{number}"),
+        members: (0..members).map(machine).collect(),
+        away: BTreeSet::new(),
+        is_rotating: false,
+    }
+}
+
+fn member(of: usize, number: usize) -> Member {
+    Member { cluster: cluster(of), machine: machine(number) }
+}
+
+type Granted = BTreeMap<HostName, BTreeSet<Member>>;
+
+fn ask(number: usize, takes: &[Member], granted: &Granted, quorum: &Quorum) -> Result<(), String> {
+    let takes = takes.iter().cloned().collect();
+    let asked =
+        admit_drain(&host(number), &takes, &BTreeSet::new(), granted, std::slice::from_ref(quorum));
+    asked.map_err(|why| why.to_string())
+}
+
+#[test]
+fn two_of_three_members_are_never_taken_whichever_is_asked_for_first() {
+    let quorum = quorum(7, 3);
+    for (first, second) in [(0, 1), (1, 0)] {
+        let takes = [member(7, first)];
+        assert_eq!(ask(first, &takes, &Granted::new(), &quorum), Ok(()));
+        let granted = Granted::from([(host(first), takes.into())]);
+        let refused = ask(second, &[member(7, second)], &granted, &quorum).unwrap_err();
+        assert!(refused.contains(&format!("the drain of host-{first} takes")), "{refused}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_cluster_its_members_what_would_be_left_and_what_stands_in_the_way() {
+    let quorum = Quorum { away: [machine(2)].into(), ..quorum(7, 5) };
+    let granted = Granted::from([(host(1), [member(7, 1)].into())]);
+    let refused = ask(0, &[member(7, 0)], &granted, &quorum).unwrap_err();
+    expect![[r#"host host-0 cannot be drained now: cluster c7 (00000000-0000-0000-0000-000000000007) would have 2 of its 5 etcd members and needs 3: here is default-master-0; the drain of host-1 takes default-master-1; not ready is default-master-2; wait, or name in force what may break"#]]
+        .assert_eq(&refused);
+}
+
+#[test]
+fn who_has_none_to_spare_is_not_drained_but_by_name() {
+    for members in [1, 2] {
+        let quorum = quorum(7, members);
+        assert!(ask(0, &[member(7, 0)], &Granted::new(), &quorum).is_err());
+        let (takes, forced) = ([member(7, 0)].into(), [cluster(7)].into());
+        let quorums = std::slice::from_ref(&quorum);
+        assert_eq!(admit_drain(&host(0), &takes, &forced, &Granted::new(), quorums), Ok(()));
+    }
+}
+
+#[test]
+fn while_a_member_is_out_or_authorities_are_exchanged_another_stays() {
+    let out = Quorum { away: [machine(1)].into(), ..quorum(7, 3) };
+    assert!(ask(0, &[member(7, 0)], &Granted::new(), &out).is_err());
+    assert_eq!(ask(0, &[member(7, 1)], &Granted::new(), &out), Ok(()), "it is out anyway");
+    let rotating = Quorum { is_rotating: true, ..quorum(7, 3) };
+    assert!(ask(0, &[member(7, 0)], &Granted::new(), &rotating).is_err());
+}
+
+#[test]
+fn members_are_the_nodes_of_the_control_plane() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.nodes =
+        sample.groups.iter().flat_map(crate::NodeGroup::refs).collect::<BTreeSet<_>>();
+    sample.cluster.unready = [machine(1)].into();
+    let quorum = Quorum::of(&sample.cluster, &sample.groups);
+    assert_eq!(quorum.members, (0..3).map(machine).collect());
+    assert_eq!(quorum.away, [machine(1)].into());
+    // One that was replaced is a member until it has left.
+    sample.groups[0].replace_machine(0);
+    let quorum = Quorum::of(&sample.cluster, &sample.groups);
+    assert_eq!((quorum.members.len(), quorum.away.contains(&machine(0))), (3, true));
+    sample.cluster.desire = crate::Desire::Gone;
+    assert_eq!(Quorum::of(&sample.cluster, &sample.groups).members, BTreeSet::new());
+}
+
+prop_compose! {
+    /// Some clusters of 1, 3 or 5 members, each member on one of six hosts, and in which order which hosts are asked for.
+    fn world()(sizes in prop::collection::vec(prop::sample::select(vec![1_usize, 3, 5]), 1..5))(
+        homes in prop::collection::vec(prop::collection::vec(0_usize..6, 5), sizes.len()),
+        away in prop::collection::vec(prop::option::of(0_usize..5), sizes.len()),
+        order in Just((0..6).collect::<Vec<usize>>()).prop_shuffle(),
+        sizes in Just(sizes),
+    ) -> (Vec<Quorum>, Vec<BTreeSet<Member>>, Vec<usize>) {
+        let mut hosts = vec![BTreeSet::new(); 6];
+        let mut quorums = Vec::new();
+        for (of, size) in sizes.iter().enumerate() {
+            let out = away[of].filter(|out| out < size).map(machine);
+            quorums.push(Quorum { away: out.into_iter().collect(), ..quorum(of, *size) });
+            for number in 0..*size {
+                hosts[homes[of][number]].insert(member(of, number));
+            }
+        }
+        (quorums, hosts, order)
+    }
+}
+
+fn left(quorum: &Quorum, granted: &Granted) -> usize {
+    let is_taken = |machine: &&MachineRef| {
+        let member = Member { cluster: quorum.cluster, machine: (*machine).clone() };
+        granted.values().any(|takes| takes.contains(&member)) || quorum.away.contains(*machine)
+    };
+    quorum.members.iter().filter(|machine| !is_taken(machine)).count()
+}
+
+proptest! {
+    #[test]
+    fn no_set_of_drains_in_any_order_takes_a_quorum((quorums, hosts, order) in world()) {
+        let mut granted = Granted::new();
+        for number in order {
+            let takes = &hosts[number];
+            let asked = admit_drain(&host(number), takes, &BTreeSet::new(), &granted, &quorums);
+            let mut with = granted.clone();
+            with.insert(host(number), takes.clone());
+            let breaks = |quorum: &&Quorum| {
+                let is_here = takes.iter().any(|member| member.cluster == quorum.cluster);
+                is_here && left(quorum, &with) < quorum.needed()
+            };
+            let broken: Vec<ClusterUuid> = quorums.iter().filter(breaks).map(|it| it.cluster).collect();
+            match asked {
+                // What is refused would have broken just those clusters that are named.
+                Err(refused) => {
+                    let named: Vec<ClusterUuid> = refused.lost.iter().map(|it| it.cluster).collect();
+                    prop_assert_eq!(named, broken);
+                }
+                Ok(()) => {
+                    prop_assert_eq!(broken, vec![]);
+                    granted = with;
+                }
+            }
+            for quorum in &quorums {
+                let is_touched = granted.values().flatten().any(|it| it.cluster == quorum.cluster);
+                prop_assert!(!is_touched || left(quorum, &granted) >= quorum.needed());
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_drains_that_break_a_quorum_together_the_first_is_granted((quorums, hosts, order) in world()) {
+        let (one, other) = (order[0], order[1]);
+        let asked = |first: usize, second: usize| {
+            let mut granted = Granted::new();
+            let nobody = BTreeSet::new();
+            let mut each = Vec::new();
+            for number in [first, second] {
+                let is_granted =
+                    admit_drain(&host(number), &hosts[number], &nobody, &granted, &quorums).is_ok();
+                if is_granted {
+                    granted.insert(host(number), hosts[number].clone());
+                }
+                each.push(is_granted);
+            }
+            each
+        };
+        let (forth, back) = (asked(one, other), asked(other, one));
+        // Who would be granted alone is granted if first; then whether both can be does not depend on the order.
+        if forth[0] && back[0] {
+            prop_assert_eq!(forth[1], back[1]);
+        }
+    }
+}
+
+fn drain() -> Drain {
+    let id = DrainUuid::from_untyped_uuid(Uuid::from_u128(5));
+    Drain::new((id, host(1)), ("ann".to_owned(), None), BTreeSet::new(), BTreeSet::new(), at(0))
+}
+
+fn server(id: &str, carried: Carried, condition: ServerCondition) -> ServerOnHost {
+    ServerOnHost { id: id.to_owned(), name: id.to_owned(), carried, condition }
+}
+
+fn worker() -> Carried {
+    let machine = "default-worker-0".parse().unwrap();
+    Carried::Ours { what: Known::Member(Member { cluster: cluster(7), machine }), is_worker: true }
+}
+
+fn vm() -> Carried {
+    let id = VmUuid::from_untyped_uuid(Uuid::from_u128(9));
+    Carried::Ours { what: Known::Vm(id), is_worker: false }
+}
+
+fn seen(seconds: i64, service: ServiceSeen, servers: Vec<ServerOnHost>) -> HostSeen {
+    HostSeen { at: at(seconds), service, servers }
+}
+
+#[track_caller]
+fn check(turned: &DrainTurned, want: Expect) {
+    let fates: Vec<String> = turned
+        .drain
+        .left
+        .iter()
+        .map(|left| format!("{} {}", left.name, left.fate.as_str()))
+        .collect();
+    let steps: Vec<String> = turned.steps.iter().map(|step| format!("{step:?}")).collect();
+    want.assert_eq(&format!(
+        "{}: [{}] left [{}], foreign {}",
+        turned.drain.phase.as_str(),
+        steps.join(", "),
+        fates.join(", "),
+        turned.drain.foreign
+    ));
+}
+
+#[test]
+fn a_host_takes_no_more_servers_before_any_moves_from_it() {
+    let servers = vec![server("a", vm(), ServerCondition::Runs)];
+    let turned =
+        drain_turn(&drain(), &seen(1, ServiceSeen::Enabled, servers), &DrainRules::DEFAULT);
+    check(&turned, expect![[r#"draining: [Disable, Migrate("a")] left [a moves], foreign 0"#]]);
+}
+
+#[test]
+fn a_few_move_at_once_and_others_wait() {
+    let moving = (0..3).map(|n| server(&format!("m{n}"), Carried::Foreign, ServerCondition::Moves));
+    let more = ["a", "b"].map(|id| server(id, vm(), ServerCondition::Runs));
+    let servers = moving.chain(more).collect();
+    let turned = drain_turn(
+        &drain(),
+        &seen(1, ServiceSeen::DisabledByOthers, servers),
+        &DrainRules::DEFAULT,
+    );
+    check(&turned, expect![[r#"draining: [Migrate("a")] left [a moves, b waits], foreign 3"#]]);
+}
+
+#[test]
+fn what_does_not_run_stays_and_the_host_counts_as_drained() {
+    let servers = vec![server("a", vm(), ServerCondition::Off)];
+    let turned =
+        drain_turn(&drain(), &seen(1, ServiceSeen::DisabledByUs, servers), &DrainRules::DEFAULT);
+    check(&turned, expect!["drained: [] left [a off], foreign 0"]);
+}
+
+/// Has a server be asked and stay where it is until nothing changes any more.
+fn in_vain(carried: &Carried) -> DrainTurned {
+    let mut drain = drain();
+    let mut turned = None;
+    for seconds in (0..=15).step_by(3) {
+        let servers = vec![server("a", carried.clone(), ServerCondition::Runs)];
+        let now = drain_turn(
+            &drain,
+            &seen(seconds, ServiceSeen::DisabledByUs, servers),
+            &DrainRules::DEFAULT,
+        );
+        drain = now.drain.clone();
+        turned = Some(now);
+    }
+    turned.unwrap()
+}
+
+#[test]
+fn what_does_not_move_in_three_attempts_is_said_to_stay() {
+    let turned = in_vain(&vm());
+    check(&turned, expect!["stuck: [] left [a stays], foreign 0"]);
+    assert_eq!(turned.drain.attempts["a"].failed, 3);
+    assert_eq!(turned.due, Some(at(17)), "it is tried again later");
+}
+
+#[test]
+fn a_worker_that_does_not_move_gives_its_pods_away() {
+    let turned = in_vain(&worker());
+    let Some(DrainStep::Empty(member)) = turned.steps.first().cloned() else {
+        panic!("{turned:?}")
+    };
+    assert_eq!(turned.drain.phase, DrainPhase::Draining);
+    let mut drain = turned.drain;
+    drain.cordoned.insert(member.clone(), true);
+    let servers = vec![server("a", worker(), ServerCondition::Runs)];
+    let turned =
+        drain_turn(&drain, &seen(61, ServiceSeen::DisabledByUs, servers), &DrainRules::DEFAULT);
+    check(&turned, expect!["drained: [] left [a emptied], foreign 0"]);
+    drain.phase = DrainPhase::Ending;
+    let turned =
+        drain_turn(&drain, &seen(62, ServiceSeen::DisabledByUs, Vec::new()), &DrainRules::DEFAULT);
+    assert_eq!(turned.steps, [DrainStep::Enable, DrainStep::Refill(member)]);
+    assert!(turned.is_over);
+}
+
+#[test]
+fn who_disabled_the_host_before_us_enables_it() {
+    let ending = Drain { phase: DrainPhase::Ending, ..drain() };
+    let turned = drain_turn(
+        &ending,
+        &seen(1, ServiceSeen::DisabledByOthers, Vec::new()),
+        &DrainRules::DEFAULT,
+    );
+    assert_eq!((turned.steps, turned.is_over), (vec![], true));
+}
+
+#[test]
+fn a_drain_is_kept_as_it_was_written() {
+    let mut drain = in_vain(&worker()).drain;
+    drain.takes.clear();
+    let text = serde_json::to_string(&drain).unwrap();
+    assert_eq!(serde_json::from_str::<Drain>(&text).unwrap(), drain);
+}
+
+#[test]
+fn a_hosts_name_is_as_nova_takes_it() {
+    assert!("r1u07.example_1".parse::<HostName>().is_ok());
+    for bad in ["", "a b", "a/b", "ü", &"h".repeat(256)] {
+        assert!(bad.parse::<HostName>().is_err(), "{bad:?} passed");
+    }
+}

@@ -1,0 +1,223 @@
+//! What is to be done next for a host that is drained.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Attempt, Carried, Drain, DrainPhase, Fate, HostSeen, Known, Left, Member, ServerCondition,
+    ServerOnHost, ServiceSeen,
+};
+use crate::Backoff;
+
+/// So many servers move from a host at once. Nova moves one after the other unless told otherwise (`max_concurrent_live_migrations`);
+/// those that wait there cannot be called back.
+const AT_ONCE: usize = 4;
+/// So often a server is asked to move before it counts as one that does not.
+const TRIES: u32 = 3;
+/// How long it takes what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainRules {
+    /// A server that the cloud was asked to move is shown as moving by then, or stays.
+    pub shows_within: SignedDuration,
+    /// How long is waited before it is asked again.
+    pub backoff: Backoff,
+}
+
+impl DrainRules {
+    /// Two seconds: Nova notes that a server moves before it answers.
+    pub const DEFAULT: DrainRules =
+        DrainRules { shows_within: SignedDuration::from_secs(2), backoff: Backoff::DEFAULT };
+}
+
+/// Something to do for a drain. Each may be done twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainStep {
+    /// Have the scheduler put no more servers on the host.
+    Disable,
+    /// Let it do so again.
+    Enable,
+    /// Ask the cloud to move the server of this id, as it runs, to any other host.
+    Migrate(String),
+    /// Have a worker's node take no more pods, and tell its pods to go: one pass.
+    Empty(Member),
+    /// Let a worker's node take pods again.
+    Refill(Member),
+}
+
+/// What a turn of a drain comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainTurned {
+    /// The drain, as it is to be written down before any step is taken.
+    pub drain: Drain,
+    /// What is to be done, in this order.
+    pub steps: Vec<DrainStep>,
+    /// When there may be something to do again that nobody tells of; `None`: when it is looked at anyway.
+    pub due: Option<Timestamp>,
+    /// Once the steps are taken the drain may be forgotten.
+    pub is_over: bool,
+}
+
+/// The next steps for `drain`, given what was seen of its host.
+///
+/// Pure: the same inputs always give the same steps.
+pub fn drain_turn(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
+    match drain.phase {
+        DrainPhase::Ending => end(drain, seen),
+        DrainPhase::Draining | DrainPhase::Drained | DrainPhase::Stuck => empty(drain, seen, rules),
+    }
+}
+
+fn end(drain: &Drain, seen: &HostSeen) -> DrainTurned {
+    let enable = (seen.service == ServiceSeen::DisabledByUs).then_some(DrainStep::Enable);
+    let refill = drain.cordoned.keys().cloned().map(DrainStep::Refill);
+    let steps = enable.into_iter().chain(refill).collect();
+    DrainTurned { drain: drain.clone(), steps, due: None, is_over: true }
+}
+
+fn empty(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
+    let mut turn = Emptying::new(drain, seen, rules);
+    for server in &seen.servers {
+        turn.look_at(server);
+    }
+    turn.concluded()
+}
+
+/// A turn that is under way.
+struct Emptying<'a> {
+    seen: &'a HostSeen,
+    rules: &'a DrainRules,
+    drain: Drain,
+    steps: Vec<DrainStep>,
+    due: Option<Timestamp>,
+    /// How many servers move, or were asked to.
+    moving: usize,
+    fates: Vec<Fate>,
+}
+
+impl<'a> Emptying<'a> {
+    fn new(drain: &Drain, seen: &'a HostSeen, rules: &'a DrainRules) -> Self {
+        let mut drain = drain.clone();
+        (drain.left, drain.foreign) = (Vec::new(), 0);
+        let is_here = |id: &String| seen.servers.iter().any(|server| server.id == *id);
+        drain.attempts.retain(|id, _| is_here(id));
+        let disable = (seen.service == ServiceSeen::Enabled).then_some(DrainStep::Disable);
+        let moves = |server: &&ServerOnHost| server.condition == ServerCondition::Moves;
+        let moving = seen.servers.iter().filter(moves).count();
+        let steps = disable.into_iter().collect();
+        Emptying { seen, rules, drain, steps, due: None, moving, fates: Vec::new() }
+    }
+
+    fn look_at(&mut self, server: &ServerOnHost) {
+        let (fate, why) = match &server.condition {
+            ServerCondition::Moves => (Fate::Moves, String::new()),
+            ServerCondition::Busy => (Fate::Waits, String::new()),
+            ServerCondition::Off => (Fate::Off, "it does not run".to_owned()),
+            ServerCondition::Failed(why) => (Fate::Stays, why.clone()),
+            ServerCondition::Runs => self.running(server),
+        };
+        self.fates.push(fate);
+        match &server.carried {
+            Carried::Foreign => self.drain.foreign += 1,
+            Carried::Ours { what, .. } => self.drain.left.push(Left {
+                server: server.id.clone(),
+                name: server.name.clone(),
+                what: what.clone(),
+                fate,
+                why,
+            }),
+        }
+    }
+
+    /// What becomes of a server that runs here, and does not move.
+    fn running(&mut self, server: &ServerOnHost) -> (Fate, String) {
+        let now = self.seen.at;
+        let before = self.drain.attempts.get(&server.id).cloned();
+        let attempt = match before {
+            Some(asked)
+                if asked.is_open && now.duration_since(asked.at) < self.rules.shows_within =>
+            {
+                self.moving += 1;
+                return (Fate::Moves, String::new());
+            }
+            Some(asked) if asked.is_open => {
+                Some(Attempt { is_open: false, failed: asked.failed + 1, ..asked })
+            }
+            other => other,
+        };
+        if let Some(attempt) = &attempt {
+            self.drain.attempts.insert(server.id.clone(), attempt.clone());
+        }
+        if let (Some(attempt), true) = (&attempt, self.is_emptied(server)) {
+            return self.unmoved(server, attempt);
+        }
+        let due = attempt.as_ref().map(|it| self.rules.backoff.after(it.failed, it.at));
+        if due.is_some_and(|due| due > now) {
+            self.due = self.due.into_iter().chain(due).min();
+        } else if self.moving < AT_ONCE {
+            self.moving += 1;
+            let failed = attempt.as_ref().map_or(0, |it| it.failed);
+            let asked = Attempt { at: now, is_open: true, failed, why: String::new() };
+            self.drain.attempts.insert(server.id.clone(), asked);
+            self.steps.push(DrainStep::Migrate(server.id.clone()));
+            return (Fate::Moves, String::new());
+        }
+        match attempt {
+            Some(attempt) if attempt.failed >= TRIES => self.unmoved(server, &attempt),
+            Some(_) | None => (Fate::Waits, String::new()),
+        }
+    }
+
+    /// Whether it is a worker that stays without pods.
+    fn is_emptied(&self, server: &ServerOnHost) -> bool {
+        match &server.carried {
+            Carried::Ours { what: Known::Member(member), .. } => {
+                self.drain.cordoned.get(member) == Some(&true)
+            }
+            Carried::Ours { what: Known::Vm(_), .. } | Carried::Foreign => false,
+        }
+    }
+
+    /// What becomes of a server that was asked to move often enough: a worker gives its pods away, and may stay.
+    fn unmoved(&mut self, server: &ServerOnHost, attempt: &Attempt) -> (Fate, String) {
+        let tried = if attempt.why.is_empty() {
+            format!(
+                "the cloud took up moving it {} times, and it stayed: `openstack server event list {}` says more",
+                attempt.failed, server.id
+            )
+        } else {
+            format!("the cloud does not move it: {}", attempt.why)
+        };
+        let Carried::Ours { what: Known::Member(member), is_worker: true } = &server.carried else {
+            return (Fate::Stays, tried);
+        };
+        if self.drain.cordoned.get(member) == Some(&true) {
+            return (Fate::Emptied, format!("{tried}; its pods went elsewhere"));
+        }
+        self.drain.cordoned.entry(member.clone()).or_insert(false);
+        self.steps.push(DrainStep::Empty(member.clone()));
+        (Fate::Waits, format!("{tried}; its pods are told to go elsewhere"))
+    }
+
+    fn concluded(mut self) -> DrainTurned {
+        // A worker that moved after all takes pods where it is now.
+        let is_here = |member: &Member| {
+            let is_it = |server: &ServerOnHost| {
+                let what = Known::Member(member.clone());
+                matches!(&server.carried, Carried::Ours { what: it, .. } if *it == what)
+            };
+            self.seen.servers.iter().any(is_it)
+        };
+        let moved = self.drain.cordoned.keys().filter(|member| !is_here(member));
+        let refilled: Vec<DrainStep> = moved.cloned().map(DrainStep::Refill).collect();
+        self.steps.extend(refilled);
+        let any = |fate: Fate| self.fates.contains(&fate);
+        let is_open = self.steps.contains(&DrainStep::Disable);
+        self.drain.phase = if is_open || any(Fate::Moves) || any(Fate::Waits) {
+            DrainPhase::Draining
+        } else if any(Fate::Stays) {
+            DrainPhase::Stuck
+        } else {
+            DrainPhase::Drained
+        };
+        DrainTurned { drain: self.drain, steps: self.steps, due: self.due, is_over: false }
+    }
+}

@@ -1,0 +1,20 @@
+-- Version 10: hosts that are taken out, and whose machines that takes out. What is in the cloud is found by its id there.
+
+CREATE TABLE drains (
+    id       TEXT   NOT NULL UNIQUE,
+    host     TEXT   NOT NULL PRIMARY KEY,
+    version  BIGINT NOT NULL,
+    asked_at BIGINT NOT NULL,
+    document TEXT   NOT NULL
+);
+
+CREATE TABLE drain_takes (
+    host    TEXT NOT NULL REFERENCES drains (host) ON DELETE CASCADE,
+    cluster TEXT NOT NULL REFERENCES clusters (id) ON DELETE CASCADE,
+    machine TEXT NOT NULL,
+    PRIMARY KEY (host, cluster, machine)
+);
+CREATE INDEX drain_takes_cluster ON drain_takes (cluster);
+
+CREATE INDEX ledger_cloud ON ledger (cloud_id);
+CREATE INDEX vm_ledger_cloud ON vm_ledger (cloud_id);

@@ -1,0 +1,145 @@
+//! The tables `drains` and `drain_takes`: hosts that are taken out, and whose machines that takes out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster_core::{ClusterUuid, Drain, DrainUuid, HostName, MachineRef, Member};
+use database::table::changed_one;
+use database::{Connection, Query, Row, StoreError, Value, values};
+
+const TABLE: &str = "drains";
+const TAKES: &str = "drain_takes";
+
+/// Writes a drain that is new, or asked for again.
+pub(crate) async fn insert(connection: &mut Connection, drain: &Drain) -> Result<(), StoreError> {
+    const INSERT: &str =
+        "INSERT INTO drains (host, version, asked_at, document, id) VALUES ($1, $2, $3, $4, $5)";
+    let mut values = columns(drain)?;
+    values.push(drain.id.into());
+    connection.execute(INSERT, values).await?;
+    take(connection, drain, &BTreeSet::new()).await
+}
+
+/// Writes the whole drain, if its version is still the one that was read; `before` is what it took then.
+pub(crate) async fn update(
+    connection: &mut Connection,
+    drain: &Drain,
+    before: &BTreeSet<Member>,
+) -> Result<Drain, StoreError> {
+    const UPDATE: &str = "UPDATE drains SET version = $2 + 1, asked_at = $3, document = $4 \
+         WHERE host = $1 AND version = $2";
+    changed_one(connection.execute(UPDATE, columns(drain)?).await?)?;
+    take(connection, drain, before).await?;
+    Ok(Drain { version: drain.version + 1, ..drain.clone() })
+}
+
+async fn take(
+    connection: &mut Connection,
+    drain: &Drain,
+    before: &BTreeSet<Member>,
+) -> Result<(), StoreError> {
+    const TAKE: &str = "INSERT INTO drain_takes (host, cluster, machine) \
+         SELECT $1, id, $3 FROM clusters WHERE id = $2 ON CONFLICT DO NOTHING";
+    const LEAVE: &str = "DELETE FROM drain_takes WHERE host = $1 AND cluster = $2 AND machine = $3";
+    let row =
+        |member: &Member| values![drain.host.as_str(), member.cluster, member.machine.to_string()];
+    for member in before.difference(&drain.takes) {
+        connection.execute(LEAVE, row(member)).await?;
+    }
+    // Of a cluster that is gone meanwhile nothing is taken.
+    for member in drain.takes.difference(before) {
+        connection.execute(TAKE, row(member)).await?;
+    }
+    Ok(())
+}
+
+/// Forgets a drain with what it took, if its version is still the one that was read.
+pub(crate) async fn delete(connection: &mut Connection, drain: &Drain) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM drains WHERE host = $1 AND version = $2";
+    changed_one(connection.execute(DELETE, values![drain.host.as_str(), drain.version]).await?)
+}
+
+/// That of a host.
+pub(crate) async fn find(
+    connection: &mut Connection,
+    host: &HostName,
+) -> Result<Option<Drain>, StoreError> {
+    const FIND: &str = "SELECT host, version, document FROM drains WHERE host = $1";
+    const OF: &str = "SELECT host, cluster, machine FROM drain_takes WHERE host = $1";
+    let Some(row) = connection.row(FIND, values![host.as_str()]).await? else { return Ok(None) };
+    let takes = connection.rows(OF, values![host.as_str()]).await?;
+    let takes = takes.iter().map(taken).map(|it| Ok(it?.1)).collect::<Result<_, StoreError>>()?;
+    Ok(Some(Drain { takes, ..read(&row)? }))
+}
+
+/// The host that the drain of this id is of.
+pub(crate) async fn host_of(
+    connection: &mut Connection,
+    id: DrainUuid,
+) -> Result<Option<HostName>, StoreError> {
+    let row = connection.row("SELECT host FROM drains WHERE id = $1", values![id]).await?;
+    row.map(|row| row.parse(TABLE, 0)).transpose()
+}
+
+/// All ids.
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<DrainUuid>, StoreError> {
+    let rows = connection.rows("SELECT id FROM drains ORDER BY id", values![]).await?;
+    rows.iter().map(|row| row.parse(TABLE, 0)).collect()
+}
+
+/// All, by host.
+pub(crate) async fn all(connection: &mut Connection) -> Result<Vec<Drain>, StoreError> {
+    const ALL: &str = "SELECT host, version, document FROM drains ORDER BY host";
+    let rows = connection.rows(ALL, values![]).await?;
+    let mut takes = takes(connection, None).await?;
+    let with = |row: &Row| {
+        let drain = read(row)?;
+        Ok(Drain { takes: takes.remove(&drain.host).unwrap_or_default(), ..drain })
+    };
+    rows.iter().map(with).collect()
+}
+
+/// What each drain takes of these clusters, or of all.
+pub(crate) async fn takes(
+    connection: &mut Connection,
+    of: Option<&BTreeSet<ClusterUuid>>,
+) -> Result<BTreeMap<HostName, BTreeSet<Member>>, StoreError> {
+    let mut query = Query::new("SELECT host, cluster, machine FROM drain_takes");
+    match of {
+        Some(of) if of.is_empty() => return Ok(BTreeMap::new()),
+        Some(of) => query.and_any("cluster", of.iter().map(|&cluster| cluster.into())),
+        None => {}
+    }
+    let (sql, values) = query.into_parts();
+    let mut by_host: BTreeMap<HostName, BTreeSet<Member>> = BTreeMap::new();
+    for row in connection.rows(sql, values).await? {
+        let (host, member) = taken(&row)?;
+        by_host.entry(host).or_default().insert(member);
+    }
+    Ok(by_host)
+}
+
+/// The machines of a cluster that drains take.
+pub(crate) async fn of_cluster(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+) -> Result<BTreeSet<MachineRef>, StoreError> {
+    const OF: &str = "SELECT machine FROM drain_takes WHERE cluster = $1";
+    let rows = connection.rows(OF, values![cluster]).await?;
+    rows.iter().map(|row| row.parse(TAKES, 0)).collect()
+}
+
+fn taken(row: &Row) -> Result<(HostName, Member), StoreError> {
+    let member = Member { cluster: row.parse(TAKES, 1)?, machine: row.parse(TAKES, 2)? };
+    Ok((row.parse(TAKES, 0)?, member))
+}
+
+fn read(row: &Row) -> Result<Drain, StoreError> {
+    let drain: Drain = row.json(TABLE, 2)?;
+    Ok(Drain { host: row.parse(TABLE, 0)?, version: row.int(1)?, ..drain })
+}
+
+fn columns(drain: &Drain) -> Result<Vec<Value>, StoreError> {
+    let document = serde_json::to_string(drain)
+        .map_err(|error| StoreError::corrupt(TABLE, drain.host.as_str(), error))?;
+    Ok(values![drain.host.as_str(), drain.version, drain.asked_at, document])
+}

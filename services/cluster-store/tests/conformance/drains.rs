@@ -1,0 +1,190 @@
+//! Hosts that are taken out, and the quorum of what is on them.
+
+use std::collections::BTreeSet;
+
+use cluster_core::{
+    Cluster, ClusterUuid, Drain, DrainPhase, DrainUuid, GroupRole, HostName, Known, LedgerEntry,
+    LedgerState, LedgerUuid, Member, NodeGroup, NodeGroupUuid,
+};
+use cluster_store::{Change, Store, StoreError};
+use database::scratch::Scratch;
+
+use crate::races::so_many;
+use crate::samples::{at, cluster, find, on_both, template};
+
+on_both! { Store:
+    a_drain_is_granted_noted_and_forgotten
+    what_breaks_a_quorum_is_refused_and_changes_nothing
+    what_comes_to_a_drained_host_keeps_it_from_being_switched_off
+    who_decided_by_what_was_before_a_drain_looks_again
+    servers_are_known_by_their_ids_in_the_cloud
+}
+
+fn host(number: usize) -> HostName {
+    format!("host-{number}").parse().unwrap()
+}
+
+fn master(number: usize) -> cluster_core::MachineRef {
+    format!("default-master-{number}").parse().unwrap()
+}
+
+/// A cluster of three members, all of them nodes and ready, stored.
+async fn of_three(store: &Store, name: &str) -> Cluster {
+    let template = template(name, name);
+    store.insert_template(&template).await.unwrap();
+    let new = cluster(&template, name);
+    let named = ("default-master".parse().unwrap(), GroupRole::Master);
+    let masters = NodeGroup::new(NodeGroupUuid::new_v4(), &new, named, 3, at(0));
+    let new = Cluster { nodes: masters.refs().collect(), ..new };
+    store.insert_cluster(&new, &[masters], &[], None).await.unwrap().unwrap();
+    new
+}
+
+fn drain(number: usize, of: &Cluster) -> Drain {
+    let takes = BTreeSet::from([Member { cluster: of.id, machine: master(number) }]);
+    Drain::new(
+        (DrainUuid::new_v4(), host(number)),
+        ("ann".to_owned(), None),
+        BTreeSet::new(),
+        takes,
+        at(1),
+    )
+}
+
+async fn a_drain_is_granted_noted_and_forgotten(store: Store) {
+    let blue = of_three(&store, "blue").await;
+    let granted = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    assert_eq!(store.find_drain(&host(0)).await.unwrap(), Some(granted.clone()));
+    assert_eq!(store.drained_of(blue.id).await.unwrap(), [master(0)].into());
+    // Asked for again, it is the same one.
+    let again = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    assert_eq!((again.version, &again.takes), (granted.version + 1, &granted.takes));
+    let empty = Drain { phase: DrainPhase::Drained, takes: BTreeSet::new(), ..again.clone() };
+    let noted = store.note_drain(&empty).await.unwrap();
+    assert_eq!(store.drained_of(blue.id).await.unwrap(), BTreeSet::new());
+    assert_eq!(store.drains().await.unwrap(), std::slice::from_ref(&noted));
+    assert_eq!(store.drain_ids().await.unwrap(), [granted.id]);
+    assert_eq!(store.drain_of(granted.id).await.unwrap(), Some(noted.clone()));
+    assert!(matches!(store.note_drain(&again).await, Err(StoreError::Stale)));
+    let ending = store.end_drain(&host(0)).await.unwrap().unwrap();
+    assert_eq!(ending.phase, DrainPhase::Ending);
+    assert!(matches!(store.forget_drain(&noted).await, Err(StoreError::Stale)));
+    store.forget_drain(&ending).await.unwrap();
+    assert_eq!(store.find_drain(&host(0)).await.unwrap(), None);
+    assert_eq!(store.end_drain(&host(0)).await.unwrap(), None);
+}
+
+async fn what_breaks_a_quorum_is_refused_and_changes_nothing(store: Store) {
+    let blue = of_three(&store, "blue").await;
+    store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    let before = find(&store, blue.id).await.unwrap().version;
+    let refused = store.grant_drain(&drain(1, &blue)).await.unwrap().unwrap_err();
+    assert_eq!(refused.lost[0].drained[&host(0)], [master(0)]);
+    assert_eq!(store.find_drain(&host(1)).await.unwrap(), None);
+    assert_eq!(find(&store, blue.id).await.unwrap().version, before);
+    // Whoever names the cluster gets it.
+    let forced = Drain { forced: [blue.id].into(), ..drain(1, &blue) };
+    store.grant_drain(&forced).await.unwrap().unwrap();
+    // Another cluster is none of it.
+    let red = of_three(&store, "red").await;
+    store.grant_drain(&drain(2, &red)).await.unwrap().unwrap();
+}
+
+async fn what_comes_to_a_drained_host_keeps_it_from_being_switched_off(store: Store) {
+    let blue = of_three(&store, "blue").await;
+    let first = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    let nothing = Drain { takes: BTreeSet::new(), ..drain(1, &blue) };
+    let second = store.grant_drain(&nothing).await.unwrap().unwrap();
+    let came = Drain { phase: DrainPhase::Drained, takes: drain(1, &blue).takes, ..second };
+    let noted = store.note_drain(&came).await.unwrap();
+    assert_eq!(noted.phase, DrainPhase::Stuck);
+    assert!(noted.problem.as_ref().unwrap().contains("the drain of host-0"), "{noted:?}");
+    let gone = Drain { takes: BTreeSet::new(), ..first };
+    store.note_drain(&gone).await.unwrap();
+    let noted = store.note_drain(&Drain { phase: DrainPhase::Drained, ..noted }).await.unwrap();
+    assert_eq!((noted.phase, noted.problem), (DrainPhase::Drained, None));
+}
+
+async fn who_decided_by_what_was_before_a_drain_looks_again(store: Store) {
+    let blue = of_three(&store, "blue").await;
+    let read = find(&store, blue.id).await.unwrap();
+    store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    let replaced = store.change_cluster(&Change::of(read)).await;
+    assert!(matches!(replaced, Err(StoreError::Stale)), "{replaced:?}");
+}
+
+async fn servers_are_known_by_their_ids_in_the_cloud(store: Store) {
+    let blue = of_three(&store, "blue").await;
+    let line = |kind: &str, id: &str| LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        of: blue.id.into(),
+        kind: kind.to_owned(),
+        name: format!("name-of-{id}"),
+        cloud_id: Some(id.to_owned()),
+        state: LedgerState::Present,
+        created_at: at(0),
+        updated_at: None,
+    };
+    let lines = [line("server/default-master-1", "s-1"), line("port/default-master-1", "p-1")];
+    store.save_ledger(&lines).await.unwrap();
+    let asked = ["s-1", "p-1", "s-2"].map(str::to_owned);
+    let found = store.belongings(&asked).await.unwrap();
+    let member = Member { cluster: blue.id, machine: master(1) };
+    assert_eq!(found.servers, [("s-1".to_owned(), Known::Member(member))].into());
+    let clusters: Vec<(ClusterUuid, usize)> =
+        found.clusters.iter().map(|(cluster, groups)| (cluster.id, groups.len())).collect();
+    assert_eq!(clusters, [(blue.id, 1)]);
+    assert!(store.belongings(&[]).await.unwrap().servers.is_empty());
+}
+
+/// What two programs promise that work on one database.
+mod of_two_programs {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn of_two_of_three_members_one_is_taken_on_sqlite() {
+        one_is_taken(Scratch::sqlite()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn of_two_of_three_members_one_is_taken_on_postgres() {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        one_is_taken(scratch).await;
+    }
+}
+
+const ROUNDS: usize = 20;
+
+async fn one_is_taken(scratch: Scratch) {
+    let stores =
+        [Store::open(&scratch.url).await.unwrap(), Store::open(&scratch.url).await.unwrap()];
+    let mut winners = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let blue = of_three(&stores[0], &format!("blue-{round}")).await;
+        // Both orders of asking, each by another program.
+        let asked = so_many(2, |n| {
+            let number = (n + round) % 2;
+            let (store, drain) = (stores[n].clone(), drain(number, &blue));
+            async move {
+                loop {
+                    match store.grant_drain(&drain).await {
+                        Ok(answered) => break answered.map(|_| number),
+                        Err(StoreError::Stale) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            }
+        });
+        let asked = asked.await;
+        let (granted, refused): (Vec<_>, Vec<_>) = asked.into_iter().partition(Result::is_ok);
+        assert_eq!((granted.len(), refused.len()), (1, 1), "{granted:?} {refused:?}");
+        let first = *granted[0].as_ref().unwrap();
+        let refused = refused[0].as_ref().unwrap_err();
+        assert_eq!(refused.lost[0].drained[&host(first)], [master(first)]);
+        winners.insert(first);
+        for drain in stores[1].drains().await.unwrap() {
+            stores[1].forget_drain(&drain).await.unwrap();
+        }
+    }
+    assert_eq!(winners.len(), 2, "each order was tried");
+}
