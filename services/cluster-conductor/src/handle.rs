@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_bootstrap::{Endpoint, Name, Pki};
-use cluster_core::{CertificateUuid, Cluster, ClusterUuid, RepairLimits, SnapshotUuid, VmUuid};
+use cluster_core::{
+    CertificateUuid, Cluster, ClusterUuid, DrainUuid, Ident, RepairLimits, SnapshotUuid, VmUuid,
+};
 use cluster_pki::{PkiError, SignError, Validity};
-use cluster_store::{Certificate, Store, StoreError};
+use cluster_store::{Certificate, Scope, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
+use newtype_uuid::GenericUuid;
 use openstack::Session;
 use reconcile::{Queue, Requeue};
 use sealing::{Keyring, SealError};
@@ -23,7 +26,7 @@ use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
 use crate::tenancy::{Premises, Tenancy};
 use crate::vm::VmSettings;
-use crate::{keys, seals, turn, vm};
+use crate::{drain, keys, seals, turn, vm};
 
 /// How the conductor behaves.
 #[derive(Clone, Debug)]
@@ -55,13 +58,15 @@ pub(crate) enum Subject {
     Vm(VmUuid),
     /// A snapshot of one.
     Snapshot(SnapshotUuid),
+    /// A host that is taken out.
+    Drain(DrainUuid),
 }
 
 /// Looks after clusters and people's machines. Clones are the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
     pub(crate) world: Arc<World>,
-    queue: Queue<Subject>,
+    pub(crate) queue: Queue<Subject>,
 }
 
 /// What a turn works with.
@@ -165,6 +170,7 @@ impl Conductor {
                 let turn = match subject {
                     Subject::Cluster(id) => turn::turn(&world, id).await,
                     Subject::Vm(id) => Box::pin(vm::turn(&world, &queue, id)).await,
+                    Subject::Drain(id) => Box::pin(drain::turn(&world, id)).await,
                     Subject::Snapshot(id) => Box::pin(vm::snapshot_turn(&world, &queue, id)).await,
                 };
                 turn.unwrap_or_else(|error| {
@@ -258,7 +264,14 @@ impl World {
         let clusters = self.store.cluster_ids().await?.into_iter().map(Subject::Cluster);
         let vms = self.store.vm_ids().await?.into_iter().map(Subject::Vm);
         let snapshots = self.store.snapshot_ids().await?.into_iter().map(Subject::Snapshot);
-        Ok(clusters.chain(vms).chain(snapshots).collect())
+        let drains = self.store.drain_ids().await?.into_iter().map(Subject::Drain);
+        Ok(clusters.chain(vms).chain(snapshots).chain(drains).collect())
+    }
+
+    /// The cluster of this id.
+    pub(crate) async fn cluster(&self, id: ClusterUuid) -> Result<Option<Cluster>, KeysError> {
+        let ident = Ident::Id(id.into_untyped_uuid());
+        Ok(self.store.find_clusters(&ident, &Scope::All).await?.into_iter().next())
     }
 
     /// The cluster's authorities as they are trusted now: with their own keys, and behind their own certificates those of others that

@@ -2,7 +2,9 @@
 
 mod borrow;
 mod cloud;
+mod drain;
 mod handle;
+mod hosts;
 mod keys;
 mod lending;
 mod machines;
@@ -15,13 +17,16 @@ mod turn;
 mod vm;
 
 pub use borrow::{BorrowError, Borrower};
+pub use drain::{DrainAsk, DrainError};
 pub use handle::{Conductor, KeysError, Settings};
+pub use hosts::{Host, HostError, Places, Role, of, role, vm_of};
 pub use lending::LendingSettings;
 pub use machines::{
     Answer, Handout, KubernetesSettings, MachineReported, MachineSettings, MachinesError,
     NodesListener, OwnConfigError, SourceAddress,
 };
 pub use openstack::compute::consoles::ConsoleKind;
+pub use openstack::compute::servers::Server;
 pub use preview::Preview;
 pub use sizes::Unmeasured;
 pub use tenancy::{Tenancy, TenancyError};

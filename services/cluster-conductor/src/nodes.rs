@@ -93,6 +93,14 @@ async fn ask(client: &Client) -> Result<Option<Vec<Node>>, KubernetesError> {
     Ok(Some(kubernetes::nodes::list(client).await?))
 }
 
+/// A client of the cluster's API, as its administrator, once it is known where that is.
+pub(crate) async fn client_of(
+    world: &World,
+    cluster: &Cluster,
+) -> Result<Option<Client>, KeysError> {
+    client(world, cluster, cluster.api_address.as_deref()).await
+}
+
 /// A client of the cluster's API, as its administrator.
 async fn client(
     world: &World,

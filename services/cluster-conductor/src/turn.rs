@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_core::{
-    Cluster, ClusterSpec, ClusterUuid, Condition, Desire, Event, Ident, MachineRef, NodeGroup,
-    Problem, Seen, Severity, Truth, replaceable, status,
+    Cluster, ClusterSpec, ClusterUuid, Condition, Desire, Event, MachineRef, NodeGroup, Problem,
+    Seen, Severity, Truth, replaceable, status,
 };
-use cluster_store::{Change, Scope, StoreError};
+use cluster_store::{Change, StoreError};
 use jiff::{SignedDuration, Timestamp};
-use newtype_uuid::GenericUuid;
 use reconcile::Requeue;
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
@@ -28,8 +27,7 @@ const SOON: Duration = Duration::from_millis(100);
 /// One turn of a cluster, on behalf of the request that asked for something last: the cloud is told its id with every call.
 #[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
 pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
-    let found = world.store.find_clusters(&Ident::Id(id.into_untyped_uuid()), &Scope::All).await?;
-    let Some(cluster) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
+    let Some(cluster) = world.cluster(id).await? else { return Ok(Requeue::OnChange) };
     // What was asked for before requests were kept has a new one each turn.
     let request = cluster.asked_by.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
@@ -56,6 +54,7 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
     if let (Some(premises), true) = (&world.cloud, cluster.waking_since().is_some()) {
         lending::wake(premises, &cluster).await;
     }
+    let drained = world.store.drained_of(id).await?;
     let Worked { seen, next } = match &world.cloud {
         Some(premises) if cluster.is_off() => lending::keep_off(world, premises, &cluster).await,
         Some(premises) => match cloud::work(world, premises, &spec, ledger).await {
@@ -67,6 +66,7 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
         },
         None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
     };
+    let seen = Seen { drained, ..seen };
     let now = (world.settings.clock)();
     let next = no_later(next, &cluster, due, now);
     let concluded = cluster.concluded(&groups, &seen, now);

@@ -53,28 +53,41 @@ pub(crate) fn session_as(cloud: &Cloud, user: &str) -> Session {
     Session::new(CloudConfig::from_clouds_yaml(&clouds, Some(user)).unwrap()).unwrap()
 }
 
+/// As whom clusters are made, and in which project.
+const TENANT: (&str, &str) = ("alice", "tenant-a");
+
 impl Given {
     /// A cluster of so many machines that nobody works on yet, in a store in memory.
     pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
-        Given::kept(masters, workers, None).await
+        Given::kept((masters, workers), None, TENANT).await
     }
 
     /// The same in a file, which conductors may open that share nothing else.
     pub(crate) async fn cluster_in_file(masters: u32, workers: u32) -> Given {
-        Given::kept(masters, workers, Some(Scratch::sqlite())).await
+        Given::kept((masters, workers), Some(Scratch::sqlite()), TENANT).await
     }
 
-    async fn kept(masters: u32, workers: u32, scratch: Option<Scratch>) -> Given {
+    /// The same in the project of clusterd's own user, who is an administrator of the cloud.
+    pub(crate) async fn cluster_of_operators(masters: u32, workers: u32) -> Given {
+        Given::kept((masters, workers), None, ("clusterd", "service")).await
+    }
+
+    async fn kept(
+        machines: (u32, u32),
+        scratch: Option<Scratch>,
+        (user, project_name): (&str, &str),
+    ) -> Given {
         left::listen();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let emulator = Arc::new(emulator);
         let cloud = emulator.cloud.clone();
-        zones::create(&session(&cloud), "example.org.", "a@example.org", "").await.unwrap();
-        let project = project(&cloud, "tenant-a");
+        let session = session_as(&cloud, user);
+        zones::create(&session, "example.org.", "a@example.org", "").await.unwrap();
+        let project = project(&cloud, project_name);
         let before = cloud.belongings(&project);
         let url = scratch.as_ref().map_or("sqlite::memory:", |scratch| &scratch.url);
         let store = Store::open(url).await.unwrap();
-        let id = insert(&store, (masters, workers), |it| it).await;
+        let id = insert(&store, machines, |it| it).await;
         let keys = SealingKeys::generate().unwrap().to_string();
         let settings = settings();
         Given { emulator, cloud, store, id, settings, keys, scratch, project, before }
@@ -128,7 +141,8 @@ impl Given {
         self.conductor_by(session(&self.cloud))
     }
 
-    fn conductor_by(&self, session: Session) -> Conductor {
+    /// A conductor that works as this user.
+    pub(crate) fn conductor_by(&self, session: Session) -> Conductor {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         Conductor::new(self.settings.clone(), self.store.clone(), keys, Some(session))
     }

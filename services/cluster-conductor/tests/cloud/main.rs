@@ -3,6 +3,7 @@
 
 mod backoff;
 mod crash;
+mod drain;
 mod faults;
 mod gate;
 mod given;

@@ -1,0 +1,256 @@
+//! Hosts that are taken out: asked for by the API, carried out turn by turn.
+//!
+//! What a turn does is written down before it is done, and each of it may be done twice: a service that is disabled is disabled, Nova moves
+//! no server that moves already, a node that takes no pods takes none.
+
+use std::collections::BTreeSet;
+
+use cluster_core::{
+    ClusterUuid, Drain, DrainOutcome, DrainPhase, DrainRefused, DrainRules, DrainStep, DrainTurned,
+    DrainUuid, HostName, Member, drain_turn, machine_name,
+};
+use cluster_store::StoreError;
+use openstack::CloudError;
+use openstack::compute::actions::{self, ServerAction};
+use openstack::compute::services;
+use reconcile::Requeue;
+use tracing::field::Empty;
+use tracing::{Span, info, instrument, warn};
+use uuid::Uuid;
+
+use crate::Conductor;
+use crate::cloud::PAUSE;
+use crate::handle::{KeysError, Subject, World};
+use crate::hosts::{Host, HostError, OUR_REASON, of};
+use crate::nodes;
+
+/// Who asks for a drain.
+#[derive(Clone, Debug)]
+pub struct DrainAsk {
+    /// Its id, should it be a new one.
+    pub id: DrainUuid,
+    /// Who.
+    pub by: String,
+    /// The id of the request.
+    pub request: Option<String>,
+    /// The clusters that may lose their quorum.
+    pub forced: BTreeSet<ClusterUuid>,
+}
+
+/// Why a host is not drained.
+#[derive(Debug, thiserror::Error)]
+pub enum DrainError {
+    /// A cluster would lose its quorum.
+    #[error(transparent)]
+    Refused(#[from] DrainRefused),
+    /// Nobody knows what is on it.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How often a drain is weighed anew because one of its clusters changed meanwhile.
+const ATTEMPTS: usize = 8;
+
+impl Conductor {
+    /// Has a host be drained, if it may be: what is on it is looked at, and in one transaction decided and written down.
+    ///
+    /// # Errors
+    ///
+    /// When a cluster would lose its quorum that was not named, or nobody tells what is on the host.
+    pub async fn drain(&self, name: &HostName, ask: &DrainAsk) -> Result<Drain, DrainError> {
+        let now = (self.world.settings.clock)();
+        for _ in 0..ATTEMPTS {
+            let host = self.world.host(name).await?;
+            let by = (ask.by.clone(), ask.request.clone());
+            let forced = ask.forced.clone();
+            let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
+            match self.world.store.grant_drain(&asked).await {
+                Ok(granted) => {
+                    let granted = granted?;
+                    self.queue.wake(Subject::Drain(granted.id));
+                    return Ok(granted);
+                }
+                Err(StoreError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Stale.into())
+    }
+
+    /// Has a drain end: the host takes servers again. `None` where it is not drained.
+    pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
+        let ending = self.world.store.end_drain(host).await?;
+        if let Some(drain) = &ending {
+            self.queue.wake(Subject::Drain(drain.id));
+        }
+        Ok(ending)
+    }
+}
+
+/// One turn of a drain, on behalf of the request that asked for it.
+#[instrument(skip_all, fields(drain.id = %id, drain.host = Empty, request.id = Empty))]
+pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysError> {
+    let Some(drain) = world.store.drain_of(id).await? else { return Ok(Requeue::OnChange) };
+    Span::current().record("drain.host", drain.host.as_str());
+    let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
+    Span::current().record("request.id", &request);
+    match openstack::on_behalf_of(request, Box::pin(work(world, drain))).await {
+        // Somebody asked for something else meanwhile.
+        Err(KeysError::Store(StoreError::Stale)) => Ok(Requeue::Now),
+        worked => worked,
+    }
+}
+
+async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
+    let host = match world.host(&drain.host).await {
+        Ok(host) => host,
+        Err(HostError::NoHost(_)) if drain.phase == DrainPhase::Ending => {
+            world.store.forget_drain(&drain).await?;
+            return Ok(Requeue::OnChange);
+        }
+        Err(HostError::Store(error)) => return Err(error.into()),
+        Err(error) => {
+            warn!("cannot look at the host: {error}");
+            return Ok(Requeue::After(world.settings.look_every));
+        }
+    };
+    let now = (world.settings.clock)();
+    let here = Drain { takes: host.members(), ..drain.clone() };
+    let DrainTurned { drain: turned, steps, due, is_over } =
+        drain_turn(&here, &host.seen(now), &rules(world));
+    let noted = note(world, &drain, turned).await?;
+    let (outcomes, is_done) = perform(world, &host, &steps).await;
+    let noted = match outcomes.as_slice() {
+        [] => noted,
+        outcomes => note(world, &noted, noted.after(outcomes)).await?,
+    };
+    if is_over && is_done {
+        world.store.forget_drain(&noted).await?;
+        info!("the host takes servers again");
+        return Ok(Requeue::OnChange);
+    }
+    let due = due.map(|due| due.duration_since(now).unsigned_abs());
+    let pause = match noted.phase {
+        DrainPhase::Draining | DrainPhase::Ending => PAUSE.min(world.settings.look_every),
+        DrainPhase::Drained | DrainPhase::Stuck => world.settings.look_every,
+    };
+    Ok(Requeue::After(due.map_or(pause, |due| due.min(pause))))
+}
+
+/// How long it takes what is asked.
+fn rules(world: &World) -> DrainRules {
+    let repair = &world.settings.repair;
+    let shows_within = DrainRules::DEFAULT.shows_within.min(repair.lands_within);
+    DrainRules { shows_within, backoff: repair.backoff }
+}
+
+/// Writes a drain down where anything of it is otherwise.
+async fn note(world: &World, before: &Drain, after: Drain) -> Result<Drain, StoreError> {
+    // While machines of clusters stay on a host that may be switched off, that is weighed again and again.
+    let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
+    if *before == after && !is_weighed {
+        return Ok(after);
+    }
+    let noted = world.store.note_drain(&after).await?;
+    if noted.phase != before.phase {
+        let (from, to) = (before.phase.as_str(), noted.phase.as_str());
+        info!(state.from = from, state.to = to, "host {} is now {to}", noted.host);
+    }
+    Ok(noted)
+}
+
+/// Takes the steps; what came of them, and whether all of them were taken.
+async fn perform(world: &World, host: &Host, steps: &[DrainStep]) -> (Vec<DrainOutcome>, bool) {
+    let (mut outcomes, mut is_done) = (Vec::new(), true);
+    for step in steps {
+        info!(action.name = ?step, "performing {step:?} on host {}", host.name);
+        match take(world, host, step).await {
+            Ok(outcome) => outcomes.extend(outcome),
+            Err(error) => {
+                warn!("cannot perform {step:?} on host {}: {error}", host.name);
+                is_done = false;
+                // Nothing moves from a host that others may be put on.
+                if *step == DrainStep::Disable {
+                    break;
+                }
+            }
+        }
+    }
+    (outcomes, is_done)
+}
+
+/// Why a step was not taken.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+    #[error("the cluster's API does not answer: {0}")]
+    Kubernetes(#[from] kubernetes::KubernetesError),
+    #[error("the cluster's API cannot be spoken to")]
+    NoClient,
+}
+
+async fn take(
+    world: &World,
+    host: &Host,
+    step: &DrainStep,
+) -> Result<Option<DrainOutcome>, StepError> {
+    let session = world.administrator()?;
+    match step {
+        DrainStep::Disable => services::disable(session, &host.service.id, OUR_REASON).await?,
+        DrainStep::Enable => services::enable(session, &host.service.id).await?,
+        DrainStep::Migrate(server) => return Ok(migrate(session, server).await),
+        DrainStep::Empty(member) => return empty(world, host, member).await,
+        DrainStep::Refill(member) => return refill(world, member).await,
+    }
+    Ok(None)
+}
+
+/// Asks Nova to move a server. What it did not say may have been taken up: the next turn sees whether it moves.
+async fn migrate(session: &openstack::Session, server: &str) -> Option<DrainOutcome> {
+    match actions::act(session, server, &ServerAction::MigrateLive).await {
+        Ok(()) => None,
+        Err(error) if error.is_transient() || error.is_conflict() => {
+            tracing::debug!("server {server} is not moved now: {error}");
+            None
+        }
+        Err(CloudError::NotFound(_)) => None,
+        Err(error) => {
+            let why = error.refusal().map_or_else(|| error.to_string(), |it| it.message.clone());
+            Some(DrainOutcome::Refused(server.to_owned(), why))
+        }
+    }
+}
+
+async fn empty(
+    world: &World,
+    host: &Host,
+    member: &Member,
+) -> Result<Option<DrainOutcome>, StepError> {
+    let Some((cluster, _)) = of(&host.ours, member) else { return Ok(None) };
+    let client = nodes::client_of(world, cluster).await?.ok_or(StepError::NoClient)?;
+    let left = kubernetes::drain::drain(&client, &machine_name(cluster, &member.machine)).await?;
+    Ok(left.is_nothing().then(|| DrainOutcome::Emptied(member.clone())))
+}
+
+async fn refill(world: &World, member: &Member) -> Result<Option<DrainOutcome>, StepError> {
+    let refilled = Some(DrainOutcome::Refilled(member.clone()));
+    let cluster = world.cluster(member.cluster).await?;
+    // Of a cluster that is gone, or goes, no node takes pods again.
+    let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::Desire::Exist) else {
+        return Ok(refilled);
+    };
+    let client = nodes::client_of(world, &cluster).await?.ok_or(StepError::NoClient)?;
+    let name = machine_name(&cluster, &member.machine);
+    if kubernetes::nodes::find(&client, &name).await?.is_some() {
+        kubernetes::nodes::uncordon(&client, &name).await?;
+    }
+    Ok(refilled)
+}

@@ -1,0 +1,263 @@
+//! The cloud's compute hosts, as its administrators see them: what is on one, and on which one something is.
+
+use std::collections::BTreeSet;
+
+use cluster_core::{
+    Carried, Cluster, GroupRole, HostName, HostSeen, Ident, Known, Member, NodeGroup,
+    ServerCondition, ServerOnHost, ServiceSeen, Vm, tag, vm_tag,
+};
+use cluster_store::{Belongings, Scope, StoreError, VmScope};
+use jiff::Timestamp;
+use openstack::compute::hosts;
+use openstack::compute::servers::{self, Server, ServerStatus};
+use openstack::compute::services::{self, ComputeService, Status};
+use openstack::{CloudError, Session};
+
+use crate::Conductor;
+use crate::handle::World;
+
+/// How the reasons begin that we give for a host that takes no servers: whoever finds it knows whose word it is.
+pub(crate) const OUR_REASON: &str = "bedplate: drained";
+/// So many things may have one name, before the rest is left out.
+const MOST: usize = 100;
+
+/// Why nothing can be said of a host.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// There is no cloud.
+    #[error("this clusterd was given no cloud, and so knows no hosts")]
+    NoCloud,
+    /// There is no such host.
+    #[error("Host {0} could not be found.")]
+    NoHost(HostName),
+    /// clusterd's user is no administrator of the cloud.
+    #[error(
+        "clusterd's user may not see the cloud's hosts: it needs the role admin in its project, which an administrator of the cloud gives"
+    )]
+    NotAdmin(#[source] CloudError),
+    /// The cloud cannot be asked.
+    #[error("the cloud cannot be asked about its hosts now")]
+    Cloud(#[source] CloudError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CloudError> for HostError {
+    fn from(error: CloudError) -> Self {
+        let is_refused = matches!(error, CloudError::Forbidden(_));
+        if is_refused { HostError::NotAdmin(error) } else { HostError::Cloud(error) }
+    }
+}
+
+/// A host, and what is on it.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its name, by which servers are said to be on it.
+    pub name: HostName,
+    /// Its compute service.
+    pub service: ComputeService,
+    /// The servers on it, of all projects.
+    pub servers: Vec<Server>,
+    /// What of ours they are.
+    pub ours: Belongings,
+}
+
+/// Some servers of ours, or of others, and where they are.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The servers.
+    pub servers: Vec<Server>,
+    /// What of ours they are.
+    pub ours: Belongings,
+}
+
+impl Conductor {
+    /// What is on the host of this name, or on the hypervisor of this name: one question or two about the host, one for its servers, and one
+    /// look into the store.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such host, or the cloud does not tell us.
+    pub async fn host(&self, name: &HostName) -> Result<Host, HostError> {
+        self.world.host(name).await
+    }
+
+    /// Where something is: a cluster's machines or a person's machine, by id or name, or a server, by id or name.
+    ///
+    /// # Errors
+    ///
+    /// When the cloud does not tell us.
+    pub async fn places(&self, thing: &str) -> Result<Places, HostError> {
+        self.world.places(thing).await
+    }
+}
+
+impl World {
+    /// Ourselves where hosts are seen.
+    pub(crate) fn administrator(&self) -> Result<&Session, HostError> {
+        Ok(self.cloud.as_ref().ok_or(HostError::NoCloud)?.own())
+    }
+
+    pub(crate) async fn host(&self, name: &HostName) -> Result<Host, HostError> {
+        let session = self.administrator()?;
+        let missing = || HostError::NoHost(name.clone());
+        let service = match services::find_compute(session, name.as_str()).await? {
+            Some(service) => service,
+            None => {
+                let host = hosts::of_hypervisor(session, name.as_str()).await?;
+                let host = host.ok_or_else(missing)?;
+                services::find_compute(session, &host).await?.ok_or_else(missing)?
+            }
+        };
+        let servers = hosts::servers(session, &service.host).await?;
+        let name = service.host.parse().map_err(|_| missing())?;
+        let ours = self.store.belongings(&ids(&servers)).await?;
+        Ok(Host { name, service, servers, ours })
+    }
+
+    async fn places(&self, thing: &str) -> Result<Places, HostError> {
+        let session = self.administrator()?;
+        let mut servers: Vec<Server> = Vec::new();
+        if let Ok(ident) = thing.parse::<Ident>() {
+            let clusters = self.store.find_clusters(&ident, &Scope::All).await?;
+            let vms = self.store.find_vms(&ident, &VmScope::All).await?;
+            let tags =
+                clusters.iter().map(|it| tag(it.id)).chain(vms.iter().map(|it| vm_tag(it.id)));
+            for tag in tags.take(MOST) {
+                servers.extend(hosts::tagged(session, &tag).await?);
+            }
+            if servers.is_empty() {
+                servers = match ident {
+                    Ident::Id(id) => {
+                        servers::show(session, &id.to_string()).await?.into_iter().collect()
+                    }
+                    Ident::Name(_) => hosts::named(session, thing).await?,
+                };
+            }
+        }
+        let ours = self.store.belongings(&ids(&servers)).await?;
+        Ok(Places { servers, ours })
+    }
+}
+
+fn ids(servers: &[Server]) -> Vec<String> {
+    servers.iter().map(|server| server.id.clone()).collect()
+}
+
+impl Host {
+    /// The machines of clusters that are on it.
+    pub fn members(&self) -> BTreeSet<Member> {
+        let member = |known: &Known| match known {
+            Known::Member(member) => Some(member.clone()),
+            Known::Vm(_) => None,
+        };
+        self.ours.servers.values().filter_map(member).collect()
+    }
+
+    /// How many of its servers are not clusterd's.
+    pub fn foreign(&self) -> usize {
+        self.servers.iter().filter(|server| !self.ours.servers.contains_key(&server.id)).count()
+    }
+
+    /// As a drain sees it.
+    pub(crate) fn seen(&self, at: Timestamp) -> HostSeen {
+        let is_ours = |reason: &String| reason.starts_with(OUR_REASON);
+        let service = match (&self.service.status, &self.service.disabled_reason) {
+            (Status::Enabled, _) => ServiceSeen::Enabled,
+            (Status::Disabled | Status::Other(_), Some(reason)) if is_ours(reason) => {
+                ServiceSeen::DisabledByUs
+            }
+            (Status::Disabled | Status::Other(_), _) => ServiceSeen::DisabledByOthers,
+        };
+        let servers = self.servers.iter().map(|server| ServerOnHost {
+            id: server.id.clone(),
+            name: server.name.clone(),
+            carried: carried(server, &self.ours),
+            condition: condition(server),
+        });
+        HostSeen { at, service, servers: servers.collect() }
+    }
+}
+
+fn carried(server: &Server, ours: &Belongings) -> Carried {
+    match ours.servers.get(&server.id) {
+        None => Carried::Foreign,
+        Some(what) => {
+            let is_worker = match what {
+                Known::Member(member) => role(ours, member) == Some(Role::Worker),
+                Known::Vm(_) => false,
+            };
+            Carried::Ours { what: what.clone(), is_worker }
+        }
+    }
+}
+
+/// What a machine of a cluster does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is of the control plane, and a member of etcd once it is a node.
+    ControlPlane,
+    /// It does the work.
+    Worker,
+}
+
+/// What a machine does, where it is still one of its cluster's.
+pub fn role(ours: &Belongings, member: &Member) -> Option<Role> {
+    let (_, groups) = of(ours, member)?;
+    let group = groups.iter().find(|group| group.name == member.machine.group)?;
+    Some(match group.role {
+        GroupRole::Master => Role::ControlPlane,
+        GroupRole::Worker(_) => Role::Worker,
+    })
+}
+
+/// The cluster of a machine, with its node groups.
+pub fn of<'b>(ours: &'b Belongings, member: &Member) -> Option<(&'b Cluster, &'b [NodeGroup])> {
+    let found = ours.clusters.iter().find(|(cluster, _)| cluster.id == member.cluster);
+    found.map(|(cluster, groups)| (cluster, groups.as_slice()))
+}
+
+/// The machine of a person that a server is.
+pub fn vm_of(ours: &Belongings, known: &Known) -> Option<Vm> {
+    match known {
+        Known::Vm(id) => ours.vms.iter().find(|vm| vm.id == *id).cloned(),
+        Known::Member(_) => None,
+    }
+}
+
+/// What a server is doing, as far as moving goes (Compute API guide, "Live migration": servers that are ACTIVE or PAUSED are moved).
+fn condition(server: &Server) -> ServerCondition {
+    match (&server.status, server.task_state.as_deref()) {
+        (ServerStatus::Migrating, _) | (_, Some("migrating")) => ServerCondition::Moves,
+        (ServerStatus::Error, _) => failed("it is in ERROR"),
+        (_, Some(_)) => ServerCondition::Busy,
+        (ServerStatus::Active | ServerStatus::Paused, None) => ServerCondition::Runs,
+        (
+            ServerStatus::Shutoff
+            | ServerStatus::Suspended
+            | ServerStatus::ShelvedOffloaded
+            | ServerStatus::SoftDeleted
+            | ServerStatus::Deleted,
+            None,
+        ) => ServerCondition::Off,
+        (ServerStatus::VerifyResize, None) => {
+            failed("its new size is to be confirmed or reverted first")
+        }
+        (ServerStatus::Unknown, None) => failed("the cloud does not hear of it"),
+        (
+            ServerStatus::Build
+            | ServerStatus::Reboot
+            | ServerStatus::HardReboot
+            | ServerStatus::Resize
+            | ServerStatus::RevertResize
+            | ServerStatus::Rebuild
+            | ServerStatus::Other(_),
+            None,
+        ) => ServerCondition::Busy,
+    }
+}
+
+fn failed(why: &str) -> ServerCondition {
+    ServerCondition::Failed(why.to_owned())
+}

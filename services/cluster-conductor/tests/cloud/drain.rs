@@ -1,0 +1,223 @@
+//! Hosts that are taken out, in a cloud of four: what is on them moves, and no cluster loses its quorum by it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster_conductor::{Conductor, DrainAsk, DrainError};
+use cluster_core::{Drain, DrainPhase, DrainUuid, Fate, HostName, MachineRef};
+use openstack::compute::servers::Server;
+use openstack::compute::{hosts, services};
+use openstack_emulator::{Cloud, Kind, Stop};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::given::{Given, PATIENCE, session_as};
+
+/// A conductor that is an administrator of the cloud, and who asks it.
+struct Working {
+    conductor: Conductor,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn working(given: &Given) -> Working {
+    let conductor = given.conductor_by(session_as(&given.cloud, "clusterd"));
+    let running = conductor.clone();
+    let task = tokio::spawn(async move { running.run(CancellationToken::new()).await.unwrap() });
+    Working { conductor, task }
+}
+
+fn asked() -> DrainAsk {
+    let (id, by) = (DrainUuid::new_v4(), "ann".to_owned());
+    DrainAsk { id, by, request: None, forced: BTreeSet::new() }
+}
+
+/// The servers of the cluster, as an administrator sees them.
+async fn servers(given: &Given) -> Vec<Server> {
+    let tag = cluster_core::tag(given.id);
+    hosts::tagged(&session_as(&given.cloud, "admin"), &tag).await.unwrap()
+}
+
+async fn host_of(given: &Given, machine: &str) -> HostName {
+    let all = servers(given).await;
+    let server = all.iter().find(|it| it.name.ends_with(machine)).unwrap();
+    server.host.as_ref().unwrap().parse().unwrap()
+}
+
+/// Waits until the drain is as wanted; `None` once there is none.
+async fn until(
+    given: &Given,
+    host: &HostName,
+    wanted: impl Fn(Option<&Drain>) -> bool,
+) -> Option<Drain> {
+    let looking = async {
+        loop {
+            let drain = given.store.find_drain(host).await.unwrap();
+            if wanted(drain.as_ref()) {
+                return drain;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, looking).await {
+        Ok(found) => found,
+        Err(_) => panic!("it never came: {:?}", given.store.find_drain(host).await),
+    }
+}
+
+async fn until_phase(given: &Given, host: &HostName, phase: DrainPhase) -> Drain {
+    until(given, host, |drain| drain.is_some_and(|it| it.phase == phase)).await.unwrap()
+}
+
+async fn service(given: &Given, host: &HostName) -> services::ComputeService {
+    let session = session_as(&given.cloud, "admin");
+    services::find_compute(&session, host.as_str()).await.unwrap().unwrap()
+}
+
+/// Has no other host take servers, or all of them again.
+async fn close_others(given: &Given, but: &HostName, is_closed: bool) {
+    let session = session_as(&given.cloud, "admin");
+    for provider in given.cloud.objects(Kind::Provider) {
+        let name = provider.text("name");
+        if name != but.as_str() && is_closed {
+            services::disable(&session, &provider.id, "an operator's own").await.unwrap();
+        } else if name != but.as_str() {
+            services::enable(&session, &provider.id).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_on_a_host_moves_and_the_host_takes_nothing_until_that_is_over() {
+    let given = Given::cluster_of_operators(3, 2).await;
+    let working = working(&given);
+    given.until_complete().await;
+    let host = host_of(&given, "default-master-0").await;
+    let before = working.conductor.host(&host).await.unwrap();
+    assert!(!before.members().is_empty());
+    working.conductor.drain(&host, &asked()).await.unwrap();
+    let drained = until_phase(&given, &host, DrainPhase::Drained).await;
+    assert_eq!((drained.left, drained.takes), (vec![], BTreeSet::new()));
+    assert!(servers(&given).await.iter().all(|it| it.host.as_deref() != Some(host.as_str())));
+    let closed = service(&given, &host).await;
+    assert_eq!(closed.disabled_reason.as_deref(), Some("bedplate: drained"));
+    assert_eq!(given.store.drained_of(given.id).await.unwrap(), BTreeSet::new());
+
+    working.conductor.end_drain(&host).await.unwrap().unwrap();
+    until(&given, &host, |drain| drain.is_none()).await;
+    assert_eq!(service(&given, &host).await.status, services::Status::Enabled);
+    given.assert_once(3, 2);
+}
+
+#[tokio::test]
+async fn of_two_hosts_with_two_of_three_members_that_stay_one_is_drained() {
+    let given = Given::cluster_of_operators(3, 1).await;
+    let working = working(&given);
+    given.until_complete().await;
+    let [one, other] = ["default-master-0", "default-master-1"];
+    for (first, second) in [(one, other), (other, one)] {
+        let (first, second) = (host_of(&given, first).await, host_of(&given, second).await);
+        assert_ne!(first, second, "machines of the control plane stand apart");
+        // Nobody takes what is on the first.
+        close_others(&given, &first, true).await;
+        working.conductor.drain(&first, &asked()).await.unwrap();
+        let refused = working.conductor.drain(&second, &asked()).await.unwrap_err();
+        let DrainError::Refused(refused) = refused else { panic!("{refused}") };
+        assert_eq!((refused.lost[0].left, refused.lost[0].needed), (1, 2));
+        assert!(refused.to_string().contains(&format!("the drain of {first} takes")));
+        assert_eq!(given.store.find_drain(&second).await.unwrap(), None);
+        assert_eq!(
+            service(&given, &second).await.disabled_reason.as_deref(),
+            Some("an operator's own")
+        );
+        let stuck = until_phase(&given, &first, DrainPhase::Stuck).await;
+        let stays = |fate: Fate| stuck.left.iter().filter(|it| it.fate == fate).count();
+        assert!(stays(Fate::Stays) > 0, "{stuck:?}");
+        // Who names the cluster may break it.
+        let forced = DrainAsk { forced: [given.id].into(), ..asked() };
+        working.conductor.drain(&second, &forced).await.unwrap();
+        for host in [&first, &second] {
+            working.conductor.end_drain(host).await.unwrap().unwrap();
+            until(&given, host, |drain| drain.is_none()).await;
+        }
+        close_others(&given, &first, false).await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_move_gives_its_pods_away_and_takes_some_again() {
+    let given = Given::cluster_of_operators(1, 2).await;
+    let working = working(&given);
+    given.until_complete().await;
+    let (host, master) =
+        (host_of(&given, "default-worker-0").await, host_of(&given, "default-master-0").await);
+    assert_ne!(host, master);
+    close_others(&given, &host, true).await;
+    working.conductor.drain(&host, &asked()).await.unwrap();
+    let drained = until_phase(&given, &host, DrainPhase::Drained).await;
+    assert!(drained.left.iter().all(|it| it.fate == Fate::Emptied), "{drained:?}");
+    let worker: MachineRef = "default-worker-0".parse().unwrap();
+    assert!(given.store.drained_of(given.id).await.unwrap().contains(&worker));
+    assert!(is_cordoned(&given, "default-worker-0").await);
+    working.conductor.end_drain(&host).await.unwrap().unwrap();
+    until(&given, &host, |drain| drain.is_none()).await;
+    assert!(!is_cordoned(&given, "default-worker-0").await);
+}
+
+async fn is_cordoned(given: &Given, machine: &str) -> bool {
+    let nodes = kubernetes::nodes::list(&given.kubernetes().await).await.unwrap();
+    nodes.iter().find(|node| node.name.ends_with(machine)).unwrap().unschedulable
+}
+
+/// Kills conductors at each call of a drain and of its end, once each; what comes of it is what comes of a conductor that nobody kills.
+async fn killed(stop: Stop, at_least: usize) {
+    let mut given = Given::cluster_of_operators(3, 1).await;
+    given.settings.look_every = Duration::from_millis(50);
+    let first = working(&given);
+    given.until_complete().await;
+    let host = host_of(&given, "default-master-0").await;
+    first.conductor.drain(&host, &asked()).await.unwrap();
+    drop(first);
+    let mut points = BTreeSet::new();
+    for part in [Some(DrainPhase::Drained), None] {
+        given.cloud.set_trap(stop);
+        loop {
+            let working = working(&given);
+            if part.is_none() {
+                working.conductor.end_drain(&host).await.unwrap();
+            }
+            let caught = tokio::select! {
+                biased;
+                call = given.cloud.wait_until(Cloud::caught) => Some(call),
+                _ = until(&given, &host, |drain| drain.map(|it| it.phase) == part) => None,
+            };
+            drop(working);
+            let Some(call) = caught else { break };
+            points.insert(format!("{part:?}: {call}"));
+            given.cloud.open_trap();
+        }
+        given.cloud.remove_trap();
+        let is_open = service(&given, &host).await.status == services::Status::Enabled;
+        assert_eq!(is_open, part.is_none());
+        let here = hosts::servers(&session_as(&given.cloud, "admin"), host.as_str()).await.unwrap();
+        assert!(here.is_empty(), "{here:?}");
+    }
+    given.assert_once(3, 1);
+    let of_drains = points.iter().filter(|it| it.contains("os-services") || it.contains("action"));
+    assert!(of_drains.count() >= at_least, "{points:?}");
+}
+
+#[tokio::test]
+async fn killed_before_each_call_of_a_drain() {
+    killed(Stop::Before, 4).await;
+}
+
+#[tokio::test]
+async fn killed_after_each_call_of_a_drain() {
+    killed(Stop::After, 4).await;
+}
