@@ -1,8 +1,10 @@
 //! `/bedplate/v1`: what Magnum does not have.
 
+mod drains;
 mod events;
 mod follow;
 mod health;
+mod hosts;
 mod ignition;
 mod keys;
 mod lease;
@@ -49,6 +51,8 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(ledger::routes())
         .merge(openstack_api::key_routes())
         .merge(health::routes())
+        .merge(hosts::routes())
+        .merge(drains::routes())
 }
 
 /// What an explanation is like.

@@ -136,10 +136,11 @@ async fn rotate(
     let cluster = app.cluster(&caller, &ident).await?;
     let machines = app.store.machines_of(cluster.id).await?;
     let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?))).collect();
+    let drained = app.store.drained_of(cluster.id).await?;
     let has_machines = !app.store.ledger_of(cluster.id).await?.is_empty();
     let cluster = app
         .change(&caller, &cluster.id.to_string(), |cluster, groups| {
-            let authorities = rotated(&cluster, &groups, &held, has_machines)?;
+            let authorities = rotated(&cluster, &groups, &held, &drained, has_machines)?;
             let said = match authorities.is_settled() {
                 true => "the cluster's authorities were made anew",
                 false => "the cluster's authorities are to be exchanged",

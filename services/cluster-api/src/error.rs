@@ -2,7 +2,8 @@
 
 use axum::response::{IntoResponse, Response};
 use cluster_conductor::{
-    BorrowError, KeysError, OwnConfigError, TenancyError, Unmeasured, VmError,
+    BorrowError, DrainError, HostError, KeysError, OwnConfigError, TenancyError, Unmeasured,
+    VmError,
 };
 use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal, VmRefusal};
 use cluster_store::StoreError;
@@ -49,6 +50,10 @@ pub(crate) enum Error {
     Vm(#[from] VmRefusal),
     #[error(transparent)]
     Order(#[from] VmError),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Drain(#[from] DrainError),
 }
 
 impl From<Error> for ApiError {
@@ -61,6 +66,9 @@ impl From<Error> for ApiError {
             Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
             Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
             Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
+            Error::Host(why) | Error::Drain(DrainError::Host(why)) => return host(why),
+            Error::Drain(DrainError::Store(why)) => return store(why),
+            Error::Drain(DrainError::Refused(_)) => StatusCode::CONFLICT,
             Error::Vm(why) => machine::refused(why),
             Error::Order(VmError::Store(why)) => return store(why),
             Error::Order(why) if why.is_asked_wrong() => StatusCode::BAD_REQUEST,
@@ -111,6 +119,20 @@ fn closed(why: &TenancyError) -> StatusCode {
             StatusCode::SERVICE_UNAVAILABLE
         }
     }
+}
+
+/// Where hosts are nobody tells, or who may know is not clusterd.
+fn host(why: &HostError) -> ApiError {
+    let status = match why {
+        HostError::Store(why) => return store(why),
+        HostError::NoHost(_) => StatusCode::NOT_FOUND,
+        HostError::NoCloud => StatusCode::CONFLICT,
+        HostError::NotAdmin(_) | HostError::Cloud(_) => {
+            error!("the cloud cannot be asked about its hosts: {}", chain(why));
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    ApiError::new(status, why.to_string())
 }
 
 fn keys(why: &KeysError) -> ApiError {

@@ -87,6 +87,14 @@ impl Api {
         Api::in_cloud_on(cloud, "sqlite::memory:").await
     }
 
+    /// The same as an administrator of that cloud.
+    pub(crate) async fn of_administrators(cloud: &Cloud) -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("admin")).unwrap();
+        let session = Session::new(config).unwrap();
+        Api::of(Auth::None, store, Streams::at_most(8), Some(session)).await
+    }
+
     /// The same, on the database of this URL.
     pub(crate) async fn in_cloud_on(cloud: &Cloud, url: &str) -> Api {
         let store = Store::open(url).await.unwrap();

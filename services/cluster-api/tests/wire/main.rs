@@ -9,6 +9,7 @@ mod auth;
 mod bedplate;
 mod certificates;
 mod clusters;
+mod drains;
 mod follow;
 mod hostile;
 mod lease;

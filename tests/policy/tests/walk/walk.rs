@@ -57,12 +57,14 @@ pub(crate) struct Step {
 }
 
 /// What stands in paths that is no thing of anybody's.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 9] = [
     ("driver", "fake-hardware"),
+    ("host", "r1u07"),
     ("key", "none"),
     ("mac", "02:00:00:00:00:02"),
     ("nodegroup", "default-worker"),
     ("resource", "Cluster"),
+    ("thing", "none"),
     ("trait", "CUSTOM_FAST"),
     ("user", "ann"),
 ];

@@ -1,0 +1,192 @@
+//! `/bedplate/v1/drains`: hosts that are taken out, as far as no cluster loses its quorum by it.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_conductor::DrainAsk;
+use cluster_core::{ClusterUuid, Drain, DrainUuid, Known, Left};
+use http::StatusCode;
+use newtype_uuid::GenericUuid;
+use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, Time, json};
+use serde::{Deserialize, Serialize};
+
+use super::hosts::{RULE, host_name};
+use crate::app::{App, missing};
+use crate::error::Error;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let list = Handle::get("List hosts that are drained", list);
+    let ask = Handle::put("Drain a host", ask)
+        .reads_if_sent(Shape::object([]).maybe([("force", Shape::list(Shape::text()))]))
+        .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])
+        .answers(StatusCode::ACCEPTED);
+    let show = Handle::get("Show how far a drain is", show).refuses([StatusCode::NOT_FOUND]);
+    let end = Handle::delete("Let a host take servers again", end)
+        .refuses([StatusCode::NOT_FOUND])
+        .answers(StatusCode::ACCEPTED);
+    let all = Shape::object([("drains", Shape::list(shape()))]);
+    Routes::new("bedplate").at("/bedplate/v1/drains", [list.ruled(RULE).tells(all)]).at(
+        "/bedplate/v1/drains/{host}",
+        [ask, show, end].map(|handle| handle.ruled(RULE).tells(shape())),
+    )
+}
+
+/// What a drain is like.
+pub(super) fn shape() -> Shape {
+    let left = Shape::object([
+        ("server_id", Shape::text()),
+        ("name", Shape::text()),
+        ("cluster_uuid", Shape::text().or_null()),
+        ("machine", Shape::text().or_null()),
+        ("vm_uuid", Shape::text().or_null()),
+        ("fate", Shape::word(["waits", "moves", "off", "emptied", "stays"])),
+        ("why", Shape::text()),
+    ]);
+    Shape::object([
+        ("host", Shape::text()),
+        ("state", Shape::word(["draining", "drained", "stuck", "ending"])),
+        ("asked_at", Shape::text()),
+        ("asked_by", Shape::text()),
+        ("forced", Shape::list(Shape::text())),
+        ("left", Shape::list(left)),
+        ("foreign", Shape::whole()),
+        ("problem", Shape::text().or_null()),
+    ])
+}
+
+#[derive(Serialize)]
+struct ShownLeft<'a> {
+    server_id: &'a str,
+    name: &'a str,
+    cluster_uuid: Option<String>,
+    machine: Option<String>,
+    vm_uuid: Option<String>,
+    fate: &'static str,
+    why: &'a str,
+}
+
+/// A drain as clients see it.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    host: &'a str,
+    state: &'static str,
+    asked_at: Time,
+    asked_by: &'a str,
+    /// The clusters that may lose their quorum.
+    forced: Vec<String>,
+    /// What of clusterd's is still on the host.
+    left: Vec<ShownLeft<'a>>,
+    /// How many servers of others are.
+    foreign: u32,
+    problem: Option<&'a str>,
+}
+
+pub(super) fn shown(drain: &Drain) -> Shown<'_> {
+    Shown {
+        host: drain.host.as_str(),
+        state: drain.phase.as_str(),
+        asked_at: Time(drain.asked_at),
+        asked_by: &drain.asked_by,
+        forced: drain.forced.iter().map(ToString::to_string).collect(),
+        left: drain.left.iter().map(left).collect(),
+        foreign: drain.foreign,
+        problem: drain.problem.as_deref(),
+    }
+}
+
+fn left(left: &Left) -> ShownLeft<'_> {
+    let (member, vm) = match &left.what {
+        Known::Member(member) => (Some(member), None),
+        Known::Vm(vm) => (None, Some(vm)),
+    };
+    ShownLeft {
+        server_id: &left.server,
+        name: &left.name,
+        cluster_uuid: member.map(|member| member.cluster.to_string()),
+        machine: member.map(|member| member.machine.to_string()),
+        vm_uuid: vm.map(ToString::to_string),
+        fate: left.fate.as_str(),
+        why: &left.why,
+    }
+}
+
+/// `GET /bedplate/v1/drains`.
+async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        drains: Vec<Shown<'a>>,
+    }
+    let drains = app.store.drains().await?;
+    Ok(json(StatusCode::OK, &Body { drains: drains.iter().map(shown).collect() }))
+}
+
+/// What may be broken.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// Clusters, by id or name, that may lose their quorum.
+    #[serde(default)]
+    force: Vec<String>,
+}
+
+/// `PUT /bedplate/v1/drains/{host}`: decided before it is answered; 409 names what would lose its quorum.
+async fn ask(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(host): Segment<String>,
+    body: Option<Strict<Asked>>,
+) -> Result<Response, Error> {
+    let host = host_name(&host)?;
+    let Asked { force } = body.map(|Strict(body)| body).unwrap_or_default();
+    let ask = DrainAsk {
+        id: DrainUuid::from_untyped_uuid((app.ids)()),
+        by: app.user(&caller),
+        request: openstack_api::request_id(),
+        forced: forced(&app, &caller, &force).await?,
+    };
+    let drain = app.conductor.drain(&host, &ask).await?;
+    Ok(json(StatusCode::ACCEPTED, &shown(&drain)))
+}
+
+/// The clusters that `force` names.
+async fn forced(
+    app: &App,
+    caller: &Caller,
+    force: &[String],
+) -> Result<BTreeSet<ClusterUuid>, Error> {
+    let mut forced = BTreeSet::new();
+    for named in force {
+        match app.cluster(caller, named).await {
+            Ok(cluster) => drop(forced.insert(cluster.id)),
+            Err(Error::Api(refusal)) if refusal.status == StatusCode::NOT_FOUND => {
+                return Err(ApiError::bad_field("force", refusal.message).into());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(forced)
+}
+
+/// `GET /bedplate/v1/drains/{host}`.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(host): Segment<String>,
+) -> Result<Response, Error> {
+    let found = app.store.find_drain(&host_name(&host)?).await?;
+    let drain = found.ok_or_else(|| missing("Drain", &host))?;
+    Ok(json(StatusCode::OK, &shown(&drain)))
+}
+
+/// `DELETE /bedplate/v1/drains/{host}`: it is gone once the host takes servers again.
+async fn end(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(host): Segment<String>,
+) -> Result<Response, Error> {
+    let ending = app.conductor.end_drain(&host_name(&host)?).await?;
+    let drain = ending.ok_or_else(|| missing("Drain", &host))?;
+    Ok(json(StatusCode::ACCEPTED, &shown(&drain)))
+}

@@ -1,0 +1,297 @@
+//! `/bedplate/v1/hosts` and `/bedplate/v1/places`: what a compute host carries, and on which one something is.
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_conductor::{Host, Places, Role, Server, of, role, vm_of};
+use cluster_core::{Cluster, HostName, Known, Member, NodeGroup, Quorum};
+use cluster_store::Belongings;
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Handle, Role as Needed, Routes, Rule, Segment, Shape, json};
+use serde::Serialize;
+
+use super::drains;
+use crate::app::App;
+use crate::error::Error;
+
+/// For who runs the cloud, and for the services that look after its machines.
+pub(super) const RULE: Rule =
+    Rule { cloud: Needed::Admin, services: true, owner: None, lessee: None };
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let show = Handle::get("Show what a compute host carries", show).ruled(RULE).tells(shape());
+    let places = Shape::object([("places", Shape::list(place()))]);
+    let find = Handle::get("Find on which hosts something is", find).ruled(RULE).tells(places);
+    Routes::new("bedplate")
+        .at(
+            "/bedplate/v1/hosts/{host}",
+            [show.refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])],
+        )
+        .at("/bedplate/v1/places/{thing}", [find.refuses([StatusCode::CONFLICT])])
+}
+
+/// What a host is like.
+fn shape() -> Shape {
+    let service = Shape::object([
+        ("status", Shape::text()),
+        ("state", Shape::text()),
+        ("disabled_reason", Shape::text().or_null()),
+    ]);
+    let etcd = Shape::object([
+        ("members", Shape::list(Shape::text())),
+        ("needed", Shape::whole()),
+        ("away", Shape::list(Shape::text())),
+    ]);
+    let machine = Shape::object([
+        ("machine", Shape::text()),
+        ("name", Shape::text()),
+        ("role", Shape::text().or_null()),
+        ("is_etcd_member", Shape::flag()),
+        ("server_id", Shape::text()),
+        ("status", Shape::text()),
+    ]);
+    let cluster = Shape::object([
+        ("uuid", Shape::text()),
+        ("name", Shape::text()),
+        ("project_id", Shape::text()),
+        ("etcd", etcd),
+        ("machines", Shape::list(machine)),
+    ]);
+    Shape::object([
+        ("host", Shape::text()),
+        ("service", service),
+        ("clusters", Shape::list(cluster)),
+        ("machines", Shape::list(owned())),
+        ("foreign", Shape::whole()),
+        ("drain", Shape::either(drains::shape(), Shape::null())),
+    ])
+}
+
+/// What a person's machine is like here.
+fn owned() -> Shape {
+    Shape::object([
+        ("uuid", Shape::text()),
+        ("name", Shape::text()),
+        ("project_id", Shape::text()),
+        ("user_id", Shape::text()),
+        ("server_id", Shape::text()),
+        ("status", Shape::text()),
+    ])
+}
+
+/// What a place is like.
+fn place() -> Shape {
+    let cluster = Shape::object([
+        ("uuid", Shape::text()),
+        ("name", Shape::text()),
+        ("project_id", Shape::text()),
+    ]);
+    Shape::object([
+        ("server_id", Shape::text()),
+        ("name", Shape::text()),
+        ("status", Shape::text()),
+        ("host", Shape::text().or_null()),
+        ("cluster", cluster.or_null()),
+        ("machine", Shape::text().or_null()),
+        ("role", Shape::text().or_null()),
+        ("is_etcd_member", Shape::flag()),
+        ("own", owned().or_null()),
+    ])
+}
+
+#[derive(Serialize)]
+struct ShownMachine<'a> {
+    machine: String,
+    name: &'a str,
+    role: Option<&'static str>,
+    is_etcd_member: bool,
+    server_id: &'a str,
+    status: &'a str,
+}
+
+#[derive(Serialize)]
+struct ShownEtcd {
+    members: Vec<String>,
+    needed: usize,
+    /// Those that are out already.
+    away: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShownCluster<'a> {
+    uuid: String,
+    name: &'a str,
+    project_id: &'a str,
+    etcd: ShownEtcd,
+    machines: Vec<ShownMachine<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownOwn<'a> {
+    uuid: String,
+    name: String,
+    project_id: String,
+    user_id: String,
+    server_id: &'a str,
+    status: &'a str,
+}
+
+fn word(role: Role) -> &'static str {
+    match role {
+        Role::ControlPlane => "control-plane",
+        Role::Worker => "worker",
+    }
+}
+
+fn is_etcd_member(ours: &Belongings, member: &Member) -> bool {
+    of(ours, member).is_some_and(|(cluster, groups)| {
+        Quorum::of(cluster, groups).members.contains(&member.machine)
+    })
+}
+
+fn machine<'a>(ours: &Belongings, member: &Member, server: &'a Server) -> ShownMachine<'a> {
+    ShownMachine {
+        machine: member.machine.to_string(),
+        name: &server.name,
+        role: role(ours, member).map(word),
+        is_etcd_member: is_etcd_member(ours, member),
+        server_id: &server.id,
+        status: server.status.as_str(),
+    }
+}
+
+fn cluster<'a>(host: &'a Host, cluster: &'a Cluster, groups: &[NodeGroup]) -> ShownCluster<'a> {
+    let quorum = Quorum::of(cluster, groups);
+    let here = host.servers.iter().filter_map(|server| match host.ours.servers.get(&server.id) {
+        Some(Known::Member(member)) if member.cluster == cluster.id => {
+            Some(machine(&host.ours, member, server))
+        }
+        Some(Known::Member(_) | Known::Vm(_)) | None => None,
+    });
+    ShownCluster {
+        uuid: cluster.id.to_string(),
+        name: cluster.name.as_str(),
+        project_id: &cluster.project,
+        etcd: ShownEtcd {
+            needed: quorum.needed(),
+            members: quorum.members.iter().map(ToString::to_string).collect(),
+            away: quorum.away.iter().map(ToString::to_string).collect(),
+        },
+        machines: here.collect(),
+    }
+}
+
+fn own<'a>(ours: &Belongings, server: &'a Server) -> Option<ShownOwn<'a>> {
+    let vm = vm_of(ours, ours.servers.get(&server.id)?)?;
+    Some(ShownOwn {
+        uuid: vm.id.to_string(),
+        name: vm.name.to_string(),
+        project_id: vm.project,
+        user_id: vm.user,
+        server_id: &server.id,
+        status: server.status.as_str(),
+    })
+}
+
+/// The name of a host in a path; what cannot be one is not there.
+pub(super) fn host_name(raw: &str) -> Result<HostName, ApiError> {
+    raw.parse().map_err(|_| crate::app::missing("Host", raw))
+}
+
+/// `GET /bedplate/v1/hosts/{host}`: of others' servers only how many there are.
+async fn show(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(name): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Service<'a> {
+        status: &'a str,
+        state: &'a str,
+        disabled_reason: Option<&'a str>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        host: &'a str,
+        service: Service<'a>,
+        clusters: Vec<ShownCluster<'a>>,
+        machines: Vec<ShownOwn<'a>>,
+        foreign: usize,
+        drain: Option<drains::Shown<'a>>,
+    }
+    let host = app.conductor.host(&host_name(&name)?).await?;
+    let drain = app.store.find_drain(&host.name).await?;
+    let body = Body {
+        host: host.name.as_str(),
+        service: Service {
+            status: host.service.status.as_str(),
+            state: host.service.state.as_str(),
+            disabled_reason: host.service.disabled_reason.as_deref(),
+        },
+        clusters: host
+            .ours
+            .clusters
+            .iter()
+            .map(|(it, groups)| cluster(&host, it, groups))
+            .collect(),
+        machines: host.servers.iter().filter_map(|server| own(&host.ours, server)).collect(),
+        foreign: host.foreign(),
+        drain: drain.as_ref().map(drains::shown),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// `GET /bedplate/v1/places/{thing}`: where a cluster, a person's machine or a server is, by id or name. Whatever has that name is told.
+async fn find(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(thing): Segment<String>,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Of<'a> {
+        uuid: String,
+        name: &'a str,
+        project_id: &'a str,
+    }
+    #[derive(Serialize)]
+    struct Place<'a> {
+        server_id: &'a str,
+        name: &'a str,
+        status: &'a str,
+        host: Option<&'a str>,
+        cluster: Option<Of<'a>>,
+        machine: Option<String>,
+        role: Option<&'static str>,
+        is_etcd_member: bool,
+        own: Option<ShownOwn<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        places: Vec<Place<'a>>,
+    }
+    let Places { servers, ours } = app.conductor.places(&thing).await?;
+    let places = servers.iter().map(|server| {
+        let member = match ours.servers.get(&server.id) {
+            Some(Known::Member(member)) => Some(member),
+            Some(Known::Vm(_)) | None => None,
+        };
+        let cluster = member.and_then(|member| of(&ours, member));
+        Place {
+            server_id: &server.id,
+            name: &server.name,
+            status: server.status.as_str(),
+            host: server.host.as_deref(),
+            cluster: cluster.map(|(cluster, _)| Of {
+                uuid: cluster.id.to_string(),
+                name: cluster.name.as_str(),
+                project_id: &cluster.project,
+            }),
+            machine: member.map(|member| member.machine.to_string()),
+            role: member.and_then(|member| role(&ours, member)).map(word),
+            is_etcd_member: member.is_some_and(|member| is_etcd_member(&ours, member)),
+            own: own(&ours, server),
+        }
+    });
+    let places = places.collect();
+    Ok(json(StatusCode::OK, &Body { places }))
+}
