@@ -6,6 +6,7 @@ mod cluster;
 mod connection;
 mod dev;
 mod doctor;
+mod drain;
 mod exit;
 mod image;
 mod keys;
@@ -14,6 +15,7 @@ mod node;
 mod output;
 mod pages;
 mod patience;
+mod place;
 mod policy;
 mod profile;
 mod progress;
@@ -67,6 +69,12 @@ enum Command {
     /// Virtual machines of one's own: asked for, reached, lent for longer, given back.
     #[command(subcommand)]
     Vm(vm::Command),
+    /// Shows the chain from rack to node, compute host and server, whatever of it is named.
+    Where(place::Options),
+    /// Takes a compute host out: what is on it moves, unless a cluster would lose its quorum by it.
+    Drain(drain::Drain),
+    /// Lets a compute host that was drained take servers again.
+    Undrain(drain::Undrain),
     /// What projects and people have of the cloud, and may have.
     #[command(subcommand)]
     Quota(quota::Command),
@@ -133,6 +141,19 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Vm(command) => {
             let api = Api::of_clusters(&arguments.connection).await?;
             vm::run(command, &api, arguments.output).await
+        }
+        Command::Where(options) => {
+            let machines = Api::of_machines(&arguments.connection).await?;
+            let clusters = Api::of_clusters(&arguments.connection).await?;
+            place::run(options, (&machines, &clusters), arguments.output).await
+        }
+        Command::Drain(asked) => {
+            let api = Api::of_clusters(&arguments.connection).await?;
+            drain::drain(asked, &api, arguments.output).await
+        }
+        Command::Undrain(asked) => {
+            let api = Api::of_clusters(&arguments.connection).await?;
+            drain::undrain(asked, &api, arguments.output).await
         }
         Command::Quota(command) => {
             let api = Api::of_clusters(&arguments.connection).await?;
@@ -202,6 +223,10 @@ mod tests {
         parses("bedplate vm delete lab-1 --wait", true);
         parses("bedplate cluster events blue --watch", true);
         parses("bedplate cluster show blue --wait --timeout never", false);
+        parses("bedplate where blue --watch", true);
+        parses("bedplate drain r1u07 --force blue --force green --wait --timeout 1h", true);
+        parses("bedplate drain r1u07 --timeout 1h", false);
+        parses("bedplate undrain r1u07 --wait", true);
         parses("bedplate completion zsh", true);
         parses("bedplate completion tcsh", false);
         parses("bedplate nodes", false);

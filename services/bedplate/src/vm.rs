@@ -240,7 +240,7 @@ fn path(vm: &str, rest: &str) -> anyhow::Result<String> {
 }
 
 /// Where one of a list is. What a person types is one segment, whatever is in it.
-fn within(list: &str, one: &str, rest: &str) -> anyhow::Result<String> {
+pub(crate) fn within(list: &str, one: &str, rest: &str) -> anyhow::Result<String> {
     let mut url: Url = format!("http://x{list}").parse().context("no URL")?;
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.push(one);

@@ -30,6 +30,8 @@ async fn every_list_is_written_for_people_and_for_programs() {
         &["audit", "list"],
         &["policy"],
         &["node", "explain", "n1"],
+        &["profile", "list"],
+        &["where", "n1"],
     ] {
         let json = given.run(&[noun, &["-o", "json"]].concat()).await.done();
         let json: Value = serde_json::from_str(&json).unwrap();

@@ -1,0 +1,188 @@
+//! `bedplate drain` and `bedplate undrain`: a compute host is taken out, as far as no cluster loses its quorum by it.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::output::{Answer, Format, drawn, plain};
+use crate::patience::{Deadline, Patience};
+use crate::progress::{Display, Row};
+use crate::vm::within;
+
+/// Where drains are.
+const DRAINS: &str = "/bedplate/v1/drains";
+
+/// `bedplate drain HOST`.
+#[derive(Args)]
+pub(crate) struct Drain {
+    /// The compute host, as `openstack hypervisor list` has it.
+    host: String,
+    /// A cluster, by name or id, that may lose its quorum by this; may be given several times.
+    #[arg(long, value_name = "CLUSTER")]
+    force: Vec<String>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// `bedplate undrain HOST`.
+#[derive(Args)]
+pub(crate) struct Undrain {
+    /// The compute host.
+    host: String,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// How far a drain is.
+#[derive(Deserialize)]
+struct Shown {
+    host: String,
+    state: String,
+    left: Vec<Left>,
+    foreign: u64,
+    problem: Option<String>,
+}
+
+/// What is still on the host.
+#[derive(Deserialize)]
+struct Left {
+    server_id: String,
+    name: String,
+    fate: String,
+    why: String,
+}
+
+impl Shown {
+    fn read(answer: &Value) -> anyhow::Result<Shown> {
+        serde_json::from_value(answer.clone()).context("the API's answer cannot be read")
+    }
+
+    /// In a sentence.
+    fn told(&self) -> String {
+        let others = match self.foreign {
+            0 => String::new(),
+            1 => " and 1 server that is not clusterd's".to_owned(),
+            many => format!(" and {many} servers that are not clusterd's"),
+        };
+        let problem = self.problem.as_ref().map(|why| format!(". {why}")).unwrap_or_default();
+        let (host, state, left) = (&self.host, &self.state, self.left.len());
+        plain(&format!(
+            "host {host} is {state}: {left} of clusterd's servers{others} are there{problem}"
+        ))
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let row = |left: &Left| {
+            let live = if left.why.is_empty() {
+                left.fate.clone()
+            } else {
+                format!("{}: {}", left.fate, left.why)
+            };
+            let log = (left.fate == "stays").then(|| format!("{} stays: {}", left.name, left.why));
+            Row { key: left.server_id.clone(), label: left.name.clone(), live, log }
+        };
+        self.left.iter().map(row).collect()
+    }
+}
+
+/// Drains a host, and waits, if that is wanted, until nothing that runs is left on it or something does not move.
+pub(crate) async fn drain(asked: Drain, api: &Api, format: Format) -> anyhow::Result<()> {
+    let path = within(DRAINS, &asked.host, "")?;
+    let granted = api.put(&path, &json!({"force": asked.force})).await?;
+    if !asked.patience.wait {
+        return answer(granted)?.write(format);
+    }
+    // The host may be known by another name than the one that was typed.
+    let host = Shown::read(&granted)?.host;
+    let rests = |state: &str| ["drained", "stuck"].contains(&state);
+    let Some(last) = until(api, &host, rests, asked.patience.begin(), format).await? else {
+        bail!("{}", plain(&format!("the drain of host {host} was ended")));
+    };
+    let is_stuck = last["state"] == "stuck";
+    answer(last)?.write(format)?;
+    if is_stuck {
+        bail!("{}", plain(&format!("something on host {host} does not move")));
+    }
+    Ok(())
+}
+
+/// Lets a host take servers again, and waits, if that is wanted, until it does.
+pub(crate) async fn undrain(asked: Undrain, api: &Api, format: Format) -> anyhow::Result<()> {
+    let ending = api.delete(&within(DRAINS, &asked.host, "")?).await?;
+    if !asked.patience.wait {
+        return answer(ending)?.write(format);
+    }
+    let host = Shown::read(&ending)?.host;
+    let is_wanted = |state: &str| state != "ending";
+    match until(api, &host, is_wanted, asked.patience.begin(), format).await? {
+        // What the API says of it is that there is none.
+        None => {
+            let said = plain(&format!("host {host} takes servers again"));
+            Answer::said(Value::Null, said).write(format)
+        }
+        Some(_) => bail!("{}", plain(&format!("the drain of host {host} was asked for again"))),
+    }
+}
+
+/// Shows how far a drain is until its state is as wanted, or there is none any more.
+async fn until(
+    api: &Api,
+    host: &str,
+    is_wanted: impl Fn(&str) -> bool,
+    deadline: Deadline,
+    format: Format,
+) -> anyhow::Result<Option<Value>> {
+    let path = within(DRAINS, host, "")?;
+    let begun = Timestamp::now();
+    let mut display = format.is_for_people().then(Display::fitting);
+    let last = loop {
+        let Some(drain) = api.find(&path).await? else { break None };
+        if let Some(display) = &mut display {
+            display.show(Shown::read(&drain)?.rows(), begun)?;
+        }
+        if is_wanted(drain["state"].as_str().unwrap_or_default()) {
+            break Some(drain);
+        }
+        deadline.pause(&plain(&format!("what was asked of host {host}"))).await?;
+    };
+    if let Some(display) = display {
+        display.finish();
+    }
+    Ok(last)
+}
+
+/// A sentence, and below it what is left.
+fn answer(drain: Value) -> anyhow::Result<Answer> {
+    let shown = Shown::read(&drain)?;
+    let mut said = shown.told();
+    if !shown.left.is_empty() {
+        let rows = shown.left.iter().map(|left| {
+            [&left.name, &left.server_id, &left.fate, &left.why].map(|text| plain(text)).to_vec()
+        });
+        said = format!("{said}\n{}", drawn(&["Server", "Id", "Fate", "Why"], rows));
+    }
+    Ok(Answer::said(drain, said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_is_told_in_a_sentence() {
+        let drain = json!({
+            "host": "r1u07", "state": "stuck", "foreign": 2, "problem": "no",
+            "left": [{"server_id": "1", "name": "a", "fate": "stays", "why": "it is in ERROR"}],
+        });
+        let shown = Shown::read(&drain).unwrap();
+        let want = "host r1u07 is stuck: 1 of clusterd's servers and 2 servers that are not clusterd's are there. no";
+        assert_eq!(shown.told(), want);
+        assert_eq!(shown.rows()[0].log.as_deref(), Some("a stays: it is in ERROR"));
+        let written = answer(drain).unwrap().written(Format::Table).unwrap();
+        let lines: Vec<&str> = written.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (3, want), "{written}");
+    }
+}

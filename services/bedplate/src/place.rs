@@ -1,0 +1,270 @@
+//! `bedplate where THING`: the chain rack ─▶ node ─▶ host ─▶ server ─▶ what it is, up and down from whatever is named.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+use crate::exit::{Exit, Failure};
+use crate::output::{Answer, Format, plain, text};
+use crate::vm::within;
+use crate::watch::Watch;
+
+/// `bedplate where THING`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// A rack, node, compute host, person's machine, server, cluster, or a cluster's machine: by name or id.
+    thing: String,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+/// The services, of which one may not be there.
+struct Graph<'a> {
+    machines: &'a Api,
+    clusters: &'a Api,
+}
+
+/// How many nodes are asked for at once.
+const PAGE: u32 = 1000;
+
+/// Shows where something is, and what is on it.
+pub(crate) async fn run(
+    options: Options,
+    (machines, clusters): (&Api, &Api),
+    format: Format,
+) -> anyhow::Result<()> {
+    let graph = Graph { machines, clusters };
+    options.watch.show(format, async || graph.around(&options.thing).await).await
+}
+
+impl Graph<'_> {
+    /// What is named, with what is above and below it.
+    async fn around(&self, thing: &str) -> anyhow::Result<Answer> {
+        let mut racks = self.racks_of(thing).await?;
+        if racks.is_empty() {
+            racks = self.racks_around(thing).await?;
+        }
+        if racks.is_empty() {
+            let sentence = format!(
+                "no rack, node, host, machine, server or cluster is called {}. To go on: see whether it is one by `bedplate rack list`, `node list`, `cluster list` or `vm list`",
+                plain(thing)
+            );
+            return Err(Failure::new(Exit::NotFound, sentence).into());
+        }
+        let told: Vec<String> = racks.iter().flat_map(lines).collect();
+        Ok(Answer::said(json!({"racks": racks}), told.join("\n")))
+    }
+
+    /// What is named is a rack, or a node: down from there.
+    async fn racks_of(&self, thing: &str) -> anyhow::Result<Vec<Value>> {
+        if let Some(rack) = self.machines.find(&within("/bedplate/v1/racks", thing, "")?).await? {
+            let mut nodes = Vec::new();
+            for machine in rack["machines"].as_array().into_iter().flatten() {
+                let id = machine["uuid"].as_str().unwrap_or_default();
+                nodes.extend(self.node(id).await?);
+            }
+            return Ok(vec![json!({"rack": thing, "nodes": nodes})]);
+        }
+        let Some(node) = self.node(thing).await? else { return Ok(Vec::new()) };
+        // A host may be called as its node is, and is no other thing.
+        Ok(vec![json!({"rack": node["rack"], "nodes": [node]})])
+    }
+
+    /// What is named is a host, or on one: up from there, and of each host only what was named.
+    async fn racks_around(&self, thing: &str) -> anyhow::Result<Vec<Value>> {
+        if let Some(host) = self.host(thing).await? {
+            return Ok(vec![self.under(thing, host).await?]);
+        }
+        let found = self.clusters.get(&within("/bedplate/v1/places", thing, "")?).await?;
+        let mut by_host: Map<String, Value> = Map::new();
+        for place in found["places"].as_array().into_iter().flatten() {
+            let host = place["host"].as_str().unwrap_or_default();
+            let on = by_host.entry(host).or_insert_with(|| json!([]));
+            if let Some(on) = on.as_array_mut() {
+                on.push(place.clone());
+            }
+        }
+        let mut racks = Vec::new();
+        for (host, servers) in by_host {
+            let shown = json!({"host": host, "servers": servers});
+            racks.push(self.under(&host, shown).await?);
+        }
+        Ok(racks)
+    }
+
+    /// A host with its node and rack above it.
+    async fn under(&self, name: &str, host: Value) -> anyhow::Result<Value> {
+        let Some(mut node) = self.node_of(name).await? else {
+            return Ok(json!({"rack": null, "nodes": [{"node": null, "host": host}]}));
+        };
+        node["host"] = host;
+        Ok(json!({"rack": node["rack"], "nodes": [node]}))
+    }
+
+    /// A node with what is on it.
+    async fn node(&self, ident: &str) -> anyhow::Result<Option<Value>> {
+        let Some(mut node) = self.brief(ident).await? else { return Ok(None) };
+        if let Some(host) = node["compute_host"].as_str() {
+            node["host"] = self.host(host).await?.unwrap_or_default();
+        }
+        Ok(Some(node))
+    }
+
+    /// A node, and as which compute host it is in the cloud.
+    async fn brief(&self, ident: &str) -> anyhow::Result<Option<Value>> {
+        let path = within("/v1/nodes", ident, "?fields=uuid,name,provision_state,instance_info")?;
+        let node = match self.machines.find(&path).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return Ok(None),
+            // What cannot be a node's name is no node.
+            Err(why) if Exit::of(&why) == Exit::Failed => return Ok(None),
+            Err(why) => return Err(why),
+        };
+        let id = node["uuid"].as_str().unwrap_or_default();
+        let told = self.machines.get(&within("/bedplate/v1/nodes", id, "/explain")?).await?;
+        Ok(Some(json!({
+            "node": node["name"].as_str().unwrap_or(id), "uuid": id, "provision_state": node["provision_state"],
+            "rack": told["place"]["rack"], "position": told["place"]["position"],
+            "compute_host": compute_host(&node, &told),
+        })))
+    }
+
+    /// The node that is the compute host of this name: the one that is called so, or the first that says it is.
+    async fn node_of(&self, host: &str) -> anyhow::Result<Option<Value>> {
+        // By a profile a host is called as its node is, or `node-` and its id.
+        for ident in [Some(host), host.strip_prefix("node-")].into_iter().flatten() {
+            if let Some(node) = self.brief(ident).await?
+                && node["compute_host"] == host
+            {
+                return Ok(Some(node));
+            }
+        }
+        let mut marker = String::new();
+        loop {
+            let path = format!("/v1/nodes?fields=uuid,instance_info&limit={PAGE}{marker}");
+            let page = self.machines.get(&path).await?;
+            let nodes = page["nodes"].as_array().cloned().unwrap_or_default();
+            let named =
+                nodes.iter().find(|node| node["instance_info"]["hypervisor_hostname"] == host);
+            if let Some(id) = named.and_then(|node| node["uuid"].as_str()) {
+                return self.brief(id).await;
+            }
+            match nodes.last().and_then(|node| node["uuid"].as_str()) {
+                Some(last) if page["next"].is_string() => marker = format!("&marker={last}"),
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// A host with what is on it, as places.
+    async fn host(&self, name: &str) -> anyhow::Result<Option<Value>> {
+        let path = within("/bedplate/v1/hosts", name, "")?;
+        let Some(host) = self.clusters.find(&path).await? else { return Ok(None) };
+        let mut servers = Vec::new();
+        for cluster in host["clusters"].as_array().into_iter().flatten() {
+            for machine in cluster["machines"].as_array().into_iter().flatten() {
+                let mut place = machine.clone();
+                place["cluster"] = json!({"uuid": cluster["uuid"], "name": cluster["name"]});
+                servers.push(place);
+            }
+        }
+        for own in host["machines"].as_array().into_iter().flatten() {
+            servers.push(json!({
+                "server_id": own["server_id"], "name": own["name"], "status": own["status"], "own": own,
+            }));
+        }
+        let state = &host["service"]["status"];
+        Ok(Some(json!({
+            "host": host["host"], "state": state, "drain": host["drain"]["state"], "servers": servers, "foreign": host["foreign"],
+        })))
+    }
+}
+
+/// As which compute host a node is in the cloud, as the node itself says it.
+fn compute_host(node: &Value, told: &Value) -> Value {
+    let joined = &told["hypervisor"]["host"];
+    let said = &node["instance_info"]["hypervisor_hostname"];
+    if joined.is_string() { joined.clone() } else { said.clone() }
+}
+
+/// A rack as a tree.
+fn lines(rack: &Value) -> Vec<String> {
+    let mut lines = vec![match rack["rack"].as_str() {
+        Some(name) => format!("rack {}", plain(name)),
+        None => "no rack".to_owned(),
+    }];
+    for node in rack["nodes"].as_array().into_iter().flatten() {
+        lines.push(match node["node"].as_str() {
+            Some(name) => format!("  node {} ({})", plain(name), text(&node["provision_state"])),
+            None => "  no node of ours".to_owned(),
+        });
+        let host = &node["host"];
+        if host.is_object() {
+            lines.push(format!("    {}", told_host(host)));
+            lines.extend(servers(host).map(|server| format!("      {}", told_server(server))));
+        }
+        match host["foreign"].as_u64() {
+            None | Some(0) => {}
+            Some(others) => {
+                lines.push(format!("      and {others} servers that are not clusterd's"))
+            }
+        }
+    }
+    lines
+}
+
+fn servers(host: &Value) -> impl Iterator<Item = &Value> {
+    host["servers"].as_array().into_iter().flatten()
+}
+
+fn told_host(host: &Value) -> String {
+    let name = match host["host"].as_str() {
+        Some(name) if !name.is_empty() => format!("host {}", plain(name)),
+        _ => "no host yet".to_owned(),
+    };
+    let drain = host["drain"].as_str().map(|state| format!(", {}", plain(state)));
+    match host["state"].as_str() {
+        Some(state) => format!("{name} ({}{})", plain(state), drain.unwrap_or_default()),
+        None => name,
+    }
+}
+
+fn told_server(server: &Value) -> String {
+    let what = if server["cluster"].is_object() {
+        let member = if server["is_etcd_member"] == true { ", etcd member" } else { "" };
+        let (machine, role) = (text(&server["machine"]), text(&server["role"]));
+        format!("{machine} of cluster {} ({role}{member})", text(&server["cluster"]["name"]))
+    } else if server["own"].is_object() {
+        format!("machine {} of a person", text(&server["own"]["name"]))
+    } else {
+        "not clusterd's".to_owned()
+    };
+    let (name, id) = (text(&server["name"]), text(&server["server_id"]));
+    format!("server {name} ({id}, {}): {what}", text(&server["status"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_told_from_the_rack_down() {
+        let server = json!({
+            "server_id": "s-1", "name": "blue-0", "status": "ACTIVE", "cluster": {"name": "blue"},
+            "machine": "default-master-0", "role": "control-plane", "is_etcd_member": true,
+        });
+        let host = json!({
+            "host": "r1u07", "state": "disabled", "drain": "draining", "foreign": 2, "servers": [server],
+        });
+        let node = json!({"node": "r1u07", "provision_state": "active", "host": host});
+        let told = lines(&json!({"rack": "r1", "nodes": [node]}));
+        let want = [
+            "rack r1",
+            "  node r1u07 (active)",
+            "    host r1u07 (disabled, draining)",
+            "      server blue-0 (s-1, ACTIVE): default-master-0 of cluster blue (control-plane, etcd member)",
+            "      and 2 servers that are not clusterd's",
+        ];
+        assert_eq!(told, want);
+    }
+}
