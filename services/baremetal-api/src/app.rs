@@ -11,7 +11,8 @@ use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{
-    ApiError, Auth, Bond, Caller, Forwarded, Limits, Microversion, Policy, Reach, Scheme, Ward,
+    ApiError, Auth, Bond, Caller, Forwarded, Limits, Microversion, Policy, Query, Reach, Scheme,
+    Ward,
 };
 
 use crate::error::Error;
@@ -91,6 +92,30 @@ impl App {
         };
         let all = idents.iter().zip(&wanted);
         all.map(|(ident, wanted)| met(caller, ident, of(wanted))).collect()
+    }
+
+    /// Has the compute host that a node is be emptied before the node is taken out, and refuses that while somebody's machines run there.
+    /// The query's `force` names what may break all the same.
+    pub(crate) async fn vacate(
+        &self,
+        caller: &Caller,
+        asked: Microversion,
+        ident: &str,
+        query: &mut Query,
+    ) -> Result<(), Error> {
+        let node = self.node(caller, asked, ident).await?;
+        let forced = query.take("force").unwrap_or_default();
+        let forced = forced.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
+        let stays = self.conductor.take_out(&node, &forced.collect::<Vec<_>>()).await;
+        match (stays, bond(caller, &node)) {
+            (Ok(()), _) => Ok(()),
+            (Err(why), Some(Bond::Cloud)) => Err(why.into()),
+            // Whose machines those are is no business of whom the node is lent to.
+            (Err(_), _) => {
+                let why = format!("node {} carries machines of others", node.label());
+                Err(ApiError::conflict(why).into())
+            }
+        }
     }
 
     /// Reads a node, has `decide` change it, writes it; all over again when someone else wrote it meanwhile.

@@ -1,6 +1,7 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
+use baremetal_conductor::StaysError;
 use baremetal_core::{Frozen, Mismatch, Refusal};
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -25,6 +26,8 @@ pub(crate) enum Error {
     Mismatch(#[from] Mismatch),
     #[error(transparent)]
     Bmc(#[from] BmcError),
+    #[error(transparent)]
+    Stays(#[from] StaysError),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
     #[error(transparent)]
@@ -58,7 +61,11 @@ impl From<Error> for ApiError {
                 | Frozen::Delete { .. } => StatusCode::CONFLICT,
                 Frozen::Protected { .. } => StatusCode::FORBIDDEN,
             },
-            Error::Mismatch(_) => StatusCode::CONFLICT,
+            Error::Mismatch(_)
+            | Error::Stays(StaysError::Refused { .. } | StaysError::Occupied { .. }) => {
+                StatusCode::CONFLICT
+            }
+            Error::Stays(StaysError::Unknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
             Error::Bmc(why) if why.is_transient() => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bmc(_) => StatusCode::BAD_GATEWAY,

@@ -60,6 +60,8 @@ pub(crate) fn routes() -> Routes<App> {
             .tells(openapi::node()),
         Handle::delete("Forget a node", forget)
             .ruled(rule::ADMINISTER)
+            .asks(["force"])
+            .refuses([StatusCode::CONFLICT])
             .answers(StatusCode::NO_CONTENT),
     ];
     let detail = Handle::get("List nodes with all their fields", list_detail)
@@ -201,7 +203,10 @@ async fn forget(
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
+    mut query: Query,
 ) -> Result<StatusCode, Error> {
+    check_delete(&app.node(&caller, asked, &ident).await?)?;
+    app.vacate(&caller, asked, &ident, &mut query).await?;
     again(|| async {
         let node = app.node(&caller, asked, &ident).await?;
         check_delete(&node)?;

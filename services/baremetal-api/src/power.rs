@@ -4,10 +4,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::extract::State;
-use baremetal_core::ask_power;
+use baremetal_core::{ask_power, switches_off};
 use hardware::PowerChange;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict};
+use openstack_api::{Caller, Handle, Microversion, Query, Routes, Segment, Strict};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -20,6 +20,8 @@ pub(crate) fn routes() -> Routes<App> {
     let power = Handle::put("Ask for a change of power", request)
         .ruled(rule::USE)
         .reads(Body::schema())
+        .asks(["force"])
+        .refuses([StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
     Routes::new("states").at("/v1/nodes/{node}/states/power", [power])
@@ -70,6 +72,7 @@ async fn request(
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
+    mut query: Query,
     Strict(body): Strict<Body>,
 ) -> Result<StatusCode, Error> {
     if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
@@ -81,6 +84,9 @@ async fn request(
     let given = body.timeout.map(|seconds| Duration::from_secs(u64::from(seconds.get())));
     let deadline = (app.clock)() + given.unwrap_or(app.settings.power_timeout);
     let change = PowerChange::from(body.target);
+    if switches_off(change) {
+        app.vacate(&caller, asked, &ident, &mut query).await?;
+    }
     let node = app
         .change(&caller, asked, &ident, |node| Ok((ask_power(node, change, deadline)?, None)))
         .await?;

@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use baremetal_core::{
-    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask, parse_config_drive,
+    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask, parse_config_drive, takes_out,
 };
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict};
+use openstack_api::{ApiError, Caller, Handle, Microversion, Query, Routes, Segment, Strict};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
@@ -23,6 +23,8 @@ pub(crate) fn routes() -> Routes<App> {
         .ruled(rule::INSTALL)
         .reads(Body::schema())
         .up_to(BODY_LIMIT)
+        .asks(["force"])
+        .refuses([StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
     Routes::new("states").at("/v1/nodes/{node}/states/provision", [provision])
@@ -109,11 +111,15 @@ async fn request(
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
+    mut query: Query,
     Strict(body): Strict<Body>,
 ) -> Result<StatusCode, Error> {
     asked.need(body.target.since(), "target")?;
     let verb = body.verb()?;
     let config_drive = body.config_drive(asked)?;
+    if takes_out(verb) {
+        app.vacate(&caller, asked, &ident, &mut query).await?;
+    }
     let work = WorkUuid::new_v4();
     let asking = app.change(&caller, asked, &ident, |node| {
         let now = (app.clock)();

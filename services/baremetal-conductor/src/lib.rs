@@ -4,6 +4,7 @@ mod agents;
 mod bmcs;
 mod boots;
 mod cloud;
+mod clusters;
 mod config_drive;
 mod directory;
 mod fake;
@@ -24,6 +25,7 @@ mod sweep;
 mod turn;
 
 pub use boots::{BootError, Heartbeat};
+pub use clusters::{Clusters, ClustersCaller, StaysError};
 pub use handle::{Conductor, RunError, StartError};
 pub use secrets::ServiceKey;
 pub use settings::{

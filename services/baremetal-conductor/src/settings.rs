@@ -9,6 +9,8 @@ use notices::Addressees;
 use openstack::Session;
 use url::Url;
 
+use crate::clusters::Clusters;
+
 /// How the conductor behaves.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -26,6 +28,8 @@ pub struct Settings {
     pub lending: LendingSettings,
     /// The cloud that machines join as hypervisors, as an administrator of it; none where they join none.
     pub cloud: Option<Session>,
+    /// clusterd, which is asked before a machine is taken out that carries others'; none where nobody is asked.
+    pub clusters: Option<Clusters>,
     /// Base URL of the listener on the provisioning network; `None` where no machine is booted.
     pub provisioning_url: Option<Url>,
     /// Addresses for machines; `None` where another DHCP server gives them out.

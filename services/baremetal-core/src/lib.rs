@@ -6,6 +6,7 @@ mod change;
 mod driver;
 mod explain;
 mod failure;
+mod guard;
 mod hypervisor;
 mod ids;
 mod inspection;
@@ -36,6 +37,7 @@ pub use driver::{
 };
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
+pub use guard::{compute_host, switches_off, takes_out};
 pub use hypervisor::{
     AggregateSeen, CloudSeen, Host, Hypervisor, HypervisorSeen, JoinAction, JoinState, JoinStep,
     Report, ServiceSeen, join_again, plan_join,

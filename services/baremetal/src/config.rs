@@ -1,6 +1,7 @@
 //! `baremetald.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
 
 mod cloud;
+mod clusters;
 mod conductor;
 mod dhcp;
 mod leases;
@@ -15,6 +16,7 @@ use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use cloud::CloudConfig;
+pub use clusters::{ClustersAs, ClustersConfig};
 pub use conductor::{BmcConfig, ConductorConfig, TimeoutsConfig};
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{LeasesConfig, ReservationsConfig};
@@ -60,6 +62,9 @@ pub struct Config {
     /// The cloud that machines join as hypervisors, as an administrator of it; absent where they join none.
     #[serde(default)]
     pub cloud: Option<CloudConfig>,
+    /// clusterd, which is asked before a machine is taken out that carries others'; absent where nobody is asked.
+    #[serde(default)]
+    pub clusters: Option<ClustersConfig>,
     /// The listener on the provisioning network, and network boot; absent where no machine is booted.
     #[serde(default)]
     pub provisioning: Option<ProvisioningConfig>,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
-    BmcSettings, Conductor, Leases, LendingSettings, ServiceKey, Settings, SweepSettings,
+    BmcSettings, Clusters, ClustersCaller, Conductor, Leases, LendingSettings, ServiceKey,
+    Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
@@ -30,7 +31,9 @@ use tracing::info;
 use url::Url;
 
 use crate::Config;
-use crate::config::{ApiConfig, CloudConfig, DhcpListen, DhcpMode, ProvisioningConfig};
+use crate::config::{
+    ApiConfig, CloudConfig, ClustersAs, ClustersConfig, DhcpListen, DhcpMode, ProvisioningConfig,
+};
 use crate::given_up::AsHistory;
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 
@@ -269,7 +272,8 @@ fn settings(
             ladder: config.leases.ladder.clone().without_copy(),
             addressees,
         },
-        cloud: config.cloud.as_ref().map(session).transpose()?,
+        cloud: config.cloud.as_ref().map(cloud).transpose()?,
+        clusters: config.clusters.as_ref().map(clusters).transpose()?,
         provisioning_url,
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
@@ -281,12 +285,35 @@ fn settings(
     })
 }
 
-/// As whom we are in the cloud. Nothing is asked of it yet.
-fn session(cloud: &CloudConfig) -> anyhow::Result<Session> {
-    let file = cloud.clouds_yaml.display();
-    let read = openstack::CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());
-    let config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
-    Session::new(config).with_context(|| format!("cannot use the cloud in {file}"))
+/// As whom we are in the cloud that machines join.
+fn cloud(section: &CloudConfig) -> anyhow::Result<Session> {
+    session(&section.clouds_yaml, section.name.as_deref(), "cloud.clouds_yaml")
+}
+
+/// As whom clusterd is asked. Nobody is asked yet.
+fn clusters(section: &ClustersConfig) -> anyhow::Result<Clusters> {
+    let caller = match &section.caller {
+        ClustersAs::Anyone => ClustersCaller::Anyone,
+        ClustersAs::Named(user, file) => {
+            let text = fs::read_to_string(file).with_context(|| {
+                format!("cannot read {} (clusters.password_file)", file.display())
+            })?;
+            let password = text.lines().next().unwrap_or_default();
+            ClustersCaller::Named(user.clone(), password.into())
+        }
+        ClustersAs::Known(file, name) => {
+            ClustersCaller::Known(session(file, name.as_deref(), "clusters.clouds_yaml")?)
+        }
+    };
+    Ok(Clusters { url: section.url.clone(), caller })
+}
+
+/// As whom we are in the cloud that `key` of the configuration names. Nothing is asked of it yet.
+fn session(file: &Path, name: Option<&str>, key: &str) -> anyhow::Result<Session> {
+    let shown = file.display();
+    let read = openstack::CloudConfig::read(file, name);
+    let config = read.with_context(|| format!("cannot use {shown} ({key})"))?;
+    Session::new(config).with_context(|| format!("cannot use the cloud in {shown} ({key})"))
 }
 
 fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {

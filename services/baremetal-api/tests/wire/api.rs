@@ -156,6 +156,7 @@ fn settings() -> ConductorSettings {
         },
         sweep: SweepSettings { every: minute, at_once: 1 },
         lending: LendingSettings::default(),
+        clusters: None,
         provisioning_url: None,
         leases: None,
         cloud: None,

@@ -1,0 +1,69 @@
+//! Nodes that carry others' machines: which requests take one out, and what its host is called.
+
+use hardware::PowerChange;
+
+use crate::{Node, State, Verb};
+
+/// The key of `instance_info` under which an operator says as which compute host a node is in the cloud that joined it by no profile.
+const COMPUTE_HOST: &str = "hypervisor_hostname";
+
+/// As which compute host an installed node is in the cloud, or is to become; `None` where it is none.
+pub fn compute_host(node: &Node) -> Option<&str> {
+    let joined = node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str());
+    let said = || node.instance_info.get(COMPUTE_HOST).and_then(|name| name.as_str());
+    let named = joined.or_else(said)?;
+    (!named.is_empty() && node.provision_state == State::Active).then_some(named)
+}
+
+/// Whether a verb that an installed machine can be asked for takes it away from what runs on it.
+pub fn takes_out(verb: Verb) -> bool {
+    match verb {
+        Verb::Rebuild | Verb::Undeploy => true,
+        Verb::Manage
+        | Verb::Provide
+        | Verb::Inspect
+        | Verb::Clean(_)
+        | Verb::Deploy
+        | Verb::Abort
+        | Verb::Adopt => false,
+    }
+}
+
+/// Whether a change of power does.
+pub fn switches_off(change: PowerChange) -> bool {
+    match change {
+        PowerChange::On => false,
+        PowerChange::ForceOff
+        | PowerChange::ForceRestart
+        | PowerChange::SoftOff
+        | PowerChange::SoftRestart => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{AgentCommand, Driver, JoinState, NodeUuid};
+
+    #[test]
+    fn only_an_installed_node_that_says_so_is_a_compute_host() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = State::Active;
+        assert_eq!(compute_host(&node), None);
+        node.instance_info.insert(COMPUTE_HOST.to_owned(), "r1u07".into());
+        assert_eq!(compute_host(&node), Some("r1u07"));
+        node.hypervisor = Some(crate::hypervisor::tests::host(JoinState::Joined));
+        assert_eq!(compute_host(&node), Some("h1"), "it says so itself");
+        node.provision_state = State::Available;
+        assert_eq!(compute_host(&node), None);
+    }
+
+    #[test]
+    fn what_switches_a_machine_off_or_erases_it_takes_it_out() {
+        assert!(takes_out(Verb::Rebuild) && takes_out(Verb::Undeploy));
+        assert!(!takes_out(Verb::Inspect) && !takes_out(Verb::Clean(AgentCommand::EraseDisks)));
+        assert!(switches_off(PowerChange::SoftRestart) && !switches_off(PowerChange::On));
+    }
+}
