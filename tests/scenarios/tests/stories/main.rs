@@ -10,4 +10,5 @@ mod kinds;
 mod own_machine;
 mod rack_up;
 mod reserve;
+mod taken_out;
 mod trail;

@@ -34,26 +34,26 @@ struct Given {
 
 /// What a program said, and whether it did as told.
 #[derive(Debug)]
-struct Said {
-    done: bool,
-    out: String,
-    error: String,
+pub(crate) struct Said {
+    pub(crate) done: bool,
+    pub(crate) out: String,
+    pub(crate) error: String,
 }
 
 impl Said {
     #[track_caller]
-    fn done(self) -> String {
+    pub(crate) fn done(self) -> String {
         assert!(self.done, "{}{}", self.out, self.error);
         self.out
     }
 
     #[track_caller]
-    fn json(self) -> Value {
+    pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.done()).expect("JSON was asked for")
     }
 
     #[track_caller]
-    fn refused(self, words: &[&str]) {
+    pub(crate) fn refused(self, words: &[&str]) {
         assert!(!self.done, "{}", self.out);
         for word in words {
             assert!(self.error.contains(word), "{word:?} in {}", self.error);
@@ -224,7 +224,7 @@ impl Drop for Given {
     }
 }
 
-async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look().await {
