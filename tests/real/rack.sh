@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rack.sh - a rack of virtual machines with BMCs, on a network of its own without an uplink.
+# rack.sh - a rack of virtual machines with BMCs, on a network of its own; without an uplink unless asked.
 #
 #   rack.sh deps               install Debian's packages and make the Python environment
 #   rack.sh up FIRMWARE...     one machine for each: bios, uefi, or http (UEFI that boots by HTTP and never by PXE)
@@ -9,6 +9,7 @@
 #   rack.sh manifest           the same as `bedplate rack enroll` takes it: BIOS over IPMI, UEFI over Redfish
 #   rack.sh exec COMMAND...    run a command inside the rack's network
 #   rack.sh virsh ARGUMENT...  virsh against the rack's own libvirtd
+#   rack.sh uplink ADDRESS     a way out to what this host has at ADDRESS; one rack at a time
 #
 # A machine is a libvirt domain run by TCG (no hardware virtualisation), powered off at first, with one virtio NIC on br0, one
 # empty virtio disk, a CD drive and an IPMI interface to its own host. Its BMC has an address of its own and speaks Redfish
@@ -28,7 +29,7 @@ MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G}
 RACKS=$BEDPLATE_CACHE/racks
 RACK=$RACKS/$NAME                        # all state of this rack
 NETWORK=bedplate-$NAME                   # its network namespace
-PROVISIONING=10.78.0 BMCS=10.78.1
+PROVISIONING=10.78.0 BMCS=10.78.1 WAY=10.78.2
 REDFISH_PORT=8443
 HOST_PORT=29000                          # from here up, on loopback: what a machine's own interface to its BMC is connected to
 USERNAME=admin PASSWORD=password
@@ -308,6 +309,20 @@ up() {
   manifest >"$RACK/rack.yaml"
 }
 
+# The rack's machines go through its gateway, 10.78.0.1, and the answers come back: nothing is translated, no other address is reached.
+uplink() { # ADDRESS
+  local outside
+  outside=up-$(printf '%s' "$NAME" | md5sum | cut -c1-8)
+  ip link add "$outside" type veth peer name uplink netns "$NETWORK"
+  ip addr add $WAY.1/30 dev "$outside"
+  ip link set "$outside" up
+  inside ip addr add $WAY.2/30 dev uplink
+  inside ip link set uplink up
+  inside sysctl -qw net.ipv4.ip_forward=1
+  inside ip route add "$1/32" via $WAY.1
+  ip route add $PROVISIONING.0/24 via $WAY.2
+}
+
 machines() {
   local home
   for home in "$RACK"/node-*/; do [ -d "$home" ] && basename "$home" | sed 's/node-//'; done | sort -n
@@ -370,8 +385,9 @@ case ${1:-} in
   up) up "${@:2}" ;;
   exec) exec ip netns exec "$NETWORK" "${@:2}" ;;
   virsh) virsh_ "${@:2}" ;;
+  uplink) uplink "${2:?an address}" ;;
   *)
-    sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

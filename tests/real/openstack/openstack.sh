@@ -20,6 +20,7 @@
 #
 #   OPENSTACK_ADDRESS         what all services bind (default 127.0.0.1); a cloud keeps the address it was made with
 #   OPENSTACK_HYPERVISORS     the hypervisors that `up` starts (default "compute1 compute2")
+#   OPENSTACK_MECHANISMS      who binds Neutron's ports, the first that can (default bedplate, which binds any on any host)
 #   UNIT_RUNNER               the first process of machines (default: the one in target/debug)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -31,9 +32,14 @@ ROOT=$CLOUD/root                         # the unpacked packages
 STATE=$CLOUD/state                       # databases, images, keys: /state inside the root
 LOG=$CLOUD/log                           # /log inside the root
 RUN=$CLOUD/run                           # a pid file for each daemon
-BASELINE=$CLOUD/baseline                 # the state as the first `up` left it
 CLOUDS_YAML=$CLOUD/clouds.yaml
-ADDRESS=${OPENSTACK_ADDRESS:-$(cat "$STATE/.address" 2>/dev/null || echo 127.0.0.1)}
+LOOPBACK=127.0.0.1
+at() { # ADDRESS: from here on that is the cloud's
+  ADDRESS=$1 BASELINE=$CLOUD/baseline    # the state as the first `up` at this address left it
+  [ "$ADDRESS" = $LOOPBACK ] || BASELINE+=-$ADDRESS
+}
+at "${OPENSTACK_ADDRESS:-$(cat "$STATE/.address" 2>/dev/null || echo $LOOPBACK)}"
+MECHANISMS=${OPENSTACK_MECHANISMS:-bedplate}
 read -ra HYPERVISORS <<<"${OPENSTACK_HYPERVISORS:-compute1 compute2}"
 PASSWORD=bedplate                        # of everyone; nothing of this leaves loopback
 # shellcheck source-path=SCRIPTDIR source=root.sh disable=SC1091
@@ -139,13 +145,14 @@ down() {
   stop "${back_ends[@]}"
   # RabbitMQ's epmd puts itself into the background: it is ours when its root is
   for pid in $(pgrep -x epmd || true); do [ "$(readlink "/proc/$pid/root")" != "$ROOT" ] || kill "$pid" || true; done
-  [ "$ADDRESS" = 127.0.0.1 ] || ip addr del "$ADDRESS/32" dev lo 2>/dev/null || true
+  [ "$ADDRESS" = $LOOPBACK ] || ip addr del "$ADDRESS/32" dev lo 2>/dev/null || true
   unmount_root
 }
 
 reset() {
   down
   rm -rf "$STATE"
+  at "${OPENSTACK_ADDRESS:-$LOOPBACK}"
   up
 }
 
@@ -204,7 +211,7 @@ case ${1:-} in
     ;;
   wipe)
     down
-    rm -rf "$STATE" "$LOG" "$RUN" "$BASELINE"
+    rm -rf "$STATE" "$LOG" "$RUN" "$CLOUD"/baseline*
     ;;
   machines) up && start_machines ;;
   inside) inroot "${@:2}" ;;

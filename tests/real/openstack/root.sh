@@ -109,5 +109,5 @@ filled_in() {
   sed -e "/^@SERVICE_USER@\$/ {
     r $HERE/etc/service-user.conf
     d
-  }" | sed -e "s#@ADDRESS@#$ADDRESS#g; s#@PASSWORD@#$PASSWORD#g"
+  }" | sed -e "s#@ADDRESS@#$ADDRESS#g; s#@PASSWORD@#$PASSWORD#g; s#@MECHANISMS@#$MECHANISMS#g"
 }
