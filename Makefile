@@ -1,6 +1,7 @@
 # make run     see a rack and a cluster     make test    what is tested, as below
 # make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack  make test-cloud
 #                                           make test-kubernetes  make test-ignition  make test-browser
+#                                           and, by itself, make test-hypervisor
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
@@ -14,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition \
+.PHONY: build ramdisk run test lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition test-hypervisor \
   image-hypervisor bench clean build-packages
 
 RACK ?= emulated
@@ -159,6 +160,22 @@ run-test-ignition: build-packages
 image-hypervisor: build-packages
 	@$(PACKAGES) e2fsprogs mmdebstrap qemu-utils
 	images/hypervisor/build.sh
+
+# A rack and a real OpenStack at once: `bedplate rack up` makes a QEMU machine a compute host of it, and a server runs there. The cloud has
+# an address that the rack's machines reach, and its ports are wired by the host's own agent.
+test-hypervisor:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-hypervisor, for it needs root"; else $(MAKE) --no-print-directory run-test-hypervisor; fi
+
+.PHONY: run-test-hypervisor
+run-test-hypervisor: export OPENSTACK_ADDRESS := 10.78.3.1
+run-test-hypervisor: export OPENSTACK_MECHANISMS := openvswitch,bedplate
+run-test-hypervisor: build-packages ramdisk image-hypervisor
+	@$(PACKAGES) binutils curl ipxe iproute2 patch procps python3-venv xz-utils
+	tests/real/rack.sh deps
+	tests/real/tiny-image.sh
+	cargo build --workspace --bins
+	trap 'tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
+	  BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real,rack_to_cloud)
 
 bench: build-packages
 	cargo build --release -p baremetal -p cluster -p bench --bins

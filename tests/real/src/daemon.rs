@@ -8,8 +8,8 @@ use std::time::Duration;
 use compat::patience::wait_for;
 use compat::program;
 
-use crate::Rack;
 use crate::rack::GATEWAY;
+use crate::{Given, Rack};
 
 /// Where the API is, inside the rack's network.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
@@ -25,9 +25,9 @@ pub struct Daemon {
 impl Daemon {
     /// Starts it and waits until it listens.
     #[track_caller]
-    pub fn start(rack: &Rack) -> Self {
+    pub fn start(rack: &Rack, given: &Given<'_>) -> Self {
         let config = rack.folder.join("baremetald.toml");
-        fs::write(&config, configuration(rack)).expect("a file can be written");
+        fs::write(&config, configuration(rack, given)).expect("a file can be written");
         let mut command = rack.command(program("baremetald"));
         command.arg("--config").arg(&config).env("RUST_BACKTRACE", "1");
         let mut process = rack.spawn("baremetald", &mut command);
@@ -60,7 +60,7 @@ pub(crate) fn last_lines(log: &Path, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-fn configuration(rack: &Rack) -> String {
+fn configuration(rack: &Rack, given: &Given<'_>) -> String {
     // target/PROFILE/baremetald: `make build` puts the ramdisk beside the profiles
     let target = program("baremetald");
     let ramdisk =
@@ -89,7 +89,9 @@ interface = "br0"
 server = "{GATEWAY}"
 prefix = 24
 range = "10.78.0.100-10.78.0.199"
+{router}
 "#,
+        router = given.uplink.map(|_| format!("router = \"{GATEWAY}\"")).unwrap_or_default(),
         state = rack.folder.join("state").display(),
         ramdisk = ramdisk.display(),
         authority = rack.machines[0].ca.display(),

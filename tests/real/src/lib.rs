@@ -2,8 +2,8 @@
 
 pub use crate::daemon::Daemon;
 pub use crate::machine::{Firmware, Machine};
-pub use crate::rack::Rack;
-pub use crate::story::{Image, Story, image};
+pub use crate::rack::{Given, Rack};
+pub use crate::story::{Image, Story, image, images_folder};
 
 mod daemon;
 mod machine;

@@ -10,6 +10,15 @@ use crate::{Firmware, Machine};
 /// The rack's side of the provisioning network.
 pub(crate) const GATEWAY: &str = "10.78.0.1";
 
+/// What a rack is given beside what every rack has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Given<'a> {
+    /// How large its machines are, by the names that `rack.sh` has for that, such as `RACK_MEMORY`.
+    pub sizes: &'a [(&'a str, &'a str)],
+    /// An address of this host's that its machines reach.
+    pub uplink: Option<&'a str>,
+}
+
 /// A rack of machines and their BMCs.
 #[derive(Debug)]
 pub struct Rack {
@@ -24,12 +33,16 @@ pub struct Rack {
 impl Rack {
     /// Brings up one machine for each firmware, all powered off.
     #[track_caller]
-    pub fn up(name: &str, firmware: &[Firmware]) -> Self {
+    pub fn up(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Self {
         let mut words = vec!["up"];
         words.extend(firmware.iter().map(|firmware| firmware.as_str()));
-        script(name, &words);
+        script(name, &words, given.sizes);
+        if let Some(address) = given.uplink {
+            script(name, &["uplink", address], &[]);
+        }
+        let machines = script(name, &["json"], given.sizes);
         let machines: Vec<Machine> =
-            serde_json::from_str(&script(name, &["json"])).expect("rack.sh describes the machines");
+            serde_json::from_str(&machines).expect("rack.sh describes the machines");
         let console = &machines.first().expect("a rack has machines").console;
         let folder =
             console.ancestors().nth(2).expect("a machine's folder is in the rack's").to_owned();
@@ -66,16 +79,17 @@ impl Rack {
 impl Drop for Rack {
     fn drop(&mut self) {
         if env::var_os("KEEP_RACK").is_none() {
-            script(&self.name, &["down"]);
+            script(&self.name, &["down"], &[]);
         }
     }
 }
 
 #[track_caller]
-fn script(rack: &str, words: &[&str]) -> String {
+fn script(rack: &str, words: &[&str], sizes: &[(&str, &str)]) -> String {
     let run = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("rack.sh"))
         .args(words)
         .env("RACK_NAME", rack)
+        .envs(sizes.iter().copied())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::daemon::{API, last_lines};
 use crate::rack::GATEWAY;
-use crate::{Daemon, Firmware, Machine, Rack};
+use crate::{Daemon, Firmware, Given, Machine, Rack};
 
 /// The port of the server that images are fetched from.
 const IMAGES_PORT: u16 = 8000;
@@ -34,13 +34,19 @@ impl Story {
     /// Begins a story of this name, which is also the rack's; none where the environment does not ask for real machines.
     #[track_caller]
     pub fn begin(name: &str, firmware: &[Firmware]) -> Option<Self> {
+        Story::begin_given(name, firmware, &Given::default())
+    }
+
+    /// The same with more than every rack has.
+    #[track_caller]
+    pub fn begin_given(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
             eprintln!("SKIPPED: {name} needs a rack; `make test-rack` brings one up");
             return None;
         }
-        let rack = Rack::up(name, firmware);
+        let rack = Rack::up(name, firmware, given);
         let images = Images::serve(&rack);
-        let daemon = Daemon::start(&rack);
+        let daemon = Daemon::start(&rack, given);
         let launcher = rack.launcher();
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
         let client = CommandLine::start_within(&launcher, API);
@@ -92,16 +98,15 @@ pub struct Image {
     pub format: &'static str,
 }
 
-/// One of the files `tiny-image.sh` makes: `tiny.raw`, `tiny.raw.gz` or `tiny.qcow2`.
+/// One of the images in the cache: `tiny.raw`, `tiny.raw.gz` and `tiny.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of `images/hypervisor`.
 #[track_caller]
 pub fn image(file: &str) -> Image {
     let path = images_folder().join(file);
     let sum = Command::new("sha256sum").arg(&path).output().expect("sha256sum can be started");
     let sum = String::from_utf8_lossy(&sum.stdout).into_owned();
     let sha256 = sum.split(' ').next().filter(|sum| sum.len() == 64);
-    let sha256 = sha256
-        .unwrap_or_else(|| panic!("no {}: tiny-image.sh makes it", path.display()))
-        .to_owned();
+    let sha256 =
+        sha256.unwrap_or_else(|| panic!("no {}: nobody made it", path.display())).to_owned();
     let format = if file.ends_with(".qcow2") { "qcow2" } else { "raw" };
     Image { url: format!("http://{GATEWAY}:{IMAGES_PORT}/{file}"), sha256, format }
 }
@@ -133,8 +138,8 @@ impl Drop for Images {
     }
 }
 
-/// Where `make test-rack` puts the images.
-fn images_folder() -> PathBuf {
+/// Where make puts the images.
+pub fn images_folder() -> PathBuf {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cache =
         env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| home.join(".cache"));
