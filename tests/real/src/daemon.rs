@@ -90,8 +90,10 @@ server = "{GATEWAY}"
 prefix = 24
 range = "10.78.0.100-10.78.0.199"
 {router}
-"#,
+
+{tables}"#,
         router = given.uplink.map(|_| format!("router = \"{GATEWAY}\"")).unwrap_or_default(),
+        tables = given.tables,
         state = rack.folder.join("state").display(),
         ramdisk = ramdisk.display(),
         authority = rack.machines[0].ca.display(),

@@ -17,6 +17,8 @@ pub struct Given<'a> {
     pub sizes: &'a [(&'a str, &'a str)],
     /// An address of this host's that its machines reach.
     pub uplink: Option<&'a str>,
+    /// More tables of `baremetald.toml`.
+    pub tables: &'a str,
 }
 
 /// A rack of machines and their BMCs.

@@ -1,12 +1,13 @@
 //! A machine of the rack becomes a compute host of an OpenStack that is not ours, by one command, and a server runs on it.
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use compat::CommandLine;
-use real::{Firmware, Given, Machine, Story, image, images_folder};
+use real::{Firmware, Given, Story, image, images_folder};
 use serde_json::{Value, json};
 
 /// Machines of the rack and their servers are emulated, the latter by emulated ones, on two processors that have a cloud beside them.
@@ -22,36 +23,39 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
         // room for the services of a compute host, and for one server
         sizes: &[("RACK_MEMORY", "3072"), ("RACK_CPUS", "2"), ("RACK_DISK", "8G")],
         uplink: Some(&cloud.address),
+        tables: &format!(
+            "[cloud]\nclouds_yaml = \"{}\"\nname = \"admin\"\n",
+            cloud.clouds_yaml.display()
+        ),
     };
-    let Some(mut story) = Story::begin_given("cloud", &[Firmware::Uefi], &given) else { return };
+    let Some(story) = Story::begin_given("cloud", &[Firmware::Uefi], &given) else { return };
     let machine = story.machine(0);
     let manifest = story.rack.folder.join("rack.yaml");
+    let profile = story.rack.folder.join("profile.json");
+    fs::write(&profile, cloud.profile().to_string()).expect("a file can be written");
     story.bedplate(&["rack", "enroll", manifest.to_str().expect("a path is text")]);
-    let drive = format!("configdrive={}", cloud.drive(&machine));
-    story.client.done(&["node", "set", &machine.name, "--instance-info", &drive]);
+    story.bedplate(&["profile", "create", profile.to_str().expect("a path is text")]);
 
-    let image = image("hypervisor.qcow2");
-    let checksum = format!("sha256:{}", image.sha256);
     let begun = Instant::now();
-    story.bedplate(&["rack", "up", "cloud", "--image", &image.url, "--checksum", &checksum]);
+    story.bedplate(&["rack", "up", "cloud", "--profile", "kvm"]);
     eprintln!("the rack is up after {:.0?}", begun.elapsed());
 
     let mut admin = CommandLine::in_cloud(&cloud.clouds_yaml, "admin");
-    until("the machine is a hypervisor of the cloud", || {
-        let listed = admin.json(&["hypervisor", "list"]);
-        let mut listed = listed.as_array().into_iter().flatten();
-        let ours = listed.find(|host| host["Hypervisor Hostname"] == machine.name.as_str())?;
-        assert_eq!(ours["Hypervisor Type"], "QEMU", "{ours}");
-        (ours["State"] == "up").then_some(())
-    });
+    let listed = admin.json(&["hypervisor", "list"]);
+    let mut hosts = listed.as_array().into_iter().flatten();
+    let ours = hosts.find(|host| host["Hypervisor Hostname"] == machine.name.as_str());
+    let ours = ours.unwrap_or_else(|| panic!("not among {listed}"));
+    assert_eq!(
+        (&ours["Hypervisor Type"], &ours["State"]),
+        (&json!("QEMU"), &json!("up")),
+        "{ours}"
+    );
     until("its Neutron agent is alive", || {
         let agents = admin.json(&["network", "agent", "list", "--host", &machine.name]);
         (agents[0]["Alive"] == true).then_some(())
     });
-    admin.done(&["aggregate", "create", "--zone", "rack", "rack"]);
-    admin.done(&["aggregate", "add", "host", "rack", &machine.name]);
 
-    // Nobody else is in the zone, so Nova chooses ours without being told a host.
+    // The zone is called as the rack and nobody else is in it, so Nova chooses ours without being told a host.
     let disk = images_folder().join("tiny.raw");
     let disk = disk.to_str().expect("a path is text");
     let made = ["image", "create", "--file", disk, "--disk-format", "raw", "--public", "boots"];
@@ -61,7 +65,7 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     let range = ["subnet", "create", "--network", "inside", "--subnet-range", "10.99.0.0/24"];
     tenant.done(&[&range[..], &["inside"]].concat());
     let wanted = ["server", "create", "--image", "boots", "--flavor", "m1.tiny"];
-    let where_to = ["--network", "inside", "--availability-zone", "rack", "first"];
+    let where_to = ["--network", "inside", "--availability-zone", "cloud", "first"];
     let server = tenant.json(&[&wanted[..], &where_to].concat());
     let server = server["id"].as_str().expect("a server has an id").to_owned();
     let shown = until("the server is active", || {
@@ -111,39 +115,25 @@ impl Cloud {
         told
     }
 
-    /// What the machine is told: how its services reach the cloud, as `images/hypervisor` reads it.
-    fn drive(&self, machine: &Machine) -> Value {
-        let credentials = format!(
-            "auth_type = password\nauth_url = {}\nusername = service\npassword = {PASSWORD}\nuser_domain_name = Default\n\
-             project_name = service\nproject_domain_name = Default\n",
-            self.keystone
-        );
-        let default = format!(
-            "[DEFAULT]\nhost = {}\ntransport_url = rabbit://guest:guest@{}:5672/\n",
-            machine.name, self.address
-        );
-        let nova = format!(
-            "{default}[service_user]\nsend_service_user_token = true\n{credentials}[placement]\n{credentials}\
-             [neutron]\n{credentials}[libvirt]\nvirt_type = qemu\ncpu_mode = none\n"
-        );
-        let neutron = format!("{default}[agent]\ntunnel_types = vxlan\n");
-        let file = |service: &str, content: &str| {
-            json!({
-                "path": format!("/etc/{service}/{service}.conf.d/50-cloud.conf"),
-                "owner": format!("root:{service}"), "permissions": "0640", "content": content,
-            })
-        };
-        let files = [file("nova", &nova), file("neutron", &neutron)];
-        // JSON is YAML, which cloud-init reads.
-        let user_data = format!("#cloud-config\n{}\n", json!({"write_files": files}));
+    /// How its hypervisors reach it, and where it puts them.
+    fn profile(&self) -> Value {
+        let image = image("hypervisor.qcow2");
         json!({
-            "meta_data": {"uuid": machine.uuid, "name": machine.name, "hostname": machine.name},
-            "network_data": {
-                "links": [{"id": "nic", "type": "phy", "ethernet_mac_address": machine.mac}],
-                "networks": [{"id": "provisioning", "link": "nic", "type": "ipv4_dhcp"}],
-                "services": [],
+            "name": "kvm",
+            "kind": "cloud-init",
+            "instance_info": {
+                "image_source": image.url,
+                "image_os_hash_algo": "sha256",
+                "image_os_hash_value": image.sha256,
+                "image_disk_format": image.format,
             },
-            "user_data": user_data,
+            "settings": {
+                "keystone": {"auth_url": self.keystone, "username": "service", "password": PASSWORD},
+                "message_bus": {"transport_url": format!("rabbit://guest:guest@{}:5672/", self.address)},
+                "neutron": {"tunnels": true},
+                "compute": {"virtualization": "qemu", "cpu_mode": "none"},
+            },
+            "placement": {"availability_zone": "rack", "aggregate": "rack"},
         })
     }
 }
