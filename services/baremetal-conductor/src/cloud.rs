@@ -36,6 +36,7 @@ impl World {
             }
             JoinAction::AddHost { aggregate } => add_host(cloud, aggregate, &host.host).await,
             JoinAction::Enable { service } => services::enable(cloud, service).await,
+            JoinAction::Forget { service } => services::delete(cloud, service).await,
         };
         asked.map_err(|error| problem(&error))
     }
@@ -44,7 +45,7 @@ impl World {
 async fn look(cloud: &Session, host: &Hypervisor) -> Result<CloudSeen, CloudError> {
     let name = host.host.as_str();
     Ok(match host.state {
-        JoinState::AwaitingService | JoinState::Enabling => {
+        JoinState::AwaitingService | JoinState::Enabling | JoinState::Leaving => {
             let found = services::find_compute(cloud, name).await?;
             CloudSeen::Service(found.map(|it| ServiceSeen {
                 up: it.state == State::Up,

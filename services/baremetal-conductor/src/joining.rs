@@ -1,4 +1,4 @@
-//! A machine on its way into the cloud: a part of its node's turn.
+//! A machine on its way into the cloud, or out of it: a part of its node's turn.
 
 use baremetal_core::{
     CloudSeen, Failure, Guest, Host, Hypervisor, JoinStep, Node, Refusal, config_drive, plan_join,
@@ -16,10 +16,10 @@ use crate::turn::TurnError;
 const RARER: u32 = 3;
 
 impl World {
-    /// A step of the node's machine into the cloud, if it is on its way there. Each state is written down before anything is asked of the
-    /// cloud because of it.
+    /// A step of the node's machine into the cloud or out of it, if it is on its way. Each state is written down before anything is asked of
+    /// the cloud because of it.
     pub(crate) async fn join(&self, node: &Node, now: Timestamp) -> Result<Requeue, TurnError> {
-        let Some(host) = node.hypervisor.as_ref().filter(|_| node.is_joining()) else {
+        let Some(host) = node.hypervisor.as_ref().filter(|_| node.looks_at_cloud()) else {
             return Ok(Requeue::OnChange);
         };
         let seen = self.look_at_cloud(host).await;
@@ -29,6 +29,7 @@ impl World {
                 match self.ask_cloud(host, &action).await {
                     Ok(()) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
                     Err(problem) => {
+                        debug!(problem = problem.cause, "the cloud did not do it");
                         let trouble = CloudSeen::Trouble(problem);
                         let step = plan_join(host, &trouble, self.watching_since, now);
                         self.end_join_turn(node, step, now).await
@@ -38,7 +39,8 @@ impl World {
             step @ (JoinStep::Rest
             | JoinStep::Wait { .. }
             | JoinStep::Record(_)
-            | JoinStep::GiveUp(_)) => self.end_join_turn(node, step, now).await,
+            | JoinStep::GiveUp(_)
+            | JoinStep::Gone) => self.end_join_turn(node, step, now).await,
         }
     }
 
@@ -63,6 +65,11 @@ impl World {
                 self.record(node, gone, entry.as_slice()).await
             }
             JoinStep::GiveUp(failure) => self.give_up_joining(node, failure, now).await,
+            JoinStep::Gone => {
+                let (gone, entry) = node.left_the_cloud(now);
+                info!("node {}: {}", node.label(), entry.event);
+                self.record(node, gone, &[entry]).await
+            }
             // What was asked was refused: the plan waits or gives up then.
             JoinStep::Act(_) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
         }

@@ -173,7 +173,7 @@ impl World {
         let more = after.work.is_some()
             || after.power_request.is_some()
             || after.lending.is_some()
-            || after.is_joining();
+            || after.looks_at_cloud();
         Ok(if more { Requeue::Now } else { Requeue::OnChange })
     }
 }

@@ -1,6 +1,7 @@
 //! Nodes that carry others' machines: which requests take one out, and what its host is called.
 
 use hardware::PowerChange;
+use serde_json::Value;
 
 use crate::{Node, State, Verb};
 
@@ -9,8 +10,9 @@ const COMPUTE_HOST: &str = "hypervisor_hostname";
 
 /// As which compute host an installed node is in the cloud, or is to become; `None` where it is none.
 pub fn compute_host(node: &Node) -> Option<&str> {
-    let joined = node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str());
-    let said = || node.instance_info.get(COMPUTE_HOST).and_then(|name| name.as_str());
+    let joined = node.hypervisor.as_ref().filter(|hypervisor| !hypervisor.is_leaving());
+    let joined = joined.map(|hypervisor| hypervisor.host.as_str());
+    let said = || node.instance_info.get(COMPUTE_HOST).and_then(Value::as_str);
     let named = joined.or_else(said)?;
     (!named.is_empty() && node.provision_state == State::Active).then_some(named)
 }

@@ -1,5 +1,7 @@
 //! A machine that joins a cloud as a compute host: where it is on the way, and what comes next.
 
+mod leave;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +57,8 @@ pub enum JoinState {
     Joined,
     /// It was given up; the node's failure says why.
     Failed,
+    /// It is no hypervisor any more, and the cloud is to forget it.
+    Leaving,
 }
 
 /// What a compute service said of itself before it was waited for.
@@ -142,6 +146,11 @@ pub enum JoinAction {
         /// The cloud's id of the service.
         service: String,
     },
+    /// Forget the compute service, and with it what the host was in and had to give.
+    Forget {
+        /// The cloud's id of the service.
+        service: String,
+    },
 }
 
 /// What comes next for a machine that joins.
@@ -160,6 +169,8 @@ pub enum JoinStep {
     Act(JoinAction),
     /// To give up.
     GiveUp(Failure),
+    /// To write down that the cloud knows it no more.
+    Gone,
 }
 
 /// A machine's place in the cloud.
@@ -235,14 +246,20 @@ impl Hypervisor {
         (self.state == JoinState::Joined).then_some(self.since)
     }
 
-    /// The same, from the beginning of its joining.
+    /// The same, from the beginning of its joining; what leaves goes on leaving, whatever is installed now.
     pub(crate) fn begun(&self, now: Timestamp) -> Self {
+        if self.is_leaving() {
+            return self.clone();
+        }
         let before = Report::Unknown;
         Hypervisor { before, ..self.at(JoinState::AwaitingService, now) }
     }
 
-    /// The same, about to be installed.
+    /// The same, about to be installed; what leaves goes on leaving, whatever is installed now.
     pub(crate) fn installing(&self, now: Timestamp) -> Self {
+        if self.is_leaving() {
+            return self.clone();
+        }
         Hypervisor { id: None, ..self.at(JoinState::Installing, now) }
     }
 
@@ -257,7 +274,9 @@ impl Hypervisor {
             JoinState::AwaitingHypervisor => self.limits.hypervisor,
             JoinState::AwaitingProvider => self.limits.resource_provider,
             JoinState::Zoning | JoinState::Grouping | JoinState::Enabling => self.limits.placement,
-            JoinState::Installing | JoinState::Joined | JoinState::Failed => SignedDuration::ZERO,
+            JoinState::Installing | JoinState::Joined | JoinState::Failed | JoinState::Leaving => {
+                SignedDuration::ZERO
+            }
         };
         let from = self.since.max(watching_since);
         from.checked_add(limit).unwrap_or(Timestamp::MAX)
@@ -287,6 +306,7 @@ impl JoinState {
             JoinState::Enabling => "enabling",
             JoinState::Joined => "joined",
             JoinState::Failed => "failed",
+            JoinState::Leaving => "leaving",
         }
     }
 
@@ -299,7 +319,9 @@ impl JoinState {
             JoinState::Zoning => Some("putting it into its availability zone"),
             JoinState::Grouping => Some("putting it into its aggregate"),
             JoinState::Enabling => Some("enabling its compute service"),
-            JoinState::Installing | JoinState::Joined | JoinState::Failed => None,
+            JoinState::Installing | JoinState::Joined | JoinState::Failed | JoinState::Leaving => {
+                None
+            }
         }
     }
 
@@ -319,7 +341,7 @@ impl JoinState {
             JoinState::Zoning => "it is in its availability zone",
             JoinState::Grouping => "it is in its aggregate",
             JoinState::Enabling => "its compute service takes servers",
-            JoinState::Joined | JoinState::Failed => "it joins again",
+            JoinState::Joined | JoinState::Failed | JoinState::Leaving => "it joins again",
         }
     }
 
@@ -333,6 +355,7 @@ impl JoinState {
             JoinState::Zoning => JoinState::Grouping,
             JoinState::Grouping => JoinState::Enabling,
             JoinState::Enabling | JoinState::Joined => JoinState::Joined,
+            JoinState::Leaving => JoinState::Leaving,
         }
     }
 }
@@ -353,6 +376,7 @@ pub fn plan_join(
     };
     let go_on = || JoinStep::Record(Box::new(host.at(host.state.next(), now)));
     let step = match (host.state, seen) {
+        (JoinState::Leaving, _) => return leave::plan(seen, now),
         (JoinState::Installing | JoinState::Joined | JoinState::Failed, _) => JoinStep::Rest,
         (_, CloudSeen::Trouble(problem)) if problem.transient => wait(problem.clone().into()),
         (_, CloudSeen::Trouble(problem)) => JoinStep::GiveUp(problem.clone().into()),
@@ -411,7 +435,8 @@ pub fn plan_join(
         | JoinStep::Wait { .. }
         | JoinStep::Record(_)
         | JoinStep::Act(_)
-        | JoinStep::GiveUp(_)) => step,
+        | JoinStep::GiveUp(_)
+        | JoinStep::Gone) => step,
     }
 }
 
@@ -491,6 +516,11 @@ impl Node {
             && self.hypervisor.as_ref().is_some_and(Hypervisor::is_joining)
     }
 
+    /// Whether the cloud is to be looked at for its machine: it joins, or leaves.
+    pub fn looks_at_cloud(&self) -> bool {
+        self.is_joining() || self.is_leaving()
+    }
+
     /// The node once its machine went a step further, and what its history says of that.
     pub fn joining(&self, to: Hypervisor, now: Timestamp) -> (Node, Option<HistoryEntry>) {
         let from = self.hypervisor.as_ref().map(|host| host.state);
@@ -520,7 +550,7 @@ impl Node {
 
 /// Has a machine join again from the beginning, whatever came of it before.
 pub fn join_again(node: &Node, now: Timestamp) -> Result<(Node, Option<HistoryEntry>), Refusal> {
-    let Some(host) = &node.hypervisor else {
+    let Some(host) = node.hypervisor.as_ref().filter(|host| !host.is_leaving()) else {
         let problem = "the node was not installed by a hypervisor profile";
         return Err(Refusal::Field { field: "hypervisor".to_owned(), problem: problem.to_owned() });
     };

@@ -155,6 +155,7 @@ fn in_the_cloud(goal: &RackGoal, node: &Node) -> Way {
         None => Way::LeftAlone,
         Some(host) => match host.state {
             JoinState::Joined => Way::There,
+            JoinState::Leaving => Way::LeftAlone,
             JoinState::Failed if host.since >= goal.asked_at => Way::Stuck,
             JoinState::Failed | JoinState::Installing => Way::Next(RackStep::Join),
             JoinState::AwaitingService

@@ -188,10 +188,10 @@ pub fn ask(
         Work { by_hand, ..Work::new(work, tasks, now) }
     });
     asked.hypervisor = match verb {
-        // What is installed anew has to join anew; what is taken out of use is none any more.
+        // What is installed anew has to join anew; what is taken out of use is a hypervisor until its machine is off.
         Verb::Deploy | Verb::Rebuild => asked.hypervisor.as_ref().map(|host| host.installing(now)),
-        Verb::Undeploy => None,
-        Verb::Manage
+        Verb::Undeploy
+        | Verb::Manage
         | Verb::Inspect
         | Verb::Provide
         | Verb::Clean(_)
@@ -303,6 +303,7 @@ pub fn finish(
         State::Deleting => {
             // What was installed is gone with the state that named it; cleaning follows by itself.
             done.instance_info.clear();
+            done.hypervisor = node.hypervisor.as_ref().map(|host| host.leaving(now));
             done.instance_uuid = None;
             done.instance_name = None;
             done.allocation = None;

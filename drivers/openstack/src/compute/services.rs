@@ -78,7 +78,8 @@ pub async fn disable(session: &Session, id: &str, reason: &str) -> Result<(), Cl
     call.done().await
 }
 
-/// Forgets a service whose host is gone, and the host's resource provider. Nova refuses that while servers are on it.
+/// Forgets a service whose host is gone, the host's resource provider, and in which aggregates it was. Nova refuses that while servers are
+/// on it.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     let call = session.deleting(SERVICE, &["os-services", id]).microversion(MICROVERSION);
     call.done_or_gone().await

@@ -39,6 +39,7 @@ pub(super) fn shape() -> Shape {
         "enabling",
         "joined",
         "failed",
+        "leaving",
     ];
     Shape::object([
         ("profile", Shape::text()),

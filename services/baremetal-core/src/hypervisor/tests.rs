@@ -44,7 +44,9 @@ fn check(host: &Hypervisor, seen: &CloudSeen, now: i64, want: Expect) {
     let told = match plan_join(host, seen, T0, after(now)) {
         JoinStep::Record(to) => format!("{} {:?} {:?}", to.state.as_str(), to.before, to.id),
         JoinStep::GiveUp(failure) => format!("give up: {}", failure.cause),
-        step @ (JoinStep::Rest | JoinStep::Wait { .. } | JoinStep::Act(_)) => format!("{step:?}"),
+        step @ (JoinStep::Rest | JoinStep::Wait { .. } | JoinStep::Act(_) | JoinStep::Gone) => {
+            format!("{step:?}")
+        }
     };
     want.assert_eq(&told);
 }
@@ -198,7 +200,7 @@ fn a_host_is_put_into_a_zone_and_an_aggregate_that_are_made_where_they_are_not()
 }
 
 #[test]
-fn a_node_becomes_a_hypervisor_by_being_installed_and_is_none_once_it_is_taken_out_of_use() {
+fn a_node_becomes_a_hypervisor_by_being_installed() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     node.provision_state = State::Available;
     node.hypervisor = Some(host(JoinState::Installing));
@@ -217,10 +219,46 @@ fn a_node_becomes_a_hypervisor_by_being_installed_and_is_none_once_it_is_taken_o
     let (joined, entry) = active.joining(joined, after(3));
     assert_eq!(entry.unwrap().event, "host h1 has joined the cloud");
     assert!(explain(&joined).summary.contains("a hypervisor of the cloud, the host h1"));
-    let (gone, _) = ask(&joined, Verb::Undeploy, WorkUuid::nil(), after(4)).unwrap();
-    assert_eq!(gone.hypervisor, None);
     let (again, _) = ask(&joined, Verb::Rebuild, WorkUuid::nil(), after(4)).unwrap();
     assert_eq!(again.hypervisor.unwrap().state, JoinState::Installing);
+}
+
+#[test]
+fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
+    let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
+    node.provision_state = State::Active;
+    node.hypervisor = Some(host(JoinState::Joined));
+    let (deleting, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), after(1)).unwrap();
+    assert_eq!(deleting.hypervisor, node.hypervisor, "it may still run");
+    let (cleaning, _) = finish(&deleting, WorkUuid::nil(), after(2)).unwrap();
+    assert_eq!(cleaning.hypervisor.clone().map(|host| host.state), Some(JoinState::Leaving));
+    assert!(!cleaning.looks_at_cloud(), "its cleaning comes first");
+    let (free, _) = finish(&cleaning, WorkUuid::nil(), after(3)).unwrap();
+    assert!(free.is_leaving() && !free.is_joining());
+
+    let leaving = free.hypervisor.clone().unwrap();
+    let forget = r#"Act(Forget { service: "s1" })"#;
+    // However long it takes: the cloud refuses while it knows of servers there.
+    for now in [4, 4000] {
+        let step = plan_join(&leaving, &service(false, true, Some(1)), T0, after(now));
+        assert_eq!(format!("{step:?}"), forget);
+    }
+    let refused = Problem {
+        reason: Reason::CloudRefuses,
+        cause: "it hosts servers".to_owned(),
+        transient: false,
+    };
+    let step = plan_join(&leaving, &CloudSeen::Trouble(refused), T0, after(4));
+    assert_eq!(step, JoinStep::Wait { until: after(64) });
+    assert_eq!(plan_join(&leaving, &CloudSeen::Service(None), T0, after(5)), JoinStep::Gone);
+    let (gone, entry) = free.left_the_cloud(after(5));
+    assert_eq!((gone.hypervisor, entry.event.as_str()), (None, "host h1 has left the cloud"));
+
+    // Whoever gets the machine meanwhile gets no hypervisor.
+    let (deploying, _) = ask(&free, Verb::Deploy, WorkUuid::nil(), after(4)).unwrap();
+    assert_eq!(deploying.hypervisor, Some(leaving));
+    let (active, _) = finish(&deploying, WorkUuid::nil(), after(5)).unwrap();
+    assert!(active.is_leaving() && join_again(&active, after(6)).is_err());
 }
 
 #[test]

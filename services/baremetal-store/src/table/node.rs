@@ -138,7 +138,7 @@ pub(crate) async fn lent(connection: &mut Connection) -> Result<Vec<NodeUuid>, S
     connection.rows(LENT, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
 }
 
-/// The nodes whose machines are on their way into the cloud.
+/// The nodes whose machines are on their way into the cloud, or out of it.
 pub(crate) async fn joining(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
     const JOINING: &str = "SELECT id FROM nodes WHERE joining = 1 ORDER BY id";
     connection.rows(JOINING, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
@@ -227,7 +227,7 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
         node.lending.is_some(),
         document_of(node)?,
         secrets::node_sealed_by(node),
-        node.is_joining(),
+        node.looks_at_cloud(),
         node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
     ])
 }

@@ -113,7 +113,12 @@ async fn nodes_that_join_are_known_at_a_start_and_no_two_are_one_host(store: Sto
     store.insert_node(&joining).await.unwrap();
     store.insert_node(&node("h2", JoinState::Installing, State::Deploying)).await.unwrap();
     store.insert_node(&node("h3", JoinState::Joined, State::Active)).await.unwrap();
-    assert_eq!(store.joining_nodes().await.unwrap(), [joining.id]);
+    let leaving = node("h4", JoinState::Leaving, State::Available);
+    store.insert_node(&leaving).await.unwrap();
+    store.insert_node(&node("h5", JoinState::Leaving, State::Cleaning)).await.unwrap();
+    let mut both = [joining.id, leaving.id];
+    both.sort();
+    assert_eq!(store.joining_nodes().await.unwrap(), both);
     let found = store.find_node(&NodeIdent::Id(joining.id)).await.unwrap().unwrap();
     assert_eq!(found.hypervisor, joining.hypervisor);
 
@@ -122,5 +127,5 @@ async fn nodes_that_join_are_known_at_a_start_and_no_two_are_one_host(store: Sto
     assert!(matches!(refused, Err(StoreError::Duplicate { field: "host", .. })), "{refused:?}");
     let there = Node { hypervisor: Some(hypervisor("h1", JoinState::Joined)), ..found };
     store.update_node(&there, &[]).await.unwrap();
-    assert_eq!(store.joining_nodes().await.unwrap(), []);
+    assert_eq!(store.joining_nodes().await.unwrap(), [leaving.id]);
 }

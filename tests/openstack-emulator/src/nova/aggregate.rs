@@ -140,10 +140,22 @@ fn remove_host(world: &mut World, id: &str, host: &str) -> Result<(), Problem> {
     if !has(find(world, id)?, host) {
         return Err(Problem::missing(format!("Aggregate {id} has no host {host}.")));
     }
+    remove(world, id, host);
+    Ok(())
+}
+
+fn remove(world: &mut World, id: &str, host: &str) {
     if let Some(aggregate) = world.store.get_mut(Kind::Aggregate, id) {
         let hosts = aggregate.list("hosts").iter().filter(|one| *one != host).cloned();
         let hosts: Vec<Value> = hosts.collect();
         aggregate.set("hosts", hosts);
     }
-    Ok(())
+}
+
+/// Takes a host out of all of them, as Nova does when its compute service is deleted.
+pub(super) fn forget(world: &mut World, host: &str) {
+    let of = world.store.all(Kind::Aggregate).filter(|one| has(one, host));
+    for id in of.map(|one| one.id.clone()).collect::<Vec<_>>() {
+        remove(world, &id, host);
+    }
 }

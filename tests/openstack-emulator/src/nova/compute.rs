@@ -210,6 +210,9 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
                     "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.",
                 ));
             }
+            let gone = world.store.get(Kind::ComputeHost, &host);
+            let name = gone.map(|gone| gone.text("name").to_owned()).unwrap_or_default();
+            aggregate::forget(world, &name);
             world.store.remove(Kind::ComputeHost, &host);
             world.store.remove(Kind::Provider, &host);
             Ok(Answer::empty(204))

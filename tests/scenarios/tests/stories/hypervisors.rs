@@ -185,8 +185,16 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     let body = json!({"target": "deleted"});
     let path = "/v1/nodes/r1u4/states/provision";
     given.lab.api().send(Method::PUT, path, Some(&body)).await.expect("it is taken out of use");
+    let history = "/v1/nodes/r1u4/history";
+    let left =
+        |told: &Value| told.to_string().contains("host r1u4 has left the cloud").then_some(());
+    given.lab.api().until(history, "a host that has left the cloud", left).await;
     let gone = given.lab.api().send(Method::GET, "/bedplate/v1/nodes/r1u4/hypervisor", None).await;
     assert_eq!(gone.status, 404, "{}", gone.body);
+    assert_eq!(given.cloud.objects(Kind::ComputeHost).len(), 3);
+    for aggregate in given.cloud.objects(Kind::Aggregate) {
+        assert_eq!(aggregate.list("hosts").len(), 3, "it is in no aggregate any more");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
