@@ -107,8 +107,12 @@ pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysEr
 async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
     let host = match world.host(&drain.host).await {
         Ok(host) => host,
-        Err(HostError::NoHost(_)) if drain.phase == DrainPhase::Ending => {
+        // What was empty and is no host any more needs nobody to end its drain; one that gets its name later is another.
+        Err(HostError::NoHost(_))
+            if [DrainPhase::Ending, DrainPhase::Drained].contains(&drain.phase) =>
+        {
             world.store.forget_drain(&drain).await?;
+            info!("the cloud knows the host no more, and its drain is over");
             return Ok(Requeue::OnChange);
         }
         Err(HostError::Store(error)) => return Err(error.into()),

@@ -82,12 +82,13 @@ async fn service(given: &Given, host: &HostName) -> services::ComputeService {
 /// Has no other host take servers, or all of them again.
 async fn close_others(given: &Given, but: &HostName, is_closed: bool) {
     let session = session_as(&given.cloud, "admin");
-    for provider in given.cloud.objects(Kind::Provider) {
-        let name = provider.text("name");
-        if name != but.as_str() && is_closed {
-            services::disable(&session, &provider.id, "an operator's own").await.unwrap();
-        } else if name != but.as_str() {
-            services::enable(&session, &provider.id).await.unwrap();
+    let hosts = given.cloud.objects(Kind::ComputeHost);
+    for host in hosts.iter().filter(|host| host.text("name") != but.as_str()) {
+        let id = service(given, &host.text("name").parse().unwrap()).await.id;
+        if is_closed {
+            services::disable(&session, &id, "an operator's own").await.unwrap();
+        } else {
+            services::enable(&session, &id).await.unwrap();
         }
     }
 }
@@ -167,6 +168,20 @@ async fn a_worker_that_does_not_move_gives_its_pods_away_and_takes_some_again() 
     working.conductor.end_drain(&host).await.unwrap().unwrap();
     until(&given, &host, |drain| drain.is_none()).await;
     assert!(!is_cordoned(&given, "default-worker-0").await);
+}
+
+#[tokio::test]
+async fn a_drain_is_over_once_the_cloud_knows_its_empty_host_no_more() {
+    let mut given = Given::cluster_of_operators(3, 1).await;
+    given.settings.look_every = Duration::from_millis(50);
+    let working = working(&given);
+    given.until_complete().await;
+    let host = host_of(&given, "default-master-0").await;
+    working.conductor.drain(&host, &asked()).await.unwrap();
+    until_phase(&given, &host, DrainPhase::Drained).await;
+    let admin = session_as(&given.cloud, "admin");
+    services::delete(&admin, &service(&given, &host).await.id).await.unwrap();
+    until(&given, &host, |drain| drain.is_none()).await;
 }
 
 async fn is_cordoned(given: &Given, machine: &str) -> bool {
