@@ -132,6 +132,8 @@ impl Configured {
             &["api", "key"],
             &["api", "htpasswd"],
             &["cloud", "clouds_yaml"],
+            &["clusters", "clouds_yaml"],
+            &["clusters", "password_file"],
         ];
         let mut is_whole = true;
         for path in named {
