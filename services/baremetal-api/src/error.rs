@@ -58,6 +58,7 @@ impl From<Error> for ApiError {
                 | Frozen::InUse { .. }
                 | Frozen::Allocated { .. }
                 | Frozen::Lent { .. }
+                | Frozen::Leaving { .. }
                 | Frozen::Delete { .. } => StatusCode::CONFLICT,
                 Frozen::Protected { .. } => StatusCode::FORBIDDEN,
             },

@@ -65,6 +65,16 @@ pub enum Frozen {
         /// Until when.
         until: Timestamp,
     },
+    /// The cloud still knows it as a compute host, and is asked by the node's record to forget that.
+    #[error(
+        "node \"{node}\" can not be deleted while the cloud still knows it as compute host {host}: wait until it has left, or put it into maintenance"
+    )]
+    Leaving {
+        /// Which node.
+        node: String,
+        /// As which host.
+        host: String,
+    },
     /// It cannot be forgotten in this state.
     #[error(
         "node \"{node}\" can not be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
@@ -172,6 +182,9 @@ pub fn check_delete(node: &Node) -> Result<(), Frozen> {
     }
     if let Some(instance) = node.instance_uuid {
         return Err(Frozen::InUse { node: label(), instance });
+    }
+    if let Some(host) = node.hypervisor.as_ref().filter(|host| host.is_leaving()) {
+        return Err(Frozen::Leaving { node: label(), host: host.host.clone() });
     }
     match state {
         State::Enroll | State::Manageable | State::Available | State::AdoptFailed => Ok(()),

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::{Driver, NodeUuid, Verb, WorkUuid, ask, explain, finish};
+use crate::{Driver, NodeUuid, Verb, WorkUuid, ask, check_delete, explain, finish};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -235,6 +235,8 @@ fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
     assert!(!cleaning.looks_at_cloud(), "its cleaning comes first");
     let (free, _) = finish(&cleaning, WorkUuid::nil(), after(3)).unwrap();
     assert!(free.is_leaving() && !free.is_joining());
+    let forgotten = check_delete(&free).unwrap_err();
+    assert!(forgotten.to_string().contains("still knows it as compute host h1"), "{forgotten}");
 
     let leaving = free.hypervisor.clone().unwrap();
     let forget = r#"Act(Forget { service: "s1" })"#;
@@ -252,6 +254,7 @@ fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
     assert_eq!(step, JoinStep::Wait { until: after(64) });
     assert_eq!(plan_join(&leaving, &CloudSeen::Service(None), T0, after(5)), JoinStep::Gone);
     let (gone, entry) = free.left_the_cloud(after(5));
+    assert_eq!(check_delete(&gone), Ok(()));
     assert_eq!((gone.hypervisor, entry.event.as_str()), (None, "host h1 has left the cloud"));
 
     // Whoever gets the machine meanwhile gets no hypervisor.
