@@ -1,6 +1,6 @@
 //! How much the trail takes: requests that write one row are answered with it and without it.
 //!
-//! `cargo run --release -p audit-store --example pace [postgres://…]`; without a URL on a SQLite file.
+//! `cargo run --release -p audit-store --example append [postgres://…]`; without a URL on a SQLite file.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
