@@ -1,0 +1,118 @@
+//! `bedplate doctor` on a network segment with a DHCP server that nobody here wrote: Debian's dnsmasq (root only).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::getuid;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn another_server_on_the_segment_is_found_and_what_it_offers_told() {
+    const NAME: &str = "another_server_on_the_segment_is_found_and_what_it_offers_told";
+    if !getuid().is_root() {
+        return peers::skip(NAME, "needs root, for network namespaces");
+    }
+    if let Some(program) = ["ip", "ss", "dnsmasq"].iter().find(|name| !peers::installed(name)) {
+        return peers::skip(NAME, format_args!("needs {program}"));
+    }
+    let segment = Segment::new();
+    let dhcp = |said: &str| said.lines().find(|line| line.contains(" eth0")).map(str::to_owned);
+
+    let alone = segment.doctor();
+    let told = dhcp(&alone).unwrap_or_else(|| panic!("{alone}"));
+    assert!(told.starts_with("fine"), "{told}");
+
+    // One that only gives addresses is no harm by itself; one that says what to boot is.
+    for (more, verdict, offers) in [
+        (None, "doubtful", "10.79.0.1 offers the address 10.79.0.20"),
+        (Some("--dhcp-boot=theirs.efi"), "wrong", "the boot file \"theirs.efi\""),
+    ] {
+        let server = segment.dnsmasq(more);
+        let found = segment.doctor();
+        drop(server);
+        let told = dhcp(&found).unwrap_or_else(|| panic!("{found}"));
+        assert!(told.starts_with(verdict) && told.contains(offers), "{told}");
+    }
+}
+
+/// Two ends of a cable: `eth0`, on which the doctor looks, without an address as before an installation, and whoever serves.
+struct Segment {
+    looks: String,
+    serves: String,
+}
+
+impl Segment {
+    fn new() -> Segment {
+        let id = std::process::id();
+        let segment = Segment { looks: format!("doctor-{id}"), serves: format!("served-{id}") };
+        let Segment { looks, serves } = &segment;
+        for command in [
+            format!("netns add {looks}"),
+            format!("netns add {serves}"),
+            format!("-n {looks} link add eth0 type veth peer name port0 netns {serves}"),
+            format!("-n {looks} link set eth0 up"),
+            format!("-n {serves} link set port0 up"),
+            format!("-n {serves} addr add 10.79.0.1/24 dev port0"),
+        ] {
+            let done = Command::new("ip").args(command.split(' ')).status().unwrap();
+            assert!(done.success(), "ip {command}");
+        }
+        segment
+    }
+
+    /// dnsmasq, once it listens.
+    fn dnsmasq(&self, more: Option<&str>) -> Server {
+        let arguments = "--no-daemon --conf-file=/dev/null --port=0 --user=root --interface=port0 \
+            --bind-interfaces --dhcp-range=10.79.0.20,10.79.0.20,255.255.255.0,10m --no-ping \
+            --dhcp-authoritative --leasefile-ro";
+        let mut command = within(&self.serves, Path::new("dnsmasq"));
+        command.args(arguments.split_whitespace()).args(more).stdin(Stdio::null());
+        let server = Server(command.spawn().unwrap());
+        let begun = Instant::now();
+        loop {
+            let mut sockets = within(&self.serves, Path::new("ss"));
+            if !sockets.args(["-Huln", "sport", "=", ":67"]).output().unwrap().stdout.is_empty() {
+                return server;
+            }
+            assert!(begun.elapsed() < PATIENCE, "dnsmasq does not listen");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What the doctor says where nothing is installed.
+    fn doctor(&self) -> String {
+        let mut doctor = within(&self.looks, Path::new(env!("CARGO_BIN_EXE_bedplate")));
+        doctor.args(["doctor", "--interface", "eth0", "--no-images"]);
+        doctor.args(["--baremetald", "/none", "--clusterd", "/none"]);
+        let said = doctor.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).output();
+        String::from_utf8(said.unwrap().stdout).unwrap()
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        for name in [&self.looks, &self.serves] {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+fn within(namespace: &str, program: &Path) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace]).arg(program);
+    command
+}
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
