@@ -42,6 +42,15 @@ pub(crate) enum Command {
         #[arg(long)]
         watch: bool,
     },
+    /// Lists what a cluster has in the cloud.
+    Ledger {
+        /// Which cluster.
+        cluster: String,
+        /// Lets all of it be: for a cluster that cannot be deleted, for clusterd is not let into its project any more. What is listed then
+        /// may be left in the cloud, and nobody looks after it.
+        #[arg(long)]
+        forget: bool,
+    },
     /// Extends the lease of a cluster; after its end and before its deletion that undoes the end.
     Extend {
         /// Which cluster.
@@ -164,6 +173,11 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             events::list(api, &cluster).await?.write(format)
         }
         Command::Events { cluster, watch: true } => events::follow(api, &cluster, format).await,
+        Command::Ledger { cluster, forget } => {
+            let path = format!("/bedplate/v1/clusters/{cluster}/ledger");
+            let answer = if forget { api.delete(&path).await? } else { api.get(&path).await? };
+            ledger(answer).write(format)
+        }
         Command::Extend { cluster, length, until } => {
             let path = format!("/bedplate/v1/clusters/{cluster}/lease");
             let mut body = Map::new();
@@ -200,6 +214,14 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
     });
     let header = ["Cluster", "Masters", "Workers", "Status", "Health"];
     Ok(Answer::table(answer, &header, rows))
+}
+
+fn ledger(answer: Value) -> Answer {
+    let entries = answer["ledger"].as_array().cloned().unwrap_or_default();
+    let rows = entries
+        .iter()
+        .map(|entry| ["object", "name", "cloud_id", "state"].map(|key| text(&entry[key])).to_vec());
+    Answer::table(answer, &["Object", "Name", "Id in the cloud", "State"], rows)
 }
 
 async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {

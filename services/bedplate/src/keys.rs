@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
+use crate::patience::Patience;
 use crate::policy::Service;
 use crate::watch::Watch;
 
@@ -18,7 +19,13 @@ pub(crate) enum Command {
         watch: Watch,
     },
     /// Has a service make a new key, and seal everything by it while it goes on.
-    Rotate(Of),
+    /// With --wait: until nothing is sealed by an older one.
+    Rotate {
+        #[command(flatten)]
+        of: Of,
+        #[command(flatten)]
+        patience: Patience,
+    },
     /// Forgets a key that nothing needs any more.
     Retire(Retire),
 }
@@ -52,12 +59,18 @@ pub(crate) async fn run(
         Command::List { of, watch } => {
             watch.show(format, async || list(of.services(), connection).await).await
         }
-        Command::Rotate(of) => {
+        Command::Rotate { of, patience } => {
             for service in of.services() {
                 let api = service.api(connection).await?;
                 api.post("/bedplate/v1/keys/rotate", &json!({})).await?;
             }
-            list(of.services(), connection).await?.write(format)
+            let deadline = patience.begin();
+            let mut tables = tables(&of.services(), connection).await?;
+            while patience.wait && tables.values().any(is_rotating) {
+                deadline.pause("the end of the rotation").await?;
+                tables = self::tables(&of.services(), connection).await?;
+            }
+            listed(tables).write(format)
         }
         Command::Retire(Retire { service, id }) => {
             let id = percent_encoded(&id);
@@ -74,13 +87,31 @@ impl Of {
 }
 
 async fn list(services: Vec<Service>, connection: &Connection) -> anyhow::Result<Answer> {
+    Ok(listed(tables(&services, connection).await?))
+}
+
+fn listed(tables: Map<String, Value>) -> Answer {
+    let rows = rows(&tables);
+    Answer::of_services(tables, &HEADER, rows)
+}
+
+/// The keys of each service.
+async fn tables(
+    services: &[Service],
+    connection: &Connection,
+) -> anyhow::Result<Map<String, Value>> {
     let mut tables = Map::new();
     for service in services {
         let answer = service.api(connection).await?.get("/bedplate/v1/keys").await?;
         tables.insert(service.name().to_owned(), answer["keys"].clone());
     }
-    let rows = rows(&tables);
-    Ok(Answer::of_services(tables, &HEADER, rows))
+    Ok(tables)
+}
+
+/// Whether some record is still sealed by a key that seals no more.
+fn is_rotating(keys: &Value) -> bool {
+    let mut keys = keys.as_array().into_iter().flatten();
+    keys.any(|key| key["seals"] != true && key["records"].as_u64() > Some(0))
 }
 
 fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {
@@ -130,6 +161,8 @@ mod tests {
         assert_eq!(state(key(false, true, 3)), "opens");
         assert_eq!(state(key(false, true, 0)), "may be retired");
         assert_eq!(state(key(false, false, 3)), "lost: put it back into the key file");
+        assert!(is_rotating(&json!([key(true, true, 3), key(false, true, 1)])));
+        assert!(!is_rotating(&json!([key(true, true, 3), key(false, true, 0)])));
     }
 
     #[test]
