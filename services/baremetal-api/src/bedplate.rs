@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: what Ironic does not have.
 
+mod counts;
 mod discoveries;
 mod explain;
 mod health;
@@ -21,6 +22,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .merge(explain::routes())
         .merge(machine::routes())
+        .merge(counts::routes())
         .merge(discoveries::routes())
         .merge(rack::routes())
         .merge(reservations::routes())

@@ -51,6 +51,8 @@ pub struct NodeFilter {
     pub rack: Option<String>,
     /// Whether work or a change of power is under way.
     pub busy: Option<bool>,
+    /// Whether its last work ended badly.
+    pub failed: Option<bool>,
 }
 
 /// Which ports. Every field that is set must fit.

@@ -7,4 +7,4 @@ mod table;
 pub use database::{SchemaVersion, StoreError};
 pub use secrets::{SecretError, Secrets};
 pub use store::{Resealed, Reserved, SeenPower, Store};
-pub use table::ProfileRow;
+pub use table::{ProfileRow, Tally};

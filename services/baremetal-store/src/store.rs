@@ -16,7 +16,7 @@ use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{history, node, port, rack};
+use crate::table::{Tally, history, node, port, rack};
 pub use allocation::Reserved;
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 pub use seals::Resealed;
@@ -32,6 +32,7 @@ const TABLES: Schema = &[
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
+    include_str!("schema-9.sql"),
 ];
 
 /// The power a machine was seen to have.
@@ -126,6 +127,14 @@ impl Store {
     ) -> Result<Vec<Node>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
         self.database.read(|c| Box::pin(async move { node::list(c, &filter, &page).await })).await
+    }
+
+    /// How many nodes without a parent there are in each state; of those that this project may see, where one is named.
+    pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<Tally>, StoreError> {
+        let seen_by = seen_by.map(str::to_owned);
+        self.database
+            .read(|c| Box::pin(async move { node::tally(c, seen_by.as_deref()).await }))
+            .await
     }
 
     /// How many nodes there are.

@@ -83,6 +83,12 @@ impl Query {
         self.into_parts()
     }
 
+    /// Ends with a row for each combination of `columns` that there is, in their order.
+    pub fn grouped_by(mut self, columns: &str) -> (AssertSqlSafe<String>, Vec<Value>) {
+        self.sql.push_str(&format!(" GROUP BY {columns} ORDER BY {columns}"));
+        self.into_parts()
+    }
+
     /// The text, and its values.
     pub fn into_parts(self) -> (AssertSqlSafe<String>, Vec<Value>) {
         (AssertSqlSafe(self.sql), self.values)

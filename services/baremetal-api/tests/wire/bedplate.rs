@@ -1,6 +1,8 @@
 //! What Ironic does not have.
 
+use baremetal_core::{Failure, Reason, State};
 use hardware::MacAddress;
+use serde_json::json;
 
 use crate::api::{Api, ID, NEWEST};
 
@@ -28,6 +30,35 @@ async fn a_node_is_explained() {
         })
     );
     api.get("/bedplate/v1/nodes/zz/explain").await.refuses(404, "Node zz could not be found.");
+}
+
+#[tokio::test]
+async fn nodes_are_counted_and_those_that_are_stuck_are_named() {
+    let api = Api::start().await;
+    let none = r#"{"count": 0, "nodes": []}"#;
+    api.get("/bedplate/v1/counts")
+        .await
+        .has(200)
+        .is(&format!(r#"{{"total": 0, "states": [], "under_way": {none}, "stuck": {none}}}"#));
+    api.enroll(r#", "name": "n1""#).await;
+    api.edit(|node| {
+        node.provision_state = State::CleanFailed;
+        node.failure = Some(Failure::new(Reason::StepFailed, "the disk is full"));
+    })
+    .await;
+    let told = api.get("/bedplate/v1/counts").await.has(200).json();
+    assert_eq!(told["states"], json!([{"provision_state": "clean failed", "count": 1}]));
+    let stuck = &told["stuck"];
+    assert_eq!((&stuck["count"], &stuck["nodes"][0]["name"]), (&json!(1), &json!("n1")));
+    let why = stuck["nodes"][0]["last_error"].as_str().unwrap();
+    assert!(why.contains("the disk is full"), "{why}");
+    api.edit(|node| node.failure = None).await;
+    let power = r#"{"target": "power on"}"#;
+    api.send("PUT", "/v1/nodes/n1/states/power", NEWEST, power).await.has(202);
+    let told = api.get("/bedplate/v1/counts").await.has(200).json();
+    let counts = [&told["total"], &told["under_way"]["count"], &told["stuck"]["count"]];
+    assert_eq!(counts, [&json!(1), &json!(1), &json!(0)]);
+    assert_eq!(told["under_way"]["nodes"][0]["uuid"], ID);
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use hardware::PowerState;
 use jiff::Timestamp;
 
 pub(crate) use free::Free;
-pub(crate) use list::list;
+pub use list::Tally;
+pub(crate) use list::{list, tally};
 
 use crate::secrets;
 use document::Document;
@@ -22,15 +23,15 @@ const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM
 const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
     instance_name, driver, provision_state, provision_updated_at, resource_class, conductor_group, owner, lessee, \
     shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document, sealed_by, joining, \
-    host) \
+    host, failed) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26, $27, $28, $29)";
+    $23, $24, $25, $26, $27, $28, $29, $30)";
 
 const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, updated_at = $4, power_state = $5, \
     name = $6, instance_uuid = $7, instance_name = $8, driver = $9, provision_state = $10, \
     provision_updated_at = $11, resource_class = $12, conductor_group = $13, owner = $14, lessee = $15, shard = $16, \
     parent_node = $17, chassis = $18, description = $19, rack = $20, position = $21, maintenance = $22, \
-    retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27, joining = $28, host = $29 \
+    retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27, joining = $28, host = $29, failed = $30 \
     WHERE id = $1 AND version = $2";
 
 /// So many ids fit in one statement.
@@ -229,6 +230,7 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
         secrets::node_sealed_by(node),
         node.looks_at_cloud(),
         node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
+        node.failure.is_some(),
     ])
 }
 

@@ -1,10 +1,12 @@
 //! Lists: each filter and each order, against the same done by hand.
 
+use std::collections::BTreeMap;
+
 use baremetal_core::{
-    Driver, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Place, Port, PortFilter,
-    PortSort, PowerRequest, State,
+    Driver, Failure, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Place, Port,
+    PortFilter, PortSort, PowerRequest, Reason, State,
 };
-use baremetal_store::{Store, StoreError};
+use baremetal_store::{Store, StoreError, Tally};
 use hardware::{MacAddress, PowerChange, PowerState};
 use uuid::Uuid;
 
@@ -18,6 +20,7 @@ on_both! { Store:
     text_in_a_filter_is_only_text
     ports_are_listed_by_node_and_address
     a_project_pages_through_what_it_sees
+    nodes_are_counted_by_state_as_a_list_would_count_them
 }
 
 const PROJECT: &str = "p1";
@@ -47,6 +50,7 @@ fn varied() -> Vec<Node> {
             provision_state: State::ALL[n % 5],
             provision_updated_at: (n % 9 != 0).then(|| at(-(n as i64))),
             power_state: [None, Some(PowerState::On), Some(PowerState::Off)][n % 3],
+            failure: (n % 8 == 0).then(|| Failure::new(Reason::StepFailed, "the disk is full")),
             power_request: (n % 10 == 0).then(|| PowerRequest::new(PowerChange::On, at(9))),
             ..bare_node()
         })
@@ -139,11 +143,50 @@ async fn every_filter_lists_what_fits_and_nothing_else(store: Store) {
     })
     .await;
     check(NodeFilter { busy: Some(true), ..all() }, |n| n.power_request.is_some()).await;
+    check(NodeFilter { busy: Some(false), ..all() }, |n| n.power_request.is_none()).await;
+    check(NodeFilter { failed: Some(true), ..all() }, |n| n.failure.is_some()).await;
+    check(NodeFilter { failed: Some(false), ..all() }, |n| n.failure.is_none()).await;
     let two = NodeFilter { rack: Some("r1".into()), associated: Some(true), ..all() };
     check(two, |n| {
         n.instance_uuid.is_some() && n.place.as_ref().is_some_and(|place| place.rack == "r1")
     })
     .await;
+}
+
+async fn nodes_are_counted_by_state_as_a_list_would_count_them(store: Store) {
+    let nodes = varied();
+    for node in &nodes {
+        store.insert_node(node).await.unwrap();
+    }
+    for seen_by in [None, Some(PROJECT), Some("nobody")] {
+        let sees = |n: &Node| {
+            let holders = [n.owner.as_deref(), n.lessee.as_deref()];
+            n.parent_node.is_none() && (seen_by.is_none() || holders.contains(&seen_by))
+        };
+        let mut want: BTreeMap<(&str, bool, bool), u64> = BTreeMap::new();
+        for node in nodes.iter().filter(|node| sees(node)) {
+            let kind = (
+                node.provision_state.as_str(),
+                node.power_request.is_some(),
+                node.failure.is_some(),
+            );
+            *want.entry(kind).or_default() += 1;
+        }
+        let counted = store.tally_nodes(seen_by).await.unwrap();
+        let told = |it: &Tally| ((it.state.as_str(), it.is_busy, it.is_failed), it.count);
+        assert_eq!(
+            counted.iter().map(told).collect::<Vec<_>>(),
+            want.into_iter().collect::<Vec<_>>()
+        );
+        assert_eq!(counted.is_empty(), seen_by == Some("nobody"));
+    }
+    // What is written again is counted anew.
+    let failed_once = store.find_node(&NodeIdent::Id(nodes[8].id)).await.unwrap().unwrap();
+    store.update_node(&Node { failure: None, ..failed_once }, &[]).await.unwrap();
+    let failed =
+        |all: Vec<Tally>| all.iter().filter(|it| it.is_failed).map(|it| it.count).sum::<u64>();
+    let before = nodes.iter().filter(|n| n.failure.is_some() && n.parent_node.is_none()).count();
+    assert_eq!(failed(store.tally_nodes(None).await.unwrap()), before as u64 - 1);
 }
 
 /// What `sort` looks at, so that it compares as it should: unset first.

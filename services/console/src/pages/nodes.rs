@@ -15,24 +15,26 @@ use crate::visit::Person;
 /// So many nodes are on a page.
 const SHOWN: usize = 100;
 
-/// The states that a list can be narrowed to.
-const STATES: [&str; 16] = [
+/// The states that a list can be narrowed to: those that nodes of this service have, in the order they live them.
+const STATES: [&str; 18] = [
     "enroll",
+    "verifying",
     "manageable",
-    "available",
-    "active",
     "inspecting",
     "inspect wait",
+    "inspect failed",
     "cleaning",
     "clean wait",
+    "clean failed",
+    "available",
     "deploying",
     "wait call-back",
     "deploy failed",
-    "clean failed",
-    "inspect failed",
+    "active",
+    "deleting",
     "error",
-    "rescue",
-    "service failed",
+    "adopting",
+    "adopt failed",
 ];
 
 pub(super) fn routes() -> Router<Console> {

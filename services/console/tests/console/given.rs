@@ -1,5 +1,6 @@
 //! A console with both services behind it, and a browser without scripts.
 
+use std::path::Path;
 use std::time::Duration;
 
 use console::{Config, Service};
@@ -26,7 +27,7 @@ pub(crate) struct Given {
     pub(crate) url: String,
     pub(crate) cloud: Cloud,
     pub(crate) machines: String,
-    clusters: String,
+    pub(crate) clusters: String,
     _emulator: Emulator,
     _state: tempfile::TempDir,
     _running: Vec<AbortOnDropHandle<()>>,
@@ -39,6 +40,11 @@ impl Given {
 
     /// The same, with more of this in `console.toml`.
     pub(crate) async fn start_with(auth: Auth, more: &str) -> Given {
+        Given::filled(auth, more, async |_| {}).await
+    }
+
+    /// The same, with a state folder that `fill` puts something into before baremetald starts.
+    pub(crate) async fn filled(auth: Auth, more: &str, fill: impl AsyncFnOnce(&Path)) -> Given {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let shared_networks = [("lab".to_owned(), "10.7.0.0/24".to_owned())].into();
         let settings = Settings { shared_networks, ..Settings::default() };
@@ -63,6 +69,7 @@ impl Given {
             ),
         };
         let mut running = Vec::new();
+        fill(&state.path().join("baremetald")).await;
 
         let text = format!("state_dir = '{folder}/baremetald'\n{api}");
         let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();

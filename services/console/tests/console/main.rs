@@ -3,5 +3,6 @@
 
 mod access;
 mod given;
+mod many;
 mod pages;
 mod samples;

@@ -135,6 +135,7 @@ fn steps() -> Vec<Step> {
         see("/bedplate/v1/nodes/{node}/sensors"),
         see("/bedplate/v1/nodes/{node}/event-log"),
         node("PUT", "/bedplate/v1/nodes/{node}/identify", json!({"on": true})),
+        look("/bedplate/v1/counts"),
         look("/bedplate/v1/discoveries"),
         step(Nobodys, "DELETE", "/bedplate/v1/discoveries/{mac}", nothing()),
         look("/bedplate/v1/racks"),

@@ -1,13 +1,26 @@
 //! Which nodes, and in which order.
 
-use baremetal_core::{Node, NodeFilter, NodeSort, Page};
+use baremetal_core::{Node, NodeFilter, NodeSort, Page, State};
 use database::table::after_seen;
-use database::{Connection, Key, Query, StoreError, Value};
+use database::{Connection, Key, Query, Row, StoreError, Value};
 
 use super::{SELECT, read};
 
 /// What a project may see.
 pub(super) const VISIBLE: &str = "(owner = ? OR lessee = ?)";
+
+/// How many nodes are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// Their provision state.
+    pub state: State,
+    /// Whether work or a change of power is under way.
+    pub is_busy: bool,
+    /// Whether their last work ended badly.
+    pub is_failed: bool,
+    /// How many.
+    pub count: u64,
+}
 
 /// One page of the nodes that fit `filter`.
 pub(crate) async fn list(
@@ -23,6 +36,26 @@ pub(crate) async fn list(
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
     connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// How many nodes without a parent there are in each state, of those that this project may see.
+pub(crate) async fn tally(
+    connection: &mut Connection,
+    seen_by: Option<&str>,
+) -> Result<Vec<Tally>, StoreError> {
+    let mut query = Query::new("SELECT provision_state, busy, failed, count(*) FROM nodes");
+    query.and("parent_node IS NULL");
+    query.and_if_set(VISIBLE, seen_by);
+    let (sql, values) = query.grouped_by("provision_state, busy, failed");
+    let tally = |row: &Row| {
+        Ok(Tally {
+            state: row.parse("nodes", 0)?,
+            is_busy: row.int(1)? != 0,
+            is_failed: row.int(2)? != 0,
+            count: row.int(3)?.unsigned_abs(),
+        })
+    };
+    connection.rows(sql, values).await?.iter().map(tally).collect()
 }
 
 /// Adds the conditions of `filter`.
@@ -49,6 +82,7 @@ fn narrow(query: &mut Query, filter: &NodeFilter) {
         chassis,
         rack,
         busy,
+        failed,
     } = filter;
     query.and_if_set("instance_uuid = ?", *instance_uuid);
     and_if_known(query, "instance_uuid", *associated);
@@ -77,7 +111,8 @@ fn narrow(query: &mut Query, filter: &NodeFilter) {
     query.and_if_set("instance_name = ?", instance_name.as_deref());
     query.and_if_set("chassis = ?", *chassis);
     query.and_if_set("rack = ?", rack.as_deref());
-    query.and_if_set("busy = ?", *busy);
+    and_if_is(query, "busy", *busy);
+    and_if_is(query, "failed", *failed);
 }
 
 /// Adds whether `column` is set, where that was asked.
@@ -85,6 +120,15 @@ fn and_if_known(query: &mut Query, column: &str, known: Option<bool>) {
     match known {
         Some(true) => query.and(&format!("{column} IS NOT NULL")),
         Some(false) => query.and(&format!("{column} IS NULL")),
+        None => {}
+    }
+}
+
+/// Adds what `column` is, where that was asked, in the words of the index of those that are.
+fn and_if_is(query: &mut Query, column: &str, is: Option<bool>) {
+    match is {
+        Some(true) => query.and(&format!("{column} = 1")),
+        Some(false) => query.and(&format!("{column} = 0")),
         None => {}
     }
 }

@@ -1,0 +1,130 @@
+//! `/bedplate/v1/counts`: how many nodes there are in which state, what is under way and what is stuck; as long for ten thousand
+//! nodes as for ten.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{Node, NodeFilter, NodeSort, NodeUuid, Page};
+use http::StatusCode;
+use openstack_api::{Bond, Caller, Handle, Routes, Shape, Time, json};
+use serde::Serialize;
+
+use crate::app::{App, bond, project};
+use crate::error::Error;
+use crate::node::last_error;
+use crate::rule;
+
+/// So many of those under way, and of those that are stuck, are named.
+const NAMED: u32 = 12;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let count = Handle::get("Count nodes by state, and name some that need a look", show)
+        .ruled(rule::SEE)
+        .tells(shape());
+    Routes::new("bedplate").at("/bedplate/v1/counts", [count])
+}
+
+/// What counts are like.
+fn shape() -> Shape {
+    let node = || {
+        Shape::object([
+            ("uuid", Shape::text()),
+            ("name", Shape::text().or_null()),
+            ("provision_state", Shape::text()),
+            ("since", Shape::text()),
+            ("last_error", Shape::text().or_null()),
+        ])
+    };
+    let some = || Shape::object([("count", Shape::whole()), ("nodes", Shape::list(node()))]);
+    let state = Shape::object([("provision_state", Shape::text()), ("count", Shape::whole())]);
+    Shape::object([
+        ("total", Shape::whole()),
+        ("states", Shape::list(state)),
+        ("under_way", some()),
+        ("stuck", some()),
+    ])
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    total: u64,
+    states: Vec<InState>,
+    under_way: Group<'a>,
+    stuck: Group<'a>,
+}
+
+#[derive(Serialize)]
+struct InState {
+    provision_state: &'static str,
+    count: u64,
+}
+
+/// Nodes of which only some are named.
+#[derive(Serialize)]
+struct Group<'a> {
+    count: u64,
+    nodes: Vec<Brief<'a>>,
+}
+
+#[derive(Serialize)]
+struct Brief<'a> {
+    uuid: NodeUuid,
+    name: Option<&'a str>,
+    provision_state: &'static str,
+    since: Time,
+    /// Nothing for whom the node is lent to.
+    last_error: Option<String>,
+}
+
+/// `GET /bedplate/v1/counts`: of the nodes that the caller has to do with.
+async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    let seen_by = project(&caller);
+    let is = |busy, failed| NodeFilter {
+        busy,
+        failed,
+        seen_by: seen_by.clone(),
+        ..NodeFilter::default()
+    };
+    let by_age = |descending| Page {
+        limit: NAMED,
+        marker: None,
+        sort: NodeSort::ProvisionUpdatedAt,
+        descending,
+    };
+    let tallies = app.store.tally_nodes(seen_by.as_deref()).await?;
+    // What takes longest is what to look at; of what failed, the newest.
+    let busy = app.store.list_nodes(&is(Some(true), None), &by_age(false)).await?;
+    let stuck = app.store.list_nodes(&is(Some(false), Some(true)), &by_age(true)).await?;
+    let brief = |node| brief(&caller, node);
+    let count = |fits: fn(bool, bool) -> bool| {
+        tallies.iter().filter(|it| fits(it.is_busy, it.is_failed)).map(|it| it.count).sum()
+    };
+    let mut states: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for tally in &tallies {
+        *states.entry(tally.state.as_str()).or_default() += tally.count;
+    }
+    let in_state = |(provision_state, count)| InState { provision_state, count };
+    let body = Body {
+        total: count(|_, _| true),
+        under_way: Group { count: count(|busy, _| busy), nodes: busy.iter().map(brief).collect() },
+        stuck: Group {
+            count: count(|busy, failed| failed && !busy),
+            nodes: stuck.iter().map(brief).collect(),
+        },
+        states: states.into_iter().map(in_state).collect(),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+fn brief<'a>(caller: &Caller, node: &'a Node) -> Brief<'a> {
+    let is_lent = bond(caller, node) == Some(Bond::Lessee);
+    Brief {
+        uuid: node.id,
+        name: node.name.as_ref().map(|name| name.as_str()),
+        provision_state: node.provision_state.as_str(),
+        since: Time(node.provision_updated_at.unwrap_or(node.created_at)),
+        last_error: last_error(node).filter(|_| !is_lent),
+    }
+}
