@@ -5,10 +5,13 @@ mod bring_up;
 mod cluster_new;
 mod clusters;
 mod discoveries;
+mod hosts;
 mod images;
 mod node;
 mod nodes;
 mod overview;
+mod place;
+mod profiles;
 mod quotas;
 mod racks;
 mod vms;
@@ -26,6 +29,9 @@ pub(crate) fn routes() -> Router<Console> {
         .merge(node::routes())
         .merge(bring_up::routes())
         .merge(discoveries::routes())
+        .merge(profiles::routes())
+        .merge(hosts::routes())
+        .merge(place::routes())
         .merge(clusters::routes())
         .merge(cluster_new::routes())
         .merge(vms::routes())

@@ -46,6 +46,13 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "vm.html",
     "vm_new.html",
     "console.html",
+    "places.html",
+    "profiles.html",
+    "profile.html",
+    "profile_new.html",
+    "hosts.html",
+    "host.html",
+    "where.html",
 ];
 
 /// The templates, read.

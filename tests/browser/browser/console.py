@@ -24,6 +24,12 @@ PAGES = {
     "sensors": "/nodes/dev-1/sensors",
     "discoveries": "/discoveries",
     "bring-up": "/bring-up",
+    "profiles": "/profiles",
+    "profile": "/profiles/kvm",
+    "profile-new": "/profiles/new",
+    "hosts": "/hosts",
+    "host": "/hosts/dev-1",
+    "where": "/where?thing=tenant",
     "clusters": "/clusters",
     "cluster": "/clusters/tenant",
     "cluster-new": "/clusters/new",
@@ -157,13 +163,20 @@ class Console(unittest.TestCase):
         expect(page.locator("#live .chip", has_text="maintenance")).to_have_count(0)
         self.assertEqual(self.problems, [])
 
-    def test_a_machine_is_given_back_and_watched_until_it_is_available(self):
+    def test_a_hypervisor_is_emptied_given_back_and_watched_until_it_is_available(self):
         page = self.open()
         # As long as its rack has a goal, it would be installed again.
         page.goto("/racks/dev")
         page.get_by_role("button", name="Begin nothing more").click()
         expect(page.get_by_role("button", name="Begin nothing more")).to_have_count(0)
         page.goto("/nodes/dev-3")
+        page.locator("#live").get_by_role("link", name="dev-3").click()
+        expect(page).to_have_url(re.compile("/hosts/dev-3$"))
+        page.get_by_role("button", name="Drain the host").click()
+        expect(page.locator("#live .notice strong")).to_have_text("drained")
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/host-drained-light.png", full_page=True)
+        page.locator(".path").get_by_role("link", name="dev-3").click()
         page.get_by_role("button", name="Give back").click()
         expect(page.locator("#live .chip").first).to_have_text("available")
         expect(page.locator(".timeline li").first).to_be_visible()
@@ -213,9 +226,49 @@ class Console(unittest.TestCase):
             capture_output=True, text=True, check=True, timeout=60,
         )
         self.assertEqual(len(shown.stdout.splitlines()), 2, shown.stdout)
+        cluster = page.url
+        # Its only etcd member stands on that host.
+        page.get_by_role("link", name="where it is").click()
+        member = page.locator("tr", has_text="etcd member")
+        member.locator("a[href^='/hosts/']").click()
+        page.get_by_role("button", name="Drain the host").click()
+        expect(page.get_by_role("alert")).to_contain_text("quorum")
+        expect(page.get_by_role("alert")).to_contain_text("browser")
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/host-refused-light.png", full_page=True)
+        page.goto(cluster)
         page.get_by_label("to delete it").fill("browser")
         page.get_by_role("button", name="Delete the cluster").click()
         expect(page).to_have_url(re.compile("/clusters$"))
+
+    def test_a_chain_leads_from_a_machine_to_its_rack_and_back(self):
+        page = self.open()
+        page.goto("/vms/lab-1")
+        page.get_by_role("link", name="where it is").click()
+        page.locator("tr", has_text="lab-1").locator("a[href^='/hosts/']").click()
+        expect(page.locator("#live").get_by_role("link", name="lab-1")).to_be_visible()
+        page.locator(".path").get_by_role("link", name="dev", exact=True).click()
+        expect(page).to_have_url(re.compile("/racks/dev$"))
+        expect(page.locator("[aria-label='Hypervisors by state']")).to_contain_text("joined")
+
+    def test_a_hypervisor_profile_is_made_and_deleted(self):
+        page = self.open()
+        page.goto("/profiles/new")
+        page.get_by_label("Name", exact=True).fill("browser")
+        page.get_by_label("Image", exact=True).fill("http://images.example/host.raw")
+        page.get_by_label("Checksum").fill("sha256:" + "a" * 64)
+        page.get_by_label("Keystone").fill("http://keystone.example:5000/v3")
+        page.get_by_label("Service user").fill("nova")
+        page.get_by_label("Its password").fill("browser-secret")
+        page.get_by_label("Message bus").fill("rabbit://nova:browser-secret@bus/")
+        page.get_by_label("Availability zone").select_option("rack")
+        page.get_by_role("button", name="Make the profile", exact=True).click()
+        expect(page).to_have_url(re.compile("/profiles/browser$"))
+        self.assertNotIn("browser-secret", page.content())
+        page.get_by_label("to delete it").fill("browser")
+        page.get_by_role("button", name="Delete the profile").click()
+        expect(page).to_have_url(re.compile("/profiles$"))
+        expect(page.get_by_role("link", name="browser", exact=True)).to_have_count(0)
 
     def test_a_virtual_machine_is_asked_for_and_extended(self):
         page = self.open()

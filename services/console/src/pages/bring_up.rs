@@ -4,21 +4,30 @@
 //! manifest has for them; no file of this machine is ever read for one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use axum::Router;
+use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{Method, StatusCode};
-use rack_manifest::{Manifest, Mistake, Password, Unresolved, check, read_csv, read_yaml, request};
-use serde::Serialize;
+use rack_manifest::{
+    Manifest, Mistake, Password, RackRequest, Unresolved, check, read_csv, read_yaml, request,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::profiles;
 use super::racks::goal;
-use crate::api::segment;
+use crate::api::{Api, segment};
 use crate::form::{Fields, Posted};
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::Page;
 use crate::visit::Person;
+
+/// The inbox of machines that nobody enrolled.
+const DISCOVERIES: &str = "/bedplate/v1/discoveries";
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
@@ -39,14 +48,59 @@ struct Row {
     mistakes: Vec<String>,
 }
 
-/// `GET /bring-up`.
-async fn ask(person: Person) -> Result<Response, Problem> {
-    person.show(first(&person))
+/// Machines that asked for a boot, by the addresses that they asked from.
+#[derive(Deserialize)]
+struct Accepted {
+    #[serde(default)]
+    mac: String,
+}
+
+/// `GET /bring-up?mac=`: with a manifest of what was discovered, where an address is named; several have commas between.
+async fn ask(person: Person, Query(accepted): Query<Accepted>) -> Result<Response, Problem> {
+    let page = first(&person);
+    let macs: BTreeSet<String> =
+        accepted.mac.split(',').map(plain).filter(|mac| mac.len() == 12).collect();
+    if macs.is_empty() {
+        return person.show(page);
+    }
+    let found = person.machines()?.get(DISCOVERIES).await?;
+    let all = found["discoveries"].as_array().into_iter().flatten();
+    let ours: Vec<&Value> =
+        all.filter(|it| it["mac"].as_str().is_some_and(|mac| macs.contains(&plain(mac)))).collect();
+    if ours.is_empty() {
+        return Err(Problem::nothing_here());
+    }
+    person.show(page.put("manifest", draft(&ours)).put("is_accepted", true))
+}
+
+/// A manifest of machines that were discovered: what is not known of them is left to be filled in.
+fn draft(found: &[&Value]) -> String {
+    let mut text =
+        "rack: \ndefaults:\n  bmc: {type: redfish, user: admin, password_file: bmc}\nmachines:\n"
+            .to_owned();
+    for (number, one) in (1..).zip(found) {
+        let mac = one["mac"].as_str().unwrap_or_default();
+        let told = one["data"]["inventory"]["bmc_address"].as_str();
+        // What a stranger's machine said of itself: an address, or nothing.
+        let address =
+            told.and_then(|it| it.parse::<IpAddr>().ok()).filter(|it| !it.is_unspecified());
+        let address = match address {
+            None => String::new(),
+            Some(IpAddr::V4(address)) => format!("https://{address}"),
+            Some(IpAddr::V6(address)) => format!("https://[{address}]"),
+        };
+        let row = format!(
+            "- {{name: node-{}, position: {number}, mac: \"{mac}\", bmc: {{address: \"{address}\"}}}}\n",
+            plain(mac)
+        );
+        text.push_str(&row);
+    }
+    text
 }
 
 fn first(person: &Person) -> Page {
     let page = person.page("bring_up.html", "Bring up a rack").under("bring-up");
-    page.put("manifest", "").put("format", "yaml").put("rack", "")
+    page.put("manifest", "").put("format", "yaml").put("rack", "").put("is_accepted", false)
 }
 
 /// What the form holds: the file that was chosen goes before what was written.
@@ -84,8 +138,15 @@ async fn preview(Posted { person, fields }: Posted) -> Result<Response, Problem>
         Err(why) => return person.show_again(first(&person), &why),
     };
     let (manifest, mistakes) = read(text, format, rack);
-    let page = person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
+    let page = checked(&person).await?;
     shown(&person, page, (text, format, rack), manifest.as_ref(), &mistakes)
+}
+
+/// The page of the second step.
+async fn checked(person: &Person) -> Result<Page, Problem> {
+    let profiles = profiles::names(&person.machines()?).await?;
+    let page = person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
+    Ok(page.put("profiles", profiles))
 }
 
 fn shown(
@@ -145,10 +206,10 @@ fn name_of(password: &Password) -> &str {
 /// `POST /bring-up/enroll`: enrolls the rack, all of it or nothing, and has it brought up where that was asked for.
 async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let (text, format, rack) = given(&fields)?;
-    let page = || person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
     let (manifest, mut mistakes) = read(text, format, rack);
     let Some(manifest) = manifest.as_ref().filter(|_| mistakes.is_empty()) else {
-        return shown(&person, page(), (text, format, rack), manifest.as_ref(), &mistakes);
+        let page = checked(&person).await?;
+        return shown(&person, page, (text, format, rack), manifest.as_ref(), &mistakes);
     };
     let resolve = |password: &Password| {
         let name = name_of(password);
@@ -161,11 +222,12 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
         Ok(asked) => asked,
         Err(missing) => {
             mistakes.extend(missing);
-            return shown(&person, page(), (text, format, rack), Some(manifest), &mistakes);
+            let page = checked(&person).await?;
+            return shown(&person, page, (text, format, rack), Some(manifest), &mistakes);
         }
     };
-    let again = |why: &Problem| {
-        let page = page().put("refused", why.to_string());
+    let again = async |why: &Problem| -> Result<Response, Problem> {
+        let page = checked(&person).await?.put("refused", why.to_string());
         let answer = shown(&person, page, (text, format, rack), Some(manifest), &[])?;
         Ok((why.status(), answer).into_response())
     };
@@ -174,7 +236,7 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
         None | Some("enrolled") => None,
         Some(_) => match goal(&fields) {
             Ok(goal) => Some(goal),
-            Err(why) => return again(&why),
+            Err(why) => return again(&why).await,
         },
     };
     let api = person.machines()?;
@@ -182,13 +244,34 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
     match api.send(Method::POST, "/bedplate/v1/racks", Some(&body)).await {
         Ok(_) => {}
         Err(Problem::LoggedOut) => return Err(Problem::LoggedOut),
-        Err(why) => return again(&why),
+        Err(why) => return again(&why).await,
     }
+    forget(&api, &asked).await;
     let name = segment(&asked.name)?;
     if let Some(goal) = goal {
         api.send(Method::PUT, &format!("/bedplate/v1/racks/{name}/up"), Some(&goal)).await?;
     }
     Ok(Redirect::to(&format!("/racks/{name}")).into_response())
+}
+
+/// Takes the machines that were just enrolled out of the inbox of those that nobody had. What is left there can be forgotten by hand.
+async fn forget(api: &Api, asked: &RackRequest) {
+    let Ok(found) = api.get(DISCOVERIES).await else { return };
+    let ports: BTreeSet<String> =
+        asked.machines.iter().flat_map(|it| &it.ports).map(plain).collect();
+    let all = found["discoveries"].as_array().into_iter().flatten();
+    let ours = all.filter_map(|it| it["mac"].as_str()).filter(|mac| ports.contains(&plain(mac)));
+    let paths = ours.filter_map(|mac| Some(format!("{DISCOVERIES}/{}", segment(mac).ok()?)));
+    for path in paths {
+        if let Err(why) = api.send(Method::DELETE, &path, None).await {
+            tracing::warn!("a machine that was enrolled stays among the discoveries: {why}");
+        }
+    }
+}
+
+/// The digits of a MAC address.
+fn plain(mac: impl AsRef<str>) -> String {
+    mac.as_ref().chars().filter(char::is_ascii_hexdigit).collect::<String>().to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -209,6 +292,21 @@ mod tests {
             "{:?}",
             rows.iter().map(|it| &it.mistakes).collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn what_was_discovered_is_a_manifest_that_says_what_is_missing() {
+        let known = serde_json::json!({"mac": "52:54:00:00:00:0A", "data": {"inventory": {"bmc_address": "10.0.0.9"}}});
+        let liar = serde_json::json!({"mac": "52:54:00:00:00:0b", "data": {"inventory": {"bmc_address": "x\"}, evil: {"}}});
+        let text = draft(&[&known, &liar]).replace("rack: ", "rack: r1");
+        let manifest = read_yaml(&text).unwrap();
+        let told: Vec<_> = manifest
+            .machines
+            .iter()
+            .map(|it| (it.name.as_str(), it.bmc.address.as_str()))
+            .collect();
+        assert_eq!(told, [("node-52540000000a", "https://10.0.0.9"), ("node-52540000000b", "")]);
+        assert!(!check(&manifest).is_empty(), "a machine without a BMC is not accepted");
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/nodes/{node}/power", post(power))
         .route("/nodes/{node}/maintenance", post(maintenance))
         .route("/nodes/{node}/identify", post(identify))
+        .route("/nodes/{node}/join", post(join))
 }
 
 /// Something that happened to a node.
@@ -93,7 +94,7 @@ fn timeline(history: &Value) -> Vec<Event> {
 }
 
 /// What may be asked of a node in this state: the target, what it is called, and whether it takes something away. The service
-/// says no where more is needed.
+/// says no where more is needed. It can not rescue, service or hold nodes, so nothing of that is offered.
 fn verbs(state: &str) -> Vec<(&'static str, &'static str, bool)> {
     match state {
         "enroll" => vec![("manage", "Manage", false)],
@@ -104,11 +105,7 @@ fn verbs(state: &str) -> Vec<(&'static str, &'static str, bool)> {
             ("adopt", "Adopt", false),
         ],
         "available" => vec![("active", "Deploy", true), ("manage", "Manage", false)],
-        "active" => vec![
-            ("rebuild", "Rebuild", true),
-            ("deleted", "Give back", true),
-            ("rescue", "Rescue", false),
-        ],
+        "active" => vec![("rebuild", "Rebuild", true), ("deleted", "Give back", true)],
         "deploy failed" | "error" => {
             vec![
                 ("active", "Try again", false),
@@ -117,13 +114,7 @@ fn verbs(state: &str) -> Vec<(&'static str, &'static str, bool)> {
             ]
         }
         "clean failed" | "inspect failed" | "adopt failed" => vec![("manage", "Manage", false)],
-        "clean wait" | "inspect wait" | "wait call-back" | "rescue wait" | "service wait" => {
-            vec![("abort", "Abort", true)]
-        }
-        "deploy hold" | "clean hold" | "service hold" => {
-            vec![("unhold", "Go on", false), ("abort", "Abort", true)]
-        }
-        "rescue" | "rescue failed" => vec![("unrescue", "End the rescue", false)],
+        "clean wait" | "inspect wait" | "wait call-back" => vec![("abort", "Abort", true)],
         _ => Vec::new(),
     }
 }
@@ -203,6 +194,14 @@ async fn identify(
 ) -> Result<Response, Problem> {
     let body = json!({"on": fields.get("target")? == "on"});
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/identify", Some(&body)).await
+}
+
+/// `POST /nodes/{node}/join`: its machine joins the cloud once more.
+async fn join(
+    Path(node): Path<String>,
+    Posted { person, .. }: Posted,
+) -> Result<Response, Problem> {
+    ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/hypervisor/join", None).await
 }
 
 /// Asks, and shows the node again.

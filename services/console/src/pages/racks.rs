@@ -11,6 +11,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::profiles;
 use crate::api::segment;
 use crate::form::{Fields, Posted};
 use crate::problem::Problem;
@@ -83,11 +84,23 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
 
 /// `GET /racks/{rack}`.
 async fn show(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
-    let path = format!("/bedplate/v1/racks/{}", segment(&rack)?);
-    let found = person.machines()?.get(&path).await?;
+    let (api, path) = (person.machines()?, format!("/bedplate/v1/racks/{}", segment(&rack)?));
+    let (found, profiles) = tokio::join!(api.get(&path), profiles::names(&api));
+    let found = found?;
     let machines = found["machines"].clone();
     let page = person.page("rack.html", &format!("Rack {rack}")).under("racks").live();
+    let page = page.put("hosts", hosts(&machines)).put("profiles", profiles?);
     person.show(page.put("drawn", draw(found)).put("machines", machines).put("name", rack))
+}
+
+/// What the machines that are to be hypervisors have come to: the tone, the word, how many.
+fn hosts(machines: &Value) -> Vec<(&'static str, String, usize)> {
+    let mut tally: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
+    let all = machines.as_array().into_iter().flatten();
+    for state in all.filter_map(|it| it["hypervisor"]["state"].as_str()) {
+        *tally.entry((tone(state), state.replace('_', " "))).or_default() += 1;
+    }
+    tally.into_iter().map(|((tone, state), count)| (tone, state, count)).collect()
 }
 
 /// Puts machines where they stand.
@@ -139,6 +152,11 @@ pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
         info.insert("image_disk_format".to_owned(), format.into());
     }
     let mut goal = json!({"reach": fields.get("reach")?, "instance_info": info});
+    if let Some(profile) = fields.find("profile") {
+        // Machines become hypervisors by being installed.
+        goal["profile"] = profile.into();
+        goal["reach"] = "installed".into();
+    }
     if let Some(limit) = fields.number("limit")? {
         goal["limit"] = limit.into();
     }
@@ -171,5 +189,17 @@ mod tests {
         assert_eq!(drawn.units.last().map(names).as_deref(), Some("\"b\""));
         assert_eq!(drawn.elsewhere.len(), 1);
         assert_eq!(drawn.tally, [("good", "active".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn hypervisors_are_counted_by_what_they_have_come_to() {
+        let host = |state: &str| json!({"hypervisor": {"state": state}});
+        let machines =
+            [host("joined"), host("awaiting_service"), host("joined"), json!({"hypervisor": null})];
+        let told = hosts(&json!(machines));
+        assert_eq!(
+            told,
+            [("busy", "awaiting service".to_owned(), 1), ("good", "joined".to_owned(), 2)]
+        );
     }
 }

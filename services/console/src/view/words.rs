@@ -65,17 +65,40 @@ pub(crate) fn tone(state: &str) -> &'static str {
     let state = state.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| state.contains(word));
     let is = |words: &[&str]| words.contains(&state.as_str());
-    if has(&["fail", "error", "stuck", "unhealthy", "critical"]) || is(&["false", "refused"]) {
+    if has(&["fail", "error", "stuck", "unhealthy", "critical"])
+        || is(&["false", "refused", "stays", "down"])
+    {
         "bad"
-    } else if has(&["hold", "maintenance", "rescue", "unknown", "warn", "expired", "suspended"]) {
+    } else if has(&[
+        "hold",
+        "maintenance",
+        "rescue",
+        "unknown",
+        "warn",
+        "expired",
+        "suspended",
+        "disabled",
+    ]) {
         "warn"
     } else if has(&["wait", "in_progress", "building", "build", "under_way"])
         || state.ends_with("ing")
-        || is(&["rebuild"])
+        || is(&["rebuild", "moves", "waits"])
     {
         "busy"
     } else if has(&["complete", "healthy"])
-        || is(&["active", "available", "true", "there", "ok", "up", "power on", "info"])
+        || is(&[
+            "active",
+            "available",
+            "true",
+            "there",
+            "ok",
+            "up",
+            "power on",
+            "info",
+            "joined",
+            "enabled",
+            "drained",
+        ])
     {
         "good"
     } else {
@@ -128,6 +151,10 @@ mod tests {
             ("enroll", "calm"),
             ("deploy hold", "warn"),
             ("SHUTOFF", "calm"),
+            ("awaiting_service", "busy"),
+            ("joined", "good"),
+            ("disabled", "warn"),
+            ("stays", "bad"),
         ] {
             assert_eq!(tone(state), want, "{state}");
         }

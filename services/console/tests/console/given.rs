@@ -18,6 +18,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Auth {
     None,
+    /// None, and clusterd is an administrator of its cloud.
+    NoneOfAdmin,
     HttpBasic,
     Keystone,
 }
@@ -57,7 +59,7 @@ impl Given {
         let hash = bcrypt::hash("a secret", 4).unwrap();
         std::fs::write(state.path().join("htpasswd"), format!("alice:{hash}\n")).unwrap();
         let api = match auth {
-            Auth::None => "[api]\nlisten = '127.0.0.1:0'\n".to_owned(),
+            Auth::None | Auth::NoneOfAdmin => "[api]\nlisten = '127.0.0.1:0'\n".to_owned(),
             Auth::HttpBasic => {
                 format!(
                     "[api]\nlisten = '127.0.0.1:0'\nauth = 'http_basic'\nhtpasswd = '{folder}/htpasswd'\n"
@@ -77,7 +79,10 @@ impl Given {
         let run = async move { service.run(CancellationToken::new()).await.unwrap() };
         running.push(AbortOnDropHandle::new(tokio::spawn(run)));
 
-        let who = if auth == Auth::Keystone { "clusterd" } else { "alice" };
+        let who = match auth {
+            Auth::Keystone | Auth::NoneOfAdmin => "clusterd",
+            Auth::None | Auth::HttpBasic => "alice",
+        };
         let text = format!(
             "state_dir = '{folder}/clusterd'\n{api}\
              [cloud]\nclouds_yaml = '{folder}/clouds.yaml'\nname = '{who}'\n[conductor]\nlook_every = '1s'\n\
@@ -90,7 +95,7 @@ impl Given {
         running.push(AbortOnDropHandle::new(tokio::spawn(run)));
 
         let access = match auth {
-            Auth::None => "auth = 'none'".to_owned(),
+            Auth::None | Auth::NoneOfAdmin => "auth = 'none'".to_owned(),
             Auth::HttpBasic => "auth = 'http_basic'".to_owned(),
             Auth::Keystone => {
                 format!("auth = 'keystone'\nkeystone = {{ url = '{}' }}", cloud.auth_url())

@@ -3,6 +3,8 @@
 
 mod access;
 mod given;
+mod hosts;
 mod many;
 mod pages;
+mod profiles;
 mod samples;

@@ -33,6 +33,9 @@ async fn every_page_is_read_without_a_script_and_is_small() {
         "/clusters/new",
         "/vms",
         "/vms/new",
+        "/profiles",
+        "/profiles/new",
+        "/where",
         "/images",
         "/quotas",
         "/audit",
@@ -208,4 +211,31 @@ async fn a_machine_of_ones_own_is_asked_for_extended_and_given_back() {
     browser.fill(&page, &format!("{page}/lease"), &[("for", "99d")]).await.says("To the overview");
     let gone = browser.fill(&page, &format!("{page}/delete"), &[("name", "lab-1")]).await;
     assert_eq!(gone.leads(), "/vms");
+}
+
+#[tokio::test]
+async fn a_machine_that_was_discovered_is_accepted_by_a_manifest_and_leaves_the_inbox() {
+    let seen = async |folder: &std::path::Path| {
+        std::fs::create_dir_all(folder).unwrap();
+        let url = format!("sqlite://{}/baremetal.db", folder.display());
+        let store = baremetal_store::Store::open(&url).await.unwrap();
+        for mac in ["52:54:00:00:00:0a", "52:54:00:00:00:0b"] {
+            store.touch_discovery(mac.parse().unwrap(), jiff::Timestamp::now()).await.unwrap();
+        }
+    };
+    let given = Given::filled(Auth::None, "", seen).await;
+    let mut browser = given.browser();
+    let inbox = browser.get("/discoveries").await.has(200).says("Accept all 2");
+    let accept = inbox.text.split("href=\"/bring-up?mac=").nth(1).unwrap();
+    let accept = format!("/bring-up?mac={}", accept.split('"').next().unwrap());
+    browser.get(&accept).await.has(200).says("node-52540000000a").says("Name the rack");
+    browser.get("/bring-up?mac=525400ffffff").await.has(404);
+
+    let rack =
+        "rack: r1\nmachines:\n- {name: new, mac: \"52:54:00:00:00:0a\", bmc: {type: fake}}\n";
+    let fields = [("manifest", rack), ("format", "yaml"), ("reach", "enrolled")];
+    let made = browser.fill(&accept, "/bring-up/enroll", &fields).await;
+    assert_eq!(made.leads(), "/racks/r1");
+    let left = browser.get("/discoveries").await.has(200).says("52:54:00:00:00:0b");
+    assert!(!left.text.contains("52:54:00:00:00:0a"), "{}", left.text);
 }

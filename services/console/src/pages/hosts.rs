@@ -1,0 +1,76 @@
+//! `/hosts`: compute hosts of the cloud: what one carries, and taking it out.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use http::Method;
+use serde_json::json;
+
+use super::place::above;
+use crate::api::segment;
+use crate::form::Posted;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::view::Page;
+use crate::visit::Person;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/hosts", get(list))
+        .route("/hosts/{host}", get(show))
+        .route("/hosts/{host}/drain", post(drain))
+        .route("/hosts/{host}/undrain", post(undrain))
+}
+
+/// `GET /hosts`: those that are drained. All of them is the cloud's to tell.
+async fn list(person: Person) -> Result<Response, Problem> {
+    let mut found = person.clusters()?.get("/bedplate/v1/drains").await?;
+    let page = person.page("hosts.html", "Hosts").under("hosts").live();
+    person.show(page.put("drains", found["drains"].take()))
+}
+
+/// `GET /hosts/{host}`.
+async fn show(person: Person, Path(host): Path<String>) -> Result<Response, Problem> {
+    let page = one(&person, &host).await?;
+    person.show(page)
+}
+
+async fn one(person: &Person, host: &str) -> Result<Page, Problem> {
+    let (clusters, address) = (person.clusters()?, segment(host)?);
+    let path = format!("/bedplate/v1/hosts/{address}");
+    let (carried, node) = tokio::join!(clusters.get(&path), above(person, host));
+    let page = person.page("host.html", host).under("hosts").live();
+    let page = page.put("host", carried?).put("node", node?).put("address", address);
+    Ok(page.put("label", host).put("force", ""))
+}
+
+/// `POST /hosts/{host}/drain`: what would cost a cluster its quorum is refused, in the service's own words, unless the cluster is named.
+async fn drain(
+    Path(host): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let name = segment(&host)?;
+    let force = fields.find("force").unwrap_or_default();
+    let named = force.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty());
+    let body = json!({"force": named.collect::<Vec<_>>()});
+    let path = format!("/bedplate/v1/drains/{name}");
+    match person.clusters()?.send(Method::PUT, &path, Some(&body)).await {
+        Ok(_) => Ok(Redirect::to(&format!("/hosts/{name}")).into_response()),
+        Err(why @ Problem::Refused { .. }) => {
+            let page = one(&person, &host).await?.put("force", force);
+            person.show_again(page, &why)
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// `POST /hosts/{host}/undrain`.
+async fn undrain(
+    Path(host): Path<String>,
+    Posted { person, .. }: Posted,
+) -> Result<Response, Problem> {
+    let name = segment(&host)?;
+    person.clusters()?.send(Method::DELETE, &format!("/bedplate/v1/drains/{name}"), None).await?;
+    Ok(Redirect::to(&format!("/hosts/{name}")).into_response())
+}

@@ -1,0 +1,245 @@
+//! `/profiles`: what makes machines hypervisors of the cloud: listed, shown, made of a form or of a document, written anew, deleted.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use crate::api::{Api, segment};
+use crate::form::{Fields, Posted};
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::view::Page;
+use crate::visit::Person;
+
+/// Where the API has them.
+const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/profiles", get(list))
+        // No profile can be in the way: it is matched first.
+        .route("/profiles/new", get(ask).post(create))
+        .route("/profiles/{profile}", get(show).post(set))
+        .route("/profiles/{profile}/delete", post(delete))
+}
+
+/// The names of all profiles, for who chooses one; none where there is none to choose.
+pub(super) async fn names(api: &Api) -> Result<Vec<String>, Problem> {
+    let found = api.find(PROFILES).await?.unwrap_or_default();
+    let all = found["hypervisor_profiles"].as_array().into_iter().flatten();
+    Ok(all.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect())
+}
+
+/// `GET /profiles`.
+async fn list(person: Person) -> Result<Response, Problem> {
+    let mut found = person.machines()?.get(PROFILES).await?;
+    let page = person.page("profiles.html", "Hypervisor profiles").under("profiles");
+    person.show(page.put("profiles", found["hypervisor_profiles"].take()))
+}
+
+/// `GET /profiles/{profile}`.
+async fn show(person: Person, Path(profile): Path<String>) -> Result<Response, Problem> {
+    let page = one(&person, &profile, None).await?;
+    person.show(page)
+}
+
+/// The page of one; with a document that was refused in place of its own.
+async fn one(person: &Person, name: &str, refused: Option<&str>) -> Result<Page, Problem> {
+    let address = segment(name)?;
+    let profile = person.machines()?.get(&format!("{PROFILES}/{address}")).await?;
+    let own = written(&profile)?;
+    let page = person.page("profile.html", &format!("Profile {name}")).under("profiles");
+    let page = page.put("document", refused.unwrap_or(&own)).put("address", address);
+    Ok(page.put("settings", told(&profile["settings"])).put("profile", profile))
+}
+
+/// A profile as a document that can be sent back: JSON, which is YAML as well.
+fn written(profile: &Value) -> Result<String, Problem> {
+    let mut document = profile.as_object().cloned().unwrap_or_default();
+    document.retain(|key, _| !["created_at", "updated_at"].contains(&key.as_str()));
+    serde_json::to_string_pretty(&document).map_err(|why| Problem::Broken(why.to_string()))
+}
+
+/// What machines are told, a line each: where it stands, and what it says.
+fn told(settings: &Value) -> Vec<(String, String)> {
+    fn walk(at: &str, value: &Value, lines: &mut Vec<(String, String)>) {
+        let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+        match value {
+            Value::Null => {}
+            Value::Object(fields) => {
+                fields.iter().for_each(|(key, value)| walk(&below(key), value, lines));
+            }
+            Value::Array(all) => {
+                let each = all.iter().enumerate();
+                each.for_each(|(number, value)| walk(&below(&number.to_string()), value, lines));
+            }
+            Value::String(text) => lines.push((at.to_owned(), text.clone())),
+            Value::Bool(_) | Value::Number(_) => lines.push((at.to_owned(), value.to_string())),
+        }
+    }
+    let mut lines = Vec::new();
+    walk("", settings, &mut lines);
+    lines
+}
+
+/// `GET /profiles/new`.
+async fn ask(person: Person) -> Result<Response, Problem> {
+    person.show(form(&person).put("given", json!({})))
+}
+
+fn form(person: &Person) -> Page {
+    person.page("profile_new.html", "New hypervisor profile").under("profiles")
+}
+
+/// `POST /profiles/new`: of a document, where there is one.
+async fn create(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+    let api = person.machines()?;
+    let asked = match document(&fields) {
+        Some(read) => read,
+        None => body(&fields),
+    };
+    let made = match asked {
+        Ok(body) => api.send(Method::POST, PROFILES, Some(&body)).await,
+        Err(why) => Err(why),
+    };
+    match made {
+        Ok(made) => {
+            let name = segment(made["name"].as_str().unwrap_or_default())?;
+            Ok(Redirect::to(&format!("/profiles/{name}")).into_response())
+        }
+        Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
+        Err(why) => person.show_again(form(&person).put("given", shown(&fields)), &why),
+    }
+}
+
+/// What the form is shown again with: no secret, and so no document either, which holds some.
+fn shown(fields: &Fields) -> Map<String, Value> {
+    let is_secret = |name: &str| ["transport_url", "document", "file"].contains(&name);
+    let all = fields.shown().into_iter().filter(|(name, _)| !is_secret(name));
+    all.map(|(name, text)| (name.to_owned(), text.into())).collect()
+}
+
+/// What was written as YAML or chosen as a file, if anything was.
+fn document(fields: &Fields) -> Option<Result<Value, Problem>> {
+    let text = fields.find("file").or(fields.find("document"))?;
+    Some(serde_saphyr::from_str(text).map_err(|why| {
+        let why = why.to_string();
+        // The rest is a drawing of the place in the document, which may hold a secret.
+        let first = why.lines().next().unwrap_or("it cannot be read");
+        Problem::Unreadable(format!("document: {first}"))
+    }))
+}
+
+/// What the form asks for, as the API takes it.
+fn body(fields: &Fields) -> Result<Value, Problem> {
+    let text = |name: &str| fields.get(name).map(|text| Value::from(text.trim()));
+    let mut info = json!({"image_source": text("image")?});
+    let checksum = fields.get("checksum")?.trim();
+    let (algorithm, value) = checksum.split_once(':').unwrap_or(("sha256", checksum));
+    info["image_os_hash_algo"] = algorithm.into();
+    info["image_os_hash_value"] = value.into();
+    info["image_disk_format"] = fields.find("image_format").unwrap_or("raw").into();
+    let mut keystone = json!({
+        "auth_url": text("auth_url")?, "username": text("username")?, "password": fields.get("password")?,
+    });
+    if let Some(region) = fields.find("region") {
+        keystone["region"] = region.trim().into();
+    }
+    let mut settings = json!({
+        "keystone": keystone,
+        "message_bus": {"transport_url": text("transport_url")?},
+        "compute": {"virtualization": fields.find("virtualization").unwrap_or("kvm")},
+        "neutron": {"tunnels": fields.is_ticked("tunnels")},
+    });
+    if let Some(network) = fields.find("network") {
+        let mut bridge = json!({"bridge": text("bridge")?});
+        if let Some(interface) = fields.find("interface") {
+            bridge["interface"] = interface.trim().into();
+        }
+        settings["neutron"]["bridge_mappings"] = json!({network.trim(): bridge});
+    }
+    let keys = fields.find("ssh_keys").unwrap_or_default();
+    let keys: Vec<&str> = keys.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    settings["ssh_keys"] = keys.into();
+    let mut placement = Map::new();
+    for (name, fixed) in [("availability_zone", "zone_name"), ("aggregate", "aggregate_name")] {
+        if let Some(named) = named(fields, name, fixed)? {
+            placement.insert(name.to_owned(), named);
+        }
+    }
+    Ok(json!({
+        "name": text("name")?, "description": fields.find("description").map(str::trim),
+        "kind": fields.find("kind").unwrap_or("cloud-init"),
+        "instance_info": info, "settings": settings, "placement": placement,
+    }))
+}
+
+/// How something is named that hypervisors are put into.
+fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>, Problem> {
+    match fields.find(name) {
+        None => Ok(None),
+        Some("fixed") => Ok(Some(json!({"fixed": fields.get(fixed)?.trim()}))),
+        Some(word) => Ok(Some(word.into())),
+    }
+}
+
+/// `POST /profiles/{profile}`: writes it anew. What is shown in place of a secret leaves it as it is.
+async fn set(
+    Path(profile): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let name = segment(&profile)?;
+    let read = document(&fields)
+        .unwrap_or_else(|| Err(Problem::Unreadable("document: it is needed".to_owned())));
+    let written = match read {
+        Ok(body) => {
+            let path = format!("{PROFILES}/{name}");
+            person.machines()?.send(Method::PUT, &path, Some(&body)).await.map(drop)
+        }
+        Err(why) => Err(why),
+    };
+    match written {
+        Ok(()) => Ok(Redirect::to(&format!("/profiles/{name}")).into_response()),
+        Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
+        Err(why) => {
+            let page = one(&person, &profile, fields.find("document")).await?;
+            person.show_again(page, &why)
+        }
+    }
+}
+
+/// `POST /profiles/{profile}/delete`: only with its name written out.
+async fn delete(
+    Path(profile): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    if fields.find("name").map(str::trim) != Some(profile.as_str()) {
+        let why = "name: write the profile's name to delete it";
+        return Err(Problem::Unreadable(why.to_owned()));
+    }
+    let path = format!("{PROFILES}/{}", segment(&profile)?);
+    person.machines()?.send(Method::DELETE, &path, None).await?;
+    Ok(Redirect::to("/profiles").into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_machines_are_told_is_a_line_each() {
+        let settings = json!({"neutron": {"tunnels": true, "region": null}, "ssh_keys": ["a"]});
+        let line = |at: &str, says: &str| (at.to_owned(), says.to_owned());
+        assert_eq!(told(&settings), [line("neutron.tunnels", "true"), line("ssh_keys.0", "a")]);
+    }
+
+    #[test]
+    fn a_profile_is_written_as_it_can_be_sent_back() {
+        let text =
+            written(&json!({"name": "p", "created_at": "then", "updated_at": null})).unwrap();
+        assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), json!({"name": "p"}));
+    }
+}

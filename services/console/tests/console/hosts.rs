@@ -1,0 +1,76 @@
+//! Compute hosts: what they carry, where something runs, and taking one out.
+
+use crate::given::{Auth, Browser, Given};
+
+/// A machine of one's own that runs.
+async fn machine(browser: &mut Browser, name: &str) -> String {
+    let what = [("name", name), ("image", "cirros"), ("flavor", "m1.tiny")];
+    let page = browser.fill("/vms/new", "/vms/new", &what).await.leads();
+    browser.until(&page, ">ACTIVE<").await;
+    page.replace("%2D", "-")
+}
+
+/// The host that a page links to.
+#[track_caller]
+fn host_in(page: &str) -> String {
+    let rest = page.split("href=\"/hosts/").nth(1).expect("a host");
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn where_something_runs_is_a_chain_of_links_and_its_host_is_emptied() {
+    let given = Given::start(Auth::NoneOfAdmin).await;
+    let mut browser = given.browser();
+    let vm = machine(&mut browser, "lab-1").await;
+    browser.get(&vm).await.has(200).says("/where?thing=");
+    browser.get("/where?thing=nobody").await.has(200).says("is called nobody");
+
+    let chain = browser.get("/where?thing=lab-1").await.has(200).says(&vm);
+    let host = host_in(&chain.text);
+    let page = format!("/hosts/{host}");
+    assert_eq!(browser.get(&format!("/where?thing={host}")).await.leads(), page);
+    browser.get(&page).await.has(200).says("lab-1").says(&vm);
+    browser.get("/hosts").await.has(200).says("No host is drained");
+    browser.get("/hosts/no-such-host").await.has(404).says("no-such-host could not be found");
+
+    let drained = browser.fill(&page, &format!("{page}/drain"), &[]).await;
+    assert_eq!(drained.leads(), page);
+    browser.until(&page, "It is <strong>drained</strong>").await.says("chip warn\">disabled<");
+    browser.get("/hosts").await.has(200).says(&format!("href=\"{page}\""));
+    let moved = browser.get("/where?thing=lab-1").await.has(200);
+    assert_ne!(host_in(&moved.text), host, "it runs elsewhere");
+
+    let ended = browser.fill(&page, &format!("{page}/undrain"), &[]).await;
+    assert_eq!(ended.leads(), page);
+    browser.until("/hosts", "No host is drained").await;
+    browser.until(&page, "chip good\">enabled<").await;
+}
+
+#[tokio::test]
+async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_named() {
+    let given = Given::start(Auth::NoneOfAdmin).await;
+    let mut browser = given.browser();
+    let template = given.template().await;
+    let what = [
+        ("name", "web"),
+        ("template", template.as_str()),
+        ("master_count", "1"),
+        ("node_count", "1"),
+        ("step", "make"),
+    ];
+    let cluster = browser.fill("/clusters/new", "/clusters/new", &what).await.leads();
+    let cluster = cluster.replace("%2D", "-");
+    browser.until(&cluster, "CREATE_COMPLETE").await;
+    let chains = browser.get("/where?thing=web").await.has(200).says("etcd member").says(&cluster);
+    let member = chains.text.split("<tr>").find(|row| row.contains("etcd member")).unwrap();
+    let page = format!("/hosts/{}", host_in(member));
+    let refused = browser.fill(&page, &format!("{page}/drain"), &[]).await.has(409);
+    let refused = refused.says("role=\"alert\"").says("quorum").says("web");
+    assert!(refused.text.contains("End the drain"), "it is the host's page still");
+    browser.get("/hosts").await.has(200).says("No host is drained");
+    let wrong = browser.fill(&page, &format!("{page}/drain"), &[("force", "other")]).await.has(400);
+    wrong.says("force").says("value=\"other\"");
+    let forced = browser.fill(&page, &format!("{page}/drain"), &[("force", "web")]).await;
+    assert_eq!(forced.leads(), page);
+    browser.get("/hosts").await.has(200).says(&page);
+}
