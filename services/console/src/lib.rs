@@ -10,6 +10,7 @@ mod live;
 mod login;
 mod pages;
 mod problem;
+mod project;
 mod service;
 mod session;
 mod view;

@@ -135,6 +135,7 @@ async fn by_services(
         credential: Credential::Password(user.to_owned(), password),
         baremetal: None,
         clusters: None,
+        spent: Vec::new(),
         lasts: None,
     };
     let program =
@@ -166,9 +167,18 @@ async fn by_keystone(
         None => Scope::Default,
     };
     let user = User::Named { name: user.to_owned(), domain: domain() };
+    session_of(console, keystone, Auth::Password { user, password, scope }).await
+}
+
+/// Who Keystone says that this is, with the token that it gave.
+pub(crate) async fn session_of(
+    console: &Console,
+    keystone: &KeystoneConfig,
+    auth: Auth,
+) -> Result<Session, Problem> {
     let config = CloudConfig {
         auth_url: keystone.url.clone(),
-        auth: Auth::Password { user, password, scope },
+        auth,
         region: keystone.region.clone(),
         interface: Interface::Public,
         tls: Tls::Verified { authorities: console.authorities() },
@@ -189,6 +199,7 @@ async fn by_keystone(
         credential: Credential::Token(token),
         baremetal: cloud.endpoint(Service::BareMetal).await.ok(),
         clusters: cloud.endpoint(Service::ContainerInfra).await.ok(),
+        spent: Vec::new(),
         lasts,
     })
 }
@@ -209,8 +220,10 @@ fn told(why: &CloudError) -> Problem {
 /// Gives the token back, as far as Keystone answers; who logged out is logged out here in any case.
 async fn revoke(console: &Console, keystone: &KeystoneConfig, session: &Session) {
     let Credential::Token(token) = &session.credential else { return };
-    if let Err(why) = console.revoke(keystone, token).await {
-        tracing::warn!("a token could not be given back to Keystone: {why}");
+    for token in session.spent.iter().chain([token]) {
+        if let Err(why) = console.revoke(keystone, token).await {
+            tracing::warn!("a token could not be given back to Keystone: {why}");
+        }
     }
 }
 

@@ -11,10 +11,11 @@ use axum::extract::{Query, State};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use daemon::{Connections, Tls, TlsFiles};
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use openstack_api::{Exposed, PlainHttp};
 use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 use tera::Tera;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -28,7 +29,7 @@ use crate::guard::Guard;
 use crate::problem::{Problem, explain};
 use crate::session::{Session, Sessions};
 use crate::visit::{Visit, introduce};
-use crate::{assets, headers, live, login, pages, view};
+use crate::{assets, headers, live, login, pages, project, view};
 
 /// How long a connection to a service may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -141,6 +142,7 @@ fn router(console: Console) -> Router {
         .route("/live", get(live))
         .route("/assets/{tag}/{name}", get(assets::serve))
         .merge(login::routes())
+        .merge(project::routes())
         .with_state(console.clone());
     own.merge(pages)
         .layer(from_fn_with_state(console.clone(), explain))
@@ -155,7 +157,7 @@ async fn known_methods(
     next: axum::middleware::Next,
 ) -> axum::response::Response {
     use axum::response::IntoResponse;
-    use http::{Method, StatusCode};
+    use http::Method;
     if [Method::GET, Method::HEAD, Method::POST].contains(request.method()) {
         next.run(request).await
     } else {
@@ -266,6 +268,34 @@ impl Console {
     /// Authorities that Keystone's and the services' certificates are of, besides the system's.
     pub(crate) fn authorities(&self) -> Option<PathBuf> {
         self.0.authorities.clone()
+    }
+
+    /// The projects that whose token this is has a role in: `GET /v3/auth/projects`.
+    pub(crate) async fn projects(
+        &self,
+        keystone: &KeystoneConfig,
+        token: &SecretString,
+    ) -> Result<Value, Problem> {
+        let base = keystone.url.as_str().trim_end_matches('/').trim_end_matches("/v3");
+        let mut value =
+            HeaderValue::from_str(token.expose_secret()).map_err(|_| Problem::LoggedOut)?;
+        value.set_sensitive(true);
+        let request = self.0.client.get(format!("{base}/v3/auth/projects"));
+        let request = request.timeout(CONNECT_TIMEOUT).header("X-Auth-Token", value);
+        let unreachable = |why: reqwest::Error| Problem::Unreachable {
+            program: "Keystone",
+            why: why.without_url().to_string(),
+        };
+        let answer = request.send().await.map_err(unreachable)?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            return Err(Problem::LoggedOut);
+        }
+        let body = answer.error_for_status().map_err(unreachable)?.bytes().await;
+        let body = body.map_err(unreachable)?;
+        serde_json::from_slice(&body).map_err(|_| Problem::Unreachable {
+            program: "Keystone",
+            why: "its answer cannot be read".to_owned(),
+        })
     }
 
     /// Takes a token away: `DELETE /v3/auth/tokens`.

@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) project: Option<String>,
     /// What the services are asked with.
     pub(crate) credential: Credential,
+    /// Tokens for other projects, from before this one: given back with it.
+    pub(crate) spent: Vec<SecretString>,
     /// Where `baremetald` is, by the catalogue.
     pub(crate) baremetal: Option<Url>,
     /// Where `clusterd` is, by the catalogue.
@@ -127,6 +129,7 @@ mod tests {
             name: name.to_owned(),
             project: None,
             credential: Credential::Token("t".into()),
+            spent: Vec::new(),
             baremetal: None,
             clusters: None,
             lasts: lasts.map(Duration::from_secs),

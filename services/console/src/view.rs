@@ -47,6 +47,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "vm_new.html",
     "console.html",
     "places.html",
+    "project.html",
     "profiles.html",
     "profile.html",
     "profile_new.html",

@@ -32,7 +32,7 @@ async fn who_logs_in_by_keystone_sees_what_is_theirs_and_no_token() {
         "{cookie}"
     );
     assert_ne!(browser.cookie, before, "nobody can have given us the cookie");
-    let page = browser.get("/clusters").await.has(200).says("alice in tenant-a");
+    let page = browser.get("/clusters").await.has(200).says("alice in ").says(">tenant-a</a>");
     assert!(!page.text.contains("gAAAA") && !page.text.contains("alice-secret"));
     let overview = browser.get("/").await.has(200);
     assert!(overview.text.contains("Clusters"), "{}", overview.text);
@@ -46,6 +46,32 @@ async fn who_logs_in_by_keystone_sees_what_is_theirs_and_no_token() {
     assert_eq!(tokens(&given), revoked + 1, "the token was given back");
     browser.cookie = stale;
     assert!(browser.get("/clusters").await.leads().starts_with("/login"));
+}
+
+#[tokio::test]
+async fn who_has_several_projects_goes_on_in_another_and_gives_all_tokens_back() {
+    let given = Given::start(Auth::Keystone).await;
+    given.cloud.add_user("alice", "alice-secret", "tenant-c");
+    let mut browser = given.browser();
+    let who = [("user", "alice"), ("password", "alice-secret"), ("project", "tenant-a")];
+    browser.fill("/login", "/login", &who).await;
+    let offered = browser.get("/project").await.has(200).says("tenant-c");
+    let row = offered.text.split("<tr>").find(|row| row.contains("tenant-c")).unwrap();
+    let id = row.split("name=\"project\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let before = browser.cookie.clone();
+    assert_eq!(browser.fill("/project", "/project", &[("project", id)]).await.leads(), "/");
+    assert_ne!(browser.cookie, before);
+    browser.get("/clusters").await.has(200).says(">tenant-c</a>");
+    let strange = browser.fill("/project", "/project", &[("project", "nobodys")]).await;
+    assert!(strange.status.is_client_error(), "{}", strange.text);
+    browser.get("/clusters").await.has(200).says(">tenant-c</a>");
+
+    let tokens = || {
+        given.cloud.count(|call| call.method == "DELETE" && call.path.ends_with("/v3/auth/tokens"))
+    };
+    let revoked = tokens();
+    browser.fill("/clusters", "/logout", &[]).await;
+    assert_eq!(tokens(), revoked + 2, "both tokens were given back");
 }
 
 #[tokio::test]

@@ -1,0 +1,72 @@
+//! `/project`: who logged in by Keystone goes on in another project of theirs, without the password being asked for again.
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use http::StatusCode;
+use openstack::{Auth, Project, Scope};
+use secrecy::SecretString;
+
+use crate::config::{Access, KeystoneConfig};
+use crate::form::Posted;
+use crate::login::session_of;
+use crate::problem::Problem;
+use crate::service::Console;
+use crate::session::{Credential, Session};
+use crate::visit::{Person, give};
+
+pub(crate) fn routes() -> Router<Console> {
+    Router::new().route("/project", get(ask).post(enter))
+}
+
+/// Where there is more than one project to be in: Keystone, and the token of who asks.
+fn keystone<'a>(
+    console: &'a Console,
+    person: &'a Person,
+) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString), Problem> {
+    match (console.access(), person.visit.session.as_deref()) {
+        (Access::Keystone(keystone), Some(session)) => match &session.credential {
+            Credential::Token(token) => Ok((keystone, session, token)),
+            Credential::Password(..) => Err(Problem::nothing_here()),
+        },
+        (Access::None | Access::HttpBasic | Access::Keystone(_), _) => Err(Problem::nothing_here()),
+    }
+}
+
+/// `GET /project`.
+async fn ask(State(console): State<Console>, person: Person) -> Result<Response, Problem> {
+    let (keystone, _, token) = keystone(&console, &person)?;
+    let mut found = console.projects(keystone, token).await?;
+    let page = person.page("project.html", "Another project");
+    person.show(page.put("projects", found["projects"].take()))
+}
+
+/// `POST /project`.
+async fn enter(
+    State(console): State<Console>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let (keystone, before, token) = keystone(&console, &person)?;
+    let scope = Scope::Project(Project::Id(fields.get("project")?.trim().to_owned()));
+    let auth = Auth::Token { token: token.clone(), scope };
+    let session = match session_of(&console, keystone, auth).await {
+        Ok(session) => session,
+        Err(Problem::Refused { status: StatusCode::UNAUTHORIZED, .. }) => {
+            let sentence = "project: Keystone does not let you be in it".to_owned();
+            return Err(Problem::Refused { status: StatusCode::FORBIDDEN, sentence });
+        }
+        Err(other) => return Err(other),
+    };
+    // The token of before is good until it ends, and is given back with this one.
+    let spent = before.spent.iter().chain([token]).cloned().collect();
+    let session = Session { spent, ..session };
+    let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;
+    console.sessions().remove(&person.visit.cookie);
+    console.sessions().insert(&cookie, session, Instant::now());
+    let mut answer = Redirect::to("/").into_response();
+    give(answer.headers_mut(), &console.set_cookie(&cookie));
+    Ok(answer)
+}
