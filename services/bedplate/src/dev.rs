@@ -130,8 +130,8 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node undeploy dev-1\
          \n  export OS_CLIENT_CONFIG_FILE={state}/clouds.yaml\
          \n  openstack --os-cloud admin hypervisor list\
-         \n  openstack --os-cloud alice server list\
-         \n  openstack --os-cloud alice coe cluster resize tenant 4\
+         \n  openstack --os-cloud clusterd server list\
+         \n  openstack --os-cloud clusterd coe cluster resize tenant 4\
          \n\nLogs and state are in {state}; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
          \nand http://127.0.0.1:9511/openapi.json.",
         console::ADDRESS
