@@ -1,13 +1,13 @@
 //! Where a machine has been told to boot from.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use url::Url;
 
 use crate::spec::Firmware;
 
 /// What firmware boots now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootChoice {
     /// The device an override names; `None` is the firmware's own order.
     pub device: Option<BootDevice>,
@@ -18,7 +18,7 @@ pub struct BootChoice {
 }
 
 /// A device an override can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BootDevice {
     /// The network, by DHCP and TFTP.
@@ -40,7 +40,7 @@ pub enum BootDevice {
 }
 
 /// How long an override holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lasting {
     /// For one boot.

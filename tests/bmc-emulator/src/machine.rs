@@ -10,8 +10,9 @@ use url::Url;
 use crate::boot::{BootChoice, BootOverride, Lasting};
 use crate::events::{EventKind, Events};
 use crate::faults::{Faults, ReportedPower};
+use crate::kept::{Boot, Kept};
 use crate::log::{BmcLogEntry, Face, Log, Outcome, PowerRequest, Request};
-use crate::profile::MediaDrive;
+use crate::profile::{MediaDrive, Profile};
 use crate::spec::MachineSpec;
 
 /// A machine; clones are the same machine.
@@ -66,13 +67,37 @@ pub(crate) enum Identify {
 impl Machine {
     /// A machine that is off, boots in its firmware's own order and has an empty virtual drive.
     pub fn new(spec: MachineSpec) -> Machine {
-        let power = watch::Sender::new(Power::default());
+        Machine::resumed(spec, Kept::default())
+    }
+
+    /// A machine as it was when [`Machine::kept`] told of it. Images of drives that it has no more are gone.
+    pub fn resumed(spec: MachineSpec, kept: Kept) -> Machine {
+        let power = Power { on: kept.on, ..Power::default() };
+        let rules = Profile::find(&spec.bmc.profile).and_then(|profile| profile.media.as_ref());
+        let drives = rules.map(|rules| rules.drives.as_slice()).unwrap_or_default();
+        let media = kept
+            .media
+            .into_iter()
+            .filter_map(|(id, image)| Some((drives.iter().find(|drive| drive.id == id)?, image)));
+        let chassis = Chassis {
+            boot: kept.boot.map(|boot| boot.held_from(Instant::now())),
+            media: media.collect(),
+            ..Chassis::default()
+        };
         Machine(Arc::new(Inner {
             spec,
-            power,
-            chassis: Mutex::default(),
+            power: watch::Sender::new(power),
+            chassis: Mutex::new(chassis),
             faults: Faults::default(),
         }))
+    }
+
+    /// What is to be known of it to go on with it: its power, next boot and virtual media.
+    pub fn kept(&self) -> Kept {
+        let mut chassis = self.chassis();
+        let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
+        let media = chassis.media.iter().map(|(drive, image)| (drive.id.clone(), image.clone()));
+        Kept { on: self.power_now().on, boot, media: media.collect() }
     }
 
     /// What it is made of.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use bmc_emulator::DiskSpec;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How much of a real file is looked at to say whether it is blank.
 const LOOKED_AT: usize = 1 << 20;
@@ -30,7 +30,7 @@ enum Kept {
 }
 
 /// What is on a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Nothing but zeros where partition tables and signatures would be.

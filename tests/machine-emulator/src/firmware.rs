@@ -14,6 +14,7 @@ use crate::disk::Content;
 use crate::event::{BootSource, Event, Stage};
 use crate::fetch;
 use crate::ipxe::{self, Ended};
+use crate::kept::Before;
 use crate::machine::Machine;
 use crate::rack::{Systems, World};
 use crate::relay::Speaker;
@@ -32,13 +33,30 @@ pub(crate) struct Handover {
     pub(crate) ramdisk_bytes: u64,
 }
 
-/// Boots, for as long as there is power.
-pub(crate) async fn run(machine: &Machine, world: &World) -> Infallible {
+/// Boots, for as long as there is power; or goes on with what a machine did `before` that is on already.
+pub(crate) async fn run(machine: &Machine, world: &World, before: Option<Before>) -> Infallible {
+    let mut chosen = None;
+    match before {
+        Some(Before::Installed) => {
+            // Returns only if the disk is another than it was.
+            if let Err(why) = boot_disk(machine, world).await {
+                machine.tell(Event::CannotBoot(BootSource::Disk, why));
+            }
+        }
+        Some(Before::Boots(choice)) => {
+            machine.tell(Event::Started);
+            machine.boots(choice.clone());
+            machine.now(Stage::Booting);
+            chosen = choice;
+        }
+        None => {}
+    }
     tokio::time::sleep(world.pace.self_test()).await;
     if machine.faults().hang_in_firmware {
         return machine.hang("the firmware does not get through its self-test").await;
     }
-    let chosen = machine.chassis().take_boot_device();
+    let chosen = chosen.unwrap_or_else(|| machine.chassis().take_boot_device());
+    machine.boots(Some(chosen.clone()));
     let mut order = match chosen.device {
         Some(BootDevice::Pxe) => vec![BootSource::Network, BootSource::Disk],
         Some(BootDevice::Http) => vec![BootSource::Http, BootSource::Disk],

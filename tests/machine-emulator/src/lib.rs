@@ -12,6 +12,7 @@ mod fault;
 mod fetch;
 mod firmware;
 mod ipxe;
+mod kept;
 mod life;
 mod machine;
 mod pace;

@@ -11,6 +11,7 @@ use crate::rack::World;
 /// Follows the power of `machine` for ever.
 pub(crate) async fn run(machine: Machine, world: Arc<World>) {
     let mut power = machine.chassis().power();
+    let mut before = machine.before();
     loop {
         let now = *power.borrow_and_update();
         if !now.on {
@@ -20,9 +21,13 @@ pub(crate) async fn run(machine: Machine, world: Arc<World>) {
             }
             continue;
         }
-        machine.tell(Event::Started);
-        machine.now(Stage::Booting);
-        let mut running = pin!(firmware::run(&machine, &world));
+        let resumed = before.take();
+        if resumed.is_none() {
+            machine.tell(Event::Started);
+            machine.boots(None);
+            machine.now(Stage::Booting);
+        }
+        let mut running = pin!(firmware::run(&machine, &world, resumed));
         let mut asked_off = false;
         loop {
             let change = power.wait_for(|power| {

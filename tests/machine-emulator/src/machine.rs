@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bmc_emulator::{MachineSpec, ServedMachine};
+use bmc_emulator::{BootChoice, MachineSpec, ServedMachine};
 use tokio::sync::watch;
 use tracing::info;
 
@@ -12,6 +12,7 @@ use crate::config_drive::ConfigDrive;
 use crate::disk::{Content, Disk};
 use crate::event::{BootSource, Event, Stage};
 use crate::fault::FaultSet;
+use crate::kept::{Before, Keeper, Kept, KeptDisk};
 
 /// How many events a machine keeps; the oldest go first.
 const KEPT: usize = 512;
@@ -29,6 +30,9 @@ struct Inner {
     faults: Mutex<FaultSet>,
     stage: watch::Sender<Stage>,
     events: Mutex<VecDeque<Event>>,
+    /// What its firmware chose to boot, since power came.
+    boots: Mutex<Option<BootChoice>>,
+    keeper: Option<Arc<Keeper>>,
 }
 
 impl Machine {
@@ -36,10 +40,21 @@ impl Machine {
         chassis: bmc_emulator::Machine,
         bmc: ServedMachine,
         agent: AgentKind,
+        keeper: Option<Arc<Keeper>>,
     ) -> Machine {
+        let name = &chassis.spec().name;
+        let kept = keeper.as_ref().and_then(|keeper| keeper.find(name));
+        let mut kept = kept.map(|kept| kept.disks).unwrap_or_default().into_iter();
         let disks = chassis.spec().disks.iter().cloned();
         let disks = disks.map(|spec| match &agent {
-            AgentKind::Light => Disk::remembered(spec),
+            AgentKind::Light => {
+                let mut disk = Disk::remembered(spec);
+                if let Some(kept) = kept.next() {
+                    disk.set(kept.content);
+                    disk.set_drive(kept.drive);
+                }
+                disk
+            }
             AgentKind::Program { folder, .. } => {
                 let path = folder.join("dev").join(&spec.name);
                 Disk::file(spec, path)
@@ -55,6 +70,8 @@ impl Machine {
             faults: Mutex::default(),
             stage,
             events: Mutex::default(),
+            boots: Mutex::default(),
+            keeper,
         }))
     }
 
@@ -104,9 +121,23 @@ impl Machine {
 
     /// Puts something on a disk, as an earlier owner would have. A disk that is a file keeps what it has.
     pub fn put_on_disk(&self, bay: usize, content: Content) {
+        let whole = !matches!(content, Content::Broken { .. });
         if let Some(disk) = self.lock_disks().get_mut(bay) {
             disk.set(content);
         }
+        // What is half there is as good as another half.
+        if whole {
+            self.keep();
+        }
+    }
+
+    /// Puts an image on a disk, and a config drive beside it.
+    pub(crate) fn install(&self, bay: usize, image: Content, drive: Option<String>) {
+        if let Some(disk) = self.lock_disks().get_mut(bay) {
+            disk.set(image);
+            disk.set_drive(drive);
+        }
+        self.keep();
     }
 
     /// The config drive beside the image on one of its disks.
@@ -148,6 +179,37 @@ impl Machine {
 
     pub(crate) fn now(&self, stage: Stage) {
         self.0.stage.send_replace(stage);
+        self.keep();
+    }
+
+    /// The firmware has chosen what to boot; none while it has not.
+    pub(crate) fn boots(&self, choice: Option<BootChoice>) {
+        *lock(&self.0.boots) = choice;
+        self.keep();
+    }
+
+    /// Keeps what it is now, where machines are kept.
+    pub(crate) fn keep(&self) {
+        let Some(keeper) = &self.0.keeper else { return };
+        let before = match &*self.0.stage.borrow() {
+            Stage::Installed => Before::Installed,
+            Stage::Off | Stage::Booting | Stage::Ramdisk(_) | Stage::Hung(_) => {
+                Before::Boots(lock(&self.0.boots).clone())
+            }
+        };
+        let disks = self.lock_disks();
+        let disk = |disk: &Disk| KeptDisk {
+            content: disk.content(),
+            drive: disk.drive().map(str::to_owned),
+        };
+        let disks = disks.iter().map(disk).collect();
+        keeper.keep(self.name(), Kept { chassis: self.0.chassis.kept(), before, disks });
+    }
+
+    /// What it did when it was kept, if it is on since then.
+    pub(crate) fn before(&self) -> Option<Before> {
+        let kept = self.0.keeper.as_ref()?.find(self.name())?;
+        kept.chassis.on.then_some(kept.before)
     }
 
     /// Stays as it is until power changes.

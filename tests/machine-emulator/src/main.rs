@@ -32,6 +32,9 @@ struct Options {
     /// How many times faster than real ones the machines test themselves and wait.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
+    /// Keeps the machines in this file, and goes on where they ended if the file is there.
+    #[arg(long, value_name = "FILE", conflicts_with = "agent")]
+    state: Option<PathBuf>,
     /// Runs nova-compute on machines whose config drive has settings for it, once they boot their disks.
     #[arg(long)]
     compute_hosts: bool,
@@ -63,6 +66,10 @@ async fn main() -> anyhow::Result<()> {
     let mut rack = Rack::start_with(network, Pace::times(options.speed), systems)
         .await
         .context("cannot start the machines' network")?;
+    if let Some(path) = options.state.clone() {
+        let shown = path.display().to_string();
+        rack.keep_in(path).with_context(|| format!("cannot go on with {shown}"))?;
+    }
     rack.add(machines.collect()).await.context("cannot serve the machines' BMCs")?;
     let control = match options.control {
         Some(address) => {

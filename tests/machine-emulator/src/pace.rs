@@ -12,6 +12,8 @@ pub struct Pace(f64);
 const SELF_TEST: Duration = Duration::from_secs(3);
 /// From the kernel's start to the agent's.
 const KERNEL: Duration = Duration::from_secs(2);
+/// What a step of cleaning or deploying takes besides what it fetches; a real erase takes from seconds to hours.
+const STEP: Duration = Duration::from_secs(1);
 /// PXE 2.1 §2.2.1 begins with 4 seconds.
 const FIRST_DHCP_TIMEOUT: Duration = Duration::from_secs(4);
 /// Never less than a busy computer may take to answer.
@@ -33,6 +35,10 @@ impl Pace {
 
     pub(crate) fn kernel(self) -> Duration {
         self.of(KERNEL)
+    }
+
+    pub(crate) fn step(self) -> Duration {
+        self.of(STEP)
     }
 
     pub(crate) fn dhcp_timeout(self) -> Duration {

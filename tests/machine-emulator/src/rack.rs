@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bmc_emulator::{MachineSpec, Served};
@@ -10,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::agent::AgentKind;
 use crate::fetch;
+use crate::kept::Keeper;
 use crate::life;
 use crate::machine::Machine;
 use crate::pace::Pace;
@@ -40,6 +42,7 @@ pub struct Rack {
     machines: Vec<Machine>,
     served: Vec<Served>,
     tasks: JoinSet<()>,
+    keeper: Option<Arc<Keeper>>,
 }
 
 /// What all machines of a rack share.
@@ -66,7 +69,13 @@ impl Rack {
         let mut tasks = JoinSet::new();
         tasks.spawn(relay.clone().run());
         let world = Arc::new(World { relay, tftp: network.tftp, http, pace, systems });
-        Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks })
+        Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks, keeper: None })
+    }
+
+    /// Keeps the machines that are added from now on in the file `path`: those that it has already are as they were, instead of off.
+    pub fn keep_in(&mut self, path: PathBuf) -> io::Result<()> {
+        self.keeper = Some(Arc::new(Keeper::open(path)?));
+        Ok(())
     }
 
     /// Adds machines, which are off, and has their BMCs answer.
@@ -75,11 +84,18 @@ impl Rack {
         machines: Vec<(MachineSpec, AgentKind)>,
     ) -> io::Result<Vec<Machine>> {
         let (specs, agents): (Vec<_>, Vec<_>) = machines.into_iter().unzip();
-        let chassis: Vec<_> = specs.into_iter().map(bmc_emulator::Machine::new).collect();
+        let chassis = specs.into_iter().map(|spec| {
+            let kept = self.keeper.as_ref().and_then(|keeper| keeper.find(&spec.name));
+            let kept = kept.map(|kept| kept.chassis).unwrap_or_default();
+            bmc_emulator::Machine::resumed(spec, kept)
+        });
+        let chassis: Vec<_> = chassis.collect();
         let served = bmc_emulator::serve(chassis.clone()).await?;
         let parts = chassis.into_iter().zip(&served.machines).zip(agents);
         let added: Vec<Machine> = parts
-            .map(|((chassis, bmc), agent)| Machine::new(chassis, bmc.clone(), agent))
+            .map(|((chassis, bmc), agent)| {
+                Machine::new(chassis, bmc.clone(), agent, self.keeper.clone())
+            })
             .collect();
         for machine in &added {
             self.tasks.spawn(life::run(machine.clone(), self.world.clone()));

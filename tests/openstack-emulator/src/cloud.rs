@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::cidr::Cidr;
 use crate::errands::{self, Offers, Openings};
 use crate::guest::{Guest, Progress};
+use crate::kept::{Keeper, Kept};
 use crate::log::Call;
 use crate::misbehave::{Fate, Lag, Rule};
 use crate::settings::Settings;
@@ -34,12 +37,26 @@ pub(crate) struct Shared {
     pub(crate) offers: Mutex<Offers>,
     /// Addresses that are open on this host.
     pub(crate) openings: Mutex<Openings>,
+    /// Who keeps all of it in a file, where somebody does.
+    keeper: Option<Keeper>,
 }
 
 impl Shared {
     /// One look at the world, or one change of it.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
         look(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether all of it is kept in a file.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// Returns once the file has all that is true now, if there is one.
+    pub(crate) async fn keep(self: &Arc<Shared>) {
+        if let Some(keeper) = &self.keeper {
+            keeper.keep(self).await;
+        }
     }
 
     /// Something may have become due earlier than the clock knows.
@@ -106,14 +123,40 @@ impl Emulator {
         address: SocketAddr,
         guest: Arc<dyn Guest>,
     ) -> io::Result<Emulator> {
+        Emulator::begin(settings, address, guest, None).await
+    }
+
+    /// Starts a cloud on `address` that goes on where the one ended that kept itself in the file `path`; a new one where there is no such
+    /// file. Of `settings` only times, limits and the services of others count for one that goes on.
+    pub async fn start_kept(
+        settings: Settings,
+        address: SocketAddr,
+        guest: Arc<dyn Guest>,
+        path: PathBuf,
+    ) -> io::Result<Emulator> {
+        Emulator::begin(settings, address, guest, Some(path)).await
+    }
+
+    async fn begin(
+        settings: Settings,
+        address: SocketAddr,
+        guest: Arc<dyn Guest>,
+        path: Option<PathBuf>,
+    ) -> io::Result<Emulator> {
+        let mut kept = match &path {
+            Some(path) => Kept::read(path)?,
+            None => None,
+        };
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (errands, todo) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        let external = match &settings.external_cidr {
-            Some(cidr) => cidr.clone(),
-            None => {
-                let (cidr, claim) = claim_loopback().await?;
+        let external = match (&kept, &settings.external_cidr) {
+            (None, Some(cidr)) => cidr.clone(),
+            (Some(kept), Some(_)) => kept.external_cidr.clone(),
+            (_, None) => {
+                let before = kept.as_ref().map(|kept| kept.external_cidr.as_str());
+                let (cidr, claim) = claim_loopback(before).await?;
                 // The claim on the piece of loopback lasts as long as the cloud.
                 tasks.spawn(async move {
                     let _claim = claim;
@@ -122,26 +165,54 @@ impl Emulator {
                 cidr
             }
         };
+        let mut progress = std::collections::BTreeMap::new();
+        let world = match kept.take() {
+            Some(mut kept) => {
+                progress.clone_from(&kept.progress);
+                guest.take_up(kept.guest.take())?;
+                kept.world(settings, errands)
+            }
+            None => World::new(settings, external, errands),
+        };
         let shared = Arc::new(Shared {
             address,
-            world: Mutex::new(World::new(settings, external, errands)),
+            world: Mutex::new(world),
             wake: Notify::new(),
             calls: watch::Sender::new(0),
             guest,
-            progress: Mutex::default(),
+            progress: Mutex::new(progress),
             offers: Mutex::default(),
             openings: Mutex::default(),
+            keeper: path.map(Keeper::new),
         });
+        shared.keep().await;
         tasks.spawn(serve::run(listener, shared.clone()));
         tasks.spawn(errands::run(todo, shared.clone()));
         let clock = shared.clone();
         tasks.spawn(async move { clock.clock().await });
+        let follower = shared.clone();
+        tasks.spawn(async move {
+            if let Some(keeper) = &follower.keeper {
+                keeper.run(&follower).await;
+            }
+        });
         Ok(Emulator { cloud: Cloud { shared }, _tasks: tasks })
     }
 }
 
-/// A piece of 127.0.0.0/8 that no other emulator on this host has: claimed by a port on its first address.
-async fn claim_loopback() -> io::Result<(String, TcpListener)> {
+/// A piece of 127.0.0.0/8 that no other emulator on this host has, or the one that it had `before`: claimed by a port on its first address.
+async fn claim_loopback(before: Option<&str>) -> io::Result<(String, TcpListener)> {
+    if let Some(cidr) = before {
+        let first = Cidr::parse(cidr).map(|cidr| cidr.at(1));
+        let first = first.ok_or_else(|| io::Error::other(format!("{cidr} is no network")))?;
+        let claim = TcpListener::bind((first, 4791)).await.map_err(|why| {
+            io::Error::new(
+                why.kind(),
+                format!("the outside network {cidr} is somebody else's: {why}"),
+            )
+        })?;
+        return Ok((cidr.to_owned(), claim));
+    }
     for _ in 0..200 {
         let [second, third, ..] = *uuid::Uuid::new_v4().as_bytes();
         let (second, third) = (second | 0x40, third & 0xfc);
@@ -446,6 +517,7 @@ impl Cloud {
     /// Adds to what a server's console shows.
     pub fn write_console(&self, server: &str, line: &str) {
         self.shared.with(|world| {
+            world.changes += 1;
             if let Some(server) = world.store.get_mut(Kind::Server, server) {
                 let text = format!("{}{line}\n", server.note("console"));
                 server.keep("console", text);
@@ -454,12 +526,15 @@ impl Cloud {
     }
 
     pub(crate) fn report(&self, server: &str, progress: Progress) {
-        self.write_console(server, &progress.to_string());
-        self.shared
-            .progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(server.to_owned(), progress);
+        let line = progress.to_string();
+        let before = {
+            let mut all = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(server.to_owned(), progress.clone())
+        };
+        // Who goes on after the emulator has started again says nothing new.
+        if before != Some(progress) {
+            self.write_console(server, &line);
+        }
         self.shared.called();
     }
 }

@@ -44,6 +44,11 @@ pub(crate) async fn run(mut todo: UnboundedReceiver<Errand>, shared: Arc<Shared>
                     before.abort();
                 }
             }
+            Errand::Resume(server) => {
+                let cloud = Cloud { shared: shared.clone() };
+                let running = tasks.spawn(guest::resume(cloud, server.clone()));
+                guests.insert(server, running);
+            }
             Errand::Halt(server) => {
                 if let Some(running) = guests.remove(&server) {
                     running.abort();
@@ -77,9 +82,13 @@ async fn fetch(shared: Arc<Shared>, image: String, url: String) {
     let delay = shared.with(|world| world.settings.times.image_import);
     tokio::time::sleep(crate::settings::millis(delay)).await;
     let outcome = download(&url).await;
-    shared.with(|world| match outcome {
-        Ok((size, hash, bytes)) => glance::arrived(world, &image, size, hash, bytes),
-        Err(error) => glance::failed(world, &image, &error),
+    shared.with(|world| {
+        world.fetches.remove(&image);
+        world.changes += 1;
+        match outcome {
+            Ok((size, hash, bytes)) => glance::arrived(world, &image, size, hash, bytes),
+            Err(error) => glance::failed(world, &image, &error),
+        }
     });
     shared.called();
 }

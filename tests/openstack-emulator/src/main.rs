@@ -25,6 +25,12 @@ struct Options {
     /// Takes as long as a real cloud of two cores was seen to take.
     #[arg(long)]
     realistic: bool,
+    /// How many times faster than that, or than the settings say, servers, load balancers and the like are ready; below 1 is slower.
+    #[arg(long, default_value_t = 1.0)]
+    speed: f64,
+    /// Keeps the cloud in this file, and goes on where it ended if the file is there. Nothing else may answer on the addresses it has.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Begins without compute hosts: they appear as they report.
     #[arg(long)]
     no_hosts: bool,
@@ -64,10 +70,19 @@ async fn main() -> anyhow::Result<()> {
         settings.enable_new_services = false;
     }
     settings.shared_networks.extend(options.shared_network);
-    let emulator =
-        Emulator::start_with(settings, options.listen, Arc::new(kubernetes::Nodes::default()))
-            .await;
-    let emulator = emulator.with_context(|| format!("cannot listen on {}", options.listen))?;
+    settings.times = settings.times.faster(options.speed);
+    let guest = Arc::new(kubernetes::Nodes::default());
+    let emulator = match options.state {
+        Some(path) => {
+            let shown = path.display().to_string();
+            let started = Emulator::start_kept(settings, options.listen, guest, path).await;
+            started.with_context(|| format!("cannot go on at {} with {shown}", options.listen))?
+        }
+        None => {
+            let started = Emulator::start_with(settings, options.listen, guest).await;
+            started.with_context(|| format!("cannot listen on {}", options.listen))?
+        }
+    };
     if let Some(path) = &options.clouds_out {
         write_whole(path, &emulator.cloud.clouds_yaml())
             .with_context(|| format!("cannot write {}", path.display()))?;

@@ -86,6 +86,10 @@ async fn respond(
         let rest: Vec<String> = words.collect();
         let query = parts.uri.query().unwrap_or_default();
         let (status, value) = control::answer(&shared, &parts.method, &rest, query, &body).await;
+        if parts.method != http::Method::GET {
+            shared.with(|world| world.changes += 1);
+            shared.keep().await;
+        }
         return Ok(write(Answer::json(status, value)));
     }
     let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
@@ -96,6 +100,7 @@ async fn respond(
         return Ok(write(Answer::json(status, json!({"services": known}))));
     };
     let query = parts.uri.query().unwrap_or_default();
+    let changes = !matches!(parts.method, http::Method::GET | http::Method::HEAD);
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let asked = Asked {
         service,
@@ -115,6 +120,9 @@ async fn respond(
     let number =
         shared.with(|world| world.log.begin(asked.method.as_str(), &asked.path, query, ids));
     let answered = handle(&shared, asked, body, query, number).await;
+    if changes {
+        shared.keep().await;
+    }
     let status = answered.as_ref().ok().map(|answer| answer.status);
     shared.with(|world| world.log.end(number, status));
     shared.called();
@@ -137,9 +145,11 @@ async fn handle(
     let met = Met { method: method.as_str(), path: &path, query, body: &body };
     let refused = asked.clone();
     let world = shared.clone();
+    let changes = !matches!(method, http::Method::GET | http::Method::HEAD);
     let work = move || {
         let answer = world.with(|world| {
             world.settle();
+            world.changes += u64::from(changes);
             let answer = dispatch(world, &mut asked);
             world.log.worked(number, &asked.caller.project);
             answer

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use crate::kept::age;
+
 /// What an object is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
@@ -51,13 +53,14 @@ pub enum Kind {
 }
 
 /// One object of a service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Object {
     /// Its id: a UUID, mostly.
     pub id: String,
     /// The project it belongs to; empty when it belongs to none.
     pub project: String,
     /// When it was made.
+    #[serde(with = "age")]
     pub born: Instant,
     /// What its service shows of it.
     pub body: Map<String, Value>,
@@ -166,6 +169,12 @@ impl Store {
             *count = count.saturating_sub(1);
         }
         Some(object)
+    }
+
+    /// All there is, the oldest of each kind first.
+    pub(crate) fn every(&self) -> impl Iterator<Item = (Kind, &Object)> {
+        let all = self.tables.iter();
+        all.flat_map(|(kind, table)| table.rows.values().map(|object| (*kind, object)))
     }
 
     /// All of a kind, the oldest first.

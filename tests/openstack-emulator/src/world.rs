@@ -1,11 +1,13 @@
 //! The state of a cloud, and its clock.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -26,6 +28,8 @@ use crate::{designate, neutron, nova, octavia, seed};
 pub(crate) enum Errand {
     /// A server became ACTIVE: its guest begins.
     Boot(String),
+    /// A server runs since before the emulator began: its guest goes on.
+    Resume(String),
     /// A server is no longer ACTIVE: its guest ends.
     Halt(String),
     /// An image is fetched from a URL.
@@ -35,22 +39,30 @@ pub(crate) enum Errand {
 }
 
 /// What happens later.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// A server has been built, or could not be.
     Built(String),
     /// A load balancer and what is below it come to rest.
     Settled(String),
     /// Fields of an object change.
-    Set(Kind, String, Vec<(&'static str, Value)>),
+    Set(Kind, String, Vec<(Cow<'static, str>, Value)>),
     /// A server's action ends in this status and power state.
-    Acted(String, &'static str, i64),
+    Acted(String, Cow<'static, str>, i64),
     /// A server's live migration ends.
     Migrated(String),
     /// A server's image is a step further: the server, the image, and the status that it has now; none where it failed.
-    Imaged(String, String, Option<&'static str>),
+    Imaged(String, String, Option<Cow<'static, str>>),
     /// An object is gone.
     Gone(Kind, String),
+}
+
+impl Event {
+    /// Fields of an object change.
+    pub(crate) fn set(kind: Kind, id: &str, fields: Vec<(&'static str, Value)>) -> Event {
+        let fields = fields.into_iter().map(|(field, value)| (Cow::Borrowed(field), value));
+        Event::Set(kind, id.to_owned(), fields.collect())
+    }
 }
 
 struct Due {
@@ -77,7 +89,7 @@ impl Ord for Due {
 }
 
 /// What a project uses of Nova's limits.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) cores: i64,
     pub(crate) ram: i64,
@@ -105,6 +117,12 @@ pub(crate) struct World {
     /// Actions of servers, newest first: request id, action, time.
     pub(crate) actions: HashMap<String, Vec<Value>>,
     pub(crate) external_cidr: String,
+    /// What guests found in their user-data and where that led, by server: the file of a kept cloud has it, and nobody else needs it.
+    pub(crate) configs: BTreeMap<String, Value>,
+    /// Images that are being fetched, and from where.
+    pub(crate) fetches: BTreeMap<String, String>,
+    /// Counts what changed of all this.
+    pub(crate) changes: u64,
     due: BinaryHeap<Reverse<Due>>,
     order: u64,
     errands: UnboundedSender<Errand>,
@@ -116,7 +134,18 @@ impl World {
         external_cidr: String,
         errands: UnboundedSender<Errand>,
     ) -> World {
-        let mut world = World {
+        let mut world = World::empty(settings, external_cidr, errands);
+        seed::plant(&mut world);
+        world
+    }
+
+    /// A world with nothing in it.
+    pub(crate) fn empty(
+        settings: Settings,
+        external_cidr: String,
+        errands: UnboundedSender<Errand>,
+    ) -> World {
+        World {
             settings,
             store: Store::default(),
             misbehaviour: Misbehaviour::default(),
@@ -131,12 +160,23 @@ impl World {
             image_bytes: HashMap::new(),
             actions: HashMap::new(),
             external_cidr,
+            configs: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+            changes: 0,
             due: BinaryHeap::new(),
             order: 0,
             errands,
-        };
-        seed::plant(&mut world);
-        world
+        }
+    }
+
+    /// What is to happen, and in how many milliseconds, in that order.
+    pub(crate) fn to_come(&self) -> Vec<(u64, Event)> {
+        let now = Instant::now();
+        let mut all: Vec<&Due> = self.due.iter().map(|Reverse(due)| due).collect();
+        all.sort();
+        let left = |due: &Due| due.at.saturating_duration_since(now).as_millis();
+        let left = |due: &Due| u64::try_from(left(due)).unwrap_or(u64::MAX);
+        all.into_iter().map(|due| (left(due), due.event.clone())).collect()
     }
 
     /// A new object, not yet in the store.
@@ -164,8 +204,12 @@ impl World {
     }
 
     pub(crate) fn later(&mut self, delay: u32, event: Event) {
+        self.after(millis(delay), event);
+    }
+
+    pub(crate) fn after(&mut self, delay: Duration, event: Event) {
         self.order += 1;
-        let due = Due { at: Instant::now() + millis(delay), order: self.order, event };
+        let due = Due { at: Instant::now() + delay, order: self.order, event };
         self.due.push(Reverse(due));
     }
 
@@ -190,18 +234,19 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) {
+        self.changes += 1;
         match event {
             Event::Built(server) => nova::built(self, &server),
             Event::Settled(balancer) => octavia::settled(self, &balancer),
-            Event::Acted(server, status, power) => nova::acted(self, &server, status, power),
+            Event::Acted(server, status, power) => nova::acted(self, &server, &status, power),
             Event::Migrated(server) => nova::migrated(self, &server),
             Event::Imaged(server, image, status) => {
-                nova::snapshot_went_on(self, &server, &image, status);
+                nova::snapshot_went_on(self, &server, &image, status.as_deref());
             }
             Event::Set(kind, id, fields) => {
                 if let Some(object) = self.store.get_mut(kind, &id) {
                     for (field, value) in fields {
-                        object.set(field, value);
+                        object.set(&field, value);
                     }
                 }
             }
@@ -236,11 +281,9 @@ impl World {
             .unwrap_or_default();
         match self.misbehaviour.on_create(kind, &name) {
             Some(End::Stuck) => {}
-            Some(End::Error(_)) => self.later(usual, Event::Set(kind, id.to_owned(), failed)),
-            Some(End::Takes(time)) => self.later(time, Event::Set(kind, id.to_owned(), ready)),
-            Some(End::NeverBoots) | None => {
-                self.later(usual, Event::Set(kind, id.to_owned(), ready))
-            }
+            Some(End::Error(_)) => self.later(usual, Event::set(kind, id, failed)),
+            Some(End::Takes(time)) => self.later(time, Event::set(kind, id, ready)),
+            Some(End::NeverBoots) | None => self.later(usual, Event::set(kind, id, ready)),
         }
     }
 

@@ -62,6 +62,9 @@ pub(super) async fn run(
     let doing = step.unwrap_or(asked.name.rsplit('.').next().unwrap_or_default()).to_owned();
     machine.tell(Event::Begins(doing.clone()));
     misbehave(machine, &doing).await?;
+    if matches!(&*asked.name, "clean.execute_clean_step" | "deploy.execute_deploy_step") {
+        tokio::time::sleep(world.pace.step()).await;
+    }
     let done = match (&*asked.name, &*doing) {
         ("clean.get_clean_steps", _) => {
             let steps = ["erase_devices_metadata", "erase_devices"].map(described);
@@ -137,10 +140,11 @@ fn described(step: &str) -> Value {
 
 /// Erases every disk; tells what was erased.
 fn erase(machine: &Machine) -> Vec<Value> {
-    let mut disks = machine.lock_disks();
     let erase = |disk: &mut crate::disk::Disk| {
         disk.set(Content::Blank);
         json!({"name": format!("/dev/{}", disk.spec.name), "serial": disk.spec.serial, "method": "emulated"})
     };
-    disks.iter_mut().map(erase).collect()
+    let erased = machine.lock_disks().iter_mut().map(erase).collect();
+    machine.keep();
+    erased
 }

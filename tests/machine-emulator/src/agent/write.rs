@@ -74,20 +74,15 @@ pub(super) async fn image(
         );
         return Err(Failure::new("ImageChecksumError", why));
     }
-    put(
-        machine,
-        bay,
-        Content::Image {
-            name: url.to_string(),
-            bytes: disk.written,
-            checksum: found,
-            bootable: can_be_booted(&disk.head),
-            config_drive: arguments.get("configdrive").is_some_and(|drive| !drive.is_null()),
-        },
-    );
-    if let Some(disk) = machine.lock_disks().get_mut(bay) {
-        disk.set_drive(arguments.get("configdrive").and_then(Value::as_str).map(str::to_owned));
-    }
+    let drive = arguments.get("configdrive").filter(|drive| !drive.is_null());
+    let image = Content::Image {
+        name: url.to_string(),
+        bytes: disk.written,
+        checksum: found,
+        bootable: can_be_booted(&disk.head),
+        config_drive: drive.is_some(),
+    };
+    machine.install(bay, image, drive.and_then(Value::as_str).map(str::to_owned));
     let name = machine.spec().disks.get(bay).map(|disk| disk.name.clone()).unwrap_or_default();
     Ok(format!("/dev/{name}"))
 }

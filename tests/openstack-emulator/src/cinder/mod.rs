@@ -361,7 +361,7 @@ pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
             return;
         }
     }
-    world.later(delay, Event::Set(Kind::Volume, id.to_owned(), vec![("status", json!("in-use"))]));
+    world.later(delay, Event::set(Kind::Volume, id, vec![("status", json!("in-use"))]));
 }
 
 /// A server lets go of a volume, which is deleted if it was only the server's. One with snapshots stays: Cinder refuses to

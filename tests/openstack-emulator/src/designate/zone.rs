@@ -118,7 +118,7 @@ pub(super) fn touch(world: &mut World, id: &str) {
         if zone.text("status") == "ACTIVE" {
             zone.set("status", "PENDING");
             zone.set("action", "UPDATE");
-            world.later(usual, Event::Set(Kind::Zone, id.to_owned(), rested("ACTIVE")));
+            world.later(usual, Event::set(Kind::Zone, id, rested("ACTIVE")));
         }
     }
 }
@@ -182,5 +182,5 @@ pub(super) fn settle_recordset(world: &mut World, id: &str) {
         Some(End::Takes(time)) => (time, "ACTIVE"),
         Some(End::NeverBoots) | None => (usual, "ACTIVE"),
     };
-    world.later(time, Event::Set(Kind::Recordset, id.to_owned(), rested(status)));
+    world.later(time, Event::set(Kind::Recordset, id, rested(status)));
 }

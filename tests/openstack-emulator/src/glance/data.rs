@@ -65,6 +65,7 @@ pub(super) fn import(world: &mut World, asked: &Asked, id: &str) -> Verdict {
                     "URI for web-download does not pass filtering: {url}"
                 )));
             }
+            world.fetches.insert(id.to_owned(), url.to_owned());
             world.errand(Errand::Fetch { image: id.to_owned(), url: url.to_owned() });
         }
         Some("glance-direct") => {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use base64::Engine;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing::debug;
 
@@ -29,6 +29,21 @@ pub trait Guest: Send + Sync + 'static {
 
     /// A machine has been stopped, rebooted or deleted.
     fn halted(&self, _server: &str) {}
+
+    /// Counts what changed of what [`Guest::kept`] tells.
+    fn changes(&self) -> u64 {
+        0
+    }
+
+    /// What machines have on their disks and among themselves, to be kept.
+    fn kept(&self) -> Value {
+        Value::Null
+    }
+
+    /// Takes up what was kept, before any machine runs.
+    fn take_up(&self, _kept: Value) -> serde_json::Result<()> {
+        Ok(())
+    }
 }
 
 /// A guest that does nothing more: it has joined as soon as it runs.
@@ -69,7 +84,7 @@ impl GuestMachine {
 }
 
 /// How far a guest is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
     /// It reads its user-data.
@@ -106,6 +121,9 @@ pub(crate) async fn boot(cloud: Cloud, id: String) {
     };
     match config {
         Ok(config) => {
+            if cloud.shared.is_kept() {
+                cloud.shared.with(|world| world.configs.insert(id, config.clone()));
+            }
             machine.report(Progress::Running);
             cloud.shared.guest.run(machine, config).await;
         }
@@ -119,6 +137,14 @@ pub(crate) async fn boot(cloud: Cloud, id: String) {
             debug!("the guest of {id} fails: {why}");
             machine.report(Progress::Failed(why));
         }
+    }
+}
+
+/// Lets the guest of a server go on that has its final config on its disk.
+pub(crate) async fn resume(cloud: Cloud, id: String) {
+    let config = cloud.shared.with(|world| world.configs.get(&id).cloned());
+    if let (Some(machine), Some(config)) = (machine(&cloud, &id), config) {
+        cloud.shared.guest.run(machine, config).await;
     }
 }
 

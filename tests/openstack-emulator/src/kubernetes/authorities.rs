@@ -8,12 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Certificate, Client, StatusCode};
+use serde::{Deserialize, Serialize};
 
 /// How long a machine waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a machine holds: on its disk, so it stays when the machine restarts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Held {
     pub(super) revision: String,
     /// PEM; who signs stands first. Empty until others are taken than those it began with.
@@ -28,6 +29,15 @@ pub(super) struct Disks(Mutex<HashMap<String, Held>>);
 impl Disks {
     pub(super) fn held(&self, server: &str) -> Option<Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+    }
+
+    /// All of them, to be kept.
+    pub(super) fn all(&self) -> HashMap<String, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn take_up(&self, all: HashMap<String, Held>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
     fn write(&self, server: &str, held: &Held) {

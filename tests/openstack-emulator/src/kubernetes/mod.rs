@@ -11,11 +11,13 @@ mod apply;
 mod authorities;
 mod controllers;
 mod discovery;
+mod kept;
 mod kubeadm;
 mod kubelet;
 mod layout;
 mod members;
 mod object;
+mod pairs;
 mod patch;
 mod programs;
 mod protobuf;
@@ -135,6 +137,18 @@ impl Guest for Nodes {
             api::serve(listener, served, cluster.clone(), machine.cloud.clone()),
             self.keep_authorities(&cluster, &layout, &machine, Some(serves)),
         );
+    }
+
+    fn changes(&self) -> u64 {
+        self.writes()
+    }
+
+    fn kept(&self) -> Value {
+        self.to_value()
+    }
+
+    fn take_up(&self, kept: Value) -> serde_json::Result<()> {
+        self.take_up_value(kept)
     }
 
     fn halted(&self, server: &str) {

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
 use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::controllers;
 use super::members::Members;
+use super::pairs;
 use crate::world::{new_id, stamp};
 
 /// A cluster: its objects, and which machines serve its API.
@@ -21,6 +23,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// A cluster whose objects are there already; no machine serves its API yet.
+    pub(super) fn of(objects: Objects) -> Cluster {
+        Cluster { objects: Mutex::new(objects), ..Cluster::default() }
+    }
+
     /// Looks at the objects, or changes them; what follows from a change has happened afterwards.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Objects) -> T) -> T {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,12 +84,14 @@ impl Cluster {
 pub(super) type Place = (String, String, String, String);
 
 /// All objects by their places, and what the programs of the control plane know besides.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Objects {
+    #[serde(with = "pairs")]
     all: BTreeMap<Place, Arc<Value>>,
     version: u64,
     authority: Option<(String, String)>,
     /// What each manager applied last, by place.
+    #[serde(with = "pairs")]
     pub(super) applied: BTreeMap<Place, BTreeMap<String, Value>>,
     /// What the containers of pods printed, by the pods' uids.
     pub(super) logs: BTreeMap<String, String>,
@@ -117,6 +126,11 @@ pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) ->
 }
 
 impl Objects {
+    /// Counts what was written.
+    pub(super) fn writes(&self) -> u64 {
+        self.version
+    }
+
     pub(super) fn version(&self) -> String {
         self.version.to_string()
     }

@@ -126,10 +126,7 @@ fn associate(
         floating.set("port_details", details);
     }
     let delay = world.settings.times.floating_ip;
-    world.later(
-        delay,
-        Event::Set(Kind::FloatingIp, id.to_owned(), vec![("status", json!("ACTIVE"))]),
-    );
+    world.later(delay, Event::set(Kind::FloatingIp, id, vec![("status", json!("ACTIVE"))]));
     world.settle();
     world.errand(Errand::Reopen);
     Ok(())

@@ -173,7 +173,7 @@ pub(super) fn begin(
         one.keep("task", task);
     }
     let delay = world.settings.times.server_action;
-    world.later(delay, Event::Acted(id.to_owned(), after, power));
+    world.later(delay, Event::Acted(id.to_owned(), after.into(), power));
     Answer::empty(202)
 }
 

@@ -124,13 +124,14 @@ pub(crate) fn gone(world: &mut World, id: &str) {
     limits::give_back(world, &server);
     group::leave(world, &server);
     world.user_data.remove(id);
+    world.configs.remove(id);
     world.actions.remove(id);
     world.store.remove(Kind::Server, id);
     world.errand(Errand::Halt(id.to_owned()));
 }
 
 /// An action has ended.
-pub(crate) fn acted(world: &mut World, id: &str, status: &'static str, power: i64) {
+pub(crate) fn acted(world: &mut World, id: &str, status: &str, power: i64) {
     let Some(server) = world.store.get_mut(Kind::Server, id) else { return };
     if server.note("task") == "deleting" {
         return;

@@ -73,13 +73,15 @@ fn begin(world: &mut World, server: &str, image: &str, name: &str) {
         Some(End::Takes(time)) => (time, Some("active")),
         Some(End::NeverBoots) | None => (usual, Some("active")),
     };
-    let step = |status| Event::Imaged(server.to_owned(), image.to_owned(), status);
+    let step = |status: Option<&'static str>| {
+        Event::Imaged(server.to_owned(), image.to_owned(), status.map(Into::into))
+    };
     world.later(time / 2, step(Some("saving")));
     world.later(time, step(end));
 }
 
 /// An image of a server is a step further. One that failed goes: Nova deletes it (`delete_image_on_error`).
-pub(crate) fn went_on(world: &mut World, server: &str, image: &str, status: Option<&'static str>) {
+pub(crate) fn went_on(world: &mut World, server: &str, image: &str, status: Option<&str>) {
     let size = world.store.get(Kind::Image, image).map(|_| 1 << 20);
     let is_over = status != Some("saving") || size.is_none();
     // Whoever deletes the server meanwhile ends that too.

@@ -50,3 +50,66 @@ async fn the_program_says_where_it_is_and_misbehaves_when_told_over_http() {
         client.post(format!("{control}/rules")).body(r#"{"act": "dance"}"#).send().await.unwrap();
     assert_eq!(wrong.status(), 400);
 }
+
+/// Starts the program on the state in `folder`, and says where it is once it serves.
+fn kept(folder: &std::path::Path, speed: &str) -> (Running, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_openstack-emulator"));
+    command.args(["--realistic", "--speed", speed, "--state"]).arg(folder.join("cloud.json"));
+    command.args(["--shared-network", "lab=10.7.0.0/24"]);
+    let mut running = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
+    let (identity, _control) = (lines.next().unwrap().unwrap(), lines.next().unwrap().unwrap());
+    let url = identity.split_once(' ').unwrap().1;
+    (running, url.trim_end_matches("/identity/v3").to_owned())
+}
+
+/// All servers as the control API shows them.
+async fn servers(url: &str) -> Vec<Value> {
+    let answer = client().get(format!("{url}/_control/objects/server")).send().await.unwrap();
+    answer.json().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_cloud_in_a_file_goes_on_where_it_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    // So slow that the server is not built before the end.
+    let (running, url) = kept(folder.path(), "0.001");
+    let token = log_in(&url).await;
+    let get = async |path: &str| {
+        let answer = client().get(format!("{url}{path}")).header("x-auth-token", &token).send();
+        answer.await.unwrap().json::<Value>().await.unwrap()
+    };
+    let images = get("/image/v2/images?name=cirros").await;
+    let networks = get("/network/v2.0/networks?name=lab").await;
+    let body = json!({"server": {
+        "name": "one", "flavorRef": "1", "imageRef": images["images"][0]["id"],
+        "networks": [{"uuid": networks["networks"][0]["id"]}],
+    }});
+    let asked = client().post(format!("{url}/compute/v2.1/servers")).json(&body);
+    let made = asked.header("x-auth-token", &token).send().await.unwrap();
+    assert_eq!(made.status(), 202);
+    let id = made.json::<Value>().await.unwrap()["server"]["id"].clone();
+    drop(running);
+
+    let (_running, url) = kept(folder.path(), "1");
+    let there = servers(&url).await;
+    assert_eq!((there.len(), &there[0]["id"], &there[0]["status"]), (1, &id, &json!("BUILD")));
+    // Its tokens are void, its accounts are not.
+    log_in(&url).await;
+    let text = std::fs::read_to_string(folder.path().join("cloud.json")).unwrap();
+    let state: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(state["to_come"].as_array().unwrap().len(), 1, "its build is still to end");
+}
+
+async fn log_in(url: &str) -> String {
+    let domain = json!({"id": "default"});
+    let user = json!({"name": "alice", "domain": domain, "password": "alice-secret"});
+    let body = json!({"auth": {
+        "identity": {"methods": ["password"], "password": {"user": user}},
+        "scope": {"project": {"name": "tenant-a", "domain": domain}},
+    }});
+    let asked = client().post(format!("{url}/identity/v3/auth/tokens")).json(&body);
+    let answer = asked.send().await.unwrap();
+    assert_eq!(answer.status(), 201);
+    answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
+}

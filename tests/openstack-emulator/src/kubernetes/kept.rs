@@ -1,0 +1,67 @@
+//! Clusters, and what machines have on their disks, as a cloud's file has them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Nodes;
+use super::authorities::Held;
+use super::state::{Cluster, Objects};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    clusters: Vec<One>,
+    known: HashSet<String>,
+    disks: HashMap<String, Held>,
+}
+
+/// A cluster, and the pins of all authorities by which it is known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct One {
+    pins: Vec<String>,
+    objects: Objects,
+}
+
+impl Nodes {
+    /// Every cluster, once, with its pins.
+    fn all(&self) -> Vec<(Vec<String>, Arc<Cluster>)> {
+        let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<(Vec<String>, Arc<Cluster>)> = Vec::new();
+        for (pin, cluster) in clusters.iter() {
+            match all.iter_mut().find(|(_, other)| Arc::ptr_eq(cluster, other)) {
+                Some((pins, _)) => pins.push(pin.clone()),
+                None => all.push((vec![pin.clone()], cluster.clone())),
+            }
+        }
+        all
+    }
+
+    /// Counts what was written to clusters; what machines have on their disks changes with their clusters.
+    pub(super) fn writes(&self) -> u64 {
+        let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        clusters.values().map(|cluster| cluster.with(|objects| objects.writes())).sum()
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        let cluster = |(pins, cluster): (Vec<String>, Arc<Cluster>)| json!({"pins": pins, "objects": cluster.with(|objects| json!(objects))});
+        let clusters: Vec<Value> = self.all().into_iter().map(cluster).collect();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        json!({"clusters": clusters, "known": known, "disks": self.disks.all()})
+    }
+
+    pub(super) fn take_up_value(&self, kept: Value) -> serde_json::Result<()> {
+        let kept: Kept = serde_json::from_value(kept)?;
+        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        for One { pins, objects } in kept.clusters {
+            let cluster = Arc::new(Cluster::of(objects));
+            clusters.extend(pins.into_iter().map(|pin| (pin, cluster.clone())));
+        }
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = kept.known;
+        self.disks.take_up(kept.disks);
+        Ok(())
+    }
+}

@@ -1,0 +1,21 @@
+//! Maps whose keys are no text: lists of pairs, in JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+    map: &BTreeMap<K, V>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_seq(map)
+}
+
+pub(super) fn deserialize<'de, K, V, D>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    K: Deserialize<'de> + Ord,
+    V: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+}
