@@ -200,7 +200,8 @@ fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
     Ok(Answer::said(answer, plain(&format!("cluster {cluster}: {told}"))))
 }
 
-async fn list(api: &Api) -> anyhow::Result<Answer> {
+/// Which there are.
+pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     let answer = api.get("/v1/clusters").await?;
     let clusters = answer["clusters"].as_array().cloned().unwrap_or_default();
     let rows = clusters.iter().map(|cluster| {

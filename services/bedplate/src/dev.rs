@@ -7,6 +7,8 @@ mod children;
 mod clusters;
 mod console;
 mod files;
+mod folder;
+mod logins;
 mod machines;
 mod nodes;
 
@@ -14,32 +16,61 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::Api;
 use crate::output::line;
 
-use children::Children;
+use children::{Children, Ward};
+use folder::Folder;
 
 /// How long a child may take to be ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What `bedplate dev` is told.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json, cluster.json and console.toml.
     #[arg(long, default_value = "deploy/dev")]
     from: PathBuf,
     /// The folder for logs, disks and databases, as baremetald.toml and clusterd.toml name it.
     #[arg(long, default_value = ".state/dev")]
     state: PathBuf,
-    /// Begins anew: removes the state folder first.
+    /// Begins anew, as after `bedplate dev reset`; without it, all goes on where it ended.
     #[arg(long)]
     reset: bool,
+    /// How many times faster machines boot and work, and the cloud's servers and load balancers are ready. 1 is as fast as it usually is; 0.2
+    /// is slow enough to watch. From 0.1 to 10.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    speed: f64,
     /// Ends when the story is told, instead of staying up.
     #[arg(long)]
     once: bool,
+}
+
+/// What else it can do.
+#[derive(Subcommand)]
+enum Command {
+    /// Removes what earlier runs left. Refused while one runs.
+    Reset {
+        /// The folder with what they left.
+        #[arg(long, default_value = ".state/dev")]
+        state: PathBuf,
+    },
+    /// Becomes a program that ends with its parent.
+    #[command(hide = true)]
+    Child(Ward),
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: Option<f64> = text.parse().ok();
+    factor
+        .filter(|factor| (0.1..=10.0).contains(factor))
+        .ok_or_else(|| "it must be a number from 0.1 to 10".to_owned())
 }
 
 impl Options {
@@ -50,31 +81,49 @@ impl Options {
 
 /// Tells the story, then stays up until interrupted. Nothing that was started outlives it.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
-    let mut children = Children::default();
+    match &options.command {
+        Some(Command::Reset { state }) => {
+            if state.exists() {
+                Folder::take(state).await?.clear()?;
+            }
+            return line(&format!("nothing is left in {}", state.display()));
+        }
+        Some(Command::Child(ward)) => return children::become_program(ward),
+        None => {}
+    }
+    files::are_there(&options.from)?;
+    let folder = Folder::take(&options.state).await?;
+    let mut children = Children::new(folder.lock()?);
     let outcome = tokio::select! {
         interrupted = interrupted() => interrupted,
-        told = tell(options, &mut children) => told,
+        told = tell(options, &folder, &mut children) => told,
     };
     children.end().await;
     outcome
 }
 
-async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> {
-    if options.reset && options.state.exists() {
-        std::fs::remove_dir_all(&options.state).context("cannot remove the state folder")?;
+async fn tell(options: &Options, folder: &Folder, children: &mut Children) -> anyhow::Result<()> {
+    if options.reset {
+        folder.clear()?;
+    }
+    if !folder.is_new()? {
+        let state = options.state.display();
+        line(&format!(
+            "All goes on where it ended: {state} has it. To begin anew: bedplate dev --reset\n"
+        ))?;
     }
     let image = files::make(&options.state)?;
     clusters::start_cloud(options, children).await?;
     let api = machines::start(options, children).await?;
     console::start(options, children).await?;
     tokio::select! {
-        told = machines::story(&api, options, &image) => told?,
+        told = machines::story(&api, options, folder, &image) => told?,
         ended = children.ended() => return ended,
     }
     line("")?;
     let api = clusters::start(options, children).await?;
     tokio::select! {
-        told = clusters_and_machine(&api, options) => told?,
+        told = clusters_and_machine(&api, options, folder) => told?,
         ended = children.ended() => return ended,
     }
     if options.once {
@@ -85,9 +134,9 @@ async fn tell(options: &Options, children: &mut Children) -> anyhow::Result<()> 
 }
 
 /// What a tenant of the cloud gets: a cluster, and a machine.
-async fn clusters_and_machine(api: &Api, options: &Options) -> anyhow::Result<()> {
-    clusters::story(api, options).await?;
-    clusters::own_machine(api).await
+async fn clusters_and_machine(api: &Api, options: &Options, folder: &Folder) -> anyhow::Result<()> {
+    clusters::story(api, options, folder).await?;
+    clusters::own_machine(api, folder).await
 }
 
 /// Waits for whoever ends us: by Ctrl-C, by a closed terminal, or by `kill`.
@@ -113,9 +162,10 @@ fn remove_file(path: &Path) -> anyhow::Result<()> {
 }
 
 fn whats_next(options: &Options) -> anyhow::Result<()> {
+    logins::show(options)?;
     let state = options.state.display();
     line(&format!(
-        "\nThe rack's machines are the cloud's hypervisors, the cluster on them is ready, and all of it stays up until Ctrl-C. In a browser: http://{}/\n\
+        "\nThe rack's machines are the cloud's hypervisors, and all of it stays up until Ctrl-C. In a browser: http://{}/\n\
          \nIn another terminal:\n\
          \n  target/debug/bedplate rack status dev\
          \n  target/debug/bedplate node explain dev-1\
@@ -132,7 +182,7 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  openstack --os-cloud admin hypervisor list\
          \n  openstack --os-cloud clusterd server list\
          \n  openstack --os-cloud clusterd coe cluster resize tenant 4\
-         \n\nLogs and state are in {state}; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
+         \n\nLogs and state are in {state}, where `bedplate dev` goes on next time and `bedplate dev reset` leaves nothing; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
          \nand http://127.0.0.1:9511/openapi.json.",
         console::ADDRESS
     ))

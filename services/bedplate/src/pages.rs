@@ -54,7 +54,8 @@ fn write_all(command: &Command, folder: &Path) -> anyhow::Result<usize> {
     man.render(&mut page).context("cannot write a page")?;
     exit_status(&mut page)?;
     fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
-    let others = command.get_subcommands().filter(|one| one.get_name() != "help");
+    let others =
+        command.get_subcommands().filter(|one| one.get_name() != "help" && !one.is_hide_set());
     others.map(|one| write_all(one, folder)).try_fold(1, |sum, count| Ok(sum + count?))
 }
 

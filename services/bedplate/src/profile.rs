@@ -70,7 +70,8 @@ pub(crate) async fn create(api: &Api, file: &Path, format: Format) -> anyhow::Re
     shown(api.post(PROFILES, &read(file)?).await?).write(format)
 }
 
-async fn list(api: &Api) -> anyhow::Result<Answer> {
+/// Which there are.
+pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     let answer = api.get(PROFILES).await?;
     let rows = answer["hypervisor_profiles"].as_array().cloned().unwrap_or_default();
     let rows = rows.iter().map(|profile| {

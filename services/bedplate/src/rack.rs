@@ -286,7 +286,8 @@ async fn fetch(api: &Api, rack: &str) -> anyhow::Result<RackStatus> {
     serde_json::from_value(answer).context("the API's answer cannot be read")
 }
 
-async fn status(api: &Api, rack: &str) -> anyhow::Result<Answer> {
+/// How far its machines are now.
+pub(crate) async fn status(api: &Api, rack: &str) -> anyhow::Result<Answer> {
     let whole = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
     let status = RackStatus::deserialize(&whole).context("the API's answer cannot be read")?;
     let rows = rows(&status, Timestamp::now());

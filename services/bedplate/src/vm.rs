@@ -222,7 +222,12 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 const MACHINES: &str = "/bedplate/v1/machines";
 const SNAPSHOTS: &str = "/bedplate/v1/snapshots";
 
-/// Asks for a machine of this image and flavor, and shows it once it runs.
+/// The machines that the caller may see.
+pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
+    show::list(api, &show::Filter::default()).await
+}
+
+/// Asks for a machine of this image and flavor unless there is one of that name, and shows it once it runs.
 pub(crate) async fn request(
     api: &Api,
     name: &str,
@@ -230,7 +235,10 @@ pub(crate) async fn request(
     lease: &str,
 ) -> anyhow::Result<()> {
     let body = json!({"name": name, "image": image, "flavor": flavor, "lease": lease});
-    let asked = api.post(MACHINES, &body).await?;
+    let asked = match api.find(&path(name, "")?).await? {
+        Some(there) => there,
+        None => api.post(MACHINES, &body).await?,
+    };
     told(api, asked, Goal::Is("ACTIVE"), Patience::ENDLESS, Format::Table).await
 }
 

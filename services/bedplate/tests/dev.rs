@@ -1,30 +1,164 @@
 //! `bedplate dev`, as `make run` starts it: with the programs that lie beside it, on the ports that `deploy/dev` names.
 
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::Command;
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-/// What listens while the story is told: the two APIs, the console, what machines fetch from, and a BMC.
-const LISTENERS: [&str; 6] = [
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// What listens while the story is told: the two APIs, the console, what machines fetch from, the cloud, and a BMC.
+const LISTENERS: [&str; 7] = [
     "127.0.0.1:6385",
     "127.0.0.1:6386",
     "127.0.0.1:9510",
     "127.0.0.1:9511",
     "127.0.0.1:9512",
+    "127.0.0.1:9513",
     "127.0.0.1:18001",
 ];
 
-#[test]
-fn a_rack_is_installed_and_a_cluster_is_ready_and_nothing_stays_behind() {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/dev");
-    // The configurations name a state folder below where it is started.
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
-    command.args(["dev", "--once", "--from"]).arg(from).current_dir(folder.path());
-    let run = command.output().unwrap();
-    let told = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{told}\n{}", String::from_utf8_lossy(&run.stderr));
+/// The line after which nothing more is told.
+const STAYS: &str = "stays up until Ctrl-C";
 
+fn bedplate(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
+    // The configurations name a state folder below where it is started.
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn from() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/dev")
+}
+
+/// `bedplate dev`, listened to until it is dropped.
+struct Dev {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    told: String,
+}
+
+impl Dev {
+    fn start(folder: &Path, more: &[&str]) -> Dev {
+        let mut command = bedplate(folder, &["dev", "--from"]);
+        let mut child = command.arg(from()).args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Dev { child, out, told: String::new() }
+    }
+
+    /// Reads what it tells until it has said `words`.
+    fn until(&mut self, words: &str) {
+        while !self.told.contains(words) {
+            let read = self.out.read_line(&mut self.told).unwrap();
+            assert!(read > 0, "bedplate dev ended: {}", self.told);
+        }
+    }
+
+    /// `kill -9`.
+    fn kill(mut self) -> String {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::take(&mut self.told)
+    }
+
+    /// As Ctrl-C does.
+    fn interrupt(mut self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // Fails only where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `GET http://ADDRESS/PATH`, which answers JSON.
+fn get(address: &str, path: &str) -> Value {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{path}: {answer}");
+    serde_json::from_str(body).unwrap()
+}
+
+/// What there is: the names and ids of each kind, sorted.
+fn there_is() -> BTreeMap<&'static str, Vec<String>> {
+    let listed = |all: &Value, fields: [&str; 3]| {
+        let told = |one: &Value| fields.map(|field| one[field].to_string()).join(" ");
+        let mut all: Vec<String> = all.as_array().unwrap().iter().map(told).collect();
+        all.sort();
+        all
+    };
+    let (machines, clusters, cloud) = ("127.0.0.1:6385", "127.0.0.1:9511", "127.0.0.1:9513");
+    let in_cloud =
+        |kind: &str, fields| listed(&get(cloud, &format!("/_control/objects/{kind}")), fields);
+    let nodes = get(machines, "/v1/nodes");
+    let racks = get(machines, "/bedplate/v1/racks");
+    let profiles = get(machines, "/bedplate/v1/hypervisor-profiles");
+    let made = get(clusters, "/v1/clusters");
+    let vms = get(clusters, "/bedplate/v1/machines");
+    BTreeMap::from([
+        ("racks", listed(&racks["racks"], ["name", "description", "name"])),
+        ("nodes", listed(&nodes["nodes"], ["uuid", "name", "provision_state"])),
+        ("profiles", listed(&profiles["hypervisor_profiles"], ["uuid", "name", "name"])),
+        ("clusters", listed(&made["clusters"], ["uuid", "name", "status"])),
+        ("machines", listed(&vms["machines"], ["uuid", "name", "status"])),
+        ("hosts", in_cloud("compute_host", ["id", "name", "name"])),
+        ("servers", in_cloud("server", ["id", "name", "status"])),
+        ("load balancers", in_cloud("load_balancer", ["id", "name", "operating_status"])),
+        ("floating addresses", in_cloud("floating_ip", ["id", "floating_ip_address", "status"])),
+    ])
+}
+
+/// Four machines that are hosts, five nodes of a cluster, and a machine of somebody's own.
+#[track_caller]
+fn is_the_whole_story(all: &BTreeMap<&'static str, Vec<String>>) {
+    let counts = all.iter().map(|(kind, all)| (*kind, all.len()));
+    let expected = [
+        ("clusters", 1),
+        ("floating addresses", 1),
+        ("hosts", 4),
+        ("load balancers", 1),
+        ("machines", 1),
+        ("nodes", 4),
+        ("profiles", 1),
+        ("racks", 1),
+        ("servers", 6),
+    ];
+    assert_eq!(counts.collect::<Vec<_>>(), expected, "{all:#?}");
+    assert!(all["nodes"].iter().all(|node| node.contains("active")), "{all:#?}");
+    assert!(all["servers"].iter().all(|server| server.contains("ACTIVE")), "{all:#?}");
+    assert!(all["clusters"].iter().all(|it| it.contains("CREATE_COMPLETE")), "{all:#?}");
+}
+
+#[track_caller]
+fn nobody_listens() {
+    let left: Vec<_> = LISTENERS.iter().filter(|it| TcpStream::connect(it).is_ok()).collect();
+    assert!(left.is_empty(), "somebody still listens on {left:?}");
+}
+
+fn said(run: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr))
+}
+
+#[test]
+fn the_story_is_told_once_and_goes_on_where_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Dev::start(folder.path(), &[]);
+    first.until(STAYS);
+    let told = &first.told;
     assert!(told.contains("rack dev: 4 machines there, 0 stuck, 0 left alone"), "{told}");
     assert!(told.contains("waiting for its compute service"), "{told}");
     assert!(told.contains("cluster tenant: CREATE_COMPLETE after"), "{told}");
@@ -34,8 +168,62 @@ fn a_rack_is_installed_and_a_cluster_is_ready_and_nothing_stays_behind() {
     let masters = ready.iter().filter(|line| line.contains("control-plane")).count();
     assert_eq!((ready.len(), masters), (5, 3), "{nodes}");
     assert!(nodes.contains("lab-1: ACTIVE"), "{nodes}");
-    assert!(folder.path().join(".state/dev/tenant.kubeconfig").is_file());
+    // Where to look, and who may.
+    assert!(told.contains("http://127.0.0.1:9510/") && told.contains("alice-secret"), "{told}");
+    let before = there_is();
+    is_the_whole_story(&before);
 
-    let left: Vec<_> = LISTENERS.iter().filter(|it| TcpStream::connect(it).is_ok()).collect();
-    assert!(left.is_empty(), "somebody still listens on {left:?}");
+    // Nobody takes the state away from under it.
+    let refused = bedplate(folder.path(), &["dev", "reset"]).output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("end it first"), "{refused:?}");
+    let twice = bedplate(folder.path(), &["dev", "--from"]).arg(from()).output().unwrap();
+    assert!(!twice.status.success() && said(&twice).contains("end it first"), "{twice:?}");
+
+    first.kill();
+    let mut again = Dev::start(folder.path(), &[]);
+    again.until(STAYS);
+    let told = &again.told;
+    assert!(told.contains("goes on where it ended"), "{told}");
+    for done_again in ["rack enroll", "rack up", "profile create", "curl ", "vm request"] {
+        assert!(!told.split("In another terminal").next().unwrap().contains(done_again), "{told}");
+    }
+    assert_eq!(there_is(), before);
+
+    again.interrupt();
+    nobody_listens();
+    let reset = bedplate(folder.path(), &["dev", "reset"]).output().unwrap();
+    assert!(reset.status.success(), "{}", said(&reset));
+    let left = std::fs::read_dir(folder.path().join(".state/dev")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_story_that_is_killed_in_its_middle_ends_as_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    // Amid the joining of the hosts, then amid the making of a cluster.
+    for moment in ["waiting for its hypervisor to be listed", "cluster show tenant --wait\n"] {
+        let mut dev = Dev::start(folder.path(), &[]);
+        dev.until(moment);
+        dev.kill();
+    }
+    let mut dev = Dev::start(folder.path(), &[]);
+    dev.until(STAYS);
+    is_the_whole_story(&there_is());
+    dev.interrupt();
+    nobody_listens();
+}
+
+#[test]
+fn what_is_missing_is_named_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = bedplate(folder.path(), &["dev"]).output().unwrap();
+    let told = said(&run);
+    assert!(!run.status.success());
+    assert!(told.contains("deploy/dev/baremetald.toml is not there"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(!folder.path().join(".state").exists());
+    // What is not there is reset already.
+    assert!(bedplate(folder.path(), &["dev", "reset"]).status().unwrap().success());
+    let slow = bedplate(folder.path(), &["dev", "--speed", "0"]).output().unwrap();
+    assert!(said(&slow).contains("from 0.1 to 10"), "{}", said(&slow));
 }

@@ -1,20 +1,31 @@
 //! Child processes that live no longer than this one.
 
+use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::process::{CommandExt, parent_id};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::process::{self, Command};
 use tokio::time::{Instant, sleep};
 
 /// How often children are asked whether they are ready, or have ended.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
+/// The programs that are started.
+pub(super) const PROGRAMS: [&str; 5] =
+    ["openstack-emulator", "machine-emulator", "baremetald", "clusterd", "consoled"];
+
 /// The programs that were started.
-#[derive(Default)]
-pub(super) struct Children(Vec<Child>);
+pub(super) struct Children {
+    all: Vec<Child>,
+    /// All of them hold it, and whoever comes next waits until the last of them has let go.
+    lock: File,
+}
 
 struct Child {
     name: &'static str,
@@ -22,7 +33,38 @@ struct Child {
     process: process::Child,
 }
 
+/// What a child is before it becomes its program.
+#[derive(Args)]
+pub(crate) struct Ward {
+    /// The process whose child it is.
+    parent: u32,
+    /// The program, and what it is told.
+    #[arg(last = true)]
+    program: Vec<OsString>,
+}
+
+/// Becomes a program that is killed when the parent ends, even if nobody can end it any more: prctl(2), `PR_SET_PDEATHSIG`, which outlives
+/// execve(2).
+pub(super) fn become_program(ward: &Ward) -> anyhow::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
+    ensure!(parent_id() == ward.parent, "the parent has ended");
+    let (program, arguments) = ward.program.split_first().context("no program is named")?;
+    let why = std::process::Command::new(program).args(arguments).exec();
+    Err(why).with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// Where the program `name` is: beside this one.
+pub(super) fn program(name: &str) -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot tell where this program is")?;
+    Ok(own.with_file_name(name))
+}
+
 impl Children {
+    /// None yet; those to come hold `lock`.
+    pub(super) fn new(lock: File) -> Children {
+        Children { all: Vec::new(), lock }
+    }
+
     /// Starts the program `name`, which lies beside this one; what it prints goes to `log`.
     pub(super) fn start(
         &mut self,
@@ -30,20 +72,20 @@ impl Children {
         log: &Path,
         arguments: impl FnOnce(&mut Command),
     ) -> anyhow::Result<()> {
-        let own = std::env::current_exe().context("cannot tell where this program is")?;
-        let program = own.with_file_name(name);
+        let program = program(name)?;
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = Command::new(&program);
+        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let mut command = Command::new(own);
+        command.args(["dev", "child", &std::process::id().to_string(), "--"]).arg(&program);
         arguments(&mut command);
         command
-            .stdin(std::process::Stdio::null())
+            .stdin(self.lock.try_clone()?)
             .stdout(file.try_clone()?)
             .stderr(file)
             .kill_on_drop(true);
-        let process = command.spawn().with_context(|| {
-            format!("cannot start {}: build it first by `make build`", program.display())
-        })?;
-        self.0.push(Child { name, log: log.to_owned(), process });
+        let process = command.spawn();
+        let process = process.with_context(|| format!("cannot start {}", program.display()))?;
+        self.all.push(Child { name, log: log.to_owned(), process });
         Ok(())
     }
 
@@ -59,7 +101,7 @@ impl Children {
         let deadline = Instant::now() + limit;
         while !ready().await {
             self.all_run()?;
-            if let Some(last) = self.0.last().filter(|_| Instant::now() > deadline) {
+            if let Some(last) = self.all.last().filter(|_| Instant::now() > deadline) {
                 let (name, secs, log) = (last.name, limit.as_secs(), last.log.display());
                 bail!("{name} is not ready after {secs} s: see {log}");
             }
@@ -78,14 +120,14 @@ impl Children {
 
     /// Ends all of them, and waits until they have.
     pub(super) async fn end(mut self) {
-        for child in self.0.iter_mut().rev() {
+        for child in self.all.iter_mut().rev() {
             // Fails only where it has ended already.
             let _ = child.process.kill().await;
         }
     }
 
     fn all_run(&mut self) -> anyhow::Result<()> {
-        for child in &mut self.0 {
+        for child in &mut self.all {
             let ended = child.process.try_wait().context("cannot tell whether a child runs")?;
             if let Some(status) = ended {
                 return child.has_ended(status);

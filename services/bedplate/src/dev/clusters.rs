@@ -11,7 +11,11 @@ use crate::patience::Deadline;
 use crate::{cluster, vm};
 
 use super::children::Children;
+use super::folder::{Chapter, Folder};
 use super::{Options, START_TIMEOUT, nodes, remove_file};
+
+/// Where the cloud's APIs are: each time the same, or what was told of them before would be wrong.
+const CLOUD: &str = "127.0.0.1:9513";
 
 /// Starts the emulated cloud. It has no hosts: the rack becomes them.
 pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> anyhow::Result<()> {
@@ -20,7 +24,9 @@ pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> a
     remove_file(&clouds)?;
     let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
     children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
-        command.args(["--realistic", "--no-hosts"]).arg("--clouds-out").arg(&clouds);
+        command.args(["--realistic", "--no-hosts", "--listen", CLOUD]);
+        command.arg("--clouds-out").arg(&clouds).arg("--speed").arg(options.speed.to_string());
+        command.arg("--state").arg(options.state.join("cloud.json"));
         command.arg("--shared-network").arg("lab=10.7.0.0/24");
         command.arg("--endpoint").arg(format!("container-infra={clusters}v1"));
         command.arg("--endpoint").arg(format!("baremetal={machines}"));
@@ -30,11 +36,6 @@ pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> a
 
 /// Starts clusterd.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
-    // The cloud forgets all when it ends; a clusterd that remembered clusters of it would repair what never was.
-    let remembered = options.state.join("clusterd");
-    if remembered.exists() {
-        std::fs::remove_dir_all(&remembered).context("cannot remove clusterd's state folder")?;
-    }
     line("Starting clusterd, with SQLite in its state folder")?;
     children.start("clusterd", &options.log("clusterd"), |command| {
         command.arg("--config").arg(options.from.join("clusterd.toml"));
@@ -45,11 +46,13 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
 }
 
 /// A tenant asks for a cluster, and reaches it.
-pub(super) async fn story(api: &Api, options: &Options) -> anyhow::Result<()> {
+pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyhow::Result<()> {
+    if folder.has_told(Chapter::Cluster)? {
+        line("\nbedplate cluster list")?;
+        return cluster::list(api).await?.write(Format::Table);
+    }
     post(api, "/v1/clustertemplates", &options.from.join("template.json")).await?;
-    let asked = post(api, "/v1/clusters", &options.from.join("cluster.json")).await?;
-    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
-    let made = api.get(&format!("/v1/clusters/{id}")).await?;
+    let made = post(api, "/v1/clusters", &options.from.join("cluster.json")).await?;
     let name = made["name"].as_str().context("the cluster has no name")?;
     let count = |field: &str| made[field].as_u64().unwrap_or(0);
     let (masters, workers) = (count("master_count"), count("node_count"));
@@ -66,22 +69,34 @@ pub(super) async fn story(api: &Api, options: &Options) -> anyhow::Result<()> {
     nodes::keep(&kubeconfig, &file)?;
 
     line(&format!("\nkubectl --kubeconfig {} get nodes", file.display()))?;
-    nodes::show(&kubeconfig, usize::try_from(masters + workers)?).await
+    nodes::show(&kubeconfig, usize::try_from(masters + workers)?).await?;
+    folder.told(Chapter::Cluster)
 }
 
 /// Somebody asks for a machine of their own.
-pub(super) async fn own_machine(api: &Api) -> anyhow::Result<()> {
+pub(super) async fn own_machine(api: &Api, folder: &Folder) -> anyhow::Result<()> {
+    if folder.has_told(Chapter::Machine)? {
+        line("\nbedplate vm list")?;
+        return vm::list(api).await?.write(Format::Table);
+    }
     line("\nbedplate vm request lab-1 --image cirros --flavor m1.tiny --lease 1d --wait")?;
-    vm::request(api, "lab-1", ("cirros", "m1.tiny"), "1d").await
+    vm::request(api, "lab-1", ("cirros", "m1.tiny"), "1d").await?;
+    folder.told(Chapter::Machine)
 }
 
-/// Sends a file as it is, and says how anybody else would.
+/// Sends a file as it is, and says how anybody else would, unless there is one of that name; what there is then.
 async fn post(api: &Api, path: &str, file: &Path) -> anyhow::Result<Value> {
-    let json = "-H 'Content-Type: application/json'";
-    line(&format!("\ncurl {json} -d @{} {}", file.display(), api.url(path)?))?;
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let body: Value =
         serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
-    api.post(path, &body).await
+    let name = body["name"].as_str().with_context(|| format!("{} has no name", file.display()))?;
+    let own = format!("{path}/{name}");
+    if let Some(there) = api.find(&own).await? {
+        return Ok(there);
+    }
+    let json = "-H 'Content-Type: application/json'";
+    line(&format!("\ncurl {json} -d @{} {}", file.display(), api.url(path)?))?;
+    api.post(path, &body).await?;
+    api.get(&own).await
 }

@@ -4,18 +4,49 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 use crate::image::ImageOptions;
 
+use super::children::{PROGRAMS, program};
+
 /// The real loaders, where Debian's package `ipxe` is installed.
 const LOADERS: &str = "/usr/lib/ipxe";
 
 /// The name of the image that is installed.
 const IMAGE: &str = "demo.raw.gz";
+
+/// What `bedplate dev` reads of the folder `from`.
+const READ: [&str; 7] = [
+    "baremetald.toml",
+    "machines.yaml",
+    "rack.yaml",
+    "clusterd.toml",
+    "template.json",
+    "cluster.json",
+    "console.toml",
+];
+
+/// An error that names what is missing of what `bedplate dev` reads and starts.
+pub(super) fn are_there(from: &Path) -> anyhow::Result<()> {
+    let missing = |path: &Path| !path.is_file();
+    if let Some(path) = READ.map(|name| from.join(name)).into_iter().find(|path| missing(path)) {
+        bail!(
+            "{} is not there: run `bedplate dev` in the project's root folder, or say by --from where its deploy/dev is",
+            path.display()
+        );
+    }
+    for name in PROGRAMS {
+        let path = program(name)?;
+        if missing(&path) {
+            bail!("{} is not there: `cargo build --workspace --bins` makes it", path.display());
+        }
+    }
+    Ok(())
+}
 
 /// Makes what is not there yet; returns the image to install.
 pub(super) fn make(state: &Path) -> anyhow::Result<ImageOptions> {

@@ -13,6 +13,7 @@ use crate::profile;
 use crate::rack::{self, Goal, Reach};
 
 use super::children::Children;
+use super::folder::{Chapter, Folder};
 use super::{Options, START_TIMEOUT, remove_file};
 
 /// Starts the emulated rack, and baremetald.
@@ -20,13 +21,9 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     line("Starting four emulated machines: BMCs, firmware, disks")?;
     let certificate = options.state.join("bmc.pem");
     remove_file(&certificate)?;
-    // The machines forget all when they end, and so does the cloud that they joined; a baremetald that remembered would believe in them.
-    let remembered = options.state.join("baremetald");
-    if remembered.exists() {
-        std::fs::remove_dir_all(&remembered).context("cannot remove baremetald's state folder")?;
-    }
     children.start("machine-emulator", &options.log("machine-emulator"), |command| {
-        command.arg("--compute-hosts");
+        command.arg("--compute-hosts").arg("--speed").arg(options.speed.to_string());
+        command.arg("--state").arg(options.state.join("machines.json"));
         command.arg("--machines").arg(options.from.join("machines.yaml"));
         command.args(["--dhcp", "127.0.0.1:6767", "--tftp", "127.0.0.1:6969"]);
         command.arg("--certificate-out").arg(&certificate);
@@ -46,24 +43,42 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
 pub(super) async fn story(
     api: &Api,
     options: &Options,
+    folder: &Folder,
     image: &ImageOptions,
 ) -> anyhow::Result<()> {
-    let manifest = options.from.join("rack.yaml");
-    line(&format!("\nbedplate rack enroll {}", manifest.display()))?;
-    rack::enroll(api, &manifest, None, Format::Table).await?;
+    if folder.has_told(Chapter::Joined)? {
+        line("\nbedplate rack status dev")?;
+        rack::status(api, "dev").await?.write(Format::Table)?;
+        line("\nbedplate profile list")?;
+        return profile::list(api).await?.write(Format::Table);
+    }
+    if !folder.has_told(Chapter::Inspected)? {
+        let manifest = options.from.join("rack.yaml");
+        line(&format!("\nbedplate rack enroll {}", manifest.display()))?;
+        rack::enroll(api, &manifest, None, Format::Table).await?;
 
-    line("\nbedplate rack up dev --reach inspected")?;
-    rack::ask_up(api, "dev", Goal::of(Reach::Inspected)).await?;
-    rack::settled(api, "dev", Deadline::after(None), Format::Table).await?;
-
-    let file = options.state.join("kvm.yaml");
-    write_profile(&file, &options.state.join("clouds.yaml"), image)?;
-    line(&format!("\nbedplate profile create {}", file.display()))?;
-    profile::create(api, &file, Format::Table).await?;
-
+        line("\nbedplate rack up dev --reach inspected")?;
+        up(api, || Goal::of(Reach::Inspected)).await?;
+        folder.told(Chapter::Inspected)?;
+    }
+    if api.find("/bedplate/v1/hypervisor-profiles/kvm").await?.is_none() {
+        let file = options.state.join("kvm.yaml");
+        write_profile(&file, &options.state.join("clouds.yaml"), image)?;
+        line(&format!("\nbedplate profile create {}", file.display()))?;
+        profile::create(api, &file, Format::Table).await?;
+    }
     line("\nbedplate rack up dev --profile kvm")?;
-    let goal = Goal { profile: Some("kvm".to_owned()), ..Goal::of(Reach::Installed) };
-    rack::ask_up(api, "dev", goal).await?;
+    up(api, || Goal { profile: Some("kvm".to_owned()), ..Goal::of(Reach::Installed) }).await?;
+    folder.told(Chapter::Joined)
+}
+
+/// Brings the rack up, and once more if machines are stuck: a story that was interrupted restarts machines amid what they did.
+async fn up(api: &Api, goal: impl Fn() -> Goal) -> anyhow::Result<()> {
+    rack::ask_up(api, "dev", goal()).await?;
+    let first = rack::settled(api, "dev", Deadline::after(None), Format::Table).await;
+    let Err(why) = first else { return Ok(()) };
+    line(&format!("{why:#}: they are told once more"))?;
+    rack::ask_up(api, "dev", goal()).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await
 }
 

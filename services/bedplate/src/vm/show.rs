@@ -10,7 +10,7 @@ use crate::output::{Answer, drawn, plain, text};
 use super::{MACHINES, SNAPSHOTS, path};
 
 /// Which machines are listed.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Filter {
     /// Only those of this user, by id.
     #[arg(long)]

@@ -1,0 +1,137 @@
+//! The state folder: one `bedplate dev` has it at a time, and what it and its children leave in it is there for the next.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::time::{Instant, sleep};
+
+/// How long children of one that was killed may take to end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Which chapters were told to their ends, a line each.
+const TOLD: &str = "told";
+
+/// A state folder that nobody else uses.
+pub(super) struct Folder {
+    path: PathBuf,
+    lock: File,
+}
+
+/// What the story tells, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chapter {
+    /// The rack is enrolled and inspected.
+    Inspected,
+    /// Its machines are the cloud's hypervisors.
+    Joined,
+    /// A tenant has a cluster.
+    Cluster,
+    /// Somebody has a machine.
+    Machine,
+}
+
+impl Chapter {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Chapter::Inspected => "inspected",
+            Chapter::Joined => "joined",
+            Chapter::Cluster => "cluster",
+            Chapter::Machine => "machine",
+        }
+    }
+}
+
+impl Folder {
+    /// Takes the folder, which is made where there is none; an error where somebody has it.
+    pub(super) async fn take(path: &Path) -> anyhow::Result<Folder> {
+        fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let lock = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Folder { path: path.to_owned(), lock }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    sleep(Duration::from_millis(50)).await;
+                }
+                Err(TryLockError::WouldBlock) => bail!(
+                    "another `bedplate dev` runs with the state folder {}: end it first, by Ctrl-C where it runs",
+                    path.display()
+                ),
+                Err(TryLockError::Error(why)) => {
+                    return Err(why).with_context(|| format!("cannot lock {}", path.display()));
+                }
+            }
+        }
+    }
+
+    /// The lock, for those who share it.
+    pub(super) fn lock(&self) -> anyhow::Result<File> {
+        self.lock.try_clone().context("cannot share the state folder's lock")
+    }
+
+    /// Removes all that is in it.
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
+        let cannot = || format!("cannot empty {}", self.path.display());
+        for entry in fs::read_dir(&self.path).with_context(cannot)? {
+            let entry = entry.with_context(cannot)?;
+            let is_folder = entry.file_type().with_context(cannot)?.is_dir();
+            let path = entry.path();
+            let removed =
+                if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an earlier run was there, however far it came.
+    pub(super) fn is_new(&self) -> anyhow::Result<bool> {
+        let mut entries = fs::read_dir(&self.path)
+            .with_context(|| format!("cannot read {}", self.path.display()))?;
+        Ok(entries.next().is_none())
+    }
+
+    /// Whether a chapter was told to its end, by an earlier run or this one.
+    pub(super) fn has_told(&self, chapter: Chapter) -> anyhow::Result<bool> {
+        let path = self.path.join(TOLD);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        Ok(text.lines().any(|line| line == chapter.as_str()))
+    }
+
+    /// A chapter was told to its end.
+    pub(super) fn told(&self, chapter: Chapter) -> anyhow::Result<()> {
+        let path = self.path.join(TOLD);
+        let file = File::options().create(true).append(true).open(&path);
+        let written = file.and_then(|mut file| writeln!(file, "{}", chapter.as_str()));
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_has_it_at_a_time_and_the_next_finds_what_was_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dev");
+        let first = Folder::take(&path).await.unwrap();
+        assert!(first.is_new().unwrap() && !first.has_told(Chapter::Joined).unwrap());
+        first.told(Chapter::Joined).unwrap();
+        // A child holds on to it for a while.
+        let shared = first.lock().unwrap();
+        drop(first);
+        assert!(File::open(&path).unwrap().try_lock().is_err());
+        drop(shared);
+        let second = Folder::take(&path).await.unwrap();
+        assert!(second.has_told(Chapter::Joined).unwrap());
+        assert!(!second.has_told(Chapter::Cluster).unwrap());
+        second.clear().unwrap();
+        assert!(second.is_new().unwrap());
+    }
+}

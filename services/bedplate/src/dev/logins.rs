@@ -1,0 +1,52 @@
+//! Who may log in where. All of it is emulated, so none of the passwords is a secret.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::output::{line, table, text};
+
+use super::{Options, console};
+
+/// Shows a row for each login.
+pub(super) fn show(options: &Options) -> anyhow::Result<()> {
+    let clouds = read(&options.state.join("clouds.yaml"))?;
+    let clouds = clouds["clouds"].as_object().context("clouds.yaml names no clouds")?;
+    let cloud = |(name, cloud): (&String, &Value)| {
+        let auth = &cloud["auth"];
+        vec![
+            format!("the cloud as {name}, project {}", text(&auth["project_name"])),
+            text(&auth["auth_url"]),
+            text(&auth["username"]),
+            text(&auth["password"]),
+        ]
+    };
+    let machines = read(&options.from.join("machines.yaml"))?;
+    let bmc = |machine: &Value| {
+        let bmc = &machine["bmc"];
+        let scheme = match (bmc["kind"].as_str(), bmc["tls"].as_bool()) {
+            (Some("redfish"), Some(true)) => "https://",
+            (Some("redfish"), _) => "http://",
+            _ => "ipmi://",
+        };
+        vec![
+            format!("the BMC of {}", text(&machine["name"])),
+            format!("{scheme}{}", text(&bmc["address"])),
+            text(&bmc["username"]),
+            text(&bmc["password"]),
+        ]
+    };
+    let free = vec!["the console".to_owned(), format!("http://{}/", console::ADDRESS)];
+    let free = free.into_iter().chain(["".to_owned(), "none is asked for".to_owned()]).collect();
+    let rows = [free].into_iter().chain(clouds.iter().map(cloud));
+    let rows = rows.chain(machines.as_array().into_iter().flatten().map(bmc));
+    line("")?;
+    table(&["Logins", "Where", "User", "Password"], rows)
+}
+
+fn read(file: &Path) -> anyhow::Result<Value> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("cannot understand {}", file.display()))
+}
