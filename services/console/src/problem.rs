@@ -4,8 +4,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::api::encoded;
 use crate::service::Console;
 use crate::visit::Visit;
 
@@ -112,7 +112,7 @@ pub(crate) async fn explain(
     // Who follows a page is not led elsewhere: the stream just ends.
     if matches!(problem, Problem::LoggedOut) && !visit.target.starts_with("/live") {
         let target = if is_page { target } else { "/".to_owned() };
-        let next = utf8_percent_encode(&target, NON_ALPHANUMERIC);
+        let next = encoded(&target);
         return Redirect::to(&format!("/login?next={next}")).into_response();
     }
     let page = visit.page("problem.html", problem.title()).put("sentence", problem.to_string());

@@ -6,10 +6,10 @@ pub(crate) use words::{span, tone};
 
 use std::collections::HashMap;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use tera::{Context, Tera, Value};
 
+use crate::api::encoded;
 use crate::assets::PATHS;
 use crate::config::Access;
 use crate::problem::Problem;
@@ -131,7 +131,7 @@ impl Page {
         self.context.insert("project", &session.and_then(|it| it.project.as_deref()));
         self.context.insert("asks_for_names", &(*console.access() != Access::None));
         self.context.insert("is_in", &(session.is_some() || *console.access() == Access::None));
-        let follow = utf8_percent_encode(&visit.target, NON_ALPHANUMERIC).to_string();
+        let follow = encoded(&visit.target);
         self.context.insert("follow", &self.is_followed.then(|| format!("/live?page={follow}")));
         console.engine().render(self.template, &self.context).map_err(|why| {
             let mut words = why.to_string();
@@ -179,7 +179,7 @@ fn tone_of(value: &Value, _: &Arguments) -> tera::Result<Value> {
 
 /// A text as one segment of a path.
 fn segment(value: &Value, _: &Arguments) -> tera::Result<Value> {
-    Ok(utf8_percent_encode(text(value), NON_ALPHANUMERIC).to_string().into())
+    Ok(encoded(text(value)).into())
 }
 
 /// So many MiB, as a person reads it.

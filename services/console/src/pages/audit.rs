@@ -4,9 +4,9 @@ use axum::Router;
 use axum::extract::Query;
 use axum::response::Response;
 use axum::routing::get;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
+use crate::api::encoded;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
@@ -27,12 +27,11 @@ struct Wanted {
 
 /// `GET /audit?of=&user=&marker=`.
 async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
-    let encode = |text: &str| utf8_percent_encode(text.trim(), NON_ALPHANUMERIC).to_string();
     let api = if wanted.of == "clusters" { person.clusters()? } else { person.machines()? };
     let mut path = "/bedplate/v1/audit?limit=100".to_owned();
     for (name, value) in [("user", &wanted.user), ("marker", &wanted.marker)] {
         if !value.is_empty() {
-            path = format!("{path}&{name}={}", encode(value));
+            path = format!("{path}&{name}={}", encoded(value.trim()));
         }
     }
     let found = api.get(&path).await?;
@@ -40,7 +39,11 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
         found["audit"].as_array().and_then(|all| all.last()).and_then(|row| row["number"].as_i64());
     let next = last.filter(|_| found["next"].is_string());
     let next = next.map(|last| {
-        format!("/audit?of={}&user={}&marker={last}", encode(&wanted.of), encode(&wanted.user))
+        format!(
+            "/audit?of={}&user={}&marker={last}",
+            encoded(wanted.of.trim()),
+            encoded(wanted.user.trim())
+        )
     });
     let page = person.page("audit.html", "Audit").under("audit");
     let page = page.put("rows", &found["audit"]).put("next", next);

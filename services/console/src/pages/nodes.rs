@@ -4,10 +4,10 @@ use axum::Router;
 use axum::extract::Query;
 use axum::response::Response;
 use axum::routing::get;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::api::encoded;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
@@ -53,7 +53,6 @@ struct Wanted {
 
 /// `GET /nodes`.
 async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
-    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let fields = "uuid,name,provision_state,power_state,maintenance,resource_class,lessee,last_error,provision_updated_at";
     let mut path = format!("/v1/nodes?limit={SHOWN}&fields={fields}");
     for (name, value) in [
@@ -62,7 +61,7 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
         ("maintenance", &wanted.maintenance),
     ] {
         if !value.is_empty() {
-            path = format!("{path}&{name}={}", encode(value));
+            path = format!("{path}&{name}={}", encoded(value));
         }
     }
     let found = person.machines()?.get(&path).await?;
@@ -71,9 +70,9 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
     let next = last.filter(|_| found["next"].is_string()).map(|last| {
         format!(
             "/nodes?state={}&maintenance={}&marker={}",
-            encode(&wanted.state),
-            encode(&wanted.maintenance),
-            encode(last)
+            encoded(&wanted.state),
+            encoded(&wanted.maintenance),
+            encoded(last)
         )
     });
     let none = Value::Array(Vec::new());

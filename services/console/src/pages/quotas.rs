@@ -5,11 +5,10 @@ use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use http::Method;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::segment;
+use crate::api::{encoded, segment};
 use crate::form::Posted;
 use crate::problem::Problem;
 use crate::service::Console;
@@ -54,11 +53,10 @@ pub(super) struct Row {
 
 /// `GET /quotas?project=&user=`.
 async fn show(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
-    let encode = |text: &str| utf8_percent_encode(text.trim(), NON_ALPHANUMERIC).to_string();
     let path = format!(
         "/bedplate/v1/quotas?project_id={}&user_id={}",
-        encode(&wanted.project),
-        encode(&wanted.user)
+        encoded(wanted.project.trim()),
+        encoded(wanted.user.trim())
     );
     let found = person.clusters()?.get(&path).await?;
     let page = person.page("quotas.html", "Quotas").under("quotas");
