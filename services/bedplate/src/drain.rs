@@ -69,6 +69,9 @@ impl Shown {
         };
         let problem = self.problem.as_ref().map(|why| format!(". {why}")).unwrap_or_default();
         let (host, state, left) = (&self.host, &self.state, self.left.len());
+        if state == "draining" && left == 0 {
+            return plain(&format!("host {host} is being emptied{problem}"));
+        }
         plain(&format!(
             "host {host} is {state}: {left} of clusterd's servers{others} are there{problem}"
         ))
@@ -178,6 +181,8 @@ mod tests {
             "left": [{"server_id": "1", "name": "a", "fate": "stays", "why": "it is in ERROR"}],
         });
         let shown = Shown::read(&drain).unwrap();
+        let begun = json!({"host": "r1u07", "state": "draining", "foreign": 0, "problem": null, "left": []});
+        assert_eq!(Shown::read(&begun).unwrap().told(), "host r1u07 is being emptied");
         let want = "host r1u07 is stuck: 1 of clusterd's servers and 2 servers that are not clusterd's are there. no";
         assert_eq!(shown.told(), want);
         assert_eq!(shown.rows()[0].log.as_deref(), Some("a stays: it is in ERROR"));
