@@ -33,6 +33,14 @@ pub enum BmcError {
         /// In the BMC's words, or ours.
         reason: String,
     },
+    /// Somebody else has what is lent to one at a time.
+    #[error("the {what} of the machine whose BMC is at {host} is in use by another session")]
+    InUse {
+        /// Address and port.
+        host: String,
+        /// What was wanted: `serial port`.
+        what: &'static str,
+    },
     /// The BMC answered with an error.
     #[error("the BMC refused {request}: {answer}")]
     Refused {
@@ -67,6 +75,7 @@ impl BmcError {
             BmcError::Refused { transient, .. } => *transient,
             BmcError::Untrusted { .. }
             | BmcError::Unauthorized { .. }
+            | BmcError::InUse { .. }
             | BmcError::Malformed { .. }
             | BmcError::Unsupported { .. } => false,
         }

@@ -2,6 +2,7 @@
 
 mod error;
 mod sensors;
+mod serial;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use url::Url;
 
 pub use error::BmcError;
 pub use sensors::{LogEntry, Reading, ReadingHealth};
+pub use serial::{SerialConsole, SerialSession};
 
 /// Power control of one machine, over whatever its BMC speaks.
 #[async_trait]
@@ -96,4 +98,6 @@ pub struct Bmc {
     pub inspection: Option<Arc<dyn Inspection>>,
     /// Sensors, event log, identify light.
     pub sensors: Option<Arc<dyn Sensors>>,
+    /// The machine's serial port.
+    pub serial: Option<Arc<dyn SerialConsole>>,
 }

@@ -35,6 +35,7 @@ impl Client {
             media: None,
             inspection: Some(client.clone()),
             sensors: Some(client),
+            serial: None,
         }
     }
 

@@ -55,6 +55,7 @@ impl Connector {
             media: Some(service.clone()),
             inspection: Some(service.clone()),
             sensors: Some(service),
+            serial: None,
         }
     }
 

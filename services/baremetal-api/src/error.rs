@@ -68,6 +68,7 @@ impl From<Error> for ApiError {
             }
             Error::Stays(StaysError::Unknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
+            Error::Bmc(BmcError::InUse { .. }) => StatusCode::CONFLICT,
             Error::Bmc(why) if why.is_transient() => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bmc(_) => StatusCode::BAD_GATEWAY,
         };

@@ -18,7 +18,14 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
         power: Mutex::new(power.unwrap_or(PowerState::Off)),
         boot: Mutex::new(None),
     });
-    Bmc { power: fake.clone(), boot: fake, media: None, inspection: None, sensors: None }
+    Bmc {
+        power: fake.clone(),
+        boot: fake,
+        media: None,
+        inspection: None,
+        sensors: None,
+        serial: None,
+    }
 }
 
 #[async_trait]

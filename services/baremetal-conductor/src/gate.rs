@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bmc::{
-    Bmc, BmcError, Boot, IdentifyLight, Inspection, LogEntry, Power, Reading, Sensors, VirtualMedia,
+    Bmc, BmcError, Boot, IdentifyLight, Inspection, LogEntry, Power, Reading, Sensors,
+    SerialConsole, SerialSession, VirtualMedia,
 };
 use hardware::{BootDevice, BootOverride, Inventory, PowerChange, PowerState};
 use tokio::time::{Instant, sleep_until};
@@ -80,6 +81,9 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
         sensors: bmc
             .sensors
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Sensors>),
+        serial: bmc
+            .serial
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn SerialConsole>),
     }
 }
 
@@ -160,6 +164,14 @@ impl Sensors for Gated<dyn Sensors> {
 
     async fn identify(&self, light: IdentifyLight) -> Result<(), BmcError> {
         self.through(self.inner.identify(light)).await
+    }
+}
+
+/// Only the opening is held up: what is said then has a session of its own.
+#[async_trait]
+impl SerialConsole for Gated<dyn SerialConsole> {
+    async fn open(&self) -> Result<SerialSession, BmcError> {
+        self.through(self.inner.open()).await
     }
 }
 

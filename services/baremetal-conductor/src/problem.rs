@@ -12,7 +12,9 @@ pub(crate) fn of_bmc(error: &BmcError) -> Problem {
             Reason::BmcUnreachable
         }
         BmcError::Untrusted { .. } | BmcError::Unauthorized { .. } => Reason::BmcRefusesUs,
-        BmcError::Refused { .. } | BmcError::Unsupported { .. } => Reason::BmcFailed,
+        BmcError::InUse { .. } | BmcError::Refused { .. } | BmcError::Unsupported { .. } => {
+            Reason::BmcFailed
+        }
     };
     Problem { reason, cause: chain(error), transient: error.is_transient() }
 }
