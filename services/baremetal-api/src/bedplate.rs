@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(reservations::routes())
         .merge(leases::routes())
         .merge(openstack_api::key_routes())
-        .merge(health::routes())
+        .merge(openstack_api::health_routes())
         .merge(profile::routes())
         .merge(hypervisor::routes())
 }

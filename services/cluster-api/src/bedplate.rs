@@ -50,7 +50,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(lease::routes())
         .merge(ledger::routes())
         .merge(openstack_api::key_routes())
-        .merge(health::routes())
+        .merge(openstack_api::health_routes())
         .merge(hosts::routes())
         .merge(drains::routes())
 }
