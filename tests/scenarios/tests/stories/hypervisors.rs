@@ -120,6 +120,12 @@ impl Given {
     }
 }
 
+impl Drop for Given {
+    fn drop(&mut self) {
+        left::know(self.cloud.secrets());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rack_becomes_hypervisors_by_one_command() {
     let given = Given::start(async |settings| Lab::start_with(settings).await).await;

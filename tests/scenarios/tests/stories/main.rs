@@ -10,5 +10,6 @@ mod kinds;
 mod own_machine;
 mod rack_up;
 mod reserve;
+mod site;
 mod taken_out;
 mod trail;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use openstack_emulator::{Cloud, Emulator, Kind, Settings, Stop};
-use reqwest::{Client, Method};
+use openstack_emulator::{Kind, Stop};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
+
+use crate::site::Site;
 
 /// How long anything may take that is waited for, on a machine that compiles meanwhile.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,12 +24,8 @@ const QUICK: &str = "warn_before = ['5s'], notice = '2s', undo_window = '4s', un
 
 /// An emulated cloud with a network and a zone, and clusterd as a process.
 struct Given {
-    cloud: Cloud,
-    client: Client,
-    token: String,
-    folder: TempDir,
+    site: Site,
     daemon: Option<Child>,
-    _emulator: Emulator,
 }
 
 /// What a program said, and whether it did as told.
@@ -63,46 +59,19 @@ impl Said {
 
 impl Given {
     async fn start() -> Given {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let emulator = Emulator::start(Settings::default()).await.expect("the emulator starts");
-        let cloud = emulator.cloud.clone();
-        let client = Client::builder().no_proxy().build().expect("a client");
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("clouds.yaml"), cloud.clouds_yaml()).expect("a file");
-        let domain = json!({"id": "default"});
-        let body = json!({"auth": {
-            "identity": {"methods": ["password"], "password": {"user": {"name": "alice", "domain": domain, "password": "alice-secret"}}},
-            "scope": {"project": {"name": "tenant-a", "domain": domain}},
-        }});
-        let answer = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body).send();
-        let answer = answer.await.expect("Keystone answers");
-        let token = answer.headers()["x-subject-token"].to_str().expect("a token").to_owned();
-        let given = Given { cloud, client, token, folder, daemon: None, _emulator: emulator };
-        let network = json!({"network": {"name": "lab"}});
-        let network = given.make("/network/v2.0/networks", &network).await;
-        let subnet = json!({"subnet": {"network_id": network["network"]["id"], "cidr": "10.7.0.0/24", "ip_version": 4}});
-        given.make("/network/v2.0/subnets", &subnet).await;
-        given
-            .make("/dns/v2/zones", &json!({"name": "vms.example.", "email": "a@vms.example"}))
-            .await;
-        given
-    }
-
-    async fn make(&self, path: &str, body: &Value) -> Value {
-        let request = self.client.request(Method::POST, format!("{}{path}", self.cloud.url()));
-        let answer = request.header("x-auth-token", &self.token).json(body).send().await;
-        let answer = answer.expect("the cloud answers");
-        assert!(answer.status().is_success(), "{path}: {}", answer.status());
-        answer.json().await.expect("JSON")
+        let site = Site::start("alice", "tenant-a").await;
+        let zone = json!({"name": "vms.example.", "email": "a@vms.example"});
+        site.make("/dns/v2/zones", &zone).await;
+        Given { site, daemon: None }
     }
 
     fn listeners(&self) -> PathBuf {
-        self.folder.path().join("state/listeners.json")
+        self.site.folder.path().join("state/listeners.json")
     }
 
     /// Starts clusterd with this ladder, and waits until it listens.
     async fn clusterd(&mut self, ladder: &str) {
-        let folder = self.folder.path();
+        let folder = self.site.folder.path();
         let _ = std::fs::remove_file(self.listeners());
         let config = format!(
             "state_dir = '{0}/state'\n[api]\nlisten = '127.0.0.1:0'\n\
@@ -135,7 +104,7 @@ impl Given {
 
     /// A file with what a machine is told.
     fn user_data(&self) -> String {
-        let file = self.folder.path().join("user-data");
+        let file = self.site.folder.path().join("user-data");
         std::fs::write(&file, left::canary::USER_DATA).expect("a file");
         file.to_str().expect("a path is text").to_owned()
     }
@@ -170,20 +139,20 @@ impl Given {
     }
 
     fn server(&self) -> Option<String> {
-        let servers = self.cloud.objects(Kind::Server);
+        let servers = self.site.cloud.objects(Kind::Server);
         assert!(servers.len() <= 1, "{} servers", servers.len());
         servers.first().map(|server| server.text("status").to_owned())
     }
 
     /// The copies that are kept of machines.
     fn copies(&self) -> Vec<String> {
-        let images = self.cloud.objects(Kind::Image).into_iter();
+        let images = self.site.cloud.objects(Kind::Image).into_iter();
         let kept = images.filter(|image| image.text("image_type") == "snapshot");
         kept.map(|image| image.text("status").to_owned()).collect()
     }
 
     fn addresses(&self) -> Vec<String> {
-        let sets = self.cloud.objects(Kind::Recordset).into_iter();
+        let sets = self.site.cloud.objects(Kind::Recordset).into_iter();
         let named = sets.filter(|set| set.text("name") == "lab-1.vms.example.");
         let records = named.flat_map(|set| set.list("records").to_vec());
         records.filter_map(|record| record.as_str().map(str::to_owned)).collect()
@@ -194,12 +163,12 @@ impl Given {
     fn nothing_is_left(&self) {
         for kind in [Kind::Server, Kind::Volume, Kind::FloatingIp] {
             assert!(
-                self.cloud.objects(kind).is_empty(),
+                self.site.cloud.objects(kind).is_empty(),
                 "{kind:?}: {:?}",
-                self.cloud.objects(kind)
+                self.site.cloud.objects(kind)
             );
         }
-        let ports = self.cloud.objects(Kind::Port);
+        let ports = self.site.cloud.objects(Kind::Port);
         let of_machines =
             ports.iter().filter(|port| !port.text("device_owner").starts_with("network:"));
         assert_eq!(of_machines.count(), 0, "{ports:?}");
@@ -210,9 +179,8 @@ impl Given {
 impl Drop for Given {
     fn drop(&mut self) {
         // What clusterd stored and said is looked through for secrets.
-        left::keep(&self.folder.path().join("state"), "own-machine");
-        left::know(self.cloud.secrets());
-        let said = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        left::keep(&self.site.folder.path().join("state"), "own-machine");
+        let said = std::fs::read_to_string(self.site.folder.path().join("log")).unwrap_or_default();
         left::note("children", said.as_bytes());
         if std::thread::panicking() {
             let lines: Vec<&str> = said.lines().collect();
@@ -358,27 +326,27 @@ async fn ends_once(stop: Stop) {
     let made = |call: &openstack_emulator::Call| {
         call.method == "POST" && call.path.ends_with("/servers") && call.status == Some(202)
     };
-    assert_eq!(given.cloud.count(made), 1);
-    given.cloud.set_trap(stop);
+    assert_eq!(given.site.cloud.count(made), 1);
+    given.site.cloud.set_trap(stop);
     let mut points = Vec::new();
     loop {
         let gone = until("a call, or the end", async || {
-            if given.cloud.caught().is_some() {
+            if given.site.cloud.caught().is_some() {
                 return Some(false);
             }
-            given.cloud.objects(Kind::Server).is_empty().then_some(true)
+            given.site.cloud.objects(Kind::Server).is_empty().then_some(true)
         })
         .await;
         if gone {
             break;
         }
-        points.extend(given.cloud.caught());
+        points.extend(given.site.cloud.caught());
         given.kill().await;
         assert!(given.copies().len() <= 1, "{points:?}: {:?}", given.copies());
-        given.cloud.open_trap();
+        given.site.cloud.open_trap();
         given.clusterd(QUICK).await;
     }
-    given.cloud.remove_trap();
+    given.site.cloud.remove_trap();
     until("its end", async || {
         let said = given.vm(&["show", "lab-1"]).await;
         (!said.done && said.error.contains("could not be found")).then_some(())
@@ -387,7 +355,7 @@ async fn ends_once(stop: Stop) {
     let acts = |word: &str| points.iter().filter(|point| point.contains(word)).count();
     assert!(acts("/action") >= 2, "shut off and kept: {points:?}");
     assert!(acts("DELETE") >= 1, "deleted: {points:?}");
-    assert_eq!(given.cloud.count(made), 1, "no server was made again");
+    assert_eq!(given.site.cloud.count(made), 1, "no server was made again");
     assert_eq!(given.copies(), ["active"], "one copy is kept: {points:?}");
     given.nothing_is_left();
 }

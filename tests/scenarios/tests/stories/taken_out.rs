@@ -6,67 +6,39 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use openstack_emulator::{Cloud, Emulator, Settings};
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::own_machine::{Said, until};
+use crate::site::Site;
 
 /// A cloud, and both services as processes, of which clusterd's user is an administrator of the cloud.
 struct Given {
-    client: Client,
-    folder: TempDir,
+    site: Site,
     machines: String,
     clusters: String,
     _daemons: Vec<Child>,
-    _emulator: Emulator,
-}
-
-/// What an operator's client of the cloud does.
-async fn make(client: &Client, cloud: &Cloud, token: &str, path: &str, body: &Value) -> Value {
-    let request = client.post(format!("{}{path}", cloud.url())).header("x-auth-token", token);
-    let answer = request.json(body).send().await.expect("the cloud answers");
-    assert!(answer.status().is_success(), "{path}: {}", answer.status());
-    answer.json().await.expect("JSON")
 }
 
 impl Given {
     async fn start() -> Given {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let emulator = Emulator::start(Settings::default()).await.expect("the emulator starts");
-        let cloud = emulator.cloud.clone();
-        let client = Client::builder().no_proxy().build().expect("a client");
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("clouds.yaml"), cloud.clouds_yaml()).expect("a file");
-        let domain = json!({"id": "default"});
-        let body = json!({"auth": {
-            "identity": {"methods": ["password"], "password": {"user": {"name": "clusterd", "domain": domain, "password": "clusterd-secret"}}},
-            "scope": {"project": {"name": "service", "domain": domain}},
-        }});
-        let answer = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body).send();
-        let answer = answer.await.expect("Keystone answers");
-        let token = answer.headers()["x-subject-token"].to_str().expect("a token").to_owned();
-        let network = json!({"network": {"name": "lab"}});
-        let network = make(&client, &cloud, &token, "/network/v2.0/networks", &network).await;
-        let id = &network["network"]["id"];
-        let subnet = json!({"subnet": {"network_id": id, "cidr": "10.7.0.0/24", "ip_version": 4}});
-        make(&client, &cloud, &token, "/network/v2.0/subnets", &subnet).await;
-
+        let site = Site::start("clusterd", "service").await;
+        let folder = &site.folder;
         let clusterd = format!(
             "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n\
              [cloud]\nclouds_yaml = '{}/clouds.yaml'\nname = 'clusterd'\n[conductor]\nlook_every = '1s'\n\
              [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n",
             folder.path().display()
         );
-        let (one, clusters) = daemon(&folder, "clusterd", &clusterd).await;
+        let (one, clusters) = daemon(folder, "clusterd", &clusterd).await;
         let baremetald = format!(
             "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{clusters}'\n"
         );
-        let (other, machines) = daemon(&folder, "baremetald", &baremetald).await;
+        let (other, machines) = daemon(folder, "baremetald", &baremetald).await;
         let daemons = vec![one, other];
-        Given { client, folder, machines, clusters, _daemons: daemons, _emulator: emulator }
+        Given { site, machines, clusters, _daemons: daemons }
     }
 
     /// Runs `bedplate …`.
@@ -80,7 +52,7 @@ impl Given {
 
     /// What baremetald answers: the status, and its text.
     async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        let request = self.client.request(method, format!("{}{path}", self.machines));
+        let request = self.site.client.request(method, format!("{}{path}", self.machines));
         let request = request.header("x-openstack-ironic-api-version", "1.95");
         let request = if body.is_null() { request } else { request.json(body) };
         let answer = request.send().await.expect("baremetald answers");
@@ -142,11 +114,18 @@ async fn daemon(folder: &TempDir, name: &str, config: &str) -> (Child, String) {
 
 impl Drop for Given {
     fn drop(&mut self) {
-        for name in ["clusterd.log", "baremetald.log"].iter().filter(|_| std::thread::panicking()) {
-            let said = std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
-            let lines: Vec<&str> = said.lines().collect();
-            let last = &lines[lines.len().saturating_sub(40)..];
-            eprintln!("{name}:\n{}", last.join("\n"));
+        for name in ["clusterd", "baremetald"] {
+            let folder = self.site.folder.path();
+            // What they stored and said is looked through for secrets.
+            left::keep(&folder.join(name), &format!("taken-out-{name}"));
+            let log = folder.join(format!("{name}.log"));
+            let said = std::fs::read_to_string(log).unwrap_or_default();
+            left::note("children", said.as_bytes());
+            if std::thread::panicking() {
+                let lines: Vec<&str> = said.lines().collect();
+                let last = &lines[lines.len().saturating_sub(40)..];
+                eprintln!("{name}:\n{}", last.join("\n"));
+            }
         }
     }
 }
