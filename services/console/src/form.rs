@@ -49,6 +49,12 @@ impl Fields {
         self.0.contains_key(name)
     }
 
+    /// What `force` names: hosts or clusters, with commas or spaces between.
+    pub(crate) fn forced(&self) -> Vec<&str> {
+        let named = self.find("force").unwrap_or_default().split([',', ' ']);
+        named.map(str::trim).filter(|name| !name.is_empty()).collect()
+    }
+
     /// All of them, for a form that is shown again; no password.
     pub(crate) fn shown(&self) -> HashMap<&str, &str> {
         let is_secret = |name: &str| name.contains("password") || name == "token";

@@ -51,14 +51,13 @@ async fn drain(
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
     let name = segment(&host)?;
-    let force = fields.find("force").unwrap_or_default();
-    let named = force.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty());
-    let body = json!({"force": named.collect::<Vec<_>>()});
+    let body = json!({"force": fields.forced()});
     let path = format!("/bedplate/v1/drains/{name}");
     match person.clusters()?.send(Method::PUT, &path, Some(&body)).await {
         Ok(_) => Ok(Redirect::to(&format!("/hosts/{name}")).into_response()),
         Err(why @ Problem::Refused { .. }) => {
-            let page = one(&person, &host).await?.put("force", force);
+            let page =
+                one(&person, &host).await?.put("force", fields.find("force").unwrap_or_default());
             person.show_again(page, &why)
         }
         Err(why) => Err(why),

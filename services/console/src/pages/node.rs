@@ -4,16 +4,16 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use http::Method;
+use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::segment;
-use crate::form::Posted;
+use crate::api::{encoded, segment};
+use crate::form::{Fields, Posted};
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::view::span;
+use crate::view::{Page, span};
 use crate::visit::Person;
 
 /// So many of the newest events are shown.
@@ -42,7 +42,12 @@ struct Event {
 
 /// `GET /nodes/{node}`.
 async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
-    let (api, name) = (person.machines()?, segment(&node)?);
+    let page = one(&person, &node).await?;
+    person.show(page)
+}
+
+async fn one(person: &Person, node: &str) -> Result<Page, Problem> {
+    let (api, name) = (person.machines()?, segment(node)?);
     let [shown, explained, history, inventory, ports] = [
         format!("/v1/nodes/{name}"),
         format!("/bedplate/v1/nodes/{name}/explain"),
@@ -57,16 +62,19 @@ async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Prob
         api.find(&inventory),
         api.find(&ports),
     );
-    let shown = shown?;
+    let (shown, explained) = (shown?, explained?);
     let state = shown["provision_state"].as_str().unwrap_or_default();
-    let label = shown["name"].as_str().unwrap_or(&node);
+    let label = shown["name"].as_str().unwrap_or(node);
     let page = person.page("node.html", label).under("nodes").live();
     let page = page.put("verbs", verbs(state)).put("label", label).put("address", &name);
     let page = page.put("events", history?.map(|history| timeline(&history)).unwrap_or_default());
     let inventory = inventory?.map(|mut it| it["inventory"].take());
     let ports = ports?.map(|mut it| it["ports"].take());
-    let page = page.put("explained", explained?).put("inventory", inventory).put("ports", ports);
-    person.show(page.put("node", &shown))
+    let page = page.put("inventory", inventory).put("ports", ports);
+    let host = &shown["instance_info"]["hypervisor_hostname"];
+    let is_host =
+        host.is_string() || explained.as_ref().is_some_and(|it| it["hypervisor"].is_object());
+    Ok(page.put("explained", explained).put("is_host", is_host).put("node", &shown))
 }
 
 /// The newest events, newest first, each with how long it was until the next.
@@ -160,7 +168,7 @@ async fn provision(
     if target == "clean" {
         body["clean_steps"] = json!([{"interface": "deploy", "step": "erase_devices_metadata"}]);
     }
-    ask(&person, &node, Method::PUT, "/v1/nodes/{}/states/provision", Some(&body)).await
+    take_out(&person, &node, "provision", &fields, ("/v1/nodes/{}/states/provision", &body)).await
 }
 
 /// `POST /nodes/{node}/power`.
@@ -169,7 +177,7 @@ async fn power(
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
     let body = json!({"target": fields.get("target")?});
-    ask(&person, &node, Method::PUT, "/v1/nodes/{}/states/power", Some(&body)).await
+    take_out(&person, &node, "power", &fields, ("/v1/nodes/{}/states/power", &body)).await
 }
 
 /// `POST /nodes/{node}/maintenance`.
@@ -181,7 +189,7 @@ async fn maintenance(
     match fields.get("target")? {
         "on" => {
             let body = json!({"reason": fields.find("reason")});
-            ask(&person, &node, Method::PUT, path, Some(&body)).await
+            take_out(&person, &node, "maintenance", &fields, (path, &body)).await
         }
         _ => ask(&person, &node, Method::DELETE, path, None).await,
     }
@@ -202,6 +210,25 @@ async fn join(
     Posted { person, .. }: Posted,
 ) -> Result<Response, Problem> {
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/hypervisor/join", None).await
+}
+
+/// Asks for what may take the machine out. What is refused for what runs on it is asked again, with the names of what may break.
+async fn take_out(
+    person: &Person,
+    node: &str,
+    form: &str,
+    fields: &Fields,
+    (path, body): (&str, &Value),
+) -> Result<Response, Problem> {
+    let forced = encoded(&fields.forced().join(","));
+    let path = if forced.is_empty() { path.to_owned() } else { format!("{path}?force={forced}") };
+    match ask(person, node, Method::PUT, &path, Some(body)).await {
+        Err(why @ Problem::Refused { status: StatusCode::CONFLICT, .. }) => {
+            let again = json!({"form": form, "target": fields.find("target"), "force": fields.find("force")});
+            person.show_again(one(person, node).await?.put("again", again), &why)
+        }
+        other => other,
+    }
 }
 
 /// Asks, and shows the node again.

@@ -7,7 +7,7 @@ use console::{Config, Service};
 use openstack_emulator::{Cloud, Emulator, Settings};
 use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -73,12 +73,6 @@ impl Given {
         let mut running = Vec::new();
         fill(&state.path().join("baremetald")).await;
 
-        let text = format!("state_dir = '{folder}/baremetald'\n{api}");
-        let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
-        let machines = format!("http://{}", service.listeners().api);
-        let run = async move { service.run(CancellationToken::new()).await.unwrap() };
-        running.push(AbortOnDropHandle::new(tokio::spawn(run)));
-
         let who = match auth {
             Auth::Keystone | Auth::NoneOfAdmin => "clusterd",
             Auth::None | Auth::HttpBasic => "alice",
@@ -91,6 +85,17 @@ impl Given {
         );
         let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
         let clusters = format!("http://{}", service.listeners().api);
+        let run = async move { service.run(CancellationToken::new()).await.unwrap() };
+        running.push(AbortOnDropHandle::new(tokio::spawn(run)));
+
+        // Without an administrator of the cloud nobody could say what hosts carry.
+        let asked = match auth {
+            Auth::NoneOfAdmin => format!("[clusters]\nurl = '{clusters}'\n"),
+            Auth::None | Auth::HttpBasic | Auth::Keystone => String::new(),
+        };
+        let text = format!("state_dir = '{folder}/baremetald'\n{api}{asked}");
+        let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
+        let machines = format!("http://{}", service.listeners().api);
         let run = async move { service.run(CancellationToken::new()).await.unwrap() };
         running.push(AbortOnDropHandle::new(tokio::spawn(run)));
 
@@ -137,6 +142,34 @@ impl Given {
         assert_eq!(answer.status(), 201);
         let made: serde_json::Value = answer.json().await.unwrap();
         made["uuid"].as_str().unwrap().to_owned()
+    }
+
+    /// An installed node that is this compute host; its page.
+    pub(crate) async fn host_node(&self, name: &str, host: &str) -> String {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let ask = async |method: Method, path: &str, body: serde_json::Value| {
+            let request = client.request(method, format!("{}{path}", self.machines));
+            let request = request.header("x-openstack-ironic-api-version", "1.95").json(&body);
+            let answer = request.send().await.unwrap();
+            assert!(answer.status().is_success(), "{}", answer.status());
+            answer.text().await.unwrap()
+        };
+        let node = serde_json::json!({"name": name, "driver": "fake-hardware", "instance_info": {
+            "hypervisor_hostname": host, "image_source": "http://images.example/disk.raw", "image_checksum": "0",
+        }});
+        ask(Method::POST, "/v1/nodes", node).await;
+        let path = format!("/v1/nodes/{name}/states/provision");
+        let shown = format!("/v1/nodes/{name}?fields=provision_state,power_state");
+        for (target, state) in [("manage", "manageable"), ("adopt", "active")] {
+            ask(Method::PUT, &path, serde_json::json!({"target": target})).await;
+            let end = Instant::now() + PATIENCE;
+            let state = format!("\"{state}\"");
+            while !ask(Method::GET, &shown, serde_json::Value::Null).await.contains(&state) {
+                assert!(Instant::now() < end, "in vain: {state}");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        format!("/nodes/{name}")
     }
 
     pub(crate) fn browser(&self) -> Browser {

@@ -69,6 +69,21 @@ async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_n
     browser.get("/hosts").await.has(200).says("No host is drained");
     let wrong = browser.fill(&page, &format!("{page}/drain"), &[("force", "other")]).await.has(400);
     wrong.says("force").says("value=\"other\"");
+    let host = page.rsplit('/').next().unwrap();
+    let node = given.host_node("r1u07", host).await;
+    for (form, target) in [("power", "power off"), ("provision", "rebuild"), ("maintenance", "on")]
+    {
+        let address = format!("{node}/{form}");
+        let refused = browser.fill(&node, &address, &[("target", target)]).await.has(409);
+        refused.says("role=\"alert\"").says("etcd").says("Do it all the same");
+    }
+    let (address, off) = (format!("{node}/power"), ("target", "power off"));
+    let emptied = browser.fill(&node, &address, &[off, ("force", "web")]).await.has(409);
+    emptied.says("is being emptied").says("value=\"web\"").says("value=\"power off\"");
+    let switched = browser.fill(&node, &address, &[off, ("force", host)]).await;
+    assert_eq!(switched.leads(), node);
+    browser.until(&node, "off</span>").await;
+
     let forced = browser.fill(&page, &format!("{page}/drain"), &[("force", "web")]).await;
     assert_eq!(forced.leads(), page);
     browser.get("/hosts").await.has(200).says(&page);
