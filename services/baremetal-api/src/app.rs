@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use baremetal_conductor::Conductor;
+use baremetal_conductor::{Conductor, StaysError};
 use baremetal_core::{HistoryEntry, Node, NodeIdent, NodeUuid};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
@@ -14,6 +14,7 @@ use openstack_api::{
     ApiError, Auth, Bond, Caller, Forwarded, Limits, Microversion, Policy, Query, Reach, Scheme,
     Ward,
 };
+use tracing::warn;
 
 use crate::error::Error;
 use crate::microversion;
@@ -104,17 +105,26 @@ impl App {
         query: &mut Query,
     ) -> Result<(), Error> {
         let node = self.node(caller, asked, ident).await?;
-        let forced = query.take("force").unwrap_or_default();
-        let forced = forced.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
-        let stays = self.conductor.take_out(&node, &forced.collect::<Vec<_>>()).await;
-        match (stays, bond(caller, &node)) {
-            (Ok(()), _) => Ok(()),
-            (Err(why), Some(Bond::Cloud)) => Err(why.into()),
-            // Whose machines those are is no business of whom the node is lent to.
-            (Err(_), _) => {
-                let why = format!("node {} carries machines of others", node.label());
-                Err(ApiError::conflict(why).into())
+        let taken_out = self.conductor.take_out(&node, &forced(query)).await;
+        taken_out.map_err(|why| stays(caller, &node, why))
+    }
+
+    /// Has the compute host that a node is be emptied while somebody works on the node, and refuses that where a cluster would lose its
+    /// quorum. Nothing is switched off by it, so nobody waits until the host is empty, or for a clusterd that does not answer: who looks
+    /// after a broken machine is not hindered.
+    pub(crate) async fn empty(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        forced: &[String],
+    ) -> Result<(), Error> {
+        match self.conductor.take_out(node, forced).await {
+            Ok(()) | Err(StaysError::Occupied { .. }) => Ok(()),
+            Err(why @ StaysError::Unknown { .. }) => {
+                warn!(node.id = %node.id, "{why}; it is put into maintenance all the same");
+                Ok(())
             }
+            Err(why @ StaysError::Refused { .. }) => Err(stays(caller, node, why)),
         }
     }
 
@@ -133,6 +143,21 @@ impl App {
         })
         .await
     }
+}
+
+/// What the query's `force` names: a host, or clusters.
+pub(crate) fn forced(query: &mut Query) -> Vec<String> {
+    let named = query.take("force").unwrap_or_default();
+    named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Why a node stays as it is, as this caller may know it.
+fn stays(caller: &Caller, node: &Node, why: StaysError) -> Error {
+    if bond(caller, node) == Some(Bond::Cloud) {
+        return why.into();
+    }
+    // Whose machines those are is no business of whom the node is lent to.
+    ApiError::conflict(format!("node {} carries machines of others", node.label())).into()
 }
 
 /// The id or name that a client gave.

@@ -3,17 +3,20 @@
 use axum::extract::State;
 use baremetal_core::{Maintenance, Node};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Strict};
+use openstack_api::{Caller, Handle, Microversion, Query, Routes, Segment, Strict};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::App;
+use crate::app::{App, forced};
 use crate::error::Error;
 use crate::rule;
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let begin = Handle::put("Put a node into maintenance", begin).reads_if_sent(Body::schema());
+    let begin = Handle::put("Put a node into maintenance", begin)
+        .reads_if_sent(Body::schema())
+        .asks(["force"])
+        .refuses([StatusCode::CONFLICT]);
     let end = Handle::delete("Take a node out of maintenance", end);
     Routes::new("nodes").at(
         "/v1/nodes/{node}/maintenance",
@@ -30,26 +33,39 @@ struct Body {
     reason: Option<String>,
 }
 
-/// `PUT /v1/nodes/{node}/maintenance`. The body may be missing.
+/// `PUT /v1/nodes/{node}/maintenance`. The body may be missing. A compute host is emptied meanwhile, as long as no cluster loses its quorum
+/// by that.
 async fn begin(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
+    mut query: Query,
     body: Option<Strict<Body>>,
 ) -> Result<StatusCode, Error> {
+    let forced = forced(&mut query);
+    query.finish()?;
+    let node = app.node(&caller, asked, &ident).await?;
+    if node.maintenance.is_none() {
+        app.empty(&caller, &node, &forced).await?;
+    }
     let reason = body.and_then(|Strict(body)| body.reason);
     set(&app, &caller, asked, &ident, Some(Maintenance { reason })).await
 }
 
-/// `DELETE /v1/nodes/{node}/maintenance`.
+/// `DELETE /v1/nodes/{node}/maintenance`. A compute host takes servers again.
 async fn end(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
-    set(&app, &caller, asked, &ident, None).await
+    let node = app.node(&caller, asked, &ident).await?;
+    let status = set(&app, &caller, asked, &ident, None).await?;
+    if node.maintenance.is_some() {
+        app.conductor.bring_back(&node).await;
+    }
+    Ok(status)
 }
 
 async fn set(

@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, again, bond, project};
+use crate::app::{App, again, bond, forced, project};
 use crate::error::Error;
 use crate::field::{Fields, Shown};
 use crate::{microversion, openapi, rule};
@@ -56,7 +56,8 @@ pub(crate) fn routes() -> Routes<App> {
         Handle::patch("Change a node", patch)
             .ruled(rule::USE)
             .reads(openapi::patch_body())
-            .asks(["reset_interfaces"])
+            .asks(["reset_interfaces", "force"])
+            .refuses([StatusCode::CONFLICT])
             .tells(openapi::node()),
         Handle::delete("Forget a node", forget)
             .ruled(rule::ADMINISTER)
@@ -174,6 +175,7 @@ async fn patch(
             flag("reset_interfaces", &raw)?
         }
     };
+    let forced = forced(&mut query);
     query.finish()?;
     let patched = again(|| async {
         let before = app.node(&caller, asked, &ident).await?;
@@ -187,13 +189,21 @@ async fn patch(
         if before.parent_node != after.parent_node {
             check_parent(&app, &after).await?;
         }
+        if before.maintenance.is_none() && after.maintenance.is_some() {
+            app.empty(&caller, &before, &forced).await?;
+        }
         after.updated_at = Some((app.clock)());
-        Ok(match released(&before, &after) {
+        let is_back = before.maintenance.is_some() && after.maintenance.is_none();
+        let node = match released(&before, &after) {
             Some(ended) => app.store.update_node_and_end(&after, &[], ended).await?,
             None => app.store.update_node(&after, &[]).await?,
-        })
+        };
+        Ok((node, is_back))
     });
-    let node = patched.await?;
+    let (node, is_back) = patched.await?;
+    if is_back {
+        app.conductor.bring_back(&node).await;
+    }
     Ok(one(&node, look(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use baremetal_core::{Node, compute_host};
 use openstack::{Service, Session};
 use reqwest::header::HeaderValue;
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
@@ -113,6 +113,16 @@ impl Conductor {
             Err(why) => Err(StaysError::Unknown { node, host, why }),
         }
     }
+
+    /// Has the host that a node is take servers again, once nobody works on the node any more. Where nobody answers it stays as it is, which
+    /// loses nothing.
+    pub async fn bring_back(&self, node: &Node) {
+        let Some(clusters) = &self.world.settings.clusters else { return };
+        let Some(host) = compute_host(node) else { return };
+        if let Err(why) = clusters.undrain(host).await {
+            warn!(node.id = %node.id, "host {host} takes no servers until its drain is ended: {why}");
+        }
+    }
 }
 
 enum Answer {
@@ -127,31 +137,7 @@ enum Answer {
 
 impl Clusters {
     async fn drain(&self, host: &str, forced: &[&String]) -> Result<Answer, String> {
-        let (client, mut url) = self.reach().await?;
-        match url.path_segments_mut() {
-            Ok(mut path) => {
-                path.pop_if_empty().extend(["bedplate", "v1", "drains", host]);
-            }
-            Err(()) => return Err("its address is no base of URLs".to_owned()),
-        }
-        let request = client.put(url).timeout(ANSWER_TIMEOUT).json(&json!({"force": forced}));
-        let request = match &self.caller {
-            ClustersCaller::Anyone => request,
-            ClustersCaller::Named(user, password) => {
-                request.basic_auth(user, Some(password.expose_secret()))
-            }
-            ClustersCaller::Known(session) => {
-                let token = session.bearer().await.map_err(|error| error.to_string())?;
-                let token = HeaderValue::from_str(token.expose_secret());
-                let mut token = token.map_err(|_| "Keystone's token cannot be sent".to_owned())?;
-                token.set_sensitive(true);
-                request.header("X-Auth-Token", token)
-            }
-        };
-        let unreachable = |error: reqwest::Error| format!("no answer ({})", error.without_url());
-        let answer = request.send().await.map_err(unreachable)?;
-        let status = answer.status();
-        let body = answer.bytes().await.map_err(unreachable)?;
+        let (status, body) = self.ask(Method::PUT, host, Some(&json!({"force": forced}))).await?;
         if status.is_success() {
             let drain: Drain = serde_json::from_slice(&body)
                 .map_err(|_| "its answer cannot be read".to_owned())?;
@@ -171,6 +157,53 @@ impl Clusters {
             StatusCode::CONFLICT => Ok(Answer::Refused(said)),
             _ => Err(format!("it answers {}: {said}", status.as_u16())),
         }
+    }
+
+    async fn undrain(&self, host: &str) -> Result<(), String> {
+        match self.ask(Method::DELETE, host, None).await? {
+            // There may be no drain, or no such host.
+            (status, _) if status.is_success() || status == StatusCode::NOT_FOUND => Ok(()),
+            (status, body) => Err(format!("it answers {}: {}", status.as_u16(), said(&body))),
+        }
+    }
+
+    /// Asks something of this host's drain.
+    async fn ask(
+        &self,
+        method: Method,
+        host: &str,
+        body: Option<&serde_json::Value>,
+    ) -> Result<(StatusCode, Vec<u8>), String> {
+        let (client, mut url) = self.reach().await?;
+        match url.path_segments_mut() {
+            Ok(mut path) => {
+                path.pop_if_empty().extend(["bedplate", "v1", "drains", host]);
+            }
+            Err(()) => return Err("its address is no base of URLs".to_owned()),
+        }
+        let request = client.request(method, url).timeout(ANSWER_TIMEOUT);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let request = match &self.caller {
+            ClustersCaller::Anyone => request,
+            ClustersCaller::Named(user, password) => {
+                request.basic_auth(user, Some(password.expose_secret()))
+            }
+            ClustersCaller::Known(session) => {
+                let token = session.bearer().await.map_err(|error| error.to_string())?;
+                let token = HeaderValue::from_str(token.expose_secret());
+                let mut token = token.map_err(|_| "Keystone's token cannot be sent".to_owned())?;
+                token.set_sensitive(true);
+                request.header("X-Auth-Token", token)
+            }
+        };
+        let unreachable = |error: reqwest::Error| format!("no answer ({})", error.without_url());
+        let answer = request.send().await.map_err(unreachable)?;
+        let status = answer.status();
+        let body = answer.bytes().await.map_err(unreachable)?;
+        Ok((status, body.into()))
     }
 
     /// A client, and clusterd's base URL without the version that catalogues end it with.

@@ -3,10 +3,12 @@
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
-use crate::output::{Answer, Format, text};
+use crate::output::{Answer, Format, plain, text};
 use crate::reservation::Term;
+use crate::vm::within;
 use crate::watch::Watch;
 
 /// `bedplate node …`.
@@ -47,6 +49,21 @@ pub(crate) enum Command {
         /// Its name or id.
         node: String,
     },
+    /// Puts a node into maintenance: it is worked on, and left alone meanwhile. A compute host is emptied until that ends, unless a cluster
+    /// would lose its quorum by it.
+    Maintain {
+        /// Its name or id.
+        node: String,
+        /// Why.
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+        /// The compute host that it is, or a cluster on it that may lose its quorum, by name; may be given several times.
+        #[arg(long, value_name = "NAME")]
+        force: Vec<String>,
+        /// Ends the maintenance instead.
+        #[arg(long, conflicts_with_all = ["reason", "force"])]
+        end: bool,
+    },
     /// Shows the readings of a machine's sensors.
     Sensors {
         /// Its name or id.
@@ -78,6 +95,14 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Undo { node } => {
             let path = format!("/bedplate/v1/nodes/{node}/lease/undo");
             lease(api.post(&path, &json!({})).await?).write(format)
+        }
+        Command::Maintain { node, end: true, .. } => {
+            api.delete(&within("/v1/nodes", &node, "/maintenance")?).await?;
+            let said = format!("node {} is not in maintenance any more", plain(&node));
+            Answer::said(Value::Null, said).write(format)
+        }
+        Command::Maintain { node, reason, force, end: false } => {
+            maintain(api, &node, reason, &force).await?.write(format)
         }
         Command::Sensors { node, watch } => {
             watch.show(format, async || sensors(api, &node).await).await
@@ -114,6 +139,27 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
     let rows: Vec<Vec<String>> = rows.collect();
     let header = ["Name", "UUID", "Driver", "State", "Power", "Maintenance"];
     Ok(Answer::table(Value::Array(nodes), &header, rows))
+}
+
+/// Puts a node into maintenance, and says what becomes of the host that it is.
+async fn maintain(
+    api: &Api,
+    node: &str,
+    reason: Option<String>,
+    force: &[String],
+) -> anyhow::Result<Answer> {
+    let path = within("/v1/nodes", node, "/maintenance")?;
+    let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
+    let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
+    api.put(&path, &json!({"reason": reason})).await?;
+    let shown = api.get(&within("/v1/nodes", node, "")?).await?;
+    let told = api.get(&within("/bedplate/v1/nodes", node, "/explain")?).await?;
+    let named = &shown["instance_info"]["hypervisor_hostname"];
+    let host = told["hypervisor"]["host"].as_str().or(named.as_str()).map(|host| {
+        format!("; it is compute host {host}: `bedplate where {host}` says what it still carries")
+    });
+    let said = format!("node {node} is in maintenance{}", host.unwrap_or_default());
+    Ok(Answer::said(shown, plain(&said)))
 }
 
 async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {

@@ -1,0 +1,145 @@
+//! Three machines of ours are compute hosts, and on each is an etcd member of one cluster: of two that do not move, one is taken out.
+//!
+//! baremetald, clusterd and `bedplate` are the programs themselves, the cloud is emulated.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::own_machine::until;
+use crate::services::Services;
+
+/// So often both hosts are asked for at once.
+const RACES: usize = 5;
+
+/// A machine, and the host that it is.
+struct Machine {
+    node: &'static str,
+    host: String,
+}
+
+impl Machine {
+    fn power(&self) -> String {
+        format!("/v1/nodes/{}/states/power", self.node)
+    }
+}
+
+/// A cluster of three members on three machines, and no host that would take what is on them.
+async fn three_machines(given: &Services) -> Vec<Machine> {
+    let template = json!({
+        "name": "small", "coe": "kubernetes", "image_id": "fedora-coreos", "external_network_id": "public",
+        "flavor_id": "m1.small", "master_flavor_id": "m1.small", "master_lb_enabled": true,
+        "labels": {"kube_tag": "v1.34.1"},
+    });
+    let cluster =
+        json!({"name": "blue", "cluster_template_id": "small", "master_count": 3, "node_count": 1});
+    for (path, body) in [("/v1/clustertemplates", template), ("/v1/clusters", cluster)] {
+        let (status, said) = given.cluster(Method::POST, path, &body).await;
+        assert!((200..300).contains(&status), "{path}: {status} {said}");
+    }
+    given.bedplate(&["cluster", "show", "blue", "--wait"]).await.done();
+
+    let services = "/compute/v2.1/os-services";
+    let all = given.site.ask(Method::GET, services, &Value::Null).await;
+    let mut machines = Vec::new();
+    let mut names = ["r1u01", "r1u02", "r1u03"].into_iter();
+    for service in all["services"].as_array().expect("a list") {
+        let host = service["host"].as_str().expect("text").to_owned();
+        let path = format!("{services}/{}", service["id"].as_str().expect("text"));
+        let disabled = json!({"status": "disabled", "disabled_reason": "an operator's own"});
+        given.site.ask(Method::PUT, &path, &disabled).await;
+        let path = format!("/bedplate/v1/hosts/{host}");
+        let (_, carried) = given.cluster(Method::GET, &path, &Value::Null).await;
+        let carried: Value = serde_json::from_str(&carried).expect("JSON");
+        let on_it = carried["clusters"][0]["machines"].as_array();
+        let members = on_it.into_iter().flatten().filter(|it| it["is_etcd_member"] == true);
+        match members.count() {
+            0 => {}
+            1 => {
+                let node = names.next().expect("three hosts have members");
+                given.node(node, &host).await;
+                machines.push(Machine { node, host });
+            }
+            more => panic!("{more} members on one host: {carried}"),
+        }
+    }
+    assert_eq!(machines.len(), 3);
+    machines
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
+    let given = Services::start().await;
+    let machines = three_machines(&given).await;
+    let off = json!({"target": "power off"});
+    let is_emptied = "is being emptied";
+    let is_lost = "cluster blue";
+    let undrained = async |machine: &Machine| {
+        given.bedplate(&["undrain", &machine.host, "--wait"]).await.done();
+    };
+
+    for (first, second) in [(0, 1), (1, 0)] {
+        let (first, second) = (&machines[first], &machines[second]);
+        let (status, said) = given.machine(Method::PUT, &first.power(), &off).await;
+        assert!(status == 409 && said.contains(is_emptied), "{status} {said}");
+
+        // Whatever would take the second out is refused, and says what of.
+        let provision = format!("/v1/nodes/{}/states/provision", second.node);
+        let maintenance = format!("/v1/nodes/{}/maintenance", second.node);
+        let patch = json!([{"op": "replace", "path": "/maintenance", "value": true}]);
+        for (method, path, body) in [
+            (Method::PUT, second.power(), off.clone()),
+            (Method::PUT, second.power(), json!({"target": "rebooting"})),
+            (Method::PUT, provision.clone(), json!({"target": "rebuild"})),
+            (Method::PUT, provision, json!({"target": "deleted"})),
+            (Method::PUT, maintenance, json!({"reason": "a fan"})),
+            (Method::PATCH, format!("/v1/nodes/{}", second.node), patch),
+        ] {
+            let (status, said) = given.machine(method, &path, &body).await;
+            assert_eq!(status, 409, "{path} {body}: {said}");
+            for part in [is_lost, "would have 1 of its 3 etcd members and needs 2", &first.host] {
+                assert!(said.contains(part), "{path} {body}: {part:?} in {said}");
+            }
+        }
+        given.bedplate(&["drain", &second.host]).await.refused(&[is_lost, "etcd members"]);
+        let maintain = ["node", "maintain", second.node];
+        given.bedplate(&maintain).await.refused(&[is_lost, "etcd members"]);
+        let shown = format!("/v1/nodes/{}", second.node);
+        let (_, shown) = given.machine(Method::GET, &shown, &Value::Null).await;
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(shown["maintenance"], false, "{shown}");
+
+        // The first may be worked on: it is being emptied already.
+        given.bedplate(&["node", "maintain", first.node, "--reason", "a fan"]).await.done();
+        // And it takes servers again afterwards.
+        given.bedplate(&["node", "maintain", first.node, "--end"]).await.done();
+        until("the end of its drain", async || {
+            let path = format!("/bedplate/v1/drains/{}", first.host);
+            (given.cluster(Method::GET, &path, &Value::Null).await.0 == 404).then_some(())
+        })
+        .await;
+    }
+
+    let [one, other, _] = &machines[..] else { panic!("three") };
+    for _ in 0..RACES {
+        let (path, second) = (one.power(), other.power());
+        let ((_, said), (_, also)) = tokio::join!(
+            given.machine(Method::PUT, &path, &off),
+            given.machine(Method::PUT, &second, &off),
+        );
+        let winner = match (said.contains(is_emptied), also.contains(is_emptied)) {
+            (true, false) if also.contains(is_lost) => one,
+            (false, true) if said.contains(is_lost) => other,
+            _ => panic!("{said}\n{also}"),
+        };
+        undrained(winner).await;
+    }
+
+    // Who names the cluster may break it, and who names the host is asked nothing.
+    let (status, said) = given.machine(Method::PUT, &one.power(), &off).await;
+    assert!(status == 409 && said.contains(is_emptied), "{status} {said}");
+    let told = given.bedplate(&["node", "maintain", other.node, "--force", "blue"]).await.done();
+    assert!(told.contains(&other.host), "{told}");
+    let forced = format!("{}?force={}", other.power(), other.host);
+    let (status, said) = given.machine(Method::PUT, &forced, &off).await;
+    assert_eq!(status, 202, "{said}");
+}

@@ -1,0 +1,139 @@
+//! baremetald and clusterd as processes beside an emulated cloud, of which clusterd's user is an administrator, and `bedplate`.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::own_machine::{Said, until};
+use crate::site::Site;
+
+/// Nothing fetches or runs these: emulated machines become a cluster by themselves.
+const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
+
+/// A cloud, and both services.
+pub(crate) struct Services {
+    pub(crate) site: Site,
+    machines: String,
+    clusters: String,
+    _daemons: Vec<Child>,
+}
+
+impl Services {
+    pub(crate) async fn start() -> Services {
+        let site = Site::start("clusterd", "service").await;
+        let folder = &site.folder;
+        // Machines are told where to ask before anybody listens there.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let free = free.expect("a port");
+        let clusterd = format!(
+            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n\
+             [cloud]\nclouds_yaml = '{}/clouds.yaml'\nname = 'clusterd'\n[conductor]\nlook_every = '1s'\n\
+             [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
+             [nodes]\nlisten = '{free}'\nurl = 'https://{free}/'\nsource_address = 'any'\n\
+             [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n",
+            folder.path().display()
+        );
+        let (one, clusters) = daemon(folder, "clusterd", &clusterd).await;
+        let baremetald = format!(
+            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{clusters}'\n"
+        );
+        let (other, machines) = daemon(folder, "baremetald", &baremetald).await;
+        let daemons = vec![one, other];
+        Services { site, machines, clusters, _daemons: daemons }
+    }
+
+    /// Runs `bedplate …`.
+    pub(crate) async fn bedplate(&self, arguments: &[&str]) -> Said {
+        let mut command = Command::new(compat::program("bedplate"));
+        command.env_clear().args(["--url", &self.machines, "--clusters-url", &self.clusters]);
+        let output = command.args(arguments).output().await.expect("bedplate starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
+    }
+
+    /// What baremetald answers: the status, and its text.
+    pub(crate) async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
+        let request = self.site.client.request(method, format!("{}{path}", self.machines));
+        told(request.header("x-openstack-ironic-api-version", "1.95"), body).await
+    }
+
+    /// The same of clusterd.
+    pub(crate) async fn cluster(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
+        told(self.site.client.request(method, format!("{}{path}", self.clusters)), body).await
+    }
+
+    /// An installed node that is this compute host.
+    pub(crate) async fn node(&self, name: &str, host: &str) {
+        let body = json!({
+            "name": name, "driver": "fake-hardware",
+            "instance_info": {"hypervisor_hostname": host, "image_source": "http://images.example/disk.raw", "image_checksum": "0"},
+        });
+        let (status, said) = self.machine(Method::POST, "/v1/nodes", &body).await;
+        assert_eq!(status, 201, "{said}");
+        for (target, state) in [("manage", "manageable"), ("adopt", "active")] {
+            let path = format!("/v1/nodes/{name}/states/provision");
+            let (status, said) = self.machine(Method::PUT, &path, &json!({"target": target})).await;
+            assert_eq!(status, 202, "{said}");
+            until(state, async || {
+                let path = format!("/v1/nodes/{name}?fields=provision_state");
+                let (_, shown) = self.machine(Method::GET, &path, &Value::Null).await;
+                shown.contains(&format!("\"{state}\"")).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+/// What is answered, with this body if it is one.
+async fn told(request: reqwest::RequestBuilder, body: &Value) -> (u16, String) {
+    let request = if body.is_null() { request } else { request.json(body) };
+    let answer = request.send().await.expect("the service answers");
+    (answer.status().as_u16(), answer.text().await.expect("text"))
+}
+
+/// Starts a service with this configuration, and waits until it listens.
+async fn daemon(folder: &TempDir, name: &str, config: &str) -> (Child, String) {
+    let state = folder.path().join(name);
+    let file = folder.path().join(format!("{name}.toml"));
+    let config = config.replace("STATE", &state.display().to_string());
+    std::fs::write(&file, config).expect("a file");
+    let child = Command::new(compat::program(name))
+        .arg("--config")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(folder.path().join(format!("{name}.log"))).expect("a log"))
+        .kill_on_drop(true)
+        .spawn();
+    let child = child.unwrap_or_else(|why| panic!("{name} does not start: {why}"));
+    let listeners: PathBuf = state.join("listeners.json");
+    until(name, async || listeners.is_file().then_some(())).await;
+    let url = until(name, async || {
+        let told: Value = serde_json::from_slice(&std::fs::read(&listeners).ok()?).ok()?;
+        Some(format!("http://{}", told["api"].as_str()?))
+    });
+    (child, url.await)
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        for name in ["clusterd", "baremetald"] {
+            let folder = self.site.folder.path();
+            // What they stored and said is looked through for secrets.
+            left::keep(&folder.join(name), &format!("services-{name}"));
+            let log = folder.join(format!("{name}.log"));
+            let said = std::fs::read_to_string(log).unwrap_or_default();
+            left::note("children", said.as_bytes());
+            if std::thread::panicking() {
+                let lines: Vec<&str> = said.lines().collect();
+                let last = &lines[lines.len().saturating_sub(40)..];
+                eprintln!("{name}:\n{}", last.join("\n"));
+            }
+        }
+    }
+}
