@@ -200,8 +200,12 @@ fn the_story_is_told_once_and_goes_on_where_it_ended() {
 #[test]
 fn a_story_that_is_killed_in_its_middle_ends_as_any_other() {
     let folder = tempfile::tempdir().unwrap();
-    // Amid the joining of the hosts, then amid the making of a cluster.
-    for moment in ["waiting for its hypervisor to be listed", "cluster show tenant --wait\n"] {
+    // Amid the writing of an image, the joining of the hosts, and the making of a cluster.
+    for moment in [
+        "writing the image",
+        "waiting for its hypervisor to be listed",
+        "cluster show tenant --wait\n",
+    ] {
         let mut dev = Dev::start(folder.path(), &[]);
         dev.until(moment);
         dev.kill();
