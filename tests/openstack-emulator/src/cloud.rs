@@ -445,6 +445,12 @@ impl Cloud {
         })
     }
 
+    /// How many objects were looked at so far to find others: by lists, and by what has to know what hangs together. What is
+    /// asked for by its id is not looked for.
+    pub fn looked_at(&self) -> u64 {
+        self.shared.with(|world| world.store.looked_at())
+    }
+
     /// How many objects of a kind a project has.
     pub fn count_of(&self, kind: Kind, project_id: &str) -> usize {
         self.shared.with(|world| world.store.count(kind, project_id))

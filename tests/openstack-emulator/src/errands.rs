@@ -15,6 +15,7 @@ use tracing::{debug, info};
 use crate::cloud::{Cloud, Shared};
 use crate::glance;
 use crate::guest;
+use crate::index::PROJECT;
 use crate::store::{Kind, Object};
 use crate::world::{Errand, World};
 
@@ -242,30 +243,26 @@ fn targets(shared: &Shared, at: (IpAddr, u16), ports: &mut Ports) -> Vec<SocketA
 }
 
 fn behind(world: &World, address: &str, port: u16, ports: &mut Ports) -> Vec<(String, u16)> {
-    let floating =
-        world.store.find(Kind::FloatingIp, |one| one.text("floating_ip_address") == address);
+    let floating = world.store.saying(Kind::FloatingIp, "floating_ip_address", address).next();
     if let Some(owner) = floating.and_then(|one| world.store.get(Kind::Port, one.text("port_id")))
         && owner.text("device_owner").starts_with("compute:")
     {
         return vec![(owner.text("device_id").to_owned(), port)];
     }
-    let vip = floating.map(|one| one.text("port_id"));
-    let balancer = world.store.find(Kind::LoadBalancer, |one| match vip {
-        Some(vip) => one.text("vip_port_id") == vip,
-        None => one.text("vip_address") == address,
-    });
+    let (field, said) = match floating {
+        Some(one) => ("vip_port_id", one.text("port_id")),
+        None => ("vip_address", address),
+    };
+    let balancer = world.store.saying(Kind::LoadBalancer, field, said).next();
     let Some(balancer) = balancer else { return Vec::new() };
-    let listener = world.store.find(Kind::Listener, |one| {
-        one.note("balancer") == balancer.id && one.number("protocol_port") == i64::from(port)
-    });
+    let mut listeners = world.store.saying(Kind::Listener, "balancer", &balancer.id);
+    let listener = listeners.find(|one| one.number("protocol_port") == i64::from(port));
     let Some(pool) = listener.map(|listener| listener.text("default_pool_id")) else {
         return Vec::new();
     };
-    let members = world
-        .store
-        .all(Kind::Member)
-        .filter(|member| member.note("pool") == pool && member.is("admin_state_up"));
+    let members = world.store.saying(Kind::Member, "pool", pool);
     members
+        .filter(|member| member.is("admin_state_up"))
         .filter_map(|member| {
             Some((
                 server_at(world, member, balancer, ports)?,
@@ -297,10 +294,12 @@ fn server_at(
     };
     let is_near = |port: &&Object| has(port, Some(subnet));
     let known = ports.get(&member.id).and_then(|id| world.store.get(Kind::Port, id));
-    let near =
-        known.filter(is_near).or_else(|| world.store.find(Kind::Port, |port| is_near(&port)));
+    // Networks have the same addresses as each other, and a network has many.
+    let said = [vec![("fixed_ips", address)], vec![(PROJECT, member.project.as_str())]];
+    let holders = || world.store.narrowed(Kind::Port, &said).into_iter();
+    let near = known.filter(is_near).or_else(|| holders().find(is_near));
     // What is elsewhere is reached by way of a router.
-    let far = || world.store.find(Kind::Port, |port| has(port, None));
+    let far = || holders().find(|port| has(port, None));
     let found = near.or_else(|| member.text("subnet_id").is_empty().then(far).flatten())?;
     ports.insert(member.id.clone(), found.id.clone());
     Some(found.text("device_id").to_owned())

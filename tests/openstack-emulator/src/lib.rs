@@ -10,6 +10,7 @@ mod errands;
 mod glance;
 mod glob;
 pub mod guest;
+mod index;
 mod kept;
 mod keystone;
 pub mod kubernetes;

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
+use crate::index::FLAGS;
 use crate::problem::Problem;
 use crate::request::Asked;
-use crate::store::Object;
+use crate::store::{Object, Wanted};
 
 /// One page of a list.
 pub(crate) struct Page<'o> {
@@ -109,15 +110,38 @@ pub(crate) fn words(value: Option<&Value>) -> String {
 /// Whether a value is what a query asked for; booleans in any case.
 pub(crate) fn equals(value: Option<&Value>, wanted: &str) -> bool {
     match value {
-        Some(Value::Bool(value)) => {
-            let wanted = wanted.to_ascii_lowercase();
-            let yes = ["true", "1", "t", "yes", "on"].contains(&wanted.as_str());
-            yes == *value
-        }
+        Some(Value::Bool(value)) => is_yes(wanted) == *value,
         Some(Value::Array(values)) => values.iter().any(|value| equals(Some(value), wanted)),
         Some(Value::String(text)) => text == wanted,
         value => words(value) == wanted,
     }
+}
+
+fn is_yes(text: &str) -> bool {
+    ["true", "1", "t", "yes", "on"].contains(&text.to_ascii_lowercase().as_str())
+}
+
+/// What all objects say that have one of these values in a field, by [`equals`]; `None` where they may say nothing.
+pub(crate) fn said<'a>(field: &'a str, values: &[&'a str]) -> Option<Wanted<'a>> {
+    if FLAGS.contains(&field) {
+        return values.iter().all(|value| is_yes(value)).then(|| vec![(field, "true")]);
+    }
+    let says_it = values.iter().all(|value| !value.is_empty());
+    says_it.then(|| values.iter().map(|value| (field, *value)).collect())
+}
+
+/// What all objects say that have the tags a query asks for.
+pub(crate) fn said_tags(asked: &Asked) -> Vec<Wanted<'_>> {
+    let mut wanted = Vec::new();
+    for (key, value) in &asked.query {
+        let tags = value.split(',').filter(|tag| !tag.is_empty()).map(|tag| ("tags", tag));
+        match key.as_str() {
+            "tags" => wanted.extend(tags.map(|tag| vec![tag])),
+            "tags-any" => wanted.push(tags.collect()),
+            _ => {}
+        }
+    }
+    wanted
 }
 
 /// Whether an object has the tags a query asks for: `tags`, `tags-any`, `not-tags`, `not-tags-any`.

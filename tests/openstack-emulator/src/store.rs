@@ -1,10 +1,12 @@
 //! Every object of every service, in the order they were made.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use crate::index::{self, Index, PROJECT};
 use crate::kept::age;
 
 /// What an object is.
@@ -114,23 +116,44 @@ impl Object {
 struct Table {
     rows: BTreeMap<u64, Object>,
     by_id: HashMap<String, u64>,
-    by_parent: HashMap<String, BTreeSet<u64>>,
-    counts: HashMap<String, usize>,
+    index: Index,
+    /// A row that was handed out to be changed, and that the index does not have meanwhile.
+    lent: Option<u64>,
     next: u64,
 }
 
-/// The id of what an object is part of for good, where that is asked for often.
-fn parent(kind: Kind, object: &Object) -> Option<&str> {
-    let fields = [(Kind::SecurityGroupRule, "security_group_id"), (Kind::Recordset, "zone_id")];
-    let (_, field) = fields.into_iter().find(|(part, _)| *part == kind)?;
-    Some(object.text(field))
+impl Table {
+    /// The index has again what was lent.
+    fn settle(&mut self, kind: Kind) {
+        if let Some(row) = self.lent.take()
+            && let Some(object) = self.rows.get(&row)
+        {
+            self.index.add(kind, row, object);
+        }
+    }
+
+    /// The rows that say that in a field, but for what is lent.
+    fn rows(&self, field: &str, text: &str) -> &[u64] {
+        match field {
+            ID => self.by_id.get(text).map_or(&[], std::slice::from_ref),
+            field => self.index.rows(field, text),
+        }
+    }
 }
 
 /// All objects.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     tables: BTreeMap<Kind, Table>,
+    /// How many objects were looked at to find others.
+    looked_at: Cell<u64>,
 }
+
+/// The id of an object, as a field.
+const ID: &str = "id";
+
+/// One thing that a list asks for: that an object says one of these texts, each in its field.
+pub(crate) type Wanted<'a> = Vec<(&'a str, &'a str)>;
 
 impl Store {
     /// Adds an object, the youngest of its kind.
@@ -138,10 +161,7 @@ impl Store {
         let table = self.tables.entry(kind).or_default();
         table.next += 1;
         table.by_id.insert(object.id.clone(), table.next);
-        *table.counts.entry(object.project.clone()).or_default() += 1;
-        if let Some(parent) = parent(kind, &object) {
-            table.by_parent.entry(parent.to_owned()).or_default().insert(table.next);
-        }
+        table.index.add(kind, table.next, &object);
         table.rows.insert(table.next, object);
     }
 
@@ -154,20 +174,21 @@ impl Store {
     /// The object of that id, to be changed.
     pub(crate) fn get_mut(&mut self, kind: Kind, id: &str) -> Option<&mut Object> {
         let table = self.tables.get_mut(&kind)?;
-        table.rows.get_mut(table.by_id.get(id)?)
+        let row = *table.by_id.get(id)?;
+        table.settle(kind);
+        let object = table.rows.get_mut(&row)?;
+        table.index.remove(kind, row, object);
+        table.lent = Some(row);
+        Some(object)
     }
 
     /// Takes an object out.
     pub(crate) fn remove(&mut self, kind: Kind, id: &str) -> Option<Object> {
         let table = self.tables.get_mut(&kind)?;
+        table.settle(kind);
         let row = table.by_id.remove(id)?;
         let object = table.rows.remove(&row)?;
-        if let Some(siblings) = parent(kind, &object).and_then(|it| table.by_parent.get_mut(it)) {
-            siblings.remove(&row);
-        }
-        if let Some(count) = table.counts.get_mut(&object.project) {
-            *count = count.saturating_sub(1);
-        }
+        table.index.remove(kind, row, &object);
         Some(object)
     }
 
@@ -179,38 +200,130 @@ impl Store {
 
     /// All of a kind, the oldest first.
     pub(crate) fn all(&self, kind: Kind) -> impl DoubleEndedIterator<Item = &Object> {
-        self.tables.get(&kind).into_iter().flat_map(|table| table.rows.values())
+        let all = self.tables.get(&kind).into_iter().flat_map(|table| table.rows.values());
+        all.inspect(|_| self.look())
     }
 
-    /// The parts of a security group or a zone, the oldest first.
-    pub(crate) fn parts(
+    /// Those of a kind that say that in a field, the oldest first: as its text, or as one of those in it.
+    pub(crate) fn saying(
         &self,
         kind: Kind,
-        parent: &str,
-    ) -> impl Iterator<Item = &Object> + use<'_> {
-        let table = self.tables.get(&kind);
-        let rows = table.and_then(|table| Some((table, table.by_parent.get(parent)?)));
-        rows.into_iter().flat_map(|(table, rows)| rows.iter().filter_map(|row| table.rows.get(row)))
+        field: &str,
+        text: &str,
+    ) -> impl DoubleEndedIterator<Item = &Object> + use<'_> {
+        let mut found = self.narrowed(kind, &[vec![(field, text)]]);
+        found.retain(|object| index::says(object, field, text));
+        found.into_iter()
     }
 
-    /// All of a kind, the oldest first, to be changed.
-    pub(crate) fn all_mut(&mut self, kind: Kind) -> impl Iterator<Item = &mut Object> {
-        self.tables.get_mut(&kind).into_iter().flat_map(|table| table.rows.values_mut())
+    /// Objects of a kind, the oldest first: all that a list shows which asks for all of these things, and others as well. Only the thing
+    /// that the fewest say is gone by.
+    pub(crate) fn narrowed(&self, kind: Kind, wanted: &[Wanted<'_>]) -> Vec<&Object> {
+        let Some(table) = self.tables.get(&kind) else { return Vec::new() };
+        let known = |said: &&Wanted<'_>| {
+            said.iter().all(|(field, _)| *field == ID || index::has(kind, field))
+        };
+        let count = |said: &&Wanted<'_>| -> usize {
+            said.iter().map(|(field, text)| table.rows(field, text).len()).sum()
+        };
+        let Some(narrowest) = wanted.iter().filter(known).min_by_key(count) else {
+            return self.all(kind).collect();
+        };
+        let rows = narrowest.iter().flat_map(|(field, text)| table.rows(field, text));
+        // Each once, and what is lent whatever it says.
+        let rows: BTreeSet<u64> = rows.copied().chain(table.lent).collect();
+        rows.iter().filter_map(|row| table.rows.get(row)).inspect(|_| self.look()).collect()
     }
 
-    /// The ids of those of a kind that `want` wants.
-    pub(crate) fn ids(&self, kind: Kind, want: impl Fn(&Object) -> bool) -> Vec<String> {
-        self.all(kind).filter(|object| want(object)).map(|object| object.id.clone()).collect()
+    /// The ids of those of a kind that say that in a field.
+    pub(crate) fn ids(&self, kind: Kind, field: &str, text: &str) -> Vec<String> {
+        self.saying(kind, field, text).map(|object| object.id.clone()).collect()
     }
 
-    /// The first of a kind that `want` wants.
+    /// The first of a kind that has that name.
+    pub(crate) fn named(&self, kind: Kind, name: &str) -> Option<&Object> {
+        self.saying(kind, "name", name).next()
+    }
+
+    /// The first of a kind that `want` wants, of all of them.
     pub(crate) fn find(&self, kind: Kind, want: impl Fn(&Object) -> bool) -> Option<&Object> {
         self.all(kind).find(|object| want(object))
     }
 
+    /// How many of a kind say that in a field.
+    pub(crate) fn how_many(&self, kind: Kind, field: &str, text: &str) -> usize {
+        let Some(table) = self.tables.get(&kind) else { return 0 };
+        let lent = table.lent.and_then(|row| table.rows.get(&row));
+        let lent = lent.filter(|object| index::says(object, field, text));
+        table.rows(field, text).len() + usize::from(lent.is_some())
+    }
+
     /// How many of a kind a project has.
     pub(crate) fn count(&self, kind: Kind, project: &str) -> usize {
-        let table = self.tables.get(&kind);
-        table.and_then(|table| table.counts.get(project)).copied().unwrap_or_default()
+        self.how_many(kind, PROJECT, project)
+    }
+
+    /// How many objects were looked at to find others; one that is asked for by its id is not looked for.
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.looked_at.get()
+    }
+
+    fn look(&self) {
+        self.looked_at.set(self.looked_at.get() + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(id: &str, project: &str, groups: &[&str]) -> Object {
+        let body = serde_json::json!({"id": id, "name": id, "security_groups": groups});
+        let Value::Object(body) = body else { unreachable!("it is one") };
+        let (born, project) = (Instant::now(), project.to_owned());
+        Object { id: id.to_owned(), project, born, body, hidden: Map::new() }
+    }
+
+    #[track_caller]
+    fn finds(store: &Store, field: &str, text: &str, want: &[&str]) {
+        let found: Vec<&str> =
+            store.saying(Kind::Port, field, text).map(|one| one.id.as_str()).collect();
+        assert_eq!(found, want, "{field} {text}");
+        assert_eq!(store.how_many(Kind::Port, field, text), want.len(), "{field} {text}");
+    }
+
+    #[test]
+    fn an_object_is_found_by_what_it_says_now() {
+        let mut store = Store::default();
+        store.insert(Kind::Port, port("a", "p", &["g", "h", "g"]));
+        store.insert(Kind::Port, port("b", "q", &["g"]));
+        store.insert(Kind::Port, port("c", "p", &["h"]));
+        finds(&store, "security_groups", "g", &["a", "b"]);
+        finds(&store, PROJECT, "p", &["a", "c"]);
+        store.get_mut(Kind::Port, "a").unwrap().set("security_groups", ["h"].as_slice());
+        // As long as nothing else is changed, and then.
+        for _ in 0..2 {
+            finds(&store, "security_groups", "g", &["b"]);
+            finds(&store, "security_groups", "h", &["a", "c"]);
+            store.get_mut(Kind::Port, "b").unwrap();
+        }
+        store.remove(Kind::Port, "b").unwrap();
+        finds(&store, "security_groups", "g", &[]);
+        store.remove(Kind::Port, "a").unwrap();
+        finds(&store, "security_groups", "h", &["c"]);
+        finds(&store, PROJECT, "p", &["c"]);
+    }
+
+    #[test]
+    fn what_the_fewest_say_is_gone_by() {
+        let mut store = Store::default();
+        for number in 0..100 {
+            store.insert(Kind::Port, port(&format!("n{number}"), "p", &["g"]));
+        }
+        let wanted = |name| [vec![(PROJECT, "p")], vec![("name", name)], vec![("unknown", "x")]];
+        assert_eq!(store.narrowed(Kind::Port, &wanted("n7")).len(), 1);
+        assert_eq!(store.narrowed(Kind::Port, &wanted("no")).len(), 0);
+        assert_eq!(store.looked_at(), 1);
+        assert_eq!(store.narrowed(Kind::Port, &[vec![("unknown", "x")]]).len(), 100);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::index::PROJECT;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
@@ -14,8 +15,7 @@ fn used(world: &World, project: &str) -> [i64; 3] {
     let size = |kind| {
         world
             .store
-            .all(kind)
-            .filter(|one| one.project == project)
+            .saying(kind, PROJECT, project)
             .map(|one: &Object| one.number("size"))
             .sum::<i64>()
     };

@@ -4,10 +4,11 @@ mod limits;
 
 use serde_json::{Map, Value, json};
 
+use crate::index::PROJECT;
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object};
+use crate::store::{Kind, Object, Wanted};
 use crate::world::{Event, World, fine_stamp};
 
 /// A collection: its path, its word for one, its words for none.
@@ -107,9 +108,16 @@ fn list(world: &World, asked: &Asked, plural: &str, kind: Kind, brief: bool) -> 
         && asked.query("all_tenants").is_some();
     let about_pages =
         ["limit", "marker", "offset", "sort", "sort_key", "sort_dir", "all_tenants", "with_count"];
+    let filters = asked.query.iter().filter(|(key, _)| !about_pages.contains(&key.as_str()));
+    let mut wanted: Vec<Wanted<'_>> =
+        filters.filter_map(|(key, value)| page::said(key, &[value])).collect();
+    if !everybody {
+        wanted.push(vec![(PROJECT, &asked.caller.project)]);
+    }
     let mut all: Vec<&Object> = world
         .store
-        .all(kind)
+        .narrowed(kind, &wanted)
+        .into_iter()
         .rev()
         .filter(|one| (everybody || one.project == asked.caller.project) && world.listed(kind, one))
         .filter(|one| {
@@ -243,8 +251,7 @@ fn delete(world: &mut World, asked: &Asked, kind: Kind, id: &str) -> Verdict {
     let status =
         world.store.get(kind, id).map(|one| one.text("status").to_owned()).unwrap_or_default();
     if kind == Kind::Volume {
-        let snapshots =
-            world.store.ids(Kind::Snapshot, |snapshot| snapshot.text("volume_id") == id);
+        let snapshots = world.store.ids(Kind::Snapshot, "volume_id", id);
         let cascade = asked.flag("cascade") && asked.query("cascade").is_some();
         let free = ["available", "error", "error_restoring", "error_extending", "error_managing"]
             .contains(&status.as_str());
@@ -367,7 +374,7 @@ pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
 /// A server lets go of a volume, which is deleted if it was only the server's. One with snapshots stays: Cinder refuses to
 /// delete it, which Nova only logs.
 pub(crate) fn release(world: &mut World, id: &str, delete: bool) {
-    let kept = world.store.find(Kind::Snapshot, |one| one.text("volume_id") == id).is_some();
+    let kept = world.store.saying(Kind::Snapshot, "volume_id", id).next().is_some();
     if delete && !kept {
         world.store.remove(Kind::Volume, id);
         return;

@@ -7,10 +7,11 @@ mod zone;
 
 use serde_json::{Value, json};
 
+use crate::index::PROJECT;
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object};
+use crate::store::{Kind, Object, Wanted};
 use crate::world::World;
 
 pub(crate) use zone::gone as zone_gone;
@@ -21,13 +22,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         asked.writer()?;
     }
     match (method, path) {
-        ("GET", ["zones"]) => {
-            let all = world
-                .store
-                .all(Kind::Zone)
-                .filter(|zone| own(asked, zone) && world.listed(Kind::Zone, zone));
-            list(world, asked, "zones", all.collect())
-        }
+        ("GET", ["zones"]) => list(world, asked, "zones", owned(world, asked, Kind::Zone)),
         ("POST", ["zones"]) => zone::create(world, asked),
         ("GET", ["zones", id]) => {
             let zone = zone::find(world, asked, id)?;
@@ -41,11 +36,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         (_, ["zones", id, "recordsets", rest @ ..]) => recordset::answer(world, asked, id, rest),
         ("GET", ["recordsets"]) => {
-            let all = world
-                .store
-                .all(Kind::Recordset)
-                .filter(|one| own(asked, one) && world.listed(Kind::Recordset, one));
-            list(world, asked, "recordsets", all.collect())
+            list(world, asked, "recordsets", owned(world, asked, Kind::Recordset))
         }
         (_, ["reverse", "floatingips", rest @ ..]) => reverse::answer(world, asked, rest),
         (_, ["quotas", rest @ ..]) => quota::answer(world, asked, rest),
@@ -58,17 +49,38 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
-/// Whether the caller asks for what `object` belongs to: its own project, another one it acts for, or all.
-fn own(asked: &Asked, object: &Object) -> bool {
+/// Whose things the caller asks for: its own project's, another one's it acts for, or everybody's where none is named.
+fn asked_for(asked: &Asked) -> Option<&str> {
     let admin = asked.caller.is_admin();
     let all =
         asked.header("x-auth-all-projects").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let sudo =
         asked.header("x-auth-sudo-project-id").or_else(|| asked.header("x-auth-sudo-tenant-id"));
     match sudo.filter(|_| admin) {
-        Some(project) => object.project == project,
-        None => object.project == asked.caller.project || (admin && all),
+        Some(project) => Some(project),
+        None => (!(admin && all)).then_some(asked.caller.project.as_str()),
     }
+}
+
+/// Whether that is what `object` belongs to.
+fn own(asked: &Asked, object: &Object) -> bool {
+    asked_for(asked).is_none_or(|project| object.project == project)
+}
+
+/// What the caller asks for of a kind; by name, where a filter says one.
+fn owned<'w>(world: &'w World, asked: &Asked, kind: Kind) -> Vec<&'w Object> {
+    let name = whole_name(asked);
+    let mut wanted: Vec<Wanted<'_>> = Vec::new();
+    wanted.extend(asked_for(asked).map(|project| vec![(PROJECT, project)]));
+    wanted.extend(name.as_deref().map(|name| vec![("name", name)]));
+    let mut found = world.store.narrowed(kind, &wanted);
+    found.retain(|one| own(asked, one) && world.listed(kind, one));
+    found
+}
+
+/// The name that a list asks for, as names are kept, unless it is a pattern.
+fn whole_name(asked: &Asked) -> Option<String> {
+    asked.query("name").filter(|name| !name.contains('*')).map(str::to_ascii_lowercase)
 }
 
 /// An object and its links.

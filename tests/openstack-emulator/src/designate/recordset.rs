@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use serde_json::{Value, json};
 
 use super::zone::{self, invalid, is_name};
-use super::{list, quota, shown};
+use super::{list, quota, shown, whole_name};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
@@ -27,9 +27,12 @@ pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&s
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let all = world.store.parts(Kind::Recordset, zone_id);
-            let listed = all.filter(|one| world.listed(Kind::Recordset, one));
-            list(world, asked, "recordsets", listed.collect())
+            let name = whole_name(asked);
+            let mut wanted = vec![vec![("zone_id", zone_id)]];
+            wanted.extend(name.as_deref().map(|name| vec![("name", name)]));
+            let mut all = world.store.narrowed(Kind::Recordset, &wanted);
+            all.retain(|one| one.text("zone_id") == zone_id && world.listed(Kind::Recordset, one));
+            list(world, asked, "recordsets", all)
         }
         ("POST", []) => create(world, asked, &zone),
         ("GET", [id]) => Ok(Answer::ok(shown(asked, &find(world, id)?))),
@@ -101,8 +104,8 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
     let records = given["records"].as_array().filter(|records| !records.is_empty());
     let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
     check_records(world, &zone.project, text("type"), records)?;
-    let all = world.store.parts(Kind::Recordset, &zone.id);
-    for other in all.filter(|one| one.text("name") == name) {
+    let all = world.store.saying(Kind::Recordset, "name", &name);
+    for other in all.filter(|one| one.text("zone_id") == zone.id) {
         if other.text("type") == text("type") {
             return Err(Problem::new(409, "duplicate_recordset", "Duplicate RecordSet"));
         }
@@ -114,7 +117,7 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
             ));
         }
     }
-    let count = world.store.parts(Kind::Recordset, &zone.id).count();
+    let count = world.store.how_many(Kind::Recordset, "zone_id", &zone.id);
     quota::check(world, &zone.project, "zone_recordsets", count)?;
     let body = json!({
         "name": name, "type": text("type"), "records": records, "ttl": given["ttl"], "description": given["description"], "status": "PENDING",

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::zone::{invalid, is_name};
+use crate::index::PROJECT;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
@@ -23,10 +24,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     let missing = || Problem::new(404, "floatingip_not_found", "Could not find FloatingIP");
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let mine = world
-                .store
-                .all(Kind::FloatingIp)
-                .filter(|floating| floating.project == asked.caller.project);
+            let mine = world.store.saying(Kind::FloatingIp, PROJECT, &asked.caller.project);
             let rows: Vec<Value> = mine.map(|floating| shown(world, asked, floating)).collect();
             let total = rows.len();
             Ok(Answer::ok(

@@ -162,7 +162,7 @@ pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
 
 /// A zone is gone, and all in it.
 pub(crate) fn gone(world: &mut World, id: &str) {
-    for recordset in world.store.ids(Kind::Recordset, |one| one.text("zone_id") == id) {
+    for recordset in world.store.ids(Kind::Recordset, "zone_id", id) {
         world.store.remove(Kind::Recordset, &recordset);
     }
     world.store.remove(Kind::Zone, id);

@@ -6,7 +6,7 @@ use super::{member, missing, sees, shown};
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object};
+use crate::store::{Kind, Object, Wanted};
 use crate::world::{World, stamp};
 
 /// What only the service sets.
@@ -79,9 +79,12 @@ fn check(asked: &Asked, key: &str, value: &Value) -> Result<(), Problem> {
 
 pub(super) fn list(world: &World, asked: &Asked) -> Verdict {
     let hidden = asked.query("os_hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let said = asked.query.iter().filter_map(|(key, value)| said(key, value));
+    let said: Vec<Wanted<'_>> = said.collect();
     let mut images: Vec<&Object> = world
         .store
-        .all(Kind::Image)
+        .narrowed(Kind::Image, &said)
+        .into_iter()
         .rev()
         .filter(|image| {
             sees(asked, image)
@@ -119,6 +122,15 @@ fn taken(asked: &Asked, image: &Object) -> bool {
     let wanted = asked.query("member_status").unwrap_or("accepted");
     let said = member::status(image, &asked.caller.project);
     said.is_none_or(|said| wanted == "all" || wanted == said)
+}
+
+/// What all images say that pass a filter.
+fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
+    match key {
+        "tag" => Some(vec![("tags", value)]),
+        "name" | "id" if !value.starts_with("in:") => page::said(key, &[value]),
+        _ => None,
+    }
 }
 
 fn passes(image: &Object, key: &str, value: &str) -> bool {

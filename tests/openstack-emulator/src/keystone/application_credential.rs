@@ -18,8 +18,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, user: &str, path: &[&str]
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             let name = asked.query("name");
-            let all =
-                world.store.all(Kind::ApplicationCredential).filter(|one| one.note("user") == user);
+            let all = world.store.saying(Kind::ApplicationCredential, "user", user);
             let all = all.filter(|one| name.is_none_or(|name| one.text("name") == name));
             let all: Vec<Value> = all.map(|one| shown(asked, &base, one)).collect();
             Ok(Answer::ok(json!({"application_credentials": all, "links": no_links(asked)})))

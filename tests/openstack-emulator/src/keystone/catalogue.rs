@@ -176,8 +176,8 @@ fn remove(world: &mut World, part: Part, id: &str) -> Result<(), Problem> {
         Part::Services => Some("service_id"),
         Part::Endpoints => None,
     };
-    let endpoints =
-        world.store.ids(Kind::Endpoint, |one| below.is_some_and(|field| one.text(field) == id));
+    let endpoints = below.map(|field| world.store.ids(Kind::Endpoint, field, id));
+    let endpoints = endpoints.unwrap_or_default();
     if part == Part::Regions && !endpoints.is_empty() {
         return Err(Problem::forbidden(format!(
             "Unable to delete region {id} because it or its child regions have associated endpoints."

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{SYSTEM, grant, missing, no_links, revoke, roles_of, shown};
-use crate::page::equals;
+use crate::page::{self, equals};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::Kind;
+use crate::store::{Kind, Wanted};
 use crate::world::{World, short_id};
 
 /// A collection: its path, its word for one, whether those without a part in it may read it.
@@ -86,9 +86,10 @@ fn collection_answer(
                 .iter()
                 .filter(|(key, _)| ["name", "domain_id", "enabled"].contains(&key.as_str()));
             let wanted: Vec<_> = wanted.collect();
-            let all = world
-                .store
-                .all(kind)
+            let said: Vec<Wanted<'_>> =
+                wanted.iter().filter_map(|(key, value)| page::said(key, &[value])).collect();
+            let all = world.store.narrowed(kind, &said).into_iter();
+            let all = all
                 .filter(|one| wanted.iter().all(|(key, value)| equals(one.body.get(key), value)));
             let all: Vec<Value> = all.map(|one| shown(asked, plural, one)).collect();
             Ok(Answer::ok(json!({plural: all, "links": no_links(asked)})))
@@ -123,7 +124,7 @@ fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Ki
     let mut given = asked.wrapped(single)?;
     let password = given.remove("password");
     let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if world.store.find(kind, |one| one.text("name") == name).is_some() {
+    if world.store.named(kind, &name).is_some() {
         return Err(Problem::conflict(format!(
             "Conflict occurred attempting to store {single} - Duplicate entry found with name {name} at domain ID default."
         )));

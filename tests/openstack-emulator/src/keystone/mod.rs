@@ -111,10 +111,9 @@ fn revoke(world: &mut World, user: &str, project: &str, role: &str) {
         user.keep("roles", roles);
     }
     world.tokens.retain(|_, token| token.user != user || token.project != project);
-    for id in world
-        .store
-        .ids(Kind::ApplicationCredential, |one| one.note("user") == user && one.project == project)
-    {
+    let resting = world.store.saying(Kind::ApplicationCredential, "user", user);
+    let resting = resting.filter(|one| one.project == project).map(|one| one.id.clone());
+    for id in resting.collect::<Vec<_>>() {
         world.store.remove(Kind::ApplicationCredential, &id);
     }
 }

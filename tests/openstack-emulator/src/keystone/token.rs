@@ -72,14 +72,14 @@ fn prove(world: &mut World, identity: &Value) -> Result<Proven, Problem> {
         Some("application_credential") => {
             let given = &identity["application_credential"];
             let owner = user(world, &given["user"]).map(|user| user.id.clone());
-            let found =
-                world.store.find(Kind::ApplicationCredential, |one| match given["id"].as_str() {
-                    Some(id) => one.id == id,
-                    None => {
-                        Some(one.text("name")) == given["name"].as_str()
-                            && owner.as_deref() == Some(one.note("user"))
-                    }
-                });
+            let found = match (given["id"].as_str(), given["name"].as_str(), &owner) {
+                (Some(id), ..) => world.store.get(Kind::ApplicationCredential, id),
+                (None, Some(name), Some(owner)) => world
+                    .store
+                    .saying(Kind::ApplicationCredential, "user", owner)
+                    .find(|one| one.text("name") == name),
+                (None, ..) => None,
+            };
             let found = found.ok_or_else(no)?;
             let expired =
                 found.text("expires_at").parse::<Timestamp>().is_ok_and(|at| at < Timestamp::now());
@@ -98,10 +98,18 @@ fn prove(world: &mut World, identity: &Value) -> Result<Proven, Problem> {
 
 /// A user by id, or by name and domain.
 fn user<'w>(world: &'w World, given: &Value) -> Option<&'w Object> {
-    world.store.find(Kind::User, |user| match given["id"].as_str() {
-        Some(id) => user.id == id,
-        None => Some(user.text("name")) == given["name"].as_str() && in_default(&given["domain"]),
-    })
+    by_id_or_name(world, Kind::User, given)
+}
+
+/// A user or a project by id, or by name and domain.
+fn by_id_or_name<'w>(world: &'w World, kind: Kind, given: &Value) -> Option<&'w Object> {
+    match given["id"].as_str() {
+        Some(id) => world.store.get(kind, id),
+        None => {
+            let name = given["name"].as_str().filter(|_| in_default(&given["domain"]))?;
+            world.store.named(kind, name)
+        }
+    }
 }
 
 fn in_default(domain: &Value) -> bool {
@@ -180,13 +188,7 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
         token.domain = scope.get("domain").is_some();
         return Ok(token);
     };
-    let project = world.store.find(Kind::Project, |project| match given["id"].as_str() {
-        Some(id) => project.id == id,
-        None => {
-            Some(project.text("name")) == given["name"].as_str() && in_default(&given["domain"])
-        }
-    });
-    let project = project.ok_or_else(no)?;
+    let project = by_id_or_name(world, Kind::Project, given).ok_or_else(no)?;
     let roles = roles_of(world, &token.user, &project.id);
     token.roles = role_names(world, &roles);
     token.project = project.id.clone();

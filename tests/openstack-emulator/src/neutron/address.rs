@@ -15,7 +15,7 @@ pub(crate) fn allocate(
     network: &str,
     wanted: Option<&[Value]>,
 ) -> Result<Vec<Value>, Problem> {
-    let subnets = world.store.ids(Kind::Subnet, |subnet| subnet.text("network_id") == network);
+    let subnets = world.store.ids(Kind::Subnet, "network_id", network);
     let Some(wanted) = wanted else {
         let mut got: Vec<Value> = Vec::new();
         for version in [4, 6] {

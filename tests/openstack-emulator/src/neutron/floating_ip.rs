@@ -95,11 +95,10 @@ fn associate(
         ip["ip_address"].as_str().unwrap_or_default(),
         ip["subnet_id"].as_str().unwrap_or_default(),
     );
-    let other = world.store.find(Kind::FloatingIp, |other| {
-        other.id != id
-            && other.text("port_id") == port_id
-            && other.text("fixed_ip_address") == address
-    });
+    let other = world
+        .store
+        .saying(Kind::FloatingIp, "port_id", port_id)
+        .find(|other| other.id != id && other.text("fixed_ip_address") == address);
     if let Some(other) = other {
         return Err(Problem::new(
             409,
@@ -166,7 +165,7 @@ fn part(world: &mut World, id: &str) {
 
 /// Parts all floating addresses from a port that is gone.
 pub(super) fn leave(world: &mut World, port: &str) {
-    for id in world.store.ids(Kind::FloatingIp, |floating| floating.text("port_id") == port) {
+    for id in world.store.ids(Kind::FloatingIp, "port_id", port) {
         part(world, &id);
     }
 }

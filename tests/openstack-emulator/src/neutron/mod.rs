@@ -13,17 +13,18 @@ mod tag;
 
 use serde_json::{Map, Value, json};
 
+use crate::index::PROJECT;
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object};
+use crate::store::{Kind, Object, Wanted};
 use crate::world::{World, stamp};
 
 pub(crate) use address::{allocate, release};
 pub(crate) use port::{delete as delete_port, gone as port_gone, make as make_port};
 pub(crate) use quota::check as check_quota;
 use resource::{RESOURCES, Resource};
-pub(crate) use security_group::default_group;
+pub(crate) use security_group::{default_group, group_called};
 
 /// The extensions that are there, by alias.
 const EXTENSIONS: [&str; 24] = [
@@ -160,7 +161,7 @@ fn ensure_default_group(world: &mut World, asked: &Asked, resource: &Resource) {
 fn shown(world: &World, object: &Object, resource: &Resource) -> Map<String, Value> {
     let mut body = object.body.clone();
     if resource.kind == Kind::SecurityGroup {
-        let rules = world.store.parts(Kind::SecurityGroupRule, &object.id);
+        let rules = world.store.saying(Kind::SecurityGroupRule, "security_group_id", &object.id);
         let rules: Vec<Value> = rules.map(Object::shown).collect();
         body.insert("security_group_rules".into(), json!(rules));
     }
@@ -198,14 +199,12 @@ fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
             None => filters.push((key, vec![value])),
         }
     }
-    let store = &world.store;
-    // Most lists ask for one thing by its id; that needs no look at all the others.
-    let by_id = filters.iter().find(|(key, _)| *key == "id").map(|(_, ids)| ids.clone());
-    let candidates: Vec<&Object> = match &by_id {
-        Some(ids) => ids.iter().filter_map(|id| store.get(resource.kind, id)).collect(),
-        None => store.all(resource.kind).collect(),
-    };
-    let mut objects: Vec<&Object> = candidates
+    let mut wanted = page::said_tags(asked);
+    wanted.extend(filters.iter().flat_map(|(key, values)| said(key, values)));
+    wanted.extend(seen_by(world, asked, resource.kind));
+    let mut objects: Vec<&Object> = world
+        .store
+        .narrowed(resource.kind, &wanted)
         .into_iter()
         .filter(|object| filters.iter().all(|(key, values)| passes(object, key, values)))
         .filter(|object| {
@@ -232,6 +231,36 @@ fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
         body[format!("{}_links", resource.plural)] = links;
     }
     Ok(Answer::ok(body))
+}
+
+/// What all objects say that pass a filter.
+fn said<'a>(key: &'a str, values: &[&'a str]) -> Vec<Wanted<'a>> {
+    match key {
+        "fixed_ips" => {
+            let parts = values.iter().map(|value| value.split_once('=').unwrap_or(("", value)));
+            let whole = parts.filter(|(field, _)| *field != "ip_address_substr");
+            whole.map(|(_, wanted)| vec![(key, wanted)]).collect()
+        }
+        // Whose it is, is kept once.
+        "project_id" | "tenant_id" => vec![values.iter().map(|id| (PROJECT, *id)).collect()],
+        key => page::said(key, values).into_iter().collect(),
+    }
+}
+
+/// What all objects say that the caller sees; nothing where that is all.
+fn seen_by<'a>(world: &'a World, asked: &'a Asked, kind: Kind) -> Option<Wanted<'a>> {
+    if asked.caller.is_admin() {
+        return None;
+    }
+    let mut said = vec![(PROJECT, asked.caller.project.as_str())];
+    if kind == Kind::Network {
+        said.extend([("shared", "true"), ("router:external", "true")]);
+    }
+    if kind == Kind::Subnet {
+        let shared = world.store.saying(Kind::Network, "shared", "true");
+        said.extend(shared.map(|network| ("network_id", network.id.as_str())));
+    }
+    Some(said)
 }
 
 /// Whether an object is one of those a filter asks for.

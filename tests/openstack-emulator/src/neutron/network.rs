@@ -54,7 +54,7 @@ pub(super) fn change(
 }
 
 pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
-    let ports = world.store.all(Kind::Port).filter(|port| port.text("network_id") == id);
+    let ports = world.store.saying(Kind::Port, "network_id", id);
     let (own, others): (Vec<&Object>, Vec<&Object>) =
         ports.partition(|port| port.text("device_owner") == "network:dhcp");
     if !others.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Probl
     for port in own {
         delete_port(world, &port);
     }
-    for subnet in world.store.ids(Kind::Subnet, |subnet| subnet.text("network_id") == id) {
+    for subnet in world.store.ids(Kind::Subnet, "network_id", id) {
         subnet::remove(world, &subnet);
     }
     world.store.remove(Kind::Network, id);

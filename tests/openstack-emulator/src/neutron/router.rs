@@ -94,10 +94,8 @@ fn set_gateway(world: &mut World, asked: &Asked, id: &str, info: &Value) -> Resu
 }
 
 fn clear_gateway(world: &mut World, id: &str) -> Result<(), Problem> {
-    let floating = world.store.find(Kind::FloatingIp, |ip| ip.text("router_id") == id);
-    let gateway = world.store.find(Kind::Port, |port| {
-        port.text("device_id") == id && port.text("device_owner") == GATEWAY
-    });
+    let floating = world.store.saying(Kind::FloatingIp, "router_id", id).next();
+    let gateway = ports(world, id).find(|port| port.text("device_owner") == GATEWAY);
     let Some(gateway) = gateway.map(|port| port.id.clone()) else { return Ok(()) };
     if floating.is_some() {
         return Err(Problem::new(
@@ -161,10 +159,8 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     })?;
     let (network, gateway) =
         (subnet.text("network_id").to_owned(), subnet.text("gateway_ip").to_owned());
-    let twice = world.store.find(Kind::Port, |port| {
-        port.text("device_id") == id
-            && port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == subnet_id.as_str())
-    });
+    let twice = ports(world, id)
+        .find(|port| port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == subnet_id.as_str()));
     if twice.is_some() {
         return Err(Problem::new(
             400,
@@ -202,9 +198,8 @@ pub(super) fn detach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let project = router.ok_or_else(|| lost(id))?.project.clone();
     let given = asked.json()?;
     let wanted = (given["subnet_id"].as_str(), given["port_id"].as_str());
-    let found = world.store.find(Kind::Port, |port| {
-        port.text("device_id") == id
-            && port.text("device_owner") == INTERFACE
+    let found = ports(world, id).find(|port| {
+        port.text("device_owner") == INTERFACE
             && wanted.1.is_none_or(|wanted| wanted == port.id)
             && wanted.0.is_none_or(|wanted| {
                 port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == wanted)
@@ -226,12 +221,9 @@ pub(super) fn detach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let subnet =
         port.list("fixed_ips").first().and_then(|ip| ip["subnet_id"].as_str()).unwrap_or_default();
     let network = port.text("network_id");
-    let needed = world.store.find(Kind::FloatingIp, |ip| {
-        ip.text("router_id") == id
-            && world
-                .store
-                .get(Kind::Port, ip.text("port_id"))
-                .is_some_and(|inside| inside.text("network_id") == network)
+    let needed = world.store.saying(Kind::FloatingIp, "router_id", id).find(|ip| {
+        let inside = world.store.get(Kind::Port, ip.text("port_id"));
+        inside.is_some_and(|inside| inside.text("network_id") == network)
     });
     if needed.is_some() {
         return Err(Problem::new(
@@ -259,9 +251,7 @@ fn lost(id: &str) -> Problem {
 }
 
 pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
-    let inside = world.store.find(Kind::Port, |port| {
-        port.text("device_id") == id && port.text("device_owner") == INTERFACE
-    });
+    let inside = ports(world, id).find(|port| port.text("device_owner") == INTERFACE);
     if inside.is_some() {
         return Err(Problem::new(409, "RouterInUse", format!("Router {id} still has ports")));
     }
@@ -270,12 +260,20 @@ pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Probl
     Ok(())
 }
 
+/// A router's ports.
+fn ports<'w>(world: &'w World, id: &str) -> impl Iterator<Item = &'w Object> + use<'w> {
+    world.store.saying(Kind::Port, "device_id", id)
+}
+
 /// The router that leads from a subnet to an outside network.
 pub(super) fn way_out(world: &World, subnet: &str, outside: &str) -> Option<String> {
-    let interfaces =
-        world.store.all(Kind::Port).filter(|port| port.text("device_owner") == INTERFACE);
-    let mut interfaces =
-        interfaces.filter(|port| port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == subnet));
+    // A subnet may have many ports, and a cloud many interfaces.
+    let said = [vec![("fixed_ips", subnet)], vec![("device_owner", INTERFACE)]];
+    let interfaces = world.store.narrowed(Kind::Port, &said).into_iter();
+    let mut interfaces = interfaces.filter(|port| {
+        port.text("device_owner") == INTERFACE
+            && port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == subnet)
+    });
     let found = interfaces.find(|port| {
         let router = world.store.get(Kind::Router, port.text("device_id"));
         router.is_some_and(|router| {

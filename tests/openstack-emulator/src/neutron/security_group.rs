@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{check_quota, merge, touch};
 use crate::cidr::Cidr;
+use crate::index::PROJECT;
 use crate::problem::Problem;
 use crate::request::Asked;
 use crate::store::{Kind, Object};
@@ -31,10 +32,7 @@ const PROTOCOLS: [&str; 16] = [
 
 /// The id of a project's group `default`, which is made when first needed.
 pub(crate) fn default_group(world: &mut World, project: &str) -> String {
-    let found = world.store.find(Kind::SecurityGroup, |group| {
-        group.project == project && group.text("name") == "default"
-    });
-    if let Some(group) = found {
+    if let Some(group) = group_called(world, project, "default") {
         return group.id.clone();
     }
     let body = json!({
@@ -55,6 +53,14 @@ pub(crate) fn default_group(world: &mut World, project: &str) -> String {
         );
     }
     id
+}
+
+/// A project's group of that name or id, the oldest where it has several.
+pub(crate) fn group_called<'w>(world: &'w World, project: &str, name: &str) -> Option<&'w Object> {
+    let said = [vec![(PROJECT, project)], vec![("name", name), ("id", name)]];
+    let mut groups = world.store.narrowed(Kind::SecurityGroup, &said).into_iter();
+    groups
+        .find(|group| group.project == project && (group.text("name") == name || group.id == name))
 }
 
 fn add_rule(world: &mut World, project: &str, given: Value) {
@@ -108,10 +114,7 @@ pub(super) fn change(
 }
 
 pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), Problem> {
-    let in_use = world
-        .store
-        .find(Kind::Port, |port| port.list("security_groups").iter().any(|group| group == id));
-    if in_use.is_some() {
+    if world.store.saying(Kind::Port, "security_groups", id).next().is_some() {
         return Err(Problem::new(
             409,
             "SecurityGroupInUse",
@@ -127,10 +130,10 @@ pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), P
         ));
     }
     // Its own rules go with it, and so do those of others that name it.
-    for rule in world.store.ids(Kind::SecurityGroupRule, |rule| {
-        rule.text("security_group_id") == id || rule.text("remote_group_id") == id
-    }) {
-        world.store.remove(Kind::SecurityGroupRule, &rule);
+    for field in ["security_group_id", "remote_group_id"] {
+        for rule in world.store.ids(Kind::SecurityGroupRule, field, id) {
+            world.store.remove(Kind::SecurityGroupRule, &rule);
+        }
     }
     world.store.remove(Kind::SecurityGroup, id);
     Ok(())
@@ -188,7 +191,8 @@ pub(super) fn make_rule(
         .all(|field| rule.body.get(*field) == object.body.get(*field))
     };
     let group = object.text("security_group_id");
-    let twin = world.store.parts(Kind::SecurityGroupRule, group).find(|it| same(it));
+    let twin =
+        world.store.saying(Kind::SecurityGroupRule, "security_group_id", group).find(|it| same(it));
     if let Some(rule) = twin {
         return Err(Problem::new(
             409,

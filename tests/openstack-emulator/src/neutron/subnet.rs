@@ -44,9 +44,7 @@ pub(super) fn make(
             object.number("ip_version")
         )));
     }
-    let siblings =
-        world.store.all(Kind::Subnet).filter(|subnet| subnet.text("network_id") == network_id);
-    for sibling in siblings {
+    for sibling in world.store.saying(Kind::Subnet, "network_id", &network_id) {
         if Cidr::parse(sibling.text("cidr")).is_some_and(|other| other.overlaps(cidr)) {
             return Err(invalid(format!(
                 "Requested subnet with cidr: {} for network: {network_id} overlaps with another subnet",
@@ -132,10 +130,9 @@ pub(super) fn change(
 }
 
 pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
-    let uses = |port: &&Object| port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == id);
-    let ports: Vec<&Object> = world.store.all(Kind::Port).filter(uses).collect();
+    let ports = world.store.saying(Kind::Port, "fixed_ips", id);
     let (own, others): (Vec<&Object>, Vec<&Object>) =
-        ports.into_iter().partition(|port| port.text("device_owner") == "network:dhcp");
+        ports.partition(|port| port.text("device_owner") == "network:dhcp");
     if let Some(port) = others.first() {
         return Err(Problem::new(
             409,

@@ -178,10 +178,8 @@ pub(super) fn begin(
 }
 
 fn groups(world: &mut World, asked: &Asked, id: &str, name: &str, add: bool) -> Verdict {
-    let mine = |group: &Object| {
-        group.project == asked.caller.project && (group.text("name") == name || group.id == name)
-    };
-    let group = world.store.find(Kind::SecurityGroup, mine).map(|group| group.id.clone());
+    let group = neutron::group_called(world, &asked.caller.project, name);
+    let group = group.map(|group| group.id.clone());
     let group = group.ok_or_else(|| {
         Problem::missing(format!(
             "Security group {name} not found for project {}.",

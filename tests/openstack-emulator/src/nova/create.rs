@@ -116,9 +116,7 @@ fn check(
         }
     }
     if let Some(key) = text("key_name") {
-        let known = world.store.find(Kind::Keypair, |one| {
-            one.note("user") == asked.caller.user && one.text("name") == key
-        });
+        let known = super::keypair::of_user(world, &asked.caller.user, key);
         known.ok_or_else(|| Problem::bad("Invalid key_name provided."))?;
     }
     if let Some(zone) = text("availability_zone") {
@@ -157,11 +155,8 @@ fn check(
     }
     for one in given.get("security_groups").and_then(Value::as_array).into_iter().flatten() {
         let wanted = one["name"].as_str().unwrap_or_default();
-        let mine = |group: &Object| {
-            group.project == asked.caller.project
-                && (group.text("name") == wanted || group.id == wanted)
-        };
-        if wanted != "default" && world.store.find(Kind::SecurityGroup, mine).is_none() {
+        let project = &asked.caller.project;
+        if wanted != "default" && neutron::group_called(world, project, wanted).is_none() {
             return Err(Problem::bad(format!(
                 "Security group {wanted} not found for project {}.",
                 asked.caller.project
@@ -464,11 +459,7 @@ fn group_ids(world: &mut World, asked: &Asked, given: &Map<String, Value>) -> Ve
     };
     let find = |one: &Value| {
         let name = one["name"].as_str().unwrap_or_default();
-        let mine = |group: &Object| {
-            group.project == asked.caller.project
-                && (group.text("name") == name || group.id == name)
-        };
-        world.store.find(Kind::SecurityGroup, mine).map(|group| json!(group.id))
+        neutron::group_called(world, &asked.caller.project, name).map(|group| json!(group.id))
     };
     names.iter().filter_map(find).collect()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::index::PROJECT;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
@@ -32,7 +33,9 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             let all = asked.caller.is_admin() && asked.query("all_projects").is_some();
-            let mine = world.store.all(Kind::ServerGroup).filter(|group| {
+            let own = (!all).then(|| vec![(PROJECT, asked.caller.project.as_str())]);
+            let groups = world.store.narrowed(Kind::ServerGroup, &Vec::from_iter(own)).into_iter();
+            let mine = groups.filter(|group| {
                 (all || group.project == asked.caller.project)
                     && world.listed(Kind::ServerGroup, group)
             });

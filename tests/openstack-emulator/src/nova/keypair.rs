@@ -27,17 +27,14 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         .unwrap_or(&asked.caller.user)
         .to_owned();
     let find = |world: &World, name: &str| {
-        let found = world
-            .store
-            .find(Kind::Keypair, |pair| pair.note("user") == user && pair.text("name") == name);
+        let found = of_user(world, &user, name);
         found
             .cloned()
             .ok_or_else(|| Problem::missing(format!("Keypair {name} not found for user {user}")))
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let mut mine: Vec<&Object> =
-                world.store.all(Kind::Keypair).filter(|pair| pair.note("user") == user).collect();
+            let mut mine: Vec<&Object> = world.store.saying(Kind::Keypair, "user", &user).collect();
             page::sort(&mut mine, &[("name".to_owned(), false)]);
             let page =
                 page::cut_by(asked, mine, world.settings.page_limit, |pair| pair.text("name"))?;
@@ -67,6 +64,11 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
+/// A user's key of that name.
+pub(super) fn of_user<'w>(world: &'w World, user: &str, name: &str) -> Option<&'w Object> {
+    world.store.saying(Kind::Keypair, "user", user).find(|pair| pair.text("name") == name)
+}
+
 fn create(world: &mut World, asked: &Asked, user: &str) -> Verdict {
     let given = asked.wrapped("keypair")?;
     let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -76,14 +78,10 @@ fn create(world: &mut World, asked: &Asked, user: &str) -> Verdict {
             "Keypair data is invalid: Keypair name contains unsafe characters: {name}"
         )));
     }
-    if world
-        .store
-        .find(Kind::Keypair, |pair| pair.note("user") == user && pair.text("name") == name)
-        .is_some()
-    {
+    if of_user(world, user, &name).is_some() {
         return Err(Problem::conflict(format!("Key pair '{name}' already exists.")));
     }
-    let count = world.store.all(Kind::Keypair).filter(|pair| pair.note("user") == user).count();
+    let count = world.store.how_many(Kind::Keypair, "user", user);
     let limit = world.quota(&asked.caller.project, "key_pairs", 100);
     if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
         return Err(Problem::forbidden("Quota exceeded, too many key pairs."));

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::view;
+use crate::index::PROJECT;
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object};
+use crate::store::{Kind, Object, Wanted};
 use crate::world::World;
 
 pub(super) fn brief(world: &World, asked: &Asked) -> Verdict {
@@ -26,7 +27,14 @@ fn answer(world: &World, asked: &Asked, shown: impl Fn(&Object) -> Value) -> Ver
     }
     let project =
         asked.query("project_id").or_else(|| asked.query("tenant_id")).filter(|_| everybody);
-    let servers = world.store.all(Kind::Server).rev().filter(|server| {
+    let mut said: Vec<Wanted<'_>> =
+        asked.query.iter().filter_map(|(key, value)| said(key, value)).collect();
+    if asked.since(26) {
+        said.extend(page::said_tags(asked));
+    }
+    let of = if everybody { project } else { Some(asked.caller.project.as_str()) };
+    said.extend(of.map(|project| vec![(PROJECT, project)]));
+    let servers = world.store.narrowed(Kind::Server, &said).into_iter().rev().filter(|server| {
         let mine = if everybody {
             project.is_none_or(|project| project == server.project)
         } else {
@@ -49,6 +57,25 @@ fn answer(world: &World, asked: &Asked, shown: impl Fn(&Object) -> Value) -> Ver
         body["servers_links"] = links;
     }
     Ok(Answer::ok(body))
+}
+
+/// What all servers say that pass a filter.
+fn said<'a>(key: &str, value: &'a str) -> Option<Wanted<'a>> {
+    let field = match key {
+        "name" | "display_name" => return Some(vec![("name", whole(value)?)]),
+        "uuid" | "id" => "id",
+        "flavor" => "flavor",
+        "image" => "image",
+        "key_name" => "key_name",
+        "user_id" => "user_id",
+        _ => return None,
+    };
+    (!value.is_empty()).then(|| vec![(field, value)])
+}
+
+/// The name that alone is found by a pattern, if there is one that is written in it.
+fn whole(pattern: &str) -> Option<&str> {
+    pattern.strip_prefix('^')?.strip_suffix('$').filter(|name| !name.contains('\\'))
 }
 
 fn wanted(asked: &Asked, server: &Object) -> bool {

@@ -178,9 +178,7 @@ pub(super) fn addresses(world: &World, _: &Asked, server: &Object) -> Value {
         for ip in port.list("fixed_ips") {
             row(ip["ip_address"].as_str().unwrap_or_default(), "fixed");
         }
-        for floating in
-            world.store.all(Kind::FloatingIp).filter(|floating| floating.text("port_id") == port.id)
-        {
+        for floating in world.store.saying(Kind::FloatingIp, "port_id", &port.id) {
             row(floating.text("floating_ip_address"), "floating");
         }
     }

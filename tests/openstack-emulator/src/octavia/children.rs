@@ -168,12 +168,10 @@ fn check(
             })?;
             let udp = |protocol: &str| protocol == "UDP";
             let protocol = given.get("protocol").and_then(Value::as_str).unwrap_or_default();
-            let twice = world.store.find(Kind::Listener, |one| {
-                one.note("balancer") == balancer
-                    && one.number("protocol_port") == port
-                    && udp(one.text("protocol")) == udp(protocol)
-            });
-            if twice.is_some() {
+            let mut others = world.store.saying(Kind::Listener, "balancer", balancer);
+            if others.any(|one| {
+                one.number("protocol_port") == port && udp(one.text("protocol")) == udp(protocol)
+            }) {
                 return Err(Problem::conflict(format!(
                     "Another Listener on this Load Balancer is already using protocol {protocol} and protocol_port {port}"
                 )));
@@ -216,12 +214,10 @@ fn check(
                 )
             })?;
             let pool = given.get("pool_id").and_then(Value::as_str).unwrap_or_default();
-            let twice = world.store.find(Kind::Member, |one| {
-                one.note("pool") == pool
-                    && one.text("address") == address
-                    && one.number("protocol_port") == port
-            });
-            if twice.is_some() {
+            let mut others = world.store.saying(Kind::Member, "pool", pool);
+            if others
+                .any(|one| one.text("address") == address && one.number("protocol_port") == port)
+            {
                 return Err(Problem::conflict(format!(
                     "Another member on this pool is already using ip {address} on protocol_port {port}"
                 )));
@@ -237,7 +233,7 @@ fn check(
                 }
             }
             let pool = given.get("pool_id").and_then(Value::as_str).unwrap_or_default();
-            if world.store.find(Kind::HealthMonitor, |one| one.note("pool") == pool).is_some() {
+            if world.store.saying(Kind::HealthMonitor, "pool", pool).next().is_some() {
                 return Err(Problem::conflict("This pool already has a health monitor"));
             }
         }
@@ -283,7 +279,7 @@ pub(super) fn delete(world: &mut World, sort: &Sort, id: &str) -> Verdict {
     }
     if sort.kind == Kind::Pool {
         for kind in [Kind::Member, Kind::HealthMonitor] {
-            for child in world.store.ids(kind, |one| one.note("pool") == id) {
+            for child in world.store.ids(kind, "pool", id) {
                 if let Some(child) = world.store.get_mut(kind, &child) {
                     child.set("provisioning_status", "PENDING_DELETE");
                 }
@@ -313,12 +309,10 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
         }
         "pools" => {
             forget(world, Kind::LoadBalancer, &balancer, "pools");
-            for listener in world
-                .store
-                .all_mut(Kind::Listener)
-                .filter(|listener| listener.text("default_pool_id") == id)
-            {
-                listener.set("default_pool_id", Value::Null);
+            for listener in world.store.ids(Kind::Listener, "default_pool_id", id) {
+                if let Some(listener) = world.store.get_mut(Kind::Listener, &listener) {
+                    listener.set("default_pool_id", Value::Null);
+                }
             }
         }
         "members" => forget(world, Kind::Pool, object.note("pool"), "members"),
@@ -335,7 +329,7 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
 pub(super) fn members(world: &mut World, asked: &Asked, pool: &str, path: &[&str]) -> Verdict {
     let sort = Sort::of("members")?;
     match (asked.method.as_str(), path) {
-        ("GET", []) => list(world, asked, sort, |member| member.note("pool") == pool),
+        ("GET", []) => list(world, asked, sort, Some(pool)),
         ("POST", []) => {
             let mut given = asked.wrapped("member")?;
             given.insert("pool_id".into(), json!(pool));
@@ -372,8 +366,7 @@ fn replace(world: &mut World, asked: &Asked, pool: &str, sort: &Sort) -> Verdict
     change(world, &balancer, usual)?;
     let there: Vec<(String, String, i64)> = world
         .store
-        .all(Kind::Member)
-        .filter(|member| member.note("pool") == pool)
+        .saying(Kind::Member, "pool", pool)
         .map(|member| {
             (member.id.clone(), member.text("address").to_owned(), member.number("protocol_port"))
         })

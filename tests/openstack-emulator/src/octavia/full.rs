@@ -94,7 +94,7 @@ pub(super) fn tie(world: &mut World, listener: &str, pool: &str) {
 /// A load balancer with all below it, as the answer to a create shows it.
 pub(super) fn shown(world: &World, id: &str) -> Value {
     let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return Value::Null };
-    let of = |kind: Kind| world.store.all(kind).filter(|one| one.note("balancer") == id);
+    let of = |kind: Kind| world.store.saying(kind, "balancer", id);
     let pool = |pool: &Object| {
         let mut body = pool.shown();
         let members =

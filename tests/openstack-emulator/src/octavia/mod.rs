@@ -9,10 +9,11 @@ mod status;
 
 use serde_json::{Map, Value, json};
 
+use crate::index::PROJECT;
 use crate::page;
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object};
+use crate::store::{Kind, Object, Wanted};
 use crate::world::{Event, World, bare_stamp};
 
 pub(crate) use load_balancer::settled;
@@ -61,7 +62,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (_, [collection, rest @ ..]) => {
             let sort = Sort::of(collection)?;
             match (method, rest) {
-                ("GET", []) => list(world, asked, sort, |_| true),
+                ("GET", []) => list(world, asked, sort, None),
                 ("POST", []) if sort.kind == Kind::LoadBalancer => {
                     load_balancer::create(world, asked)
                 }
@@ -93,7 +94,8 @@ fn find<'w>(world: &'w World, asked: &Asked, sort: &Sort, id: &str) -> Result<&'
     world.seen(sort.kind, id, asked).ok_or_else(|| sort.missing(id))
 }
 
-fn list(world: &World, asked: &Asked, sort: &Sort, of: impl Fn(&Object) -> bool) -> Verdict {
+/// A list, of a pool's where one is named.
+fn list(world: &World, asked: &Asked, sort: &Sort, pool: Option<&str>) -> Verdict {
     let about_pages = [
         "fields",
         "limit",
@@ -109,10 +111,18 @@ fn list(world: &World, asked: &Asked, sort: &Sort, of: impl Fn(&Object) -> bool)
     ];
     let filters: Vec<&(String, String)> =
         asked.query.iter().filter(|(key, _)| !about_pages.contains(&key.as_str())).collect();
+    let mut wanted = page::said_tags(asked);
+    wanted.extend(filters.iter().flat_map(|(key, value)| said(key, value)));
+    wanted.extend(pool.map(|pool| vec![("pool", pool)]));
+    if !asked.caller.is_admin() {
+        wanted.push(vec![(PROJECT, &asked.caller.project)]);
+    }
     let mut all: Vec<&Object> = world
         .store
-        .all(sort.kind)
-        .filter(|one| asked.sees(&one.project) && world.listed(sort.kind, one) && of(one))
+        .narrowed(sort.kind, &wanted)
+        .into_iter()
+        .filter(|one| asked.sees(&one.project) && world.listed(sort.kind, one))
+        .filter(|one| pool.is_none_or(|pool| one.note("pool") == pool))
         .filter(|one| filters.iter().all(|(key, value)| passes(one, key, value)))
         .filter(|one| page::tagged(asked, one.list("tags")))
         .collect();
@@ -123,6 +133,17 @@ fn list(world: &World, asked: &Asked, sort: &Sort, of: impl Fn(&Object) -> bool)
         page.objects.iter().map(|one| page::pick(asked, one.body.clone())).collect();
     let links = page::links(page.next.as_deref()).unwrap_or_else(|| json!([]));
     Ok(Answer::ok(json!({sort.plural: rows, format!("{}_links", sort.plural): links})))
+}
+
+/// What all objects say that pass a filter.
+fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
+    match key {
+        "loadbalancer_id" | "load_balancer_id" => Some(vec![("balancer", value)]),
+        "listener_id" => Some(vec![("listeners", value)]),
+        "pool_id" => Some(vec![("pool", value), ("pools", value)]),
+        "project_id" | "tenant_id" => Some(vec![(PROJECT, value)]),
+        key => page::said(key, &[value]),
+    }
 }
 
 /// Whether an object is one of those a filter asks for; those above it can be named by their ids.
@@ -218,11 +239,7 @@ fn below(world: &World, balancer: &str) -> Vec<(Kind, String)> {
     let kinds = SORTS.iter().rev().map(|sort| sort.kind).filter(|kind| *kind != Kind::LoadBalancer);
     kinds
         .flat_map(|kind| {
-            world
-                .store
-                .ids(kind, |one| one.note("balancer") == balancer)
-                .into_iter()
-                .map(move |id| (kind, id))
+            world.store.ids(kind, "balancer", balancer).into_iter().map(move |id| (kind, id))
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use crate::world::World;
 
 pub(super) fn tree(world: &World, asked: &Asked, id: &str) -> Verdict {
     let balancer = find(world, asked, Sort::of("loadbalancers")?, id)?;
-    let of = |kind: Kind| world.store.all(kind).filter(|one| one.note("balancer") == id);
+    let of = |kind: Kind| world.store.saying(kind, "balancer", id);
     let pool = |pool: &Object| {
         let mut body = short(pool);
         let members =

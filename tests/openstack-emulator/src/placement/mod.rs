@@ -4,6 +4,7 @@ mod provider;
 
 use serde_json::{Map, Value, json};
 
+use crate::index::PROJECT;
 use crate::nova::hosts::{allocations, capacity, used};
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
@@ -60,8 +61,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         ("GET", ["resource_providers", id, "allocations"]) => {
             let one = provider(id)?;
-            let servers =
-                world.store.all(Kind::Server).filter(|server| server.note("provider") == one.id);
+            let servers = world.store.saying(Kind::Server, "provider", &one.id);
             let all: Map<String, Value> = servers
                 .map(|server| (server.id.clone(), json!({"resources": held(server)})))
                 .collect();
@@ -90,7 +90,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         ("GET", ["usages"]) => {
             let project = asked.query("project_id").unwrap_or_default();
             let mut usages: Map<String, Value> = Map::new();
-            for server in world.store.all(Kind::Server).filter(|server| server.project == project) {
+            for server in world.store.saying(Kind::Server, PROJECT, project) {
                 for (class, amount) in allocations(server) {
                     let sum =
                         usages.get(&class).and_then(Value::as_i64).unwrap_or_default() + amount;

@@ -11,6 +11,7 @@ mod guests;
 mod hosts;
 mod images;
 mod kubernetes;
+mod lists;
 mod manners;
 mod migration;
 mod misbehaviour;
