@@ -40,6 +40,8 @@ pub(crate) fn built(world: &mut World, id: &str) {
         }
         neutron::touch(world, Kind::Port, &port);
     }
+    // A floating address may have been given to a port before the server was.
+    world.errand(Errand::Reopen);
     if boots {
         world.errand(Errand::Boot(id.to_owned()));
     }

@@ -128,6 +128,33 @@ async fn cluster(alice: &Somebody, pki: &Pki) -> String {
     vip
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floating_address_that_a_port_had_before_its_server_leads_to_it() {
+    let (emulator, alice) = alice(Settings::default()).await;
+    let (network, subnet) = alice.network("10.0.0.0/24").await;
+    let outside = emulator.cloud.objects(Kind::Network)[0].id.clone();
+    let body = json!({"router": {"name": "r", "external_gateway_info": {"network_id": outside}}});
+    let router = text(&alice.make("/network/v2.0/routers", body).await["router"]["id"]);
+    let path = format!("/network/v2.0/routers/{router}/add_router_interface");
+    assert_eq!(alice.ask(Method::PUT, &path, json!({"subnet_id": subnet})).await.0, 200);
+    let port = json!({"port": {"network_id": network}});
+    let port = text(&alice.make("/network/v2.0/ports", port).await["port"]["id"]);
+    let body = json!({"floatingip": {"floating_network_id": outside, "port_id": port}});
+    let address = &alice.make("/network/v2.0/floatingips", body).await["floatingip"];
+    let address = text(&address["floating_ip_address"]);
+
+    let pki = pki();
+    let mut machine = user_data(&[
+        ("/etc/kubernetes/pki/ca.crt", &pki.authority),
+        ("/etc/kubernetes/pki/ca.key", &pki.authority_key),
+        ("/etc/kubeadm.yaml", &KUBEADM.replace("VIP", &address)),
+    ]);
+    machine["networks"] = json!([{"port": port}]);
+    alice.server("control-plane-0", &network, machine).await;
+    let address: IpAddr = address.parse().unwrap();
+    emulator.cloud.wait_until(|cloud| cloud.reach(address, 6443)).await;
+}
+
 fn kubeconfig(folder: &Path, pki: &Pki, vip: &str) -> std::path::PathBuf {
     let data = |text: &str| STANDARD.encode(text);
     let config = json!({
