@@ -125,10 +125,22 @@ fn commands_are_found_in_lines() {
     assert!(found("cp bedplate /usr/bin").is_empty());
 }
 
+/// Where the programs of the public OpenStack clients are, made on first use.
+fn clients() -> PathBuf {
+    let tests = deploy().join("../tests");
+    let mut command = Command::new(tests.join("real/venv.sh"));
+    command.arg(tests.join("compat/requirements.txt")).stderr(Stdio::inherit());
+    let made = command.output().unwrap();
+    assert!(made.status.success(), "python3 with venv and PyPI are needed");
+    Path::new(String::from_utf8(made.stdout).unwrap().trim()).join("bin")
+}
+
 /// `bedplate dev`, until this is dropped.
 struct Dev {
     child: Child,
     folder: tempfile::TempDir,
+    /// The folder with the public OpenStack clients.
+    clients: PathBuf,
 }
 
 impl Dev {
@@ -146,17 +158,28 @@ impl Dev {
         }
         // It is listened to until it ends, or it would end by a closed pipe.
         std::thread::spawn(move || out.lines().for_each(drop));
-        Dev { child, folder }
+        let dev = Dev { child, folder, clients: clients() };
+        dev.name_clouds();
+        dev
+    }
+
+    /// The cloud's own clouds.yaml, with the names by which the documents call what is left and what takes its place. One plays both.
+    fn name_clouds(&self) {
+        let told = fs::read(self.folder.path().join(".state/dev/clouds.yaml")).unwrap();
+        let mut told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        for name in ["ironic", "magnum", "bedplate"] {
+            told["clouds"][name] = told["clouds"]["clusterd"].clone();
+        }
+        fs::write(self.folder.path().join("clouds.yaml"), told.to_string()).unwrap();
     }
 
     fn runs(&self, block: &Block) {
-        let path = format!(
-            "{}:{}",
-            Path::new(BEDPLATE).parent().unwrap().display(),
-            std::env::var("PATH").unwrap()
-        );
+        let ours = Path::new(BEDPLATE).parent().unwrap();
+        let others = std::env::var("PATH").unwrap();
+        let path = format!("{}:{}:{others}", ours.display(), self.clients.display());
         let mut command = Command::new("bash");
         command.env_clear().env("PATH", path).env("DEPLOY", deploy());
+        command.env("OS_CLIENT_CONFIG_FILE", self.folder.path().join("clouds.yaml"));
         command.args(["-euo", "pipefail", "-c", &block.text]).current_dir(self.folder.path());
         let output = command.output().unwrap();
         let (out, error) =
