@@ -269,7 +269,7 @@ pub(crate) async fn settled(
         if is_complete || explained.status.ends_with("_FAILED") {
             break explained;
         }
-        deadline.pause(&format!("cluster {cluster}")).await?;
+        deadline.pause(&plain(&awaited(cluster, &explained.conditions))).await?;
     };
     match display {
         Some(display) => {
@@ -283,6 +283,13 @@ pub(crate) async fn settled(
         bail!("{}", plain(&status_reason.unwrap_or(status)));
     }
     Ok(())
+}
+
+/// A cluster, with the first of what is not true of it yet.
+fn awaited(cluster: &str, conditions: &[Condition]) -> String {
+    let first = conditions.iter().find(|condition| !condition.is_true());
+    let missing = first.map(|it| format!(" ({}: {})", it.kind, it.message));
+    format!("cluster {cluster}{}", missing.unwrap_or_default())
 }
 
 /// A new kubeconfig of the cluster's administrator.
@@ -303,6 +310,13 @@ mod tests {
             message: "there is no such zone".to_owned(),
             next_action: next_action.to_owned(),
         }
+    }
+
+    #[test]
+    fn who_waits_in_vain_is_told_for_what() {
+        let conditions = [condition("True", ""), condition("False", "")];
+        assert_eq!(awaited("blue", &conditions), "cluster blue (DnsReady: there is no such zone)");
+        assert_eq!(awaited("blue", &conditions[..1]), "cluster blue");
     }
 
     #[test]
