@@ -1,6 +1,7 @@
 //! How a BMC can be told to misbehave.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub struct Faults {
     set: RwLock<Active>,
+    /// How many datagrams `lose_every` has counted.
+    counted: AtomicU32,
     /// How often every session has been forgotten; a session of an earlier era is void.
     era: AtomicU64,
 }
@@ -52,6 +55,8 @@ pub struct FaultSet {
     pub forget_sessions: bool,
     /// Every IPMI reply is sent twice.
     pub duplicate_replies: bool,
+    /// Of all IPMI datagrams, to the BMC and from it, every so many-th is lost.
+    pub lose_every: Option<NonZeroU32>,
     /// Every IPMI reply is held back until the next one has been sent.
     pub reorder_replies: bool,
 }
@@ -152,8 +157,13 @@ impl Faults {
         }
     }
 
+    /// Whether the next IPMI datagram is lost.
     pub(crate) fn drops(&self) -> bool {
-        self.with(|faults| faults.drop)
+        let (all, every) = self.with(|faults| (faults.drop, faults.lose_every));
+        let turn = |every: NonZeroU32| {
+            (self.counted.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every.get())
+        };
+        all || every.is_some_and(turn)
     }
 
     /// One look at the faults, without copying them.

@@ -6,11 +6,13 @@ mod handshake;
 mod message;
 mod packet;
 mod rmcp;
+mod serial;
 mod session;
 
 use std::net::SocketAddr;
 
 use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use crate::machine::Machine;
@@ -20,25 +22,42 @@ use command::boot::BootOptions;
 use message::LanMessage;
 use packet::{Envelope, PayloadType};
 use rmcp::RmcpMessage;
+use serial::Link;
 use session::Sessions;
 
 /// The largest datagram that is looked at; RMCP+ payloads are far smaller (§13.6).
 const LARGEST_DATAGRAM: usize = 1024;
 
+/// §13.1.2: where BMCs are reached.
+const RMCP_PORT: u16 = 623;
+
 /// Answers RMCP datagrams on `socket` until dropped.
 pub(crate) async fn run(socket: UdpSocket, machine: Machine, profile: &'static Profile) {
     let mut face = IpmiFace::new(machine, profile);
+    face.port = socket.local_addr().map_or(face.port, |address| address.port());
+    let mut said = face.machine.serial().end();
     let mut datagram = [0; LARGEST_DATAGRAM];
     let mut held = None;
     loop {
-        // A client that went away shows as an error of the next read; the socket is well.
-        let Ok((length, from)) = socket.recv_from(&mut datagram).await else { continue };
-        if face.machine.faults().drops() {
-            continue;
+        let due = face.serial_due();
+        tokio::select! {
+            received = socket.recv_from(&mut datagram) => {
+                // A client that went away shows as an error of the next read; the socket is well.
+                let Ok((length, from)) = received else { continue };
+                if face.machine.faults().drops() {
+                    continue;
+                }
+                face.machine.faults().wait().await;
+                face.from = Some(from);
+                for reply in face.handle(&datagram[..length]) {
+                    deliver(&socket, &face.machine, (reply, from), &mut held).await;
+                }
+            }
+            Ok(()) = said.changed(), if face.link.is_some() => {}
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }
-        face.machine.faults().wait().await;
-        for reply in face.handle(&datagram[..length]) {
-            deliver(&socket, &face.machine, (reply, from), &mut held).await;
+        for packet in [face.farewell.take(), face.say_serial()].into_iter().flatten() {
+            deliver(&socket, &face.machine, packet, &mut held).await;
         }
     }
 }
@@ -58,6 +77,9 @@ async fn deliver(
     }
     let again = twice.then(|| reply.clone());
     for (bytes, to) in [Some(reply), again, held.take()].into_iter().flatten() {
+        if machine.faults().drops() {
+            continue;
+        }
         if let Err(error) = socket.send_to(&bytes, to).await {
             debug!(%error, "cannot send a reply");
         }
@@ -75,6 +97,14 @@ pub(crate) struct IpmiFace {
     /// The last reservation of the SDR repository and of the event log; 0 is none.
     sdr_reservation: u16,
     sel_reservation: u16,
+    /// Where it is reached, as it knows.
+    port: u16,
+    /// Where the datagram came from that is being answered.
+    from: Option<SocketAddr>,
+    /// The machine's serial port, while a console has it.
+    link: Option<Link>,
+    /// What a console is to be told that has it no more.
+    farewell: Option<(Vec<u8>, SocketAddr)>,
 }
 
 impl IpmiFace {
@@ -87,6 +117,10 @@ impl IpmiFace {
             restore_policy: 0,
             sdr_reservation: 0,
             sel_reservation: 0,
+            port: RMCP_PORT,
+            from: None,
+            link: None,
+            farewell: None,
         }
     }
 
@@ -121,36 +155,37 @@ impl IpmiFace {
                     }
                     PayloadType::Rakp1 => (PayloadType::Rakp2, self.rakp1(payload)?),
                     PayloadType::Rakp3 => (PayloadType::Rakp4, self.rakp3(payload)?),
-                    PayloadType::OpenSessionResponse | PayloadType::Rakp2 | PayloadType::Rakp4 => {
-                        return None;
-                    }
+                    PayloadType::Serial
+                    | PayloadType::OpenSessionResponse
+                    | PayloadType::Rakp2
+                    | PayloadType::Rakp4 => return None,
                 };
                 Some(packet::v20_outside(kind, &reply))
             }
             // §13.6: a session with an integrity and a confidentiality algorithm uses both.
             Envelope::V20 {
-                kind: PayloadType::Ipmi,
+                kind: kind @ (PayloadType::Ipmi | PayloadType::Serial),
                 session,
                 sequence,
                 encrypted: true,
                 authenticated: true,
                 payload,
-            } => self.in_session(session, sequence, payload, bytes),
+            } => {
+                let payload = self.sessions.unseal(session, sequence, payload, bytes)?;
+                if kind == PayloadType::Serial {
+                    self.hear_serial(session, &payload)
+                } else {
+                    self.in_session(session, &payload)
+                }
+            }
             Envelope::V20 { .. } => None,
         }
     }
 
-    fn in_session(
-        &mut self,
-        id: u32,
-        sequence: u32,
-        payload: &[u8],
-        whole: &[u8],
-    ) -> Option<Vec<u8>> {
-        let request = self.sessions.unseal(id, sequence, payload, whole)?;
-        let request = LanMessage::read(&request)?;
+    fn in_session(&mut self, id: u32, message: &[u8]) -> Option<Vec<u8>> {
+        let request = LanMessage::read(message)?;
         let reply = self.execute(&request, Some(id));
-        let sealed = self.sessions.seal(id, &reply);
+        let sealed = self.sessions.seal(id, PayloadType::Ipmi, &reply);
         self.sessions.drop_closed();
         sealed
     }

@@ -13,6 +13,7 @@ use crate::faults::{Faults, ReportedPower};
 use crate::kept::{Boot, Kept};
 use crate::log::{BmcLogEntry, Face, Log, Outcome, PowerRequest, Request};
 use crate::profile::{MediaDrive, Profile};
+use crate::serial::SerialPort;
 use crate::spec::MachineSpec;
 
 /// A machine; clones are the same machine.
@@ -40,6 +41,7 @@ struct Inner {
     power: watch::Sender<Power>,
     chassis: Mutex<Chassis>,
     faults: Faults,
+    serial: SerialPort,
 }
 
 /// What is behind the machine's lock.
@@ -89,6 +91,7 @@ impl Machine {
             power: watch::Sender::new(power),
             chassis: Mutex::new(chassis),
             faults: Faults::default(),
+            serial: SerialPort::default(),
         }))
     }
 
@@ -158,6 +161,11 @@ impl Machine {
     /// What is wrong with its BMC.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
+    }
+
+    /// Its serial port, from inside it.
+    pub fn serial(&self) -> &SerialPort {
+        &self.0.serial
     }
 
     pub(crate) fn power_now(&self) -> Power {

@@ -248,6 +248,20 @@ pub(crate) struct IpmiRules {
     pub(crate) session_timeout_seconds: u64,
     /// How long boot flags hold without a chassis command (table 28-14, parameter 3); 0 is for ever.
     pub(crate) boot_flags_timeout_seconds: u64,
+    /// Serial over LAN, where there is any.
+    #[serde(default)]
+    pub(crate) serial: Option<SerialRules>,
+}
+
+/// How a BMC passes on its machine's serial port (chapter 15).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SerialRules {
+    /// The longest payload each way, with its header of four bytes.
+    pub(crate) payload_bytes: u16,
+    /// How often a packet is sent again that is not acknowledged, and after how long (table 26-5, parameter 4).
+    pub(crate) retries: u8,
+    pub(crate) retry_millis: u16,
 }
 
 impl Profile {

@@ -8,6 +8,7 @@ mod lan;
 mod sdr;
 mod sel;
 mod sensor;
+mod serial;
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::message::LanMessage;
@@ -106,6 +107,9 @@ const COMMANDS: &[Command] = &[
     Command { net_fn: APP, code: 0x42, name: "Get Channel Info", needs: ToRead(User), run: IpmiFace::get_channel_info },
     Command { net_fn: APP, code: 0x44, name: "Get User Access", needs: ToRead(Operator), run: IpmiFace::get_user_access },
     Command { net_fn: APP, code: 0x46, name: "Get User Name", needs: ToRead(Operator), run: IpmiFace::get_user_name },
+    Command { net_fn: APP, code: 0x48, name: "Activate Payload", needs: ToRead(Operator), run: IpmiFace::activate_payload },
+    Command { net_fn: APP, code: 0x49, name: "Deactivate Payload", needs: ToRead(Operator), run: IpmiFace::deactivate_payload },
+    Command { net_fn: APP, code: 0x4A, name: "Get Payload Activation Status", needs: ToRead(User), run: IpmiFace::get_payload_activation_status },
     Command { net_fn: APP, code: 0x4E, name: "Get Channel Payload Support", needs: ToRead(User), run: IpmiFace::get_channel_payload_support },
     Command { net_fn: APP, code: 0x54, name: "Get Channel Cipher Suites", needs: Nothing, run: IpmiFace::get_channel_cipher_suites },
 
@@ -121,6 +125,7 @@ const COMMANDS: &[Command] = &[
     Command { net_fn: STORAGE, code: 0x48, name: "Get SEL Time", needs: ToRead(User), run: IpmiFace::get_sel_time },
 
     Command { net_fn: TRANSPORT, code: 0x02, name: "Get LAN Configuration Parameters", needs: ToRead(Operator), run: IpmiFace::get_lan_configuration_parameters },
+    Command { net_fn: TRANSPORT, code: 0x22, name: "Get SOL Configuration Parameters", needs: ToRead(User), run: IpmiFace::get_serial_configuration_parameters },
 ];
 
 impl Call<'_> {

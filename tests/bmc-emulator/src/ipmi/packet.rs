@@ -26,11 +26,12 @@ pub(crate) enum Envelope<'a> {
     },
 }
 
-/// Table 13-16, those that a BMC without serial over LAN has.
+/// Table 13-16, those that a BMC has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PayloadType {
     Ipmi = 0x00,
+    Serial = 0x01,
     OpenSessionRequest = 0x10,
     OpenSessionResponse = 0x11,
     Rakp1 = 0x12,
@@ -42,10 +43,10 @@ pub(crate) enum PayloadType {
 impl PayloadType {
     fn read(byte: u8) -> Option<PayloadType> {
         use PayloadType::{
-            Ipmi, OpenSessionRequest, OpenSessionResponse, Rakp1, Rakp2, Rakp3, Rakp4,
+            Ipmi, OpenSessionRequest, OpenSessionResponse, Rakp1, Rakp2, Rakp3, Rakp4, Serial,
         };
-        let all = [Ipmi, OpenSessionRequest, OpenSessionResponse, Rakp1, Rakp2, Rakp3, Rakp4];
-        all.into_iter().find(|kind| *kind as u8 == byte)
+        let steps = [OpenSessionRequest, OpenSessionResponse, Rakp1, Rakp2, Rakp3, Rakp4];
+        [Ipmi, Serial].into_iter().chain(steps).find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -89,9 +90,14 @@ pub(crate) fn v20_outside(kind: PayloadType, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// The header of an encrypted and authenticated IPMI message.
-pub(crate) fn v20_sealed_header(session: u32, sequence: u32, length: usize) -> Vec<u8> {
-    v20_header(ENCRYPTED | AUTHENTICATED | PayloadType::Ipmi as u8, session, sequence, length)
+/// The header of an encrypted and authenticated payload.
+pub(crate) fn v20_sealed_header(
+    kind: PayloadType,
+    session: u32,
+    sequence: u32,
+    length: usize,
+) -> Vec<u8> {
+    v20_header(ENCRYPTED | AUTHENTICATED | kind as u8, session, sequence, length)
 }
 
 fn v20_header(kind: u8, session: u32, sequence: u32, length: usize) -> Vec<u8> {

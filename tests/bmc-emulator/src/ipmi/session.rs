@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::ipmi::cipher::{CipherSuite, SessionKeys};
-use crate::ipmi::packet;
+use crate::ipmi::packet::{self, PayloadType};
 use crate::ipmi::rmcp::IPMI_HEADER;
 use crate::profile::IpmiRules;
 
@@ -117,6 +117,10 @@ impl Sessions {
         self.open.iter_mut().find(|session| session.id == id)
     }
 
+    pub(crate) fn is_active(&self, id: u32) -> bool {
+        self.open.iter().any(|session| session.id == id && session.active.is_some())
+    }
+
     pub(crate) fn remove(&mut self, id: u32) {
         self.open.retain(|session| session.id != id);
     }
@@ -175,8 +179,8 @@ impl Sessions {
         Some(message)
     }
 
-    /// A datagram with `message` for the console of a session.
-    pub(crate) fn seal(&mut self, id: u32, message: &[u8]) -> Option<Vec<u8>> {
+    /// A datagram with a payload for the console of a session.
+    pub(crate) fn seal(&mut self, id: u32, kind: PayloadType, message: &[u8]) -> Option<Vec<u8>> {
         let session = self.find(id)?;
         let console_id = session.console_id;
         let active = session.active.as_mut()?;
@@ -185,7 +189,7 @@ impl Sessions {
         active.next_outbound = sequence.checked_add(1).unwrap_or(1);
 
         let payload = active.keys.encrypt(message);
-        let mut covered = packet::v20_sealed_header(console_id, sequence, payload.len());
+        let mut covered = packet::v20_sealed_header(kind, console_id, sequence, payload.len());
         covered.extend(payload);
         // Table 13-8: padded so that what the code covers is a multiple of four bytes.
         let pad = (4 - (covered.len() + 2) % 4) % 4;

@@ -204,7 +204,7 @@ fn a_packet_that_was_touched_or_seen_before_gets_no_answer() {
     let id = session(&mut face);
     // What this console would send is what the BMC would send to a console of that name.
     face.sessions.find(id).unwrap().console_id = id;
-    let sealed = face.sessions.seal(id, &request(0x06, 0x01, &[])).unwrap();
+    let sealed = face.sessions.seal(id, PayloadType::Ipmi, &request(0x06, 0x01, &[])).unwrap();
     for position in 4..sealed.len() {
         let mut touched = sealed.clone();
         touched[position] ^= 0x10;

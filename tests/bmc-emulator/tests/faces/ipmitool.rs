@@ -6,6 +6,7 @@ use std::time::Duration;
 use bmc_emulator::{
     BmcKind, BootDevice, CompletionFault, FaultSet, Machine, PowerRequest, Request, Served, serve,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 
 use crate::rack::{PASSWORD, USER, spec};
@@ -51,6 +52,55 @@ impl Bench {
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "ipmitool -C {suite} {arguments}\n{out}\n{err}");
         out.into_owned()
+    }
+}
+
+/// Reads what `program` says until it ends with `want`.
+async fn hears(program: &mut tokio::process::Child, want: &str) {
+    let mut heard = Vec::new();
+    let said = program.stdout.as_mut().unwrap();
+    while !heard.ends_with(want.as_bytes()) {
+        let read = said.read_buf(&mut heard).await.unwrap();
+        assert_ne!(read, 0, "it said {:?}", String::from_utf8_lossy(&heard));
+    }
+}
+
+#[tokio::test]
+async fn the_serial_port_is_read_and_typed_at_with_both_suites() {
+    for suite in ["3", "17"] {
+        let bench = Bench::start().await;
+        bench.says(suite, "power on").await;
+        assert!(
+            bench.says(suite, "sol info").await.contains("Enabled                         : true")
+        );
+
+        let mut program = tokio::process::Command::new("ipmitool")
+            .args(["-I", "lanplus", "-H", "127.0.0.1", "-U", USER, "-P", PASSWORD, "-C", suite])
+            .args(["-p", &bench.port.to_string(), "sol", "activate"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        // It keeps its greeting to itself until the machine says something.
+        while bench.says(suite, "raw 0x06 0x4a 0x01").await != " 01 01 00\n" {}
+        bench.machine.serial().say("r1u8 login: ");
+        hears(&mut program, "r1u8 login: ").await;
+        program.stdin.as_mut().unwrap().write_all(b"root\n").await.unwrap();
+        let mut typed = Vec::new();
+        while typed.len() < 5 {
+            typed.extend(bench.machine.serial().typed().await);
+        }
+        assert_eq!(String::from_utf8_lossy(&typed), "root\n");
+        let burst: String = (0..4000).map(|line| format!("{line:06}\r\n")).collect();
+        let saying = bench.machine.serial().say_all(&burst);
+        tokio::join!(saying, hears(&mut program, &burst));
+
+        let refused = bench.ipmitool(suite, "sol activate").await;
+        let why = String::from_utf8_lossy(&refused.stderr);
+        assert!(why.contains("SOL payload already active on another session"), "{why}");
+        program.stdin.as_mut().unwrap().write_all(b"~.").await.unwrap();
+        assert!(program.wait().await.unwrap().success());
     }
 }
 

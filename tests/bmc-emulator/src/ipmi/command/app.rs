@@ -159,10 +159,11 @@ impl IpmiFace {
         Ok(name)
     }
 
-    /// §24.8: IPMI messages, and what opens a session.
+    /// §24.8: IPMI messages, the serial port where it is passed on, and what opens a session.
     pub(super) fn get_channel_payload_support(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
-        Ok(vec![0x01, 0x00, 0x3F, 0x00, 0x00, 0x00, 0x00, 0x00])
+        let standard = if self.profile.ipmi.serial.is_some() { 0x03 } else { 0x01 };
+        Ok(vec![standard, 0x00, 0x3F, 0x00, 0x00, 0x00, 0x00, 0x00])
     }
 }
 
