@@ -4,6 +4,7 @@ mod agent;
 mod cd;
 mod compute_host;
 mod config_drive;
+mod console;
 mod control;
 mod dhcp;
 mod disk;

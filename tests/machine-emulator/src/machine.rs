@@ -9,6 +9,7 @@ use tracing::info;
 
 use crate::agent::AgentKind;
 use crate::config_drive::ConfigDrive;
+use crate::console;
 use crate::disk::{Content, Disk};
 use crate::event::{BootSource, Event, Stage};
 use crate::fault::FaultSet;
@@ -170,6 +171,7 @@ impl Machine {
 
     pub(crate) fn tell(&self, event: Event) {
         info!(machine.name = self.name(), "{}: {event}", self.name());
+        self.0.chassis.serial().say(console::line(self.spec(), &event));
         let mut events = lock(&self.0.events);
         if events.len() == KEPT {
             events.pop_front();

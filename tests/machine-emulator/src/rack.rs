@@ -10,6 +10,7 @@ use reqwest::Client;
 use tokio::task::JoinSet;
 
 use crate::agent::AgentKind;
+use crate::console;
 use crate::fetch;
 use crate::kept::Keeper;
 use crate::life;
@@ -99,6 +100,7 @@ impl Rack {
             .collect();
         for machine in &added {
             self.tasks.spawn(life::run(machine.clone(), self.world.clone()));
+            self.tasks.spawn(console::run(machine.clone()));
         }
         self.machines.extend(added.iter().cloned());
         self.served.push(served);

@@ -1,0 +1,169 @@
+//! What a machine says at its serial port, and its login prompt, at which nobody gets in.
+
+use bmc_emulator::{Firmware, MachineSpec};
+
+use crate::event::{BootSource, Event, Stage};
+use crate::machine::Machine;
+
+/// The longest name that is typed at a prompt.
+const LONGEST_NAME: usize = 64;
+/// Control-C, backspace and delete.
+const INTERRUPT: u8 = 0x03;
+const BACKSPACE: u8 = 0x08;
+const DELETE: u8 = 0x7f;
+
+/// Asks whoever types for a name, for as long as the machine is there.
+pub(crate) async fn run(machine: Machine) {
+    let mut stage = machine.stage();
+    let mut prompt = None;
+    loop {
+        let host = match &*stage.borrow_and_update() {
+            Stage::Installed => Some(machine.name().to_owned()),
+            Stage::Ramdisk(_) => Some("ramdisk".to_owned()),
+            Stage::Off | Stage::Booting | Stage::Hung(_) => None,
+        };
+        if prompt.as_ref().map(|prompt: &Prompt| &prompt.host) != host.as_ref() {
+            prompt = host.map(Prompt::new);
+            if let Some(prompt) = &prompt {
+                machine.chassis().serial().say(prompt.ask());
+            }
+        }
+        tokio::select! {
+            // The stage outlives who watches it but for the machine's end.
+            changed = stage.changed() => if changed.is_err() {
+                return;
+            },
+            keys = machine.chassis().serial().typed() => {
+                let answer = prompt.as_mut().map(|prompt| prompt.answer(&keys));
+                machine.chassis().serial().say(answer.unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// What is said when `event` happens to a machine.
+pub(crate) fn line(spec: &MachineSpec, event: &Event) -> String {
+    let text = match event {
+        Event::Started => {
+            let firmware = match spec.firmware {
+                Firmware::Bios => "BIOS",
+                Firmware::Uefi => "UEFI",
+            };
+            let MachineSpec { manufacturer, model, serial, cpus, memory_mib, .. } = spec;
+            format!(
+                "\r\n{manufacturer} {model}, serial number {serial}\r\n\
+                 {firmware}: {cpus} processors, {memory_mib} MiB of memory, self-test"
+            )
+        }
+        Event::Off => "power is off".to_owned(),
+        Event::Tries(BootSource::Disk) => "Booting from local disk...".to_owned(),
+        Event::Tries(BootSource::Network) => ">>Start PXE over IPv4.".to_owned(),
+        Event::Tries(BootSource::Http) => ">>Start HTTP Boot over IPv4.".to_owned(),
+        Event::Tries(BootSource::Cd) => "Booting from virtual CD...".to_owned(),
+        Event::CannotBoot(_, why) => format!("  Boot failed: {why}"),
+        Event::Leased(address, _) => format!("  Station IP address is {address}"),
+        Event::LoadedLoader(file, bytes) => format!("  {file}... ok, {bytes} bytes"),
+        Event::RunsScript => "iPXE initialising devices... ok".to_owned(),
+        Event::Echo(text) => text.clone(),
+        Event::KernelRuns(kernel, ramdisk) => format!(
+            "[    0.000000] Linux version 0.0 (emulated), {kernel} bytes\r\n\
+             [    0.000000] console [ttyS0] enabled\r\n\
+             [    0.412345] Trying to unpack rootfs image as initramfs, {ramdisk} bytes"
+        ),
+        Event::DiskRuns(image) => format!(
+            "[    0.000000] Linux version 0.0 (emulated) of {image}\r\n\
+             [    0.000000] console [ttyS0] enabled"
+        ),
+        Event::Computes(host) => format!("nova-compute[1]: host {host}"),
+        Event::Hangs(why) => format!("*** {why}"),
+        Event::Heartbeat => "agent[1]: reported".to_owned(),
+        Event::SentInventory => "agent[1]: sent the inventory".to_owned(),
+        Event::Begins(what) => format!("agent[1]: begins {what}"),
+        Event::Did(what) => format!("agent[1]: did {what}"),
+        Event::Failed(what, why) => format!("agent[1]: {what} failed: {why}"),
+    };
+    text + "\r\n"
+}
+
+/// A login prompt.
+struct Prompt {
+    host: String,
+    name: Vec<u8>,
+    /// The name was given; what is typed now is not shown.
+    asks_password: bool,
+}
+
+impl Prompt {
+    fn new(host: String) -> Prompt {
+        Prompt { host, name: Vec::new(), asks_password: false }
+    }
+
+    fn ask(&self) -> String {
+        format!("\r\n{} login: ", self.host)
+    }
+
+    /// What is said to `keys`.
+    fn answer(&mut self, keys: &[u8]) -> Vec<u8> {
+        let mut said = Vec::new();
+        for key in keys {
+            match *key {
+                b'\r' | b'\n' if self.asks_password => {
+                    said.extend(b"\r\nLogin incorrect\r\n");
+                    self.begin(&mut said);
+                }
+                b'\r' | b'\n' if self.name.is_empty() => self.begin(&mut said),
+                b'\r' | b'\n' => {
+                    self.asks_password = true;
+                    said.extend(b"\r\nPassword: ");
+                }
+                INTERRUPT => self.begin(&mut said),
+                _ if self.asks_password => {}
+                BACKSPACE | DELETE => {
+                    let wiped = self.name.pop().map(|_| b"\x08 \x08");
+                    said.extend(wiped.into_iter().flatten());
+                }
+                key if key >= b' ' && self.name.len() < LONGEST_NAME => {
+                    self.name.push(key);
+                    said.push(key);
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn begin(&mut self, said: &mut Vec<u8>) {
+        self.name.clear();
+        self.asks_password = false;
+        said.extend(self.ask().bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(keys: &str, want: &str) {
+        let mut prompt = Prompt::new("r1u7".to_owned());
+        assert_eq!(String::from_utf8_lossy(&prompt.answer(keys.as_bytes())), want);
+    }
+
+    #[test]
+    fn a_name_is_echoed_and_a_password_is_not() {
+        check("root\r", "root\r\nPassword: ");
+        check("root\rsecret\r", "root\r\nPassword: \r\nLogin incorrect\r\n\r\nr1u7 login: ");
+    }
+
+    #[test]
+    fn a_name_can_be_mended_or_given_up() {
+        check("rx\x7foot", "rx\x08 \x08oot");
+        check("root\x03", "root\r\nr1u7 login: ");
+        check("\r", "\r\nr1u7 login: ");
+    }
+
+    #[test]
+    fn a_name_does_not_grow_without_end() {
+        check(&"x".repeat(100), &"x".repeat(LONGEST_NAME));
+    }
+}
