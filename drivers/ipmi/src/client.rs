@@ -34,8 +34,8 @@ impl Client {
             boot: client.clone(),
             media: None,
             inspection: Some(client.clone()),
-            sensors: Some(client),
-            serial: None,
+            sensors: Some(client.clone()),
+            serial: Some(client),
         }
     }
 
@@ -77,14 +77,15 @@ impl Client {
     ) -> Result<Result<C::Answer, CompletionCode>, BmcError> {
         let ((netfn, code), data) = (C::CODE, command.data());
         let request = Request { netfn, lun: command.lun(), command: code, data: &data };
-        let answer = self.ask(&request).await?;
-        match CompletionCode(answer.completion) {
-            CompletionCode::OK => {
-                let answer = command.read(&mut Reader::new(&answer.data));
-                answer.map(Ok).map_err(|reason| malformed(C::NAME, reason.0))
-            }
-            code => Ok(Err(code)),
-        }
+        read(command, &self.ask(&request).await?)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn line(&self) -> &Arc<Line> {
+        &self.line
     }
 
     pub(crate) fn refusal(&self, code: CompletionCode, request: &str) -> BmcError {
@@ -99,6 +100,20 @@ impl Client {
 
     async fn ask(&self, request: &Request<'_>) -> Result<Answer, BmcError> {
         self.line.ask(self.shared.port(), request).await
+    }
+}
+
+/// What `command` reads in its answer, or the completion code.
+pub(crate) fn read<C: Command>(
+    command: &C,
+    answer: &Answer,
+) -> Result<Result<C::Answer, CompletionCode>, BmcError> {
+    match CompletionCode(answer.completion) {
+        CompletionCode::OK => {
+            let answer = command.read(&mut Reader::new(&answer.data));
+            answer.map(Ok).map_err(|reason| malformed(C::NAME, reason.0))
+        }
+        code => Ok(Err(code)),
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod event_log;
 pub(crate) mod event_text;
 pub(crate) mod fru;
 pub(crate) mod fru_areas;
+pub(crate) mod payload;
 pub(crate) mod sensor_record;
 pub(crate) mod sensor_value;
 pub(crate) mod sensors;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use bmc::Bmc;
 use futures::StreamExt;
 use futures::stream;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
 use crate::line::{Line, Upkeep};
@@ -44,6 +46,11 @@ pub struct Connector {
 /// Lives as long as a connector or a client does.
 pub(crate) struct Shared {
     house: Arc<House>,
+    pub(crate) pace: Pace,
+    /// Serial ports that are ours.
+    pub(crate) serials: TaskTracker,
+    /// Counts how often everything was closed.
+    pub(crate) closings: watch::Sender<u64>,
     /// Aborted when this is dropped.
     _tasks: JoinSet<()>,
 }
@@ -68,7 +75,9 @@ impl Connector {
         tasks.spawn(async move { listener.port.run().await });
         let keeper = Arc::clone(&house);
         tasks.spawn(async move { keeper.keep(pace).await });
-        Ok(Connector { shared: Arc::new(Shared { house, _tasks: tasks }) })
+        let (serials, closings) = (TaskTracker::new(), watch::Sender::new(0));
+        let shared = Shared { house, pace, serials, closings, _tasks: tasks };
+        Ok(Connector { shared: Arc::new(shared) })
     }
 
     /// What the BMC at `target` can do. Says nothing to it yet.
@@ -91,8 +100,13 @@ impl Connector {
         Client::new(Arc::clone(&self.shared), line)
     }
 
-    /// Closes every open session, politely.
+    /// Closes every open session, politely, and gives back every serial port.
     pub async fn close(&self) {
+        self.shared.closings.send_modify(|times| *times += 1);
+        self.shared.serials.close();
+        self.shared.serials.wait().await;
+        self.shared.serials.reopen();
+
         let house = &self.shared.house;
         let close = |line: Arc<Line>| async move { line.close(&house.port).await };
         stream::iter(house.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, close).await;

@@ -10,6 +10,7 @@ mod inspection;
 mod power;
 mod quirks;
 mod sensors;
+mod serial;
 
 mod commands;
 

@@ -22,21 +22,23 @@ const BUSY_WAIT: Duration = Duration::from_millis(125);
 const LONGEST_BUSY_WAIT: Duration = Duration::from_secs(1);
 
 /// Application netfn and its commands for the session itself (IPMI 2.0 §22).
-const APPLICATION: u8 = 0x06;
+pub(crate) const APPLICATION: u8 = 0x06;
 const GET_DEVICE_ID: u8 = 0x01;
-const CLOSE_SESSION: u8 = 0x3c;
+pub(crate) const CLOSE_SESSION: u8 = 0x3c;
 
 /// The line to one BMC.
 pub(crate) struct Line {
     pub(crate) target: Target,
+    /// Held while a session of the serial port is being ended.
+    pub(crate) serial_ends: Mutex<()>,
     state: Mutex<State>,
 }
 
 /// What is known of a BMC between commands.
-pub(crate) struct State {
-    pub(crate) session: Option<Session>,
+struct State {
+    session: Option<Session>,
     /// The cipher suite that worked last time.
-    pub(crate) suite: Option<CipherSuite>,
+    suite: Option<CipherSuite>,
     /// When somebody last had a command for the BMC.
     used_at: Instant,
     /// When the BMC last answered.
@@ -59,7 +61,7 @@ impl Line {
     pub(crate) fn new(target: Target) -> Self {
         let now = Instant::now();
         let state = State { session: None, suite: None, used_at: now, heard_at: now };
-        Line { target, state: Mutex::new(state) }
+        Line { target, serial_ends: Mutex::default(), state: Mutex::new(state) }
     }
 
     /// The BMC's answer to `request`, whatever its completion code, save "busy".
@@ -73,7 +75,8 @@ impl Line {
         loop {
             let was_open = state.session.is_some();
             if !was_open {
-                opening::open(port, &self.target, &mut state, deadline).await?;
+                let session = opening::open(port, &self.target, &mut state.suite, deadline).await?;
+                state.session = Some(session);
                 state.heard_at = Instant::now();
             }
             // A BMC that restarted drops what comes in a session it forgot, without a word.
@@ -154,7 +157,13 @@ impl Line {
         answer.map_err(|source| BmcError::Unreachable { host: self.host(), source })
     }
 
-    fn check_account(&self) -> Result<(), BmcError> {
+    /// The cipher suite that worked last time.
+    pub(crate) async fn known_suite(&self) -> Option<CipherSuite> {
+        self.state.lock().await.suite
+    }
+
+    /// Refuses names and passwords that no session can be opened with.
+    pub(crate) fn check_account(&self) -> Result<(), BmcError> {
         let long = |what: &str, limit: usize| {
             let what =
                 format!("take a {what} of more than {limit} bytes: IPMI knows no longer ones");

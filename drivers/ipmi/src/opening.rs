@@ -7,7 +7,7 @@ use tracing::debug;
 use crate::commands::CompletionCode;
 use crate::establish::{Handshake, HandshakeError, Step, speaks_plus};
 use crate::exchange::{Patience, Question, ask};
-use crate::line::{InSession, State, unreachable};
+use crate::line::{InSession, unreachable};
 use crate::port::{Port, Route};
 use crate::session::Session;
 use crate::target::{CipherSuite, Target};
@@ -23,13 +23,13 @@ const THIS_CHANNEL_PLUS: u8 = 0x8e;
 /// How often a handshake starts over when the BMC lost track of it.
 const ATTEMPTS: usize = 3;
 
-/// Opens a session and leaves it in `state`.
+/// Opens a session. `known` is the cipher suite that worked last time, and is then that which works.
 pub(crate) async fn open(
     port: &Port,
     target: &Target,
-    state: &mut State,
+    known: &mut Option<CipherSuite>,
     deadline: Instant,
-) -> Result<(), BmcError> {
+) -> Result<Session, BmcError> {
     // Asked before every handshake, as the specification has it (§13.14). It costs a packet, tells
     // silence of a host from silence at a later step, and makes virtualbmc, which knows sessions by
     // our address and port alone, forget the last one.
@@ -37,19 +37,19 @@ pub(crate) async fn open(
         return Err(BmcError::Unsupported { what: "speak IPMI 2.0 over the network".to_owned() });
     }
 
-    let candidates = candidates(target.cipher_suite, state.suite);
+    let candidates = candidates(target.cipher_suite, *known);
     let (last, better) = candidates.split_last().unwrap_or((&CipherSuite::Seventeen, &[]));
     for suite in better {
         match attempt(port, target, *suite, deadline, Silence::MeansNo).await? {
             Some(session) => {
-                (state.session, state.suite) = (Some(session), Some(*suite));
-                return Ok(());
+                *known = Some(*suite);
+                return Ok(session);
             }
             None => debug!(bmc = %target.address, ?suite, "the BMC does not take the cipher suite"),
         }
     }
     let session = attempt(port, target, *last, deadline, Silence::MeansSilence).await?;
-    state.suite = session.is_some().then_some(*last);
+    *known = session.is_some().then_some(*last);
     let refused = || BmcError::Unsupported {
         what: match target.cipher_suite {
             Some(CipherSuite::Three) => "talk with cipher suite 3".to_owned(),
@@ -57,8 +57,7 @@ pub(crate) async fn open(
             None => "talk with cipher suite 17 or 3".to_owned(),
         },
     };
-    state.session = Some(session.ok_or_else(refused)?);
-    Ok(())
+    session.ok_or_else(refused)
 }
 
 /// The suites to try, best first; what worked last time is tried first.

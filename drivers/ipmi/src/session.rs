@@ -25,6 +25,14 @@ pub(crate) struct Answer {
     pub(crate) data: Vec<u8>,
 }
 
+/// A packet of ours, verified and decrypted.
+pub(crate) struct Opened {
+    pub(crate) payload_type: u8,
+    /// Its place among all that the BMC sent in the session.
+    pub(crate) sequence: u32,
+    pub(crate) payload: Vec<u8>,
+}
+
 impl Session {
     pub(crate) fn new(console: u32, managed: u32, keys: Keys) -> Self {
         Session { console, managed, keys, sent: 0, received: Window::default(), message: 0 }
@@ -38,29 +46,55 @@ impl Session {
 
     /// A datagram with `request`. The same request sent again is a new packet of the session.
     pub(crate) fn seal(&mut self, request: &Request<'_>, message: u8, vector: [u8; 16]) -> Vec<u8> {
+        self.seal_payload(payload::IPMI, &request.encode(message), vector)
+    }
+
+    /// A datagram with any payload.
+    pub(crate) fn seal_payload(
+        &mut self,
+        payload_type: u8,
+        payload: &[u8],
+        vector: [u8; 16],
+    ) -> Vec<u8> {
         // 0 is for packets outside of a session.
         self.sent = self.sent.checked_add(1).unwrap_or(1);
-        let head = Head { payload_type: payload::IPMI, session: self.managed, sequence: self.sent };
-        let mut bytes =
-            packet::protected(&head, &self.keys.encrypt(vector, &request.encode(message)));
+        let head = Head { payload_type, session: self.managed, sequence: self.sent };
+        let mut bytes = packet::protected(&head, &self.keys.encrypt(vector, payload));
         let code = self.keys.code(packet::covered(&bytes));
         bytes.extend_from_slice(&code);
         bytes
     }
 
+    /// How many packets were sent.
+    pub(crate) fn sent(&self) -> u32 {
+        self.sent
+    }
+
     /// The answer to `request` in a datagram; `None` when it answers something else.
-    ///
-    /// Nothing of a packet is believed before its code is verified.
     pub(crate) fn open(
         &mut self,
         datagram: &[u8],
         request: &Request<'_>,
         message: u8,
     ) -> Result<Option<Answer>, Malformed> {
+        let opened = self.open_payload(datagram)?;
+        if opened.payload_type != payload::IPMI {
+            return Ok(None);
+        }
+        let response = Response::read(&opened.payload)?;
+        Ok(request
+            .is_answered_by(&response, message)
+            .then(|| Answer { completion: response.completion, data: response.data.to_vec() }))
+    }
+
+    /// What a datagram holds.
+    ///
+    /// Nothing of a packet is believed before its code is verified.
+    pub(crate) fn open_payload(&mut self, datagram: &[u8]) -> Result<Opened, Malformed> {
         let (before, code) = self.keys.split(datagram)?;
         let packet = packet::read_plus(before)?;
-        if !packet.is_protected || packet.payload_type != payload::IPMI {
-            return Err(Malformed("it is not a protected IPMI message"));
+        if !packet.is_protected {
+            return Err(Malformed("it is not protected"));
         }
         if packet.session != self.console {
             return Err(Malformed("it is of another session"));
@@ -72,11 +106,8 @@ impl Session {
             return Err(Malformed("its sequence number is old or was seen before"));
         }
 
-        let plain = self.keys.decrypt(packet.payload)?;
-        let response = Response::read(&plain)?;
-        Ok(request
-            .is_answered_by(&response, message)
-            .then(|| Answer { completion: response.completion, data: response.data.to_vec() }))
+        let payload = self.keys.decrypt(packet.payload)?;
+        Ok(Opened { payload_type: packet.payload_type, sequence: packet.sequence, payload })
     }
 }
 

@@ -7,5 +7,6 @@ pub(crate) mod handshake;
 pub(crate) mod message;
 pub(crate) mod packet;
 pub(crate) mod reader;
+pub(crate) mod serial;
 
 pub(crate) use reader::{Malformed, Reader};

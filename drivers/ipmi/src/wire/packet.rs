@@ -14,6 +14,7 @@ const AUTHENTICATED: u8 = 0x40;
 /// Payload types (IPMI 2.0 table 13-16).
 pub(crate) mod payload {
     pub(crate) const IPMI: u8 = 0x00;
+    pub(crate) const SERIAL: u8 = 0x01;
     pub(crate) const OPEN_REQUEST: u8 = 0x10;
     pub(crate) const OPEN_RESPONSE: u8 = 0x11;
     pub(crate) const RAKP_1: u8 = 0x12;

@@ -22,6 +22,11 @@ pub(crate) struct IpmiSim {
 impl IpmiSim {
     /// A simulator, or `None` with a word about it where the program is not installed.
     pub(crate) fn start() -> Option<Self> {
+        IpmiSim::start_with(None)
+    }
+
+    /// The same, of a machine whose serial port is behind the TCP port `serial`, where one listens.
+    pub(crate) fn start_with(serial: Option<SocketAddr>) -> Option<Self> {
         if !peers::installed("ipmi_sim") {
             peers::skip("ipmi_sim", "it is not installed (Debian's package openipmi)");
             return None;
@@ -33,7 +38,7 @@ impl IpmiSim {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(folder.join("state")).unwrap();
         let address = free_address();
-        write_files(&folder, address);
+        write_files(&folder, address, serial);
         let child = launch(&folder);
         wait_until_it_answers(address);
         Some(IpmiSim { folder, address, child })
@@ -112,13 +117,14 @@ fn wait_until_it_answers(address: SocketAddr) {
 const GET_CHANNEL_AUTHENTICATION_CAPABILITIES: &[u8] =
     b"\x06\x00\xff\x07\0\0\0\0\0\0\0\0\0\x09\x20\x18\xc8\x81\x00\x38\x8e\x04\xb5";
 
-fn write_files(folder: &Path, address: SocketAddr) {
+fn write_files(folder: &Path, address: SocketAddr, serial: Option<SocketAddr>) {
     let program = folder.join("chassis");
     fs::write(&program, CHASSIS.replace("FOLDER", folder.to_str().unwrap())).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(folder.join("power"), "0").unwrap();
     fs::write(folder.join("boot"), "default").unwrap();
 
+    let serial = serial.map(|port| format!("  sol \"tcp:{port}\" 115200\n")).unwrap_or_default();
     let lan = format!(
         r#"name "bedplate"
 set_working_mc 0x20
@@ -131,7 +137,7 @@ set_working_mc 0x20
     allowed_auths_admin none md2 md5 straight
     guid a123456789abcdefa123456789abcdef
   endlan
-  chassis_control "{} 0x20"
+{serial}  chassis_control "{} 0x20"
   user 2 true "admin" "secret" admin 10 none md2 md5 straight
   user 3 true "reader" "secret" user 10 none md2 md5 straight
 "#,

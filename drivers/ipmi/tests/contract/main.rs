@@ -9,6 +9,7 @@ mod endpoint;
 mod faults;
 mod ipmi_sim;
 mod relay;
+mod serial;
 mod sessions;
 mod simulated;
 

@@ -1,5 +1,6 @@
 //! Sessions: shared, kept alive, closed when idle, opened again when the BMC forgot them.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipmi::{Connector, Pace, Target};
@@ -10,7 +11,7 @@ use crate::ipmi_sim::IpmiSim;
 use crate::relay::{Fate, Relay, Way};
 
 /// A relay, and the count of what went to the BMC.
-async fn counting(sim: &IpmiSim) -> (Relay, watch::Receiver<usize>) {
+pub(crate) async fn counting(bmc: SocketAddr) -> (Relay, watch::Receiver<usize>) {
     let (counter, sent) = watch::channel(0);
     let count = move |way, number| {
         if way == Way::ToBmc {
@@ -18,17 +19,17 @@ async fn counting(sim: &IpmiSim) -> (Relay, watch::Receiver<usize>) {
         }
         Fate::Pass
     };
-    (Relay::start(sim.endpoint().address, count).await, sent)
+    (Relay::start(bmc, count).await, sent)
 }
 
 /// Waits until as many datagrams went to the BMC.
-async fn reach(sent: &mut watch::Receiver<usize>, count: usize) {
+pub(crate) async fn reach(sent: &mut watch::Receiver<usize>, count: usize) {
     let reached = sent.wait_for(|sent| *sent >= count);
     timeout(Duration::from_secs(20), reached).await.unwrap().unwrap();
 }
 
 /// Presence, Open Session, RAKP 1, RAKP 3, Set Session Privilege Level.
-const OPENING: usize = 5;
+pub(crate) const OPENING: usize = 5;
 
 #[tokio::test]
 async fn a_bmc_that_restarted_is_asked_in_a_new_session() {
@@ -43,7 +44,7 @@ async fn a_bmc_that_restarted_is_asked_in_a_new_session() {
 #[tokio::test]
 async fn all_handles_of_a_bmc_share_one_session() {
     let Some(sim) = IpmiSim::start() else { return };
-    let (relay, sent) = counting(&sim).await;
+    let (relay, sent) = counting(sim.endpoint().address).await;
     let target = Target { address: relay.address, ..sim.endpoint().target() };
     let connector = Connector::bind().await.unwrap();
     for _ in 0..3 {
@@ -55,7 +56,7 @@ async fn all_handles_of_a_bmc_share_one_session() {
 #[tokio::test]
 async fn an_idle_session_is_kept_alive_then_closed_then_opened_on_demand() {
     let Some(sim) = IpmiSim::start() else { return };
-    let (relay, mut sent) = counting(&sim).await;
+    let (relay, mut sent) = counting(sim.endpoint().address).await;
     let target = Target { address: relay.address, ..sim.endpoint().target() };
     let pace = Pace {
         keep_alive_every: Duration::from_millis(200),

@@ -1,0 +1,65 @@
+//! The serial port of a machine by serial over LAN (IPMI 2.0 §15): a session beside that of commands.
+
+mod commands;
+mod opening;
+mod session;
+mod transfer;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bmc::{BmcError, SerialConsole, SerialSession};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::client::Client;
+use crate::connector::Shared;
+use crate::line::{Line, unreachable};
+
+use session::Ended;
+
+/// How many packets of the machine's wait for the reader: 64 KiB at most.
+const OUTPUT: usize = 256;
+/// How much that was typed waits for the BMC.
+const INPUT: usize = 16;
+
+#[async_trait]
+impl SerialConsole for Client {
+    async fn open(&self) -> Result<SerialSession, BmcError> {
+        self.line().check_account()?;
+        let (opened, answer) = oneshot::channel();
+        let (shared, line) = (Arc::clone(self.shared()), Arc::clone(self.line()));
+        // A task of its own, so that who gives up amid the opening leaves no session behind.
+        self.shared().serials.spawn(lend(shared, line, opened));
+        answer.await.unwrap_or_else(|_| Err(unreachable(&self.line().target, "it was closed")))
+    }
+}
+
+/// Takes the port, passes on what is said until nobody wants it, and gives it back.
+async fn lend(
+    shared: Arc<Shared>,
+    line: Arc<Line>,
+    opened: oneshot::Sender<Result<SerialSession, BmcError>>,
+) {
+    let closings = shared.closings.subscribe();
+    let every = shared.pace.keep_alive_every;
+    let mut session = match opening::open(shared.port(), &line, every).await {
+        Ok(session) => session,
+        Err(error) => return drop(opened.send(Err(error))),
+    };
+    let (output, heard) = mpsc::channel(OUTPUT);
+    let (input, typed) = mpsc::channel(INPUT);
+    // A place of its own, so that a reader that is behind learns why there is no more, too.
+    let last_word = output.clone().try_reserve_owned();
+    let ended = match opened.send(Ok(SerialSession { output: heard, input })) {
+        Ok(()) => session.serve(&output, typed, closings).await,
+        Err(_) => Ended::Dropped,
+    };
+    drop(output);
+    match (ended, last_word) {
+        (Ended::Lost(error), Ok(last_word)) => drop(last_word.send(Err(error))),
+        (Ended::Lost(_) | Ended::ByBmc | Ended::Dropped, _) => {}
+    }
+
+    let _ending = line.serial_ends.lock().await;
+    session.give_back().await;
+}

@@ -1,0 +1,69 @@
+//! Commands in a session that is not only for commands.
+
+use std::io;
+
+use bmc::BmcError;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::commands::Command;
+use crate::exchange::{Patience, ask};
+use crate::line::{APPLICATION, CLOSE_SESSION, InSession};
+use crate::port::{Port, Route};
+use crate::session::{Answer, Session};
+use crate::target::Target;
+use crate::wire::message::Request;
+
+/// The commands of a session, and the way they take.
+pub(crate) struct Commands<'p> {
+    pub(super) target: Target,
+    pub(super) session: Session,
+    pub(super) route: Route<'p>,
+}
+
+impl<'p> Commands<'p> {
+    pub(crate) fn new(port: &'p Port, target: &Target, session: Session) -> Self {
+        let route = port.route(target.address, session.console);
+        Commands { target: target.clone(), session, route }
+    }
+
+    /// How many packets were sent in the session.
+    pub(crate) fn sent(&self) -> u32 {
+        self.session.sent()
+    }
+
+    /// The answer to `command`; `None` when there was none in time.
+    pub(crate) async fn ask<C: Command>(
+        &mut self,
+        command: &C,
+        patience: Patience,
+    ) -> Result<Option<Answer>, BmcError> {
+        let ((netfn, code), data) = (C::CODE, command.data());
+        let request = Request { netfn, lun: command.lun(), command: code, data: &data };
+        self.converse(&request, patience).await.map_err(|source| self.unreachable(source))
+    }
+
+    /// Ends the session.
+    pub(crate) async fn close(&mut self) {
+        let data = self.session.managed.to_le_bytes();
+        let request = Request { netfn: APPLICATION, lun: 0, command: CLOSE_SESSION, data: &data };
+        let patience = Patience::short(Instant::now() + self.target.timeout);
+        if let Ok(None) | Err(_) = self.converse(&request, patience).await {
+            debug!(bmc = %self.target.address, "the BMC did not confirm the end of the session");
+        }
+    }
+
+    async fn converse(
+        &mut self,
+        request: &Request<'_>,
+        patience: Patience,
+    ) -> io::Result<Option<Answer>> {
+        let message = self.session.next_message();
+        let mut question = InSession { session: &mut self.session, request, message };
+        ask(&mut self.route, &mut question, patience).await
+    }
+
+    pub(super) fn unreachable(&self, source: io::Error) -> BmcError {
+        BmcError::Unreachable { host: self.target.address.to_string(), source }
+    }
+}

@@ -1,0 +1,294 @@
+//! A serial port while it is ours: characters in and out, until one side has enough.
+
+use std::time::Duration;
+
+use bmc::BmcError;
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+
+use crate::commands::Command;
+use crate::commands::payload::{DeactivateSerial, IsSerialActive, SerialActivated};
+use crate::exchange::Patience;
+use crate::line::unreachable;
+use crate::port::{Port, Route};
+use crate::quirks;
+use crate::session::Opened;
+use crate::wire::Reader;
+use crate::wire::message::{Request, Response};
+use crate::wire::packet::payload;
+use crate::wire::serial::{self, SerialPacket};
+
+use super::commands::Commands;
+use super::transfer::{News, Overdue, Transfer};
+
+/// How often a BMC is asked that says nothing.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// How long it is asked in vain before the session is lost.
+const LOST_AFTER: Duration = Duration::from_secs(6);
+
+/// A serial port that is ours.
+pub(crate) struct PortSession<'p> {
+    commands: Commands<'p>,
+    /// The way of the characters, where it is another than that of commands.
+    aside: Option<Route<'p>>,
+    transfer: Transfer,
+    /// What was said and has no place yet. It is not acknowledged, so the BMC waits.
+    held: Option<Held>,
+    /// The number of the question that is asked to see whether the BMC is there.
+    question: u8,
+    /// Whether the BMC has said that the port is passed on.
+    told_active: bool,
+    /// Whether it has said that it no longer is.
+    is_over: bool,
+    keep_alive_every: Duration,
+    heard_at: Instant,
+    asked_at: Instant,
+}
+
+/// A packet of the BMC's.
+struct Held {
+    order: u32,
+    number: u8,
+    characters: Bytes,
+}
+
+/// Why a serial port is no longer passed on.
+pub(crate) enum Ended {
+    /// We want no more.
+    Dropped,
+    /// The BMC says so.
+    ByBmc,
+    /// The BMC is gone.
+    Lost(BmcError),
+}
+
+impl<'p> PortSession<'p> {
+    pub(crate) fn new(
+        port: &'p Port,
+        commands: Commands<'p>,
+        told: &SerialActivated,
+        keep_alive_every: Duration,
+    ) -> Self {
+        let reached = commands.target.address;
+        let address = quirks::serial_address(reached, told.port);
+        let aside = (address != reached).then(|| port.route(address, commands.session.console));
+        let now = Instant::now();
+        PortSession {
+            commands,
+            aside,
+            transfer: Transfer::new(told.longest_in),
+            held: None,
+            question: 0,
+            told_active: false,
+            is_over: false,
+            keep_alive_every: keep_alive_every / 3,
+            heard_at: now,
+            asked_at: now,
+        }
+    }
+
+    /// Passes characters on until `output` has no reader, everything is closed, or the BMC ends it.
+    pub(crate) async fn serve(
+        &mut self,
+        output: &mpsc::Sender<Result<Bytes, BmcError>>,
+        mut typed: mpsc::Receiver<Bytes>,
+        mut closings: watch::Receiver<u64>,
+    ) -> Ended {
+        let mut is_typing = true;
+        if let Err(error) = self.send(&quirks::first_serial_packet()).await {
+            return Ended::Lost(error);
+        }
+        loop {
+            if self.is_over && self.held.is_none() {
+                return Ended::ByBmc;
+            }
+            let wake_at = match self.attend().await {
+                Ok(wake_at) => wake_at,
+                Err(error) => return Ended::Lost(error),
+            };
+            let datagram = tokio::select! {
+                () = output.closed() => return Ended::Dropped,
+                _ = closings.changed() => return Ended::Dropped,
+                more = typed.recv(), if is_typing && self.transfer.is_idle() => {
+                    match more {
+                        Some(characters) => self.transfer.type_in(&characters),
+                        None => is_typing = false,
+                    }
+                    continue;
+                }
+                place = output.reserve(), if self.held.is_some() => {
+                    if let (Ok(place), Some(held)) = (place, self.held.take())
+                        && let Err(error) = self.pass_on(place, held).await
+                    {
+                        return Ended::Lost(error);
+                    }
+                    continue;
+                }
+                datagram = self.commands.route.receive() => datagram,
+                datagram = receive(&mut self.aside) => datagram,
+                () = sleep_until(wake_at) => None,
+            };
+            let Some(datagram) = datagram else { continue };
+            let said = match self.hear(&datagram).await {
+                Ok(said) => said,
+                Err(error) => return Ended::Lost(error),
+            };
+            match (said, output.try_reserve()) {
+                (None, _) => {}
+                (Some(held), Err(_)) => self.held = Some(held),
+                (Some(held), Ok(place)) => {
+                    if let Err(error) = self.pass_on(place, held).await {
+                        return Ended::Lost(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets go of the port and ends the session.
+    pub(crate) async fn give_back(&mut self) {
+        let patience = Patience::short(Instant::now() + self.commands.target.timeout);
+        if let Ok(None) | Err(_) = self.commands.ask(&DeactivateSerial, patience).await {
+            debug!(bmc = %self.commands.target.address, "the BMC did not take its port back");
+        }
+        self.commands.close().await;
+    }
+
+    /// Sends what is due; when there is something next.
+    async fn attend(&mut self) -> Result<Instant, BmcError> {
+        let now = Instant::now();
+        match self.transfer.give_up(now, self.commands.target.timeout) {
+            Overdue::No => {}
+            Overdue::Discarded => {
+                debug!("what was typed is gone: the machine's port takes nothing")
+            }
+            Overdue::Silence => return Err(self.lost("it does not take what is typed")),
+        }
+        if let Some(packet) = self.transfer.send(now) {
+            self.send(&packet).await?;
+        }
+
+        let silent_since = self.heard_at + self.keep_alive_every;
+        if now >= silent_since + LOST_AFTER {
+            return Err(self.lost("the session of the serial port is lost"));
+        }
+        let pause = if now >= silent_since { ASK_EVERY } else { self.keep_alive_every };
+        let mut ask_at = self.asked_at + pause;
+        if now >= ask_at {
+            self.ask_whether_active().await?;
+            ask_at = now + pause;
+        }
+        // The pause may end sooner than it was begun: with silence.
+        let silence = if now < silent_since { silent_since } else { ask_at };
+        Ok(ask_at.min(silence).min(self.transfer.due(now).unwrap_or(ask_at)))
+    }
+
+    /// Keeps the BMC from forgetting the session, and sees whether it has.
+    async fn ask_whether_active(&mut self) -> Result<(), BmcError> {
+        let (netfn, command) = IsSerialActive::CODE;
+        let data = IsSerialActive.data();
+        let request = Request { netfn, lun: 0, command, data: &data };
+        self.question = self.commands.session.next_message();
+        self.asked_at = Instant::now();
+        let datagram = self.commands.session.seal(&request, self.question, rand::random());
+        let sent = self.commands.route.send(&datagram).await;
+        sent.map_err(|source| self.commands.unreachable(source))
+    }
+
+    /// What the machine said in a datagram, if it is new.
+    async fn hear(&mut self, datagram: &[u8]) -> Result<Option<Held>, BmcError> {
+        let opened = match self.commands.session.open_payload(datagram) {
+            Ok(opened) => opened,
+            Err(reason) => {
+                debug!("dropped a packet: {reason}");
+                return Ok(None);
+            }
+        };
+        self.heard_at = Instant::now();
+        match opened.payload_type {
+            payload::SERIAL => self.hear_port(&opened).await,
+            payload::IPMI => {
+                self.hear_answer(&opened.payload);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn hear_port(&mut self, opened: &Opened) -> Result<Option<Held>, BmcError> {
+        let packet = match SerialPacket::read(&opened.payload) {
+            Ok(packet) => packet,
+            Err(reason) => {
+                debug!("dropped a packet: {reason}");
+                return Ok(None);
+            }
+        };
+        self.is_over |= packet.is_deactivated();
+        if packet.was_overrun() {
+            debug!(bmc = %self.commands.target.address, "the BMC lost what the machine said");
+        }
+        self.transfer.hear(&packet, self.heard_at);
+        match self.transfer.classify(opened.sequence, &packet) {
+            News::New if self.held.is_none() => {
+                let characters = Bytes::copy_from_slice(packet.characters);
+                Ok(Some(Held { order: opened.sequence, number: packet.number, characters }))
+            }
+            News::New | News::Nothing => Ok(None),
+            News::Repeated(count) => {
+                self.send(&serial::acknowledgement(packet.number, count)).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn hear_answer(&mut self, message: &[u8]) {
+        let Ok(response) = Response::read(message) else { return };
+        let (netfn, command) = IsSerialActive::CODE;
+        let request = Request { netfn, lun: 0, command, data: &[] };
+        if !request.is_answered_by(&response, self.question) || response.completion != 0 {
+            return;
+        }
+        match IsSerialActive.read(&mut Reader::new(response.data)) {
+            Ok(true) => self.told_active = true,
+            // Not believed of a BMC that never says anything else.
+            Ok(false) => self.is_over |= self.told_active,
+            Err(_) => {}
+        }
+    }
+
+    /// Gives what was said to the reader, and has the BMC know.
+    async fn pass_on(
+        &mut self,
+        place: mpsc::Permit<'_, Result<Bytes, BmcError>>,
+        held: Held,
+    ) -> Result<(), BmcError> {
+        let count = u8::try_from(held.characters.len()).unwrap_or(u8::MAX);
+        if count > 0 {
+            place.send(Ok(held.characters));
+        }
+        self.transfer.take(held.order, held.number, count);
+        self.send(&serial::acknowledgement(held.number, count)).await
+    }
+
+    /// Sends a packet of the port.
+    async fn send(&mut self, packet: &[u8]) -> Result<(), BmcError> {
+        let session = &mut self.commands.session;
+        let datagram = session.seal_payload(payload::SERIAL, packet, rand::random());
+        let route = self.aside.as_ref().unwrap_or(&self.commands.route);
+        route.send(&datagram).await.map_err(|source| self.commands.unreachable(source))
+    }
+
+    fn lost(&self, why: &'static str) -> BmcError {
+        unreachable(&self.commands.target, why)
+    }
+}
+
+/// What comes by a way, if there is one.
+async fn receive(route: &mut Option<Route<'_>>) -> Option<Vec<u8>> {
+    match route {
+        Some(route) => route.receive().await,
+        None => std::future::pending().await,
+    }
+}
