@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: what Ironic does not have.
 
+mod console;
 mod counts;
 mod discoveries;
 mod explain;
@@ -22,6 +23,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .merge(explain::routes())
         .merge(machine::routes())
+        .merge(console::routes())
         .merge(counts::routes())
         .merge(discoveries::routes())
         .merge(rack::routes())

@@ -1,8 +1,8 @@
 //! From what went wrong to a status, and the envelope clients read it in.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::StaysError;
-use baremetal_core::{Frozen, Mismatch, Refusal};
+use baremetal_conductor::{ConsoleError, StaysError};
+use baremetal_core::{Frozen, Mismatch, NoConsole, Refusal};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
@@ -26,6 +26,10 @@ pub(crate) enum Error {
     Mismatch(#[from] Mismatch),
     #[error(transparent)]
     Bmc(#[from] BmcError),
+    #[error(transparent)]
+    NoConsole(#[from] NoConsole),
+    #[error(transparent)]
+    Console(#[from] ConsoleError),
     #[error(transparent)]
     Stays(#[from] StaysError),
     #[error(transparent)]
@@ -58,6 +62,7 @@ impl From<Error> for ApiError {
                 | Frozen::InUse { .. }
                 | Frozen::Allocated { .. }
                 | Frozen::Lent { .. }
+                | Frozen::Console { .. }
                 | Frozen::Leaving { .. }
                 | Frozen::Delete { .. } => StatusCode::CONFLICT,
                 Frozen::Protected { .. } => StatusCode::FORBIDDEN,
@@ -67,6 +72,14 @@ impl From<Error> for ApiError {
                 StatusCode::CONFLICT
             }
             Error::Stays(StaysError::Unknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Console(ConsoleError::Disabled { .. }) => StatusCode::CONFLICT,
+            Error::Console(
+                ConsoleError::Crowded { .. }
+                | ConsoleError::Exhausted { .. }
+                | ConsoleError::Stopping,
+            ) => StatusCode::SERVICE_UNAVAILABLE,
+            // As Ironic's UnsupportedDriverExtension.
+            Error::NoConsole(_) => StatusCode::BAD_REQUEST,
             Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
             Error::Bmc(BmcError::InUse { .. }) => StatusCode::CONFLICT,
             Error::Bmc(why) if why.is_transient() => StatusCode::SERVICE_UNAVAILABLE,

@@ -5,6 +5,7 @@ mod app;
 mod bedplate;
 mod boot_device;
 mod conductor;
+mod console;
 mod driver;
 mod empty;
 mod error;
@@ -44,6 +45,7 @@ fn routes() -> Routes<App> {
         .merge(root::routes())
         .merge(node::routes())
         .merge(states::routes())
+        .merge(console::routes())
         .merge(power::routes())
         .merge(provision::routes())
         .merge(maintenance::routes())

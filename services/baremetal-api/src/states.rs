@@ -14,16 +14,10 @@ use crate::{microversion, rule};
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
-    let off = Shape::object([("console_enabled", Shape::flag()), ("console_info", Shape::null())]);
-    Routes::new("states")
-        .at(
-            "/v1/nodes/{node}/states",
-            [Handle::get("Show where a node is", show).ruled(rule::SEE).tells(shape())],
-        )
-        .at(
-            "/v1/nodes/{node}/states/console",
-            [Handle::get("Show that a node's console is off", console).ruled(rule::RUN).tells(off)],
-        )
+    Routes::new("states").at(
+        "/v1/nodes/{node}/states",
+        [Handle::get("Show where a node is", show).ruled(rule::SEE).tells(shape())],
+    )
 }
 
 /// What where a node is is like.
@@ -77,7 +71,7 @@ async fn show(
     let node = app.node(&caller, asked, &ident).await?;
     let lent = bond(&caller, &node) == Some(Bond::Lessee);
     let body = Body {
-        console_enabled: false,
+        console_enabled: node.console_enabled,
         last_error: (!lent).then(|| last_error(&node)),
         power_state: node.power_state,
         provision_state: state_word(&node, asked),
@@ -90,20 +84,4 @@ async fn show(
         secure_boot: asked.since(microversion::BOOT_MODE, None),
     };
     Ok(json(StatusCode::OK, &body))
-}
-
-/// `GET /v1/nodes/{node}/states/console`.
-async fn console(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    Segment(ident): Segment<String>,
-) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        console_enabled: bool,
-        console_info: Option<()>,
-    }
-    app.node(&caller, asked, &ident).await?;
-    Ok(json(StatusCode::OK, &Body { console_enabled: false, console_info: None }))
 }

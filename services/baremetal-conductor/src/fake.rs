@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use bmc::{Bmc, BmcError, Boot, Power};
+use bmc::{Bmc, BmcError, Boot, Power, SerialConsole, SerialSession};
+use bytes::Bytes;
 use hardware::{BootDevice, BootOverride, PowerChange, PowerState};
+use tokio::sync::mpsc;
 
 /// A machine that is not there.
 struct Fake {
@@ -24,7 +26,7 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
         media: None,
         inspection: None,
         sensors: None,
-        serial: None,
+        serial: Some(Arc::new(Port)),
     }
 }
 
@@ -53,5 +55,34 @@ impl Boot for Fake {
 
     async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
         Ok(BootDevice::ALL.to_vec())
+    }
+}
+
+/// A serial port that says what is typed.
+struct Port;
+
+/// What it says first.
+const GREETING: Bytes = Bytes::from_static(b"This is no machine: it says what you type.\r\n");
+/// So many pieces wait on each way.
+const PIECES: usize = 64;
+
+#[async_trait]
+impl SerialConsole for Port {
+    async fn open(&self) -> Result<SerialSession, BmcError> {
+        let (says, output) = mpsc::channel(PIECES);
+        let (input, mut hears) = mpsc::channel(PIECES);
+        tokio::spawn(async move {
+            let mut next = Some(GREETING);
+            while let Some(said) = next {
+                if says.send(Ok(said)).await.is_err() {
+                    break;
+                }
+                next = tokio::select! {
+                    heard = hears.recv() => heard,
+                    () = says.closed() => None,
+                };
+            }
+        });
+        Ok(SerialSession { output, input })
     }
 }

@@ -9,6 +9,7 @@ use agent_protocol::Progress;
 use baremetal_core::{Node, NodeUuid, Refusal, check_deploy};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
+use bytes::Bytes;
 use hardware::{BootDevice, BootOverride};
 use jiff::Timestamp;
 use lease::Ladder;
@@ -21,9 +22,10 @@ use tracing::info;
 
 use crate::agents::Agents;
 use crate::bmcs::Bmcs;
+use crate::consoles::{ConsoleError, Consoles, End, Viewing};
 use crate::secrets::ServiceKey;
 use crate::sightings::Sightings;
-use crate::{LastSeen, Settings, racks, seals, sweep, turn};
+use crate::{LastSeen, Settings, consoles, racks, seals, sweep, turn};
 
 /// How long logging out of all BMCs may take.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -41,6 +43,7 @@ pub(crate) struct World {
     pub(crate) key: ServiceKey,
     pub(crate) bmcs: Bmcs,
     pub(crate) agents: Agents,
+    pub(crate) consoles: Consoles,
     pub(crate) queue: Queue<NodeUuid>,
     pub(crate) sightings: Sightings,
     /// A machine of some rack went on, or a rack's goal changed.
@@ -75,6 +78,7 @@ impl Conductor {
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
         let world = World {
             bmcs: Bmcs::new(settings.bmc.clone(), redfish, ipmi, store.secrets()),
+            consoles: Consoles::new(settings.consoles),
             settings,
             store,
             key,
@@ -116,6 +120,7 @@ impl Conductor {
         tasks.spawn(sweep::announce(self.world.clone(), stop.clone()));
         tasks.spawn(racks::run(self.world.clone(), stop.clone()));
         tasks.spawn(seals::run(self.world.clone(), stop.clone()));
+        tasks.spawn(consoles::run(self.world.clone(), stop.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
             let ended = ended.map_err(RunError::Turn).flatten();
@@ -219,6 +224,21 @@ impl Conductor {
         self.sensing(node)?.identify(light).await
     }
 
+    /// Lets somebody look at the serial console of the node's machine, and type there.
+    pub fn watch_console(&self, node: &Node) -> Result<Viewing, ConsoleError> {
+        self.world.watch_console(node)
+    }
+
+    /// What the node's machine said last on its serial console, as far as anybody looked: so much, and no more.
+    pub fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
+        self.world.console_log(node)
+    }
+
+    /// Tells the conductor that the node's console was disabled.
+    pub fn end_console(&self, node: NodeUuid) {
+        self.world.consoles.end(node, End::Disabled);
+    }
+
     fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
         let unusable = |invalid: crate::bmcs::InvalidDriverInfo| BmcError::Unsupported {
             what: format!("be reached: {invalid}"),
@@ -256,6 +276,7 @@ impl World {
     pub(crate) fn forget(&self, node: NodeUuid) {
         self.bmcs.forget(node);
         self.agents.forget(node);
+        self.consoles.end(node, End::Deleted);
         self.sightings.forget(node);
         self.set_progress(node, None);
     }

@@ -6,6 +6,7 @@ mod boots;
 mod cloud;
 mod clusters;
 mod config_drive;
+mod consoles;
 mod directory;
 mod fake;
 mod gate;
@@ -26,6 +27,7 @@ mod turn;
 
 pub use boots::{BootError, Heartbeat};
 pub use clusters::{Clusters, ClustersCaller, StaysError};
+pub use consoles::{ConsoleError, ConsoleSettings, End, Viewing};
 pub use handle::{Conductor, RunError, StartError};
 pub use secrets::ServiceKey;
 pub use settings::{

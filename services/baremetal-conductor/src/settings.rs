@@ -10,6 +10,7 @@ use openstack::Session;
 use url::Url;
 
 use crate::clusters::Clusters;
+use crate::consoles::ConsoleSettings;
 
 /// How the conductor behaves.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct Settings {
     pub bmc: BmcSettings,
     /// How power states are refreshed.
     pub sweep: SweepSettings,
+    /// How much serial consoles may take.
+    pub consoles: ConsoleSettings,
     /// What comes before the end of what nodes are lent for, and after it.
     pub lending: LendingSettings,
     /// The cloud that machines join as hypervisors, as an administrator of it; none where they join none.

@@ -65,6 +65,16 @@ pub enum Frozen {
         /// Until when.
         until: Timestamp,
     },
+    /// Its console is on, and would be another's.
+    #[error(
+        "{field}: it can not be changed on node \"{node}\" while its console is enabled: disable that first"
+    )]
+    Console {
+        /// Which field.
+        field: String,
+        /// Which node.
+        node: String,
+    },
     /// The cloud still knows it as a compute host, and is asked by the node's record to forget that.
     #[error(
         "node \"{node}\" can not be deleted while the cloud still knows it as compute host {host}: wait until it has left, or put it into maintenance"
@@ -124,6 +134,16 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     }
     let changed =
         |interface: &Interface| before.interfaces.get(interface) != after.interfaces.get(interface);
+    if before.console_enabled {
+        let field = if before.driver != after.driver {
+            Some("driver")
+        } else {
+            changed(&Interface::Console).then_some("console_interface")
+        };
+        if let Some(field) = field {
+            return Err(Frozen::Console { field: field.to_owned(), node: node() });
+        }
+    }
     if let Some(interface) = Interface::ALL.into_iter().find(changed)
         && !free
     {
@@ -260,6 +280,25 @@ mod tests {
         let refused = "boot_interface: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it \
                        is in state \"verifying\": bring it to enroll, manageable or available, or put it into maintenance";
         check(&node(State::Verifying), boot, Some(refused));
+    }
+
+    #[test]
+    fn a_console_stays_what_it_is_while_it_is_enabled() {
+        let socat = |node: &mut Node| {
+            node.interfaces.insert(Interface::Console, "ipmitool-socat".to_owned());
+        };
+        let mut enabled = node(State::Available);
+        check(&enabled, socat, None);
+        enabled.console_enabled = true;
+        let refused = |field: &str| {
+            format!(
+                "{field}: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while its console is \
+                 enabled: disable that first"
+            )
+        };
+        check(&enabled, socat, Some(&refused("console_interface")));
+        check(&enabled, |node| node.driver = Driver::Ipmi, Some(&refused("driver")));
+        check(&enabled, |node| node.description = Some("x".to_owned()), None);
     }
 
     #[test]

@@ -114,7 +114,10 @@ impl Driver {
             (Interface::Network, _) => &["noop"],
             (Interface::Storage, _) => &["noop"],
             (Interface::Bios, _) => &["no-bios"],
-            (Interface::Console, _) => &["no-console"],
+            // As Ironic names it, whose clients ask for it; no socat runs here: the console is a WebSocket of this API.
+            (Interface::Console, Ipmi) => &["no-console", "ipmitool-socat"],
+            (Interface::Console, FakeHardware) => &["no-console", "fake"],
+            (Interface::Console, Redfish) => &["no-console"],
             (Interface::Firmware, _) => &["no-firmware"],
             (Interface::Raid, _) => &["no-raid"],
             (Interface::Rescue, _) => &["no-rescue"],

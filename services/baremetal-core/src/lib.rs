@@ -3,6 +3,7 @@
 mod allocation;
 mod boot;
 mod change;
+mod console;
 mod driver;
 mod explain;
 mod failure;
@@ -32,6 +33,7 @@ pub use allocation::{
 };
 pub use boot::Boot;
 pub use change::{Frozen, check_change, check_delete, check_idle};
+pub use console::{NoConsole, switch_console};
 pub use driver::{
     BootInterface, CREDENTIALS, Credential, Driver, InspectInterface, Interface, UnknownDriver,
 };

@@ -79,6 +79,8 @@ pub struct Node {
     pub disable_power_off: bool,
     /// Whether an operator works on it.
     pub maintenance: Option<Maintenance>,
+    /// Whether its machine's serial console may be looked at.
+    pub console_enabled: bool,
     /// Where it stands.
     pub place: Option<Place>,
     /// The hypervisor that its machine is, or is to become.
@@ -188,6 +190,7 @@ impl fmt::Debug for Node {
             .field("retired", &self.retired)
             .field("disable_power_off", &self.disable_power_off)
             .field("maintenance", &self.maintenance)
+            .field("console_enabled", &self.console_enabled)
             .field("place", &self.place)
             .field("hypervisor", &self.hypervisor)
             .field("provision_state", &self.provision_state)
@@ -238,6 +241,7 @@ impl Node {
             retired: None,
             disable_power_off: false,
             maintenance: None,
+            console_enabled: false,
             place: None,
             hypervisor: None,
             provision_state: State::Enroll,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
-    BmcSettings, Clusters, ClustersCaller, Conductor, Leases, LendingSettings, ServiceKey,
-    Settings, SweepSettings,
+    BmcSettings, Clusters, ClustersCaller, Conductor, ConsoleSettings, Leases, LendingSettings,
+    ServiceKey, Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
 use baremetal_store::Store;
@@ -267,6 +267,11 @@ fn settings(
         sweep: SweepSettings {
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),
+        },
+        consoles: ConsoleSettings {
+            viewers_per_node: config.consoles.viewers_per_node.get(),
+            sessions: config.consoles.sessions.get(),
+            linger: config.consoles.linger.unsigned_abs(),
         },
         lending: LendingSettings {
             ladder: config.leases.ladder.clone().without_copy(),

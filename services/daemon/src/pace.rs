@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub(crate) struct Turn(Arc<Turns>);
 struct Turns {
     /// Odd while a request is answered, even between two.
     count: AtomicU64,
+    /// The connection is no HTTP any more: whoever took it over knows how long it may rest.
+    is_handed_over: AtomicBool,
     /// Who is told when one was answered: hyper, which had nothing to read then, does not look again by itself.
     reader: Mutex<Option<Waker>>,
 }
@@ -35,11 +37,16 @@ impl Turn {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         Answering(self.clone())
     }
+
+    /// No request comes any more: the connection goes on as something else.
+    pub(crate) fn hand_over(&self) {
+        self.0.is_handed_over.store(true, Ordering::Release);
+    }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let Turns { count, reader } = &*self.0.0;
+        let Turns { count, reader, .. } = &*self.0.0;
         count.fetch_add(1, Ordering::AcqRel);
         if let Some(reader) = reader.lock().unwrap_or_else(PoisonError::into_inner).take() {
             reader.wake();
@@ -85,6 +92,9 @@ impl<S> Paced<S> {
     }
 
     fn awaits(&mut self) -> Awaited {
+        if self.turn.0.is_handed_over.load(Ordering::Acquire) {
+            return Awaited::Other;
+        }
         let turn = self.turn.0.count.load(Ordering::Acquire);
         if turn != self.seen {
             (self.seen, self.has_begun) = (turn, false);

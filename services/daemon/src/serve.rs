@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::Response;
+use axum::http::{Response, StatusCode};
 use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -157,18 +157,22 @@ impl Connection {
         }
     }
 
-    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Connection { from, router, limits, stop } = self;
         let turn = Turn::default();
         let stream = TokioIo::new(Paced::new(stream, turn.clone(), limits));
         let service = service_fn(move |request: Request<Incoming>| {
-            let answering = turn.begin();
+            let (turn, answering) = (turn.clone(), turn.begin());
             let (mut head, body) = request.into_parts();
             head.extensions.insert(ConnectInfo(from));
             let request = Request::from_parts(head, Awaited::body(body, limits));
             let answer = router.clone().oneshot(request);
             async move {
                 let answer: Result<Response<Body>, Infallible> = answer.await;
+                let switches = |it: &Response<Body>| it.status() == StatusCode::SWITCHING_PROTOCOLS;
+                if answer.as_ref().is_ok_and(switches) {
+                    turn.hand_over();
+                }
                 answer.map(|answer| answer.map(|body| Answered::new(body, answering)))
             }
         });
@@ -177,7 +181,7 @@ impl Connection {
         http.keep_alive(!limits.idle_timeout.is_zero());
         // How long a head may take, `Paced` knows.
         http.header_read_timeout(None);
-        let mut serving = std::pin::pin!(http.serve_connection(stream, service));
+        let mut serving = std::pin::pin!(http.serve_connection(stream, service).with_upgrades());
         let served = tokio::select! {
             served = serving.as_mut() => served,
             () = stop.cancelled() => {

@@ -58,7 +58,7 @@ const REQUEST_ID_HEADERS: [HeaderName; 2] = [
 ];
 
 /// What proves who somebody is: never shown by anything that shows headers.
-const PROOFS: [HeaderName; 3] = [
+pub(crate) const PROOFS: [HeaderName; 3] = [
     AUTHORIZATION,
     HeaderName::from_static("x-auth-token"),
     HeaderName::from_static("x-service-token"),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use audit::{Entry, Outcome, Refusal, Trail};
-use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tracing::error;
@@ -127,6 +127,32 @@ impl Watch {
         if let Ok(Err(why)) = writing.await {
             error!("what was done is recorded as asked, and not how it ended: {why}");
         }
+    }
+}
+
+/// What a request began and its answer did not end, such as a connection that goes on: its end is recorded too.
+pub struct Aftermath(Watch);
+
+impl Aftermath {
+    /// Records that it has ended, as this. What cannot be recorded is logged.
+    pub async fn ended(self, action: &str) {
+        let status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
+        let entry = self.0.0.lock().entry.clone();
+        let entry =
+            Entry { outcome: Outcome::Answered, status, action: action.to_owned(), ..entry };
+        if let Err(why) = self.0.0.trail.record(entry).await {
+            error!("what was begun is recorded, and not when it ended: {why}");
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Aftermath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let watch = parts.extensions.get::<Watch>().cloned();
+        let watch = watch.ok_or_else(|| ApiError::broken("nobody records what is asked here"))?;
+        Ok(Aftermath(watch))
     }
 }
 

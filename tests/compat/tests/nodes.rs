@@ -223,6 +223,33 @@ fn a_node_is_put_into_maintenance_with_a_reason() {
 }
 
 #[test]
+fn a_console_is_enabled_shown_and_disabled() {
+    let service = Service::start();
+    let mut client = CommandLine::start(&service.url);
+    let node = create(&mut client, "seen", &["--console-interface", "fake"]);
+    let off = json!({"console_enabled": false, "console_info": null});
+    assert_eq!(client.json(&["node", "console", "show", "seen"]), off);
+
+    client.done(&["node", "console", "enable", "seen"]);
+    let shown = client.json(&["node", "console", "show", "seen"]);
+    assert_eq!(shown["console_enabled"], true);
+    assert_eq!(shown["console_info"]["type"], "websocket");
+    let url = shown["console_info"]["url"].as_str().expect("a URL");
+    let id = node["uuid"].as_str().expect("an id");
+    assert!(url.starts_with("ws://"), "{url}");
+    assert!(url.ends_with(&format!("/bedplate/v1/nodes/{id}/console")), "{url}");
+    assert_eq!(client.json(&["node", "show", "seen"])["console_enabled"], true);
+
+    client.done(&["node", "console", "disable", "seen"]);
+    assert_eq!(client.json(&["node", "console", "show", "seen"]), off);
+
+    create(&mut client, "unseen", &[]);
+    let refused = client.run(&["node", "console", "enable", "unseen"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("no-console"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_node_has_traits() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);

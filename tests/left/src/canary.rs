@@ -12,6 +12,8 @@ pub const KEYSTONE: &str = "canary keystone/2a6+Mz9";
 pub const SMTP: &str = "canary smtp/5d0+Ty3";
 /// What a webhook's receiver knows notices by.
 pub const WEBHOOK: &str = "canary webhook/8c2+Vn4";
+/// Typed at a machine's serial console.
+pub const CONSOLE: &str = "canary console/6b7+Jp1";
 /// For what tests plant to be found.
 pub const PLANTED: &str = "canary planted/1b4+Hs8";
 
@@ -19,5 +21,5 @@ pub const PLANTED: &str = "canary planted/1b4+Hs8";
 pub const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
 /// Those that are to be found nowhere.
-pub const ALL: [&str; 8] =
-    [BMC, USER_DATA, HTPASSWD, KEYSTONE, SMTP, WEBHOOK, PLANTED, PRIVATE_KEY];
+pub const ALL: [&str; 9] =
+    [BMC, USER_DATA, HTPASSWD, KEYSTONE, SMTP, WEBHOOK, CONSOLE, PLANTED, PRIVATE_KEY];

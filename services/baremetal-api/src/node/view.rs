@@ -109,7 +109,7 @@ impl View<'_> {
             | Field::NetworkData => object.serialize_value(&nothing),
             Field::AllocationUuid => object.serialize_value(&node.allocation),
             Field::Fault | Field::Health | Field::SecureBoot => object.serialize_value(&NULL),
-            Field::ConsoleEnabled => object.serialize_value(&false),
+            Field::ConsoleEnabled => object.serialize_value(&node.console_enabled),
             Field::ResourceClass => object.serialize_value(&node.resource_class),
             Field::Traits => object.serialize_value(&node.traits),
             Field::ConductorGroup => object.serialize_value(&node.conductor_group),

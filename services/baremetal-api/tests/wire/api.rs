@@ -7,8 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
-    BmcSettings, Conductor, LendingSettings, ServiceKey, Settings as ConductorSettings,
-    SweepSettings, UnknownMachines,
+    BmcSettings, Conductor, ConsoleSettings, LendingSettings, ServiceKey,
+    Settings as ConductorSettings, SweepSettings, UnknownMachines,
 };
 use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
@@ -155,6 +155,7 @@ fn settings() -> ConductorSettings {
             authorities: Vec::new(),
         },
         sweep: SweepSettings { every: minute, at_once: 1 },
+        consoles: ConsoleSettings::default(),
         lending: LendingSettings::default(),
         clusters: None,
         provisioning_url: None,

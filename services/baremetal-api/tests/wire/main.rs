@@ -10,6 +10,8 @@ mod auth;
 #[cfg(test)]
 mod bedplate;
 #[cfg(test)]
+mod consoles;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod leases;

@@ -150,6 +150,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
         option::of(option::of(text()).prop_map(|reason| Maintenance { reason })),
         option::of(place()),
         option::of(hypervisor()),
+        any::<bool>(),
     );
     let life = (state(), option::of(state()), option::of(moment()), option::of(power()));
     let doing = (
@@ -175,6 +176,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 maintenance,
                 place,
                 hypervisor,
+                console_enabled,
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
             let (power_request, work, failure, boot_mode, begun, finished) = doing;
@@ -208,6 +210,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 retired,
                 disable_power_off,
                 maintenance,
+                console_enabled,
                 place,
                 hypervisor,
                 provision_state,

@@ -92,3 +92,25 @@ impl Default for BmcConfig {
         }
     }
 }
+
+/// How much serial consoles may take.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConsolesConfig {
+    /// How many may look at one node's at once.
+    pub viewers_per_node: NonZeroUsize,
+    /// How many are open at once.
+    pub sessions: NonZeroUsize,
+    /// How long a machine's port is held after the last viewer left.
+    pub linger: SignedDuration,
+}
+
+impl Default for ConsolesConfig {
+    fn default() -> Self {
+        ConsolesConfig {
+            viewers_per_node: NonZeroUsize::MIN.saturating_add(7),
+            sessions: NonZeroUsize::MIN.saturating_add(63),
+            linger: SignedDuration::from_secs(20),
+        }
+    }
+}

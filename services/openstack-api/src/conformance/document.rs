@@ -65,7 +65,7 @@ pub fn check_answers(document: &Value) {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             for (status, answer) in operation["responses"].as_object().unwrap() {
-                let refuses = !status.starts_with('2');
+                let refuses = status.starts_with(['4', '5']);
                 let refusal = &answer["content"]["application/json"]["schema"]["$ref"];
                 if answer["description"] == "Undescribed."
                     || refuses && refusal != "#/components/schemas/Refusal"

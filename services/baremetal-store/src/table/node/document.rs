@@ -60,6 +60,8 @@ pub(super) struct Document<'a> {
     disable_power_off: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     maintenance: Option<Cow<'a, Maintenance>>,
+    #[serde(default, skip_serializing_if = "is_off")]
+    console_enabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<Cow<'a, Place>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +84,12 @@ pub(super) struct Document<'a> {
     inspection_started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inspection_finished_at: Option<Timestamp>,
+}
+
+/// What most nodes' consoles are is not written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_off(enabled: &bool) -> bool {
+    !enabled
 }
 
 /// A provision state by its word.
@@ -130,6 +138,7 @@ impl<'a> Document<'a> {
             retired: text(&node.retired),
             disable_power_off: node.disable_power_off,
             maintenance: node.maintenance.as_ref().map(Cow::Borrowed),
+            console_enabled: node.console_enabled,
             place: node.place.as_ref().map(Cow::Borrowed),
             hypervisor: node.hypervisor.as_ref().map(Cow::Borrowed),
             provision_state: Word(node.provision_state),
@@ -177,6 +186,7 @@ impl<'a> Document<'a> {
             retired: text(self.retired),
             disable_power_off: self.disable_power_off,
             maintenance: self.maintenance.map(Cow::into_owned),
+            console_enabled: self.console_enabled,
             place: self.place.map(Cow::into_owned),
             hypervisor: self.hypervisor.map(Cow::into_owned),
             provision_state: self.provision_state.0,

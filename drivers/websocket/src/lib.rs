@@ -1,0 +1,140 @@
+#![doc = include_str!("../README.md")]
+
+use reqwest::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
+use reqwest::{RequestBuilder, Response, StatusCode, Upgraded};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+pub use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+pub use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message};
+pub use tokio_tungstenite::tungstenite::{Bytes, Error};
+
+/// A WebSocket, of which this is the client's end: a stream and a sink of messages.
+pub type Socket = WebSocketStream<Upgraded>;
+
+/// The largest message that is read.
+const LARGEST: usize = 1 << 20;
+
+const KEY: HeaderName = HeaderName::from_static("sec-websocket-key");
+const ACCEPT: HeaderName = HeaderName::from_static("sec-websocket-accept");
+const VERSION: HeaderName = HeaderName::from_static("sec-websocket-version");
+
+/// What the answer is known by to be one to our request.
+#[derive(Debug)]
+pub struct Asked {
+    accept: String,
+}
+
+/// An answer is no WebSocket.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// It is something else.
+    #[error("the answer is no WebSocket: {0}")]
+    Otherwise(StatusCode),
+    /// It answers another request than ours.
+    #[error("the answer is no WebSocket of ours: its {ACCEPT} is not what it must be")]
+    Unasked,
+    /// The connection ended.
+    #[error("the connection ended before it was a WebSocket")]
+    Broken(#[source] reqwest::Error),
+}
+
+/// The request, a `GET`, asking for a WebSocket (RFC 6455 §4.1).
+pub fn ask(request: RequestBuilder) -> (RequestBuilder, Asked) {
+    let key = generate_key();
+    let accept = derive_accept_key(key.as_bytes());
+    let request = request
+        .header(CONNECTION, HeaderValue::from_static("Upgrade"))
+        .header(UPGRADE, HeaderValue::from_static("websocket"))
+        .header(VERSION, HeaderValue::from_static("13"))
+        .header(KEY, key);
+    (request, Asked { accept })
+}
+
+/// Whether an answer opens a WebSocket; else it is a refusal.
+pub fn is_open(answer: &Response) -> bool {
+    answer.status() == StatusCode::SWITCHING_PROTOCOLS
+}
+
+impl Asked {
+    /// The WebSocket that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// That the answer is none.
+    pub async fn open(self, answer: Response) -> Result<Socket, NotOpened> {
+        if !is_open(&answer) {
+            return Err(NotOpened::Otherwise(answer.status()));
+        }
+        if answer.headers().get(ACCEPT).is_none_or(|it| it.as_bytes() != self.accept.as_bytes()) {
+            return Err(NotOpened::Unasked);
+        }
+        let upgraded = answer.upgrade().await.map_err(NotOpened::Broken)?;
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(LARGEST))
+            .max_frame_size(Some(LARGEST));
+        Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::extract::WebSocketUpgrade;
+    use axum::routing::get;
+    use futures::{SinkExt, StreamExt};
+    use reqwest::Client;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Where somebody else's server says each message again, and where there is none.
+    async fn server() -> String {
+        let again = |upgrade: WebSocketUpgrade| async {
+            upgrade.on_upgrade(|mut socket| async move {
+                while let Some(Ok(message)) = socket.recv().await {
+                    let _ = socket.send(message).await;
+                }
+            })
+        };
+        let forged = || async {
+            let headers = [
+                ("connection", "upgrade"),
+                ("upgrade", "websocket"),
+                ("sec-websocket-accept", "x"),
+            ];
+            (axum::http::StatusCode::SWITCHING_PROTOCOLS, headers)
+        };
+        let router = Router::new().route("/again", get(again)).route("/forged", get(forged));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+        format!("http://{address}")
+    }
+
+    async fn opened(url: String) -> Result<Socket, NotOpened> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder().no_proxy().build().unwrap();
+        let (request, asked) = ask(client.get(url));
+        asked.open(request.send().await.unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_comes_back() {
+        let mut socket = opened(format!("{}/again", server().await)).await.unwrap();
+        let message = Message::Binary(Bytes::from_static(b"\x00login: \xff"));
+        socket.send(message.clone()).await.unwrap();
+        assert_eq!(socket.next().await.unwrap().unwrap(), message);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_answer_to_us_opens_nothing() {
+        let server = server().await;
+        let refused = opened(format!("{server}/nowhere")).await.unwrap_err();
+        assert!(matches!(refused, NotOpened::Otherwise(StatusCode::NOT_FOUND)), "{refused}");
+        let refused = opened(format!("{server}/forged")).await.unwrap_err();
+        assert!(matches!(refused, NotOpened::Unasked), "{refused}");
+    }
+}

@@ -1,0 +1,219 @@
+//! `/bedplate/v1/nodes/{node}/console`: the serial console of a machine, as a WebSocket (RFC 6455).
+//!
+//! The first message is what the machine said last, each that follows what it says next; each that the client sends is typed. Who may is
+//! asked again while it goes on. That somebody looks, and until when, is in the audit trail; what is typed is nowhere.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::{IntoResponse, Response};
+use baremetal_conductor::{End, Viewing};
+use baremetal_core::NodeUuid;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use http::header::{CONTENT_TYPE, ORIGIN};
+use http::{HeaderMap, StatusCode};
+use openstack_api::{Aftermath, ApiError, Caller, Handle, Need, Origin, Routes, Segment, Standing};
+use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::{microversion, rule};
+
+/// The largest message: more is pasted in several.
+const LARGEST: usize = 64 << 10;
+/// How often a viewer is asked whether it is there, so that no proxy thinks otherwise.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// How long a viewer that says nothing is believed to be there.
+const SILENCE: Duration = Duration::from_secs(90);
+/// How often it is asked whether who looks still may.
+const ASK_EVERY: Duration = Duration::from_secs(30);
+/// How long a viewer may take to take leave.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let open = Handle::get("Open a node's serial console, as a WebSocket", open)
+        // Whoever looks can type.
+        .needs(Need::Change)
+        .ruled(rule::RUN)
+        .answers(StatusCode::SWITCHING_PROTOCOLS)
+        .tells_nothing()
+        .refuses([StatusCode::CONFLICT, StatusCode::UPGRADE_REQUIRED]);
+    let log = Handle::get("Read what a node's machine said last on its serial console", log)
+        // Machines say secrets there.
+        .needs(Need::Change)
+        .ruled(rule::RUN)
+        .tells_text("text/plain")
+        .refuses([StatusCode::CONFLICT]);
+    Routes::new("bedplate")
+        .at("/bedplate/v1/nodes/{node}/console", [open])
+        .at("/bedplate/v1/nodes/{node}/console/log", [log])
+}
+
+/// `GET /bedplate/v1/nodes/{node}/console/log`: so much of it as is kept; nothing is opened for it.
+async fn log(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
+    let said = app.conductor.console_log(&node)?;
+    let text = String::from_utf8_lossy(&said).into_owned();
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
+}
+
+/// Who looks, and what comes of it.
+struct Visit {
+    app: App,
+    node: NodeUuid,
+    standing: Standing,
+    ends_at: Option<Instant>,
+    aftermath: Aftermath,
+}
+
+/// `GET /bedplate/v1/nodes/{node}/console`.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+async fn open(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+    headers: HeaderMap,
+    origin: Origin,
+    standing: Standing,
+    aftermath: Aftermath,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Error> {
+    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
+    // Browsers keep no other site's page from opening one, and may show a password of their own accord.
+    if headers.get(ORIGIN).is_some_and(|from| from.as_bytes() != origin.as_str().as_bytes()) {
+        let why = "another site's page opens no console here";
+        return Err(ApiError::protocol(StatusCode::FORBIDDEN, why).into());
+    }
+    let lasts = caller.lasts((app.clock)());
+    let ends_at = lasts.and_then(|left| Instant::now().checked_add(left));
+    if upgrade.is_err() && node.console_enabled {
+        let why = "this is a WebSocket (RFC 6455): bedplate node console opens it";
+        return Err(ApiError::new(StatusCode::UPGRADE_REQUIRED, why).into());
+    }
+    let viewing = app.conductor.watch_console(&node)?;
+    let Ok(upgrade) = upgrade else {
+        return Err(ApiError::broken("a console was let be looked at by nobody").into());
+    };
+    let visit = Visit { app, node: node.id, standing, ends_at, aftermath };
+    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
+    Ok(upgrade.on_upgrade(|socket| visit.pay(socket, viewing)))
+}
+
+impl Visit {
+    /// Passes on what goes both ways, until one side has enough or who looks may no more.
+    async fn pay(self, socket: WebSocket, mut viewing: Viewing) {
+        let (sink, stream) = socket.split();
+        let keyboard = viewing.keyboard();
+        let over = viewing.over();
+        {
+            let shown = pin!(self.show(sink, &mut viewing));
+            let typed = pin!(hear(stream, keyboard));
+            let mut passing = pin!(async {
+                tokio::select! { () = shown => {}, () = typed => {} }
+            });
+            tokio::select! {
+                () = &mut passing => {}
+                () = over.cancelled() => drop(timeout(LEAVE_TIMEOUT, passing).await),
+            }
+        }
+        self.aftermath.ended("End a look at a node's serial console").await;
+    }
+
+    /// Shows what the machine says, until it is over; the viewer is told why.
+    async fn show(&self, mut sink: SplitSink<WebSocket, Message>, viewing: &mut Viewing) {
+        let mut lost = pin!(self.lost());
+        let mut ping = interval(PING_EVERY);
+        let (code, why) = loop {
+            let message = tokio::select! {
+                said = viewing.next() => match said {
+                    Some(said) => Message::Binary(said),
+                    None => break farewell(viewing.end()),
+                },
+                why = &mut lost => break (close_code::POLICY, why),
+                _ = ping.tick() => Message::Ping(Default::default()),
+            };
+            if sink.send(message).await.is_err() {
+                return;
+            }
+        };
+        let close = Message::Close(Some(CloseFrame { code, reason: why.into() }));
+        let _ = timeout(LEAVE_TIMEOUT, sink.send(close)).await;
+    }
+
+    /// Waits until who looks may no more; the answer is why.
+    async fn lost(&self) -> &'static str {
+        let end = async {
+            match self.ends_at {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = end => "your token has ended",
+            why = self.refused() => why,
+        }
+    }
+
+    /// Asks again and again whether who looks still may, until it may not; the answer is why.
+    async fn refused(&self) -> &'static str {
+        loop {
+            sleep(ASK_EVERY).await;
+            let caller = match self.standing.caller().await {
+                Ok(caller) => caller,
+                Err(why) if is_final(&why) => return "your token or password is good no more",
+                Err(_) => continue,
+            };
+            let node = self.node.to_string();
+            if let Err(Error::Api(why)) = self.app.node(&caller, microversion::MAXIMUM, &node).await
+                && is_final(&why)
+            {
+                return "the node is not yours to look at any more";
+            }
+        }
+    }
+}
+
+/// Whether it will not be answered otherwise in a while.
+fn is_final(refusal: &ApiError) -> bool {
+    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND]
+        .contains(&refusal.status)
+}
+
+/// Passes on what is typed, until the viewer has left.
+async fn hear(
+    mut stream: SplitStream<WebSocket>,
+    keyboard: tokio::sync::mpsc::Sender<axum::body::Bytes>,
+) {
+    while let Ok(Some(Ok(message))) = timeout(SILENCE, stream.next()).await {
+        let typed = match message {
+            Message::Binary(typed) => typed,
+            Message::Text(typed) => typed.into(),
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return,
+        };
+        if keyboard.send(typed).await.is_err() {
+            // What it is over for is shown.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// What a viewer is told at the end (RFC 6455 §7.4.1).
+fn farewell(end: End) -> (u16, &'static str) {
+    let code = match end {
+        End::Disabled | End::Deleted => close_code::NORMAL,
+        End::TooSlow => close_code::POLICY,
+        End::Stopping => close_code::AWAY,
+    };
+    (code, end.as_str())
+}

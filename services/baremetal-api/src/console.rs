@@ -1,0 +1,84 @@
+//! `/v1/nodes/{node}/states/console`: whether a node's serial console may be looked at, and where.
+
+use axum::extract::State;
+use axum::response::Response;
+use baremetal_core::{NodeUuid, switch_console};
+use http::StatusCode;
+use openstack_api::{Caller, Handle, Microversion, Origin, Routes, Segment, Shape, Strict, json};
+use serde::{Deserialize, Serialize};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::rule;
+
+/// What is answered here.
+pub(crate) fn routes() -> Routes<App> {
+    let info = Shape::object([("type", Shape::word(["websocket"])), ("url", Shape::text())]);
+    let shown =
+        Shape::object([("console_enabled", Shape::flag()), ("console_info", info.or_null())]);
+    let show = Handle::get("Show whether a node's console is enabled, and where it is", show);
+    let switch = Handle::put("Enable or disable a node's console", switch)
+        .reads(Body::schema())
+        .answers(StatusCode::ACCEPTED)
+        .tells_nothing();
+    Routes::new("states").at(
+        "/v1/nodes/{node}/states/console",
+        [show.ruled(rule::RUN).tells(shown), switch.ruled(rule::RUN)],
+    )
+}
+
+/// `GET /v1/nodes/{node}/states/console`.
+async fn show(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+    origin: Origin,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Info {
+        r#type: &'static str,
+        url: String,
+    }
+    #[derive(Serialize)]
+    struct Shown {
+        console_enabled: bool,
+        console_info: Option<Info>,
+    }
+    let node = app.node(&caller, asked, &ident).await?;
+    let info = || Info { r#type: "websocket", url: address(&origin, node.id) };
+    let console_info = node.console_enabled.then(info);
+    Ok(json(StatusCode::OK, &Shown { console_enabled: node.console_enabled, console_info }))
+}
+
+/// Where the console is, as the client reached us: the WebSocket's scheme for ours (RFC 6455 §3).
+fn address(origin: &Origin, node: NodeUuid) -> String {
+    let origin = origin.as_str();
+    let rest = origin.strip_prefix("http").unwrap_or(origin);
+    format!("ws{rest}/bedplate/v1/nodes/{node}/console")
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    /// Whether it may be looked at from now on.
+    enabled: bool,
+}
+
+/// `PUT /v1/nodes/{node}/states/console`: done when it is answered, whatever the node is at.
+async fn switch(
+    caller: Caller,
+    State(app): State<App>,
+    asked: Microversion,
+    Segment(ident): Segment<String>,
+    Strict(body): Strict<Body>,
+) -> Result<StatusCode, Error> {
+    let node = app
+        .change(&caller, asked, &ident, |node| Ok((switch_console(node, body.enabled)?, None)))
+        .await?;
+    if !body.enabled {
+        app.conductor.end_console(node.id);
+    }
+    Ok(StatusCode::ACCEPTED)
+}

@@ -1,0 +1,284 @@
+//! Serial consoles: a BMC lends its machine's port to one at a time, and several people may look at it.
+//!
+//! Whoever comes first has the port opened, and it is given back a little after the last has left. Nothing of it outlives the process: what
+//! a machine said is kept in memory, so much of each; what is typed is kept nowhere.
+
+mod line;
+mod port;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use baremetal_core::{Node, NodeIdent, NodeUuid};
+use bmc::{BmcError, SerialSession};
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::handle::World;
+use crate::problem::chain;
+use line::Line;
+pub use line::Viewing;
+use port::{Unopened, hold};
+
+/// How often it is looked whether a console that is open may still be: another process may have disabled it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Of so many consoles that nobody looks at is kept what was said last.
+const KEPT: usize = 512;
+/// How long giving the ports back may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How much consoles may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ConsoleSettings {
+    /// How many may look at one node's at once.
+    pub viewers_per_node: usize,
+    /// How many are open at once.
+    pub sessions: usize,
+    /// How long a port is held after the last viewer left.
+    pub linger: Duration,
+}
+
+impl Default for ConsoleSettings {
+    fn default() -> Self {
+        ConsoleSettings { viewers_per_node: 8, sessions: 64, linger: Duration::from_secs(20) }
+    }
+}
+
+/// Why a console is over for somebody who looked at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was disabled.
+    Disabled,
+    /// The node was deleted.
+    Deleted,
+    /// The viewer did not keep up.
+    TooSlow,
+    /// The service stops.
+    Stopping,
+}
+
+impl End {
+    /// In words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            End::Disabled => "the console was disabled",
+            End::Deleted => "the node was deleted",
+            End::TooSlow => "you did not keep up with what the machine says",
+            End::Stopping => "the service is about to stop; come again",
+        }
+    }
+}
+
+/// Why nobody is let in to look.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConsoleError {
+    /// It is not enabled.
+    #[error("the console of node \"{node}\" is not enabled")]
+    Disabled {
+        /// Which node.
+        node: String,
+    },
+    /// So many look already.
+    #[error(
+        "{at_most} are looking at the console of node \"{node}\", and that is all there may be"
+    )]
+    Crowded {
+        /// Which node.
+        node: String,
+        /// How many.
+        at_most: usize,
+    },
+    /// So many are open already.
+    #[error("{at_most} consoles are open, and that is all there may be")]
+    Exhausted {
+        /// How many.
+        at_most: usize,
+    },
+    /// The service is about to stop.
+    #[error("the service is about to stop")]
+    Stopping,
+}
+
+/// The consoles of all nodes.
+#[derive(Debug)]
+pub(crate) struct Consoles {
+    settings: ConsoleSettings,
+    lines: Mutex<HashMap<NodeUuid, Arc<Line>>>,
+    sessions: Arc<Semaphore>,
+    /// Who holds a port, and who looks.
+    tasks: TaskTracker,
+    ending: CancellationToken,
+}
+
+impl Consoles {
+    pub(crate) fn new(settings: ConsoleSettings) -> Self {
+        Consoles {
+            settings,
+            lines: Mutex::default(),
+            sessions: Arc::new(Semaphore::new(settings.sessions)),
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        }
+    }
+
+    /// Lets somebody look at the console of `node`; `open` opens its port.
+    fn enter<F>(
+        &self,
+        node: &Node,
+        open: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Result<Viewing, ConsoleError>
+    where
+        F: Future<Output = Result<SerialSession, Unopened>> + Send + 'static,
+    {
+        let ConsoleSettings { viewers_per_node, sessions, linger } = self.settings;
+        if !node.console_enabled {
+            return Err(ConsoleError::Disabled { node: node.label() });
+        }
+        if self.ending.is_cancelled() {
+            return Err(ConsoleError::Stopping);
+        }
+        // Kept until somebody is in, so that nobody ends a line meanwhile of which this one has not heard.
+        let mut lines = self.lock();
+        if lines.get(&node.id).is_some_and(|line| line.given_up.is_cancelled()) {
+            lines.remove(&node.id);
+        }
+        make_room(&mut lines, node.id);
+        let line = lines.entry(node.id).or_insert_with(|| Arc::new(Line::new(node.label())));
+        let held = line.clone();
+        let start = |typed| {
+            let session = self.sessions.clone().try_acquire_owned();
+            let session = session.map_err(|_| ConsoleError::Exhausted { at_most: sessions })?;
+            self.tasks.spawn(async move {
+                hold(held, typed, linger, open).await;
+                drop(session);
+            });
+            Ok(())
+        };
+        let crowded = || ConsoleError::Crowded { node: node.label(), at_most: viewers_per_node };
+        line.enter(viewers_per_node, self.tasks.token(), start)
+            .map_err(|why| why.unwrap_or_else(crowded))
+    }
+
+    /// What the machine of `node` said last, as far as anybody looked.
+    fn kept(&self, node: &Node) -> Result<Bytes, ConsoleError> {
+        if !node.console_enabled {
+            return Err(ConsoleError::Disabled { node: node.label() });
+        }
+        Ok(self.lock().get(&node.id).map(|line| line.kept()).unwrap_or_default())
+    }
+
+    /// It is over for all who look at this node's, and nothing is kept of what was said.
+    pub(crate) fn end(&self, node: NodeUuid, why: End) {
+        let line = self.lock().remove(&node);
+        if let Some(line) = line {
+            line.end(why);
+        }
+    }
+
+    /// The nodes whose ports are held.
+    fn held(&self) -> Vec<NodeUuid> {
+        let lines = self.lock();
+        lines.iter().filter(|(_, line)| line.is_held()).map(|(id, _)| *id).collect()
+    }
+
+    /// Ends all, and waits for a while until the ports are given back.
+    async fn close(&self) {
+        self.ending.cancel();
+        let lines: Vec<_> = self.lock().drain().map(|(_, line)| line).collect();
+        for line in lines {
+            line.end(End::Stopping);
+        }
+        self.tasks.close();
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.tasks.wait()).await.is_err() {
+            warn!("not every console was given back in time; its BMC will notice by itself");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NodeUuid, Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets what one machine said whose port nobody holds, where there would be too many with this one.
+fn make_room(lines: &mut HashMap<NodeUuid, Arc<Line>>, next: NodeUuid) {
+    if lines.len() < KEPT || lines.contains_key(&next) {
+        return;
+    }
+    let idle = lines.iter().find(|(_, line)| !line.is_held()).map(|(id, _)| *id);
+    if let Some(idle) = idle {
+        lines.remove(&idle);
+    }
+}
+
+impl World {
+    /// Lets somebody look at a node's console.
+    pub(crate) fn watch_console(self: &Arc<Self>, node: &Node) -> Result<Viewing, ConsoleError> {
+        let (world, id) = (self.clone(), node.id);
+        self.consoles.enter(node, move || {
+            let world = world.clone();
+            async move { world.open_port(id).await }
+        })
+    }
+
+    /// What the node's machine said last.
+    pub(crate) fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
+        self.consoles.kept(node)
+    }
+
+    /// Takes the serial port of a node's machine, as the node is now.
+    async fn open_port(&self, id: NodeUuid) -> Result<SerialSession, Unopened> {
+        let failed = |why: String, is_transient| Unopened::Failed { why, is_transient };
+        let node = self.store.find_node(&NodeIdent::Id(id)).await;
+        let node = node.map_err(|why| failed(chain(&why), true))?;
+        let node = node.ok_or(Unopened::Over(End::Deleted))?;
+        if !node.console_enabled {
+            return Err(Unopened::Over(End::Disabled));
+        }
+        let bmc = self.bmcs.of(&node).map_err(|why| failed(why.to_string(), false))?;
+        let what = || "pass its machine's serial port on".to_owned();
+        let serial = bmc.serial.ok_or_else(|| BmcError::Unsupported { what: what() })?;
+        let session = serial.open().await?;
+        info!(node.id = %id, "the console of node {} is open", node.label());
+        Ok(session)
+    }
+}
+
+/// Ends consoles that may not be open any more, until `stop` is cancelled; then all.
+pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), crate::RunError> {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        let held = world.consoles.held();
+        if held.is_empty() {
+            continue;
+        }
+        let idents: Vec<NodeIdent> = held.iter().copied().map(NodeIdent::Id).collect();
+        match world.store.find_nodes(&idents).await {
+            Ok(found) => {
+                let found: HashMap<NodeUuid, Node> =
+                    found.into_iter().map(|node| (node.id, node)).collect();
+                for id in held {
+                    match found.get(&id) {
+                        None => world.consoles.end(id, End::Deleted),
+                        Some(node) if !node.console_enabled => {
+                            world.consoles.end(id, End::Disabled);
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+            Err(why) => warn!("cannot look which consoles are enabled: {}", chain(&why)),
+        }
+    }
+    world.consoles.close().await;
+    Ok(())
+}

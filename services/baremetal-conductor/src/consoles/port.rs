@@ -1,0 +1,121 @@
+//! Whoever holds a machine's serial port for those who look: opens it, passes on what goes both ways, and opens it again when it breaks.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bmc::{BmcError, SerialSession};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::End;
+use super::line::Line;
+use crate::problem::chain;
+
+/// How long it is before a port that broke is opened again.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// How long at most: BMCs are slow little computers.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Why a port was not opened.
+#[derive(Debug)]
+pub(super) enum Unopened {
+    /// The BMC did not let us, or nobody could tell how to reach it.
+    Failed {
+        /// In words.
+        why: String,
+        /// Whether it may pass by itself soon.
+        is_transient: bool,
+    },
+    /// There is nothing to be opened any more.
+    Over(End),
+}
+
+impl From<BmcError> for Unopened {
+    fn from(why: BmcError) -> Self {
+        // Whoever else has the port gives it back some time.
+        let is_transient = why.is_transient() || matches!(why, BmcError::InUse { .. });
+        Unopened::Failed { why: chain(&why), is_transient }
+    }
+}
+
+/// Holds the port until nobody has looked for `linger`, or until it is given up.
+pub(super) async fn hold<F>(
+    line: Arc<Line>,
+    typed: mpsc::Receiver<Bytes>,
+    linger: Duration,
+    open: impl Fn() -> F,
+) where
+    F: Future<Output = Result<SerialSession, Unopened>>,
+{
+    tokio::select! {
+        biased;
+        () = line.given_up.cancelled() => {}
+        why = pass_on(&line, typed, open) => line.end(why),
+        () = line.deserted(linger) => {}
+    }
+}
+
+/// Passes on what goes both ways, through as many sessions as it takes.
+async fn pass_on<F>(line: &Line, mut typed: mpsc::Receiver<Bytes>, open: impl Fn() -> F) -> End
+where
+    F: Future<Output = Result<SerialSession, Unopened>>,
+{
+    let mut pause = FIRST_PAUSE;
+    line.note(&format!("opening the console of {}", line.label()));
+    loop {
+        let (why, is_transient) = match unheard(&mut typed, open()).await {
+            Ok(session) => {
+                line.note("the console is open");
+                let begun = Instant::now();
+                let why = pump(line, session, &mut typed).await;
+                if begun.elapsed() > pause {
+                    pause = FIRST_PAUSE;
+                }
+                (why, true)
+            }
+            Err(Unopened::Failed { why, is_transient }) => (why, is_transient),
+            Err(Unopened::Over(why)) => return why,
+        };
+        if !is_transient {
+            pause = LONGEST_PAUSE;
+        }
+        line.note(&format!("{why}; opening it again in {} s", pause.as_secs()));
+        unheard(&mut typed, sleep(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits for `done`. What is typed meanwhile is for nobody: at a prompt that comes later it might mean something else.
+async fn unheard<T>(typed: &mut mpsc::Receiver<Bytes>, done: impl Future<Output = T>) -> T {
+    let mut done = std::pin::pin!(done);
+    loop {
+        tokio::select! {
+            done = &mut done => return done,
+            Some(_) = typed.recv() => {}
+        }
+    }
+}
+
+/// Passes on what goes both ways until the session is over; the answer is why.
+async fn pump(line: &Line, session: SerialSession, typed: &mut mpsc::Receiver<Bytes>) -> String {
+    let SerialSession { mut output, input } = session;
+    let mut next: Option<Bytes> = None;
+    loop {
+        tokio::select! {
+            said = output.recv() => match said {
+                Some(Ok(bytes)) => line.say(bytes),
+                Some(Err(why)) => return chain(&why),
+                None => return "the BMC ended the session".to_owned(),
+            },
+            // The machine may be slow to listen; it is heard meanwhile.
+            place = input.reserve(), if next.is_some() => {
+                if let (Ok(place), Some(bytes)) = (place, next.take()) {
+                    place.send(bytes);
+                }
+            }
+            Some(bytes) = typed.recv(), if next.is_none() => next = Some(bytes),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The end of what was said: so much, and no more.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// The last bytes of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Ring(VecDeque<u8>);
+
+impl Ring {
+    /// So many bytes are kept: some screens, and most of a boot.
+    pub(super) const SIZE: usize = 64 << 10;
+
+    /// Adds what came last.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let new = bytes.get(bytes.len().saturating_sub(Ring::SIZE)..).unwrap_or_default();
+        let over = (self.0.len() + new.len()).saturating_sub(Ring::SIZE);
+        self.0.drain(..over);
+        self.0.extend(new);
+    }
+
+    /// What is kept, in order.
+    pub(super) fn kept(&self) -> Bytes {
+        self.0.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bytes_are_kept_in_order() {
+        let mut ring = Ring::default();
+        ring.push(b"first ");
+        ring.push(b"second");
+        assert_eq!(ring.kept(), "first second");
+        ring.push(&vec![b'x'; Ring::SIZE - 3]);
+        assert_eq!(ring.kept().len(), Ring::SIZE);
+        assert!(ring.kept().starts_with(b"ondx"));
+        let mut much = vec![b'y'; Ring::SIZE + 10];
+        much.extend(b"end");
+        ring.push(&much);
+        assert_eq!(ring.kept().len(), Ring::SIZE);
+        assert!(ring.kept().ends_with(b"yend"));
+    }
+}

@@ -1,0 +1,67 @@
+//! A node's serial console: whether there is one, and whether it may be looked at.
+
+use crate::{Driver, Interface, Node};
+
+/// The implementation of a console that is none.
+const NONE: &str = "no-console";
+
+/// A node has no console that could be enabled or disabled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("node \"{node}\" has no console: its console_interface is no-console{}", instead(*driver))]
+pub struct NoConsole {
+    /// Which node.
+    pub node: String,
+    /// What its machine is driven by.
+    pub driver: Driver,
+}
+
+/// What else the interface can be.
+fn instead(driver: Driver) -> String {
+    let others: Vec<&str> = driver
+        .supported(Interface::Console)
+        .iter()
+        .copied()
+        .filter(|implementation| *implementation != NONE)
+        .collect();
+    match others.as_slice() {
+        [] => format!(", and driver {driver} knows no other"),
+        others => format!("; set it to {} first", others.join(" or ")),
+    }
+}
+
+/// The node, its console enabled or disabled. It may be either already.
+///
+/// # Errors
+///
+/// That it has none.
+pub fn switch_console(node: &Node, enabled: bool) -> Result<Node, NoConsole> {
+    if node.interface(Interface::Console) == NONE {
+        return Err(NoConsole { node: node.label(), driver: node.driver });
+    }
+    Ok(Node { console_enabled: enabled, ..node.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::NodeUuid;
+
+    #[track_caller]
+    fn check(driver: Driver, interface: Option<&str>, want: Result<bool, &str>) {
+        let mut node = Node::new(NodeUuid::nil(), driver, Timestamp::UNIX_EPOCH);
+        node.interfaces.extend(interface.map(|it| (Interface::Console, it.to_owned())));
+        let got = switch_console(&node, true).map(|node| node.console_enabled);
+        assert_eq!(got.map_err(|why| why.to_string()), want.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn only_a_console_that_there_is_can_be_enabled() {
+        check(Driver::Ipmi, Some("ipmitool-socat"), Ok(true));
+        check(Driver::FakeHardware, Some("fake"), Ok(true));
+        let none = "node \"00000000-0000-0000-0000-000000000000\" has no console: its console_interface is no-console";
+        check(Driver::Ipmi, None, Err(&format!("{none}; set it to ipmitool-socat first")));
+        check(Driver::Redfish, None, Err(&format!("{none}, and driver redfish knows no other")));
+    }
+}

@@ -1,0 +1,310 @@
+//! Serial consoles by their WebSocket, on a machine that says what is typed.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use baremetal::{Config, Service};
+use futures::{SinkExt, StreamExt};
+use openstack_emulator::{Emulator, Settings};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use websocket::{CloseCode, Message, Socket};
+
+const NODE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+/// What somebody types, and what the machine says again: nobody else is to know.
+const TYPED: &str = left::canary::CONSOLE;
+
+/// A baremetald with a node that has a console.
+struct Given {
+    client: Client,
+    url: String,
+    token: Option<String>,
+    state: TempDir,
+    stop: CancellationToken,
+    running: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Given {
+    async fn start(more: &str) -> Given {
+        let state = tempfile::tempdir().unwrap();
+        Given::within(state, more, None).await
+    }
+
+    async fn within(state: TempDir, more: &str, token: Option<String>) -> Given {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = state.path().join("state");
+        let text = format!("state_dir = {folder:?}\n[api]\nlisten = '127.0.0.1:0'\n{more}");
+        let config: Config = toml::from_str(&text).unwrap();
+        let service = Service::start(config).await.unwrap();
+        let url = format!("http://{}", service.listeners().api);
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(service.run(stop.clone()));
+        let client = Client::builder().no_proxy().build().unwrap();
+        let given = Given { client, url, token, state, stop, running };
+        let body = json!({"uuid": NODE, "driver": "fake-hardware", "console_interface": "fake"});
+        assert_eq!(given.send(Method::POST, "/v1/nodes", &body).await.0, 201);
+        given
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.header("x-openstack-ironic-api-version", "1.95");
+        match &self.token {
+            Some(token) => request.header("x-auth-token", token),
+            None => request,
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
+        let answer = self.request(method, path).json(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    async fn enable(&self, enabled: bool) {
+        let path = format!("/v1/nodes/{NODE}/states/console");
+        let body = json!({"enabled": enabled});
+        assert_eq!(self.send(Method::PUT, &path, &body).await, (202, String::new()));
+    }
+
+    /// The node's console, or the status and the words of a refusal.
+    async fn look(&self) -> Result<Socket, (u16, String)> {
+        self.look_from(None).await
+    }
+
+    async fn look_from(&self, origin: Option<&str>) -> Result<Socket, (u16, String)> {
+        let request = self.request(Method::GET, &format!("/bedplate/v1/nodes/{NODE}/console"));
+        let request = match origin {
+            Some(origin) => request.header("origin", origin),
+            None => request,
+        };
+        let (request, asked) = websocket::ask(request);
+        let answer = request.send().await.unwrap();
+        if !websocket::is_open(&answer) {
+            return Err((answer.status().as_u16(), answer.text().await.unwrap()));
+        }
+        Ok(asked.open(answer).await.unwrap())
+    }
+
+    /// What was asked of the API, newest last: the status of each, and what it was.
+    async fn recorded(&self) -> Vec<(u64, String)> {
+        let (_, text) = self.send(Method::GET, "/bedplate/v1/audit", &Value::Null).await;
+        let told: Value = serde_json::from_str(&text).unwrap();
+        let rows = told["audit"].as_array().unwrap().iter();
+        let row = |row: &Value| {
+            (row["status"].as_u64().unwrap(), row["action"].as_str().unwrap().to_owned())
+        };
+        rows.map(row).collect()
+    }
+
+    async fn end(self) -> TempDir {
+        self.stop.cancel();
+        self.running.await.unwrap().unwrap();
+        self.state
+    }
+}
+
+/// What comes until these words have.
+async fn reads(socket: &mut Socket, words: &str) -> String {
+    let mut read = String::new();
+    while !read.contains(words) {
+        match next(socket).await {
+            Message::Binary(piece) => read += std::str::from_utf8(&piece).unwrap(),
+            Message::Ping(_) => {}
+            other @ (Message::Text(_)
+            | Message::Pong(_)
+            | Message::Close(_)
+            | Message::Frame(_)) => {
+                panic!("{other:?} after {read:?}")
+            }
+        }
+    }
+    read
+}
+
+async fn next(socket: &mut Socket) -> Message {
+    let waiting = tokio::time::timeout(Duration::from_secs(30), socket.next());
+    waiting.await.unwrap().unwrap().unwrap()
+}
+
+/// Why it is closed, once it is.
+async fn closed(socket: &mut Socket) -> (CloseCode, String) {
+    loop {
+        if let Message::Close(frame) = next(socket).await {
+            let frame = frame.unwrap();
+            return (frame.code, frame.reason.to_string());
+        }
+    }
+}
+
+async fn types(socket: &mut Socket, text: &str) {
+    socket.send(Message::Binary(text.to_owned().into())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_console_is_enabled_looked_at_and_disabled() {
+    let given = Given::start("").await;
+    let refused = given.look().await.unwrap_err();
+    assert_eq!(refused.0, 409, "{}", refused.1);
+    assert!(refused.1.contains("is not enabled"));
+    given.enable(true).await;
+
+    let path = format!("/v1/nodes/{NODE}/states/console");
+    let (_, text) = given.send(Method::GET, &path, &Value::Null).await;
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let host = given.url.strip_prefix("http://").unwrap();
+    let want = json!({
+        "console_enabled": true,
+        "console_info": {
+            "type": "websocket", "url": format!("ws://{host}/bedplate/v1/nodes/{NODE}/console")
+        },
+    });
+    assert_eq!(told, want);
+
+    let path = format!("/bedplate/v1/nodes/{NODE}/console");
+    let (status, text) = given.send(Method::GET, &path, &Value::Null).await;
+    assert_eq!(status, 426, "{text}");
+
+    let mut ann = given.look().await.unwrap();
+    reads(&mut ann, "This is no machine").await;
+    types(&mut ann, "root\r\n").await;
+    reads(&mut ann, "root").await;
+    // Who comes later sees what was said before.
+    let mut bob = given.look().await.unwrap();
+    assert!(reads(&mut bob, "root").await.contains("This is no machine"));
+    let log = format!("{path}/log");
+    let answer = given.request(Method::GET, &log).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8");
+    assert!(answer.text().await.unwrap().contains("root"));
+
+    given.enable(false).await;
+    for socket in [&mut ann, &mut bob] {
+        let want = (CloseCode::Normal, "the console was disabled".to_owned());
+        assert_eq!(closed(socket).await, want);
+    }
+    assert_eq!(given.send(Method::GET, &log, &Value::Null).await.0, 409);
+    given.end().await;
+}
+
+#[tokio::test]
+async fn that_somebody_looked_is_recorded_and_what_was_typed_is_nowhere() {
+    left::listen();
+    let given = Given::start("").await;
+    given.enable(true).await;
+    let mut socket = given.look().await.unwrap();
+    types(&mut socket, TYPED).await;
+    reads(&mut socket, TYPED).await;
+    socket.close(None).await.unwrap();
+    let begun = (101, "Open a node's serial console, as a WebSocket".to_owned());
+    let ended = (101, "End a look at a node's serial console".to_owned());
+    let both = async {
+        loop {
+            let recorded = given.recorded().await;
+            if recorded.contains(&begun) && recorded.contains(&ended) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), both).await.expect("both are recorded");
+    let state = given.end().await;
+    left::keep(&state.path().join("state"), "machines-consoles");
+    assert!(!holds(state.path(), TYPED), "what was typed is in the state folder");
+}
+
+/// Whether a file below has these words.
+fn holds(folder: &Path, words: &str) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return holds(&path, words);
+        }
+        let text = std::fs::read(&path).unwrap_or_default();
+        text.windows(words.len()).any(|window| window == words.as_bytes())
+    })
+}
+
+#[tokio::test]
+async fn whoever_stops_the_service_or_deletes_the_node_ends_its_console() {
+    let given = Given::start("").await;
+    given.enable(true).await;
+    let mut socket = given.look().await.unwrap();
+    reads(&mut socket, "This is no machine").await;
+    let path = format!("/v1/nodes/{NODE}");
+    assert_eq!(given.send(Method::DELETE, &path, &Value::Null).await.0, 204);
+    let want = (CloseCode::Normal, "the node was deleted".to_owned());
+    assert_eq!(closed(&mut socket).await, want);
+    given.end().await;
+
+    let given = Given::start("").await;
+    given.enable(true).await;
+    let mut socket = given.look().await.unwrap();
+    reads(&mut socket, "This is no machine").await;
+    let closing = async { closed(&mut socket).await.0 };
+    let (code, _) = tokio::join!(closing, given.end());
+    assert_eq!(code, CloseCode::Away);
+}
+
+#[tokio::test]
+async fn nobody_takes_all_places_and_no_other_site_any() {
+    let given = Given::start("[consoles]\nviewers_per_node = 1\n").await;
+    given.enable(true).await;
+    let refused = given.look_from(Some("https://evil.example")).await.unwrap_err();
+    assert_eq!(refused.0, 403, "{}", refused.1);
+    let mut own = given.look_from(Some(&given.url)).await.unwrap();
+    reads(&mut own, "This is no machine").await;
+    let refused = given.look().await.unwrap_err();
+    assert_eq!(refused.0, 503, "{}", refused.1);
+    given.end().await;
+}
+
+#[tokio::test]
+async fn a_console_rests_longer_than_a_connection_may() {
+    let limits = "[api.connections]\nheader_timeout = '200ms'\nidle_timeout = '200ms'\n";
+    let given = Given::start(limits).await;
+    given.enable(true).await;
+    let mut socket = given.look().await.unwrap();
+    reads(&mut socket, "This is no machine").await;
+    // As long as another connection rests until it is closed, twice.
+    for _ in 0..2 {
+        let mut other =
+            TcpStream::connect(given.url.strip_prefix("http://").unwrap()).await.unwrap();
+        other.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        other.read_to_end(&mut Vec::new()).await.unwrap();
+    }
+    types(&mut socket, "still").await;
+    reads(&mut socket, "still").await;
+    given.end().await;
+}
+
+#[tokio::test]
+async fn a_console_ends_with_the_token() {
+    let settings = Settings { token_seconds: 3, ..Settings::default() };
+    let emulator = Emulator::start(settings).await.unwrap();
+    let cloud = emulator.cloud.clone();
+    let state = tempfile::tempdir().unwrap();
+    let clouds = state.path().join("clouds.yaml");
+    std::fs::write(&clouds, cloud.clouds_yaml()).unwrap();
+    let user = json!({"name": "admin", "domain": {"id": "default"}, "password": "admin-secret"});
+    let identity = json!({"methods": ["password"], "password": {"user": user}});
+    let scope = json!({"project": {"name": "admin", "domain": {"id": "default"}}});
+    let body = json!({"auth": {"identity": identity, "scope": scope}});
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().no_proxy().build().unwrap();
+    let asked = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body);
+    let answer = asked.send().await.unwrap();
+    let token = answer.headers()["x-subject-token"].to_str().unwrap().to_owned();
+    let more =
+        format!("auth = 'keystone'\n[api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n");
+    let given = Given::within(state, &more, Some(token)).await;
+    given.enable(true).await;
+    let mut socket = given.look().await.unwrap();
+    let want = (CloseCode::Policy, "your token has ended".to_owned());
+    assert_eq!(closed(&mut socket).await, want);
+    given.end().await;
+}
