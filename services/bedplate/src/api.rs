@@ -10,6 +10,7 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
 use url::Url;
+use websocket::Socket;
 
 use crate::connection::{Caller, Connection};
 use crate::exit::{Exit, Failure};
@@ -236,6 +237,16 @@ impl Api {
             sentence = format!("{}. To go on: {remedy}", sentence.trim_end_matches('.'));
         }
         Err(Failure::new(Exit::of_status(status), sentence).into())
+    }
+
+    /// A WebSocket.
+    pub(crate) async fn socket(&self, path: &str) -> anyhow::Result<Socket> {
+        let (request, asked) = websocket::ask(self.request(Method::GET, path).await?);
+        let mut answer = request.send().await.map_err(|why| self.unreachable(why))?;
+        if !websocket::is_open(&answer) {
+            answer = self.accepted(answer).await?;
+        }
+        asked.open(answer).await.map_err(Into::into)
     }
 
     /// `GET` of a stream of events, from the one after `last` on.

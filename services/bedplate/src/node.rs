@@ -1,5 +1,7 @@
 //! `bedplate node …`. For everything else about nodes there is `openstack baremetal`.
 
+mod console;
+
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,6 +28,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         watch: Watch,
     },
+    /// Shows a machine's serial console and passes on what is typed. On a terminal ~. at the beginning of a line ends it; in a pipe, it
+    /// prints what the machine says until it is interrupted, and sends what is piped.
+    Console(console::Options),
     /// Lends a node to a project until a time.
     Lend {
         /// Its name or id.
@@ -80,6 +85,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Explain { node, watch } => {
             watch.show(format, async || explain(api, &node).await).await
         }
+        Command::Console(options) => console::run(options, api).await,
         Command::Lend { node, to, length } => {
             let mut body = json!({"lessee": to});
             if let Some(length) = length {

@@ -1,0 +1,149 @@
+//! `bedplate node console`: a machine's serial console in this terminal, or in a pipe.
+
+mod escape;
+mod terminal;
+
+use std::io::{self, IsTerminal, Read, Write};
+
+use anyhow::Context;
+use clap::Args;
+use futures::{SinkExt, StreamExt};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use websocket::{Bytes, CloseCode, CloseFrame, Message, Socket};
+
+use self::escape::{Escape, Typed};
+use self::terminal::Raw;
+use crate::api::Api;
+use crate::exit::{Exit, Failure};
+use crate::output::plain;
+
+/// So much is read at once of what is typed or piped.
+const PIECE: usize = 4096;
+/// So many pieces wait for the machine.
+const PIECES: usize = 16;
+
+/// Which console, and how.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The node's name or id.
+    node: String,
+    /// Enables the console first. It stays enabled.
+    #[arg(long)]
+    enable: bool,
+    /// Prints what the machine said last, as far as anybody looked, and opens nothing.
+    #[arg(long)]
+    log: bool,
+}
+
+/// Does as told.
+pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
+    let node = &options.node;
+    if options.enable {
+        let path = format!("/v1/nodes/{node}/states/console");
+        api.put(&path, &json!({"enabled": true})).await?;
+    }
+    if options.log {
+        let said = api.get_text(&format!("/bedplate/v1/nodes/{node}/console/log")).await?;
+        return show(said.as_bytes()).map_err(Into::into);
+    }
+    let socket = api.socket(&format!("/bedplate/v1/nodes/{node}/console")).await?;
+    let is_terminal = io::stdin().is_terminal();
+    if is_terminal {
+        eprintln!("The console of {node}. To end it, type ~. at the beginning of a line.");
+    }
+    let raw = is_terminal.then(Raw::begin).transpose().context("cannot set up the terminal")?;
+    let ended = pass_on(socket, is_terminal).await;
+    drop(raw);
+    if is_terminal {
+        eprintln!();
+    }
+    ended
+}
+
+/// Passes on what is typed and what the machine says, until either side has enough.
+async fn pass_on(socket: Socket, is_terminal: bool) -> anyhow::Result<()> {
+    let (mut sink, mut stream) = socket.split();
+    let mut typed = Some(typing());
+    let mut escape = is_terminal.then(Escape::default);
+    let (mut ended, mut hung_up) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    loop {
+        tokio::select! {
+            said = stream.next() => match said {
+                Some(Ok(Message::Binary(said))) => show(&said)?,
+                Some(Ok(Message::Text(said))) => show(said.as_bytes())?,
+                Some(Ok(Message::Close(why))) => return over(why),
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Err(_)) | None => return over(None),
+            },
+            read = next(&mut typed) => {
+                let Some(read) = read else {
+                    // All that was piped is sent; what the machine says to that is still to come.
+                    typed = None;
+                    continue;
+                };
+                let Typed { sent, leaves } = match &mut escape {
+                    Some(escape) => escape.typed(&read),
+                    None => Typed { sent: read, leaves: false },
+                };
+                if !sent.is_empty() && sink.send(Message::Binary(Bytes::from(sent))).await.is_err() {
+                    return over(None);
+                }
+                if leaves {
+                    break;
+                }
+            }
+            _ = ended.recv() => break,
+            _ = hung_up.recv() => break,
+        }
+    }
+    // Whoever leaves does not wait for the other side.
+    let _ = sink.send(Message::Close(None)).await;
+    Ok(())
+}
+
+/// What is typed next; nothing ever, once all is typed.
+async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match typed {
+        Some(typed) => typed.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is typed or piped, read by a thread of its own: it waits in a read that nothing ends but the process.
+fn typing() -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(PIECES);
+    std::thread::spawn(move || {
+        let mut piece = [0; PIECE];
+        loop {
+            let read = match io::stdin().lock().read(&mut piece) {
+                Ok(0) => return,
+                Ok(read) => read,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return,
+            };
+            let read = piece.get(..read).unwrap_or_default().to_vec();
+            if sender.blocking_send(read).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn show(said: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(said)?;
+    out.flush()
+}
+
+/// The other side ended it, and maybe said why.
+fn over(why: Option<CloseFrame>) -> anyhow::Result<()> {
+    let comes_back = why.as_ref().is_none_or(|why| why.code == CloseCode::Away);
+    let exit = if comes_back { Exit::Unreachable } else { Exit::Failed };
+    let words = why.map(|why| plain(&why.reason)).filter(|words| !words.is_empty());
+    let words = words.unwrap_or_else(|| "the connection broke off; try again".to_owned());
+    Err(Failure::new(exit, words).into())
+}
