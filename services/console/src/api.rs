@@ -11,6 +11,7 @@ use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
+use websocket::Socket;
 
 use crate::problem::Problem;
 use crate::session::{Credential, Session};
@@ -141,6 +142,21 @@ impl Api {
                 Some(_) | None => return Ok(all),
             }
         }
+    }
+
+    /// A WebSocket.
+    pub(crate) async fn socket(&self, path: &str) -> Result<Socket, Problem> {
+        let (request, asked) = websocket::ask(self.request(Method::GET, path)?);
+        let answer = request.send().await.map_err(|why| self.unreachable(&why))?;
+        if websocket::is_open(&answer) {
+            return asked.open(answer).await.map_err(|why| self.unreadable(&why));
+        }
+        let status = answer.status();
+        let body = self.read(answer).await?;
+        Err(match status {
+            StatusCode::UNAUTHORIZED => Problem::LoggedOut,
+            _ => Problem::Refused { status, sentence: refusal(status, &body) },
+        })
     }
 
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Problem> {

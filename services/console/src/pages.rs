@@ -14,6 +14,7 @@ mod place;
 mod profiles;
 mod quotas;
 mod racks;
+mod serial;
 mod vms;
 
 use axum::Router;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> Router<Console> {
         .merge(racks::routes())
         .merge(nodes::routes())
         .merge(node::routes())
+        .merge(serial::routes())
         .merge(bring_up::routes())
         .merge(discoveries::routes())
         .merge(profiles::routes())

@@ -26,6 +26,7 @@ use url::Url;
 use crate::api::{Api, Program};
 use crate::config::{Access, Config, KeystoneConfig};
 use crate::guard::Guard;
+use crate::keyboards::Keyboards;
 use crate::problem::{Problem, explain};
 use crate::session::{Session, Sessions};
 use crate::visit::{Visit, introduce};
@@ -56,6 +57,7 @@ struct Inner {
     engine: Tera,
     sessions: Sessions,
     guard: Guard,
+    keyboards: Keyboards,
     live_places: Arc<Semaphore>,
     ending: CancellationToken,
     authorities: Option<PathBuf>,
@@ -200,6 +202,7 @@ impl Console {
             engine: view::engine().context("a template cannot be read")?,
             sessions: Sessions::new(config.sessions),
             guard: Guard::new()?,
+            keyboards: Keyboards::default(),
             live_places: Arc::new(Semaphore::new(config.live_pages)),
             ending: CancellationToken::new(),
             authorities: config.authorities.clone(),
@@ -238,6 +241,11 @@ impl Console {
 
     pub(crate) fn guard(&self) -> &Guard {
         &self.0.guard
+    }
+
+    /// Who follows which machine's console.
+    pub(crate) fn keyboards(&self) -> &Keyboards {
+        &self.0.keyboards
     }
 
     pub(crate) fn live_places(&self) -> Arc<Semaphore> {

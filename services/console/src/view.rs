@@ -51,6 +51,9 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "profiles.html",
     "profile.html",
     "profile_new.html",
+    "serial_screen.html",
+    "serial_typing.html",
+    "serial.html",
     "hosts.html",
     "host.html",
     "where.html",
@@ -73,7 +76,7 @@ pub(crate) fn engine() -> Result<Tera, tera::Error> {
 }
 
 /// A text as a part of HTML: between tags, or in an attribute in quotes. Paths stay as they are.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -92,7 +95,17 @@ fn escape(text: &str) -> String {
 pub(crate) struct Page {
     template: &'static str,
     context: Context,
-    is_followed: bool,
+    followed: Followed,
+}
+
+/// Whether a page's live part is exchanged as it changes, and who says that it did.
+enum Followed {
+    /// It stays as it is.
+    Not,
+    /// The page, made again.
+    Again,
+    /// This stream.
+    At(String),
 }
 
 impl Page {
@@ -102,7 +115,7 @@ impl Page {
         context.insert("section", "");
         // What forms are shown again with; most are not.
         context.insert("refused", &None::<&str>);
-        Page { template, context, is_followed: false }
+        Page { template, context, followed: Followed::Not }
     }
 
     /// Tells the template something.
@@ -118,7 +131,12 @@ impl Page {
 
     /// Its live part is exchanged as it changes.
     pub(crate) fn live(self) -> Self {
-        Page { is_followed: true, ..self }
+        Page { followed: Followed::Again, ..self }
+    }
+
+    /// The same, by a stream of its own.
+    pub(crate) fn followed_at(self, stream: String) -> Self {
+        Page { followed: Followed::At(stream), ..self }
     }
 
     /// As HTML, for this visit: whole, or its live part alone.
@@ -131,8 +149,12 @@ impl Page {
         self.context.insert("project", &session.and_then(|it| it.project.as_deref()));
         self.context.insert("asks_for_names", &(*console.access() != Access::None));
         self.context.insert("is_in", &(session.is_some() || *console.access() == Access::None));
-        let follow = encoded(&visit.target);
-        self.context.insert("follow", &self.is_followed.then(|| format!("/live?page={follow}")));
+        let follow = match self.followed {
+            Followed::Not => None,
+            Followed::Again => Some(format!("/live?page={}", encoded(&visit.target))),
+            Followed::At(stream) => Some(stream),
+        };
+        self.context.insert("follow", &follow);
         console.engine().render(self.template, &self.context).map_err(|why| {
             let mut words = why.to_string();
             let mut cause = std::error::Error::source(&why);

@@ -318,9 +318,23 @@ impl Browser {
         }
     }
 
+    /// The same, as a script of the page sends it.
+    pub(crate) async fn post_by_script(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(fields);
+        let request = self.client.post(format!("{}{path}", self.url)).header("hx-request", "true");
+        let kind = "application/x-www-form-urlencoded";
+        self.sent(request.header(CONTENT_TYPE, kind).body(body.finish())).await
+    }
+
     /// Follows a page.
     pub(crate) async fn follow(&mut self, page: &str) -> Stream {
-        let path = format!("{}/live?page={page}", self.url);
+        self.stream(&format!("/live?page={page}")).await
+    }
+
+    /// Follows a stream.
+    pub(crate) async fn stream(&mut self, path: &str) -> Stream {
+        let path = format!("{}{path}", self.url);
         let answer = self.with_cookie(self.client.get(path)).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()[CONTENT_TYPE], "text/event-stream");

@@ -8,3 +8,4 @@ mod many;
 mod pages;
 mod profiles;
 mod samples;
+mod serial;

@@ -1,0 +1,327 @@
+//! `/nodes/{node}/console`: a machine's serial console: what it says, live where scripts run, and typing.
+//!
+//! The console service opens the WebSocket as the person who looks, and passes on lines of text. A whole line is added below those before
+//! it; the one that is being written is exchanged as it changes.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use futures::stream::unfold;
+use futures::{SinkExt, StreamExt};
+use http::{HeaderMap, Method};
+use serde_json::json;
+use tera::Context;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{sleep, sleep_until, timeout};
+use websocket::{Bytes, CloseCode, Message, Socket};
+
+use crate::api::segment;
+use crate::config::Access;
+use crate::form::Posted;
+use crate::keyboards::Plugged;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::service::Console;
+use crate::view::escape;
+use crate::visit::{Person, Visit};
+
+/// What comes within this time is shown at once.
+const GATHER: Duration = Duration::from_millis(100);
+/// How often it is looked whether who follows is still logged in.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long the machine is given to say what was typed, where nobody follows.
+const ECHO: Duration = Duration::from_secs(1);
+/// The markup of what was said, which is exchanged whole at the beginning of a stream.
+const SCREEN: &str = "serial_screen.html";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/nodes/{node}/console", get(show).post(switch))
+        .route("/nodes/{node}/console/input", axum::routing::post(input))
+        // As `/live`: who follows is not thereby in use.
+        .route("/live/console/{node}", get(follow))
+}
+
+/// `GET /nodes/{node}/console`.
+async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
+    let (api, name) = (person.machines()?, segment(&node)?);
+    let shown = api.get(&format!("/v1/nodes/{name}")).await?;
+    let label = shown["name"].as_str().unwrap_or(&node);
+    let is_enabled = shown["console_enabled"] == true;
+    let page = person.page("serial.html", &format!("Console of {label}")).under("nodes");
+    let page = page.put("label", label).put("address", &name).put("enabled", is_enabled);
+    let page = page.put("interface", &shown["console_interface"]).put("driver", &shown["driver"]);
+    if !is_enabled {
+        return person.show(page.put("lines", "").put("line", ""));
+    }
+    let said = match api.text(&format!("/bedplate/v1/nodes/{name}/console/log")).await {
+        Ok(said) => said,
+        Err(why @ Problem::Refused { .. }) => {
+            return person.show_again(page.put("lines", "").put("line", ""), &why);
+        }
+        Err(why) => return Err(why),
+    };
+    let mut screen = Screen::default();
+    screen.feed(said.as_bytes());
+    let (lines, line) = screen.take();
+    let page = page.put("lines", lines).put("line", line);
+    person.show(page.followed_at(format!("/live/console/{name}")))
+}
+
+/// `POST /nodes/{node}/console`: enabled or disabled.
+async fn switch(
+    Path(node): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let name = segment(&node)?;
+    let body = json!({"enabled": fields.get("target")? == "on"});
+    let path = format!("/v1/nodes/{name}/states/console");
+    person.machines()?.send(Method::PUT, &path, Some(&body)).await?;
+    Ok(Redirect::to(&format!("/nodes/{name}/console")).into_response())
+}
+
+/// `POST /nodes/{node}/console/input`: a line, or a key. A script is answered with the form, empty.
+async fn input(
+    State(console): State<Console>,
+    Path(node): Path<String>,
+    headers: HeaderMap,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let name = segment(&node)?;
+    let typed = match fields.get("key")? {
+        "enter" => format!("{}\r", fields.find("text").unwrap_or_default()),
+        "interrupt" => "\u{3}".to_owned(),
+        "escape" => "\u{1b}".to_owned(),
+        _ => return Err(Problem::Unreadable("key: it is enter, interrupt or escape".to_owned())),
+    };
+    let typed = Bytes::from(typed);
+    let who = console.guard().token(&person.visit.cookie);
+    let is_sent = match console.keyboards().find(&who, &name) {
+        Some(keyboard) => keyboard.send(typed.clone()).await.is_ok(),
+        None => false,
+    };
+    if !is_sent {
+        type_once(open(&person, &name).await?, typed).await;
+    }
+    if headers.contains_key("hx-request") {
+        return person.show(person.page("serial_typing.html", "").put("address", &name));
+    }
+    Ok(Redirect::to(&format!("/nodes/{name}/console")).into_response())
+}
+
+/// The console of this node, as this person.
+async fn open(person: &Person, name: &str) -> Result<Socket, Problem> {
+    person.machines()?.socket(&format!("/bedplate/v1/nodes/{name}/console")).await
+}
+
+/// Types where nobody follows, and gives the machine a moment to say something to that: the page that is shown next has it.
+async fn type_once(mut socket: Socket, typed: Bytes) {
+    // The first message is what was said before.
+    let _ = timeout(ECHO, socket.next()).await;
+    if socket.send(Message::Binary(typed)).await.is_ok() {
+        let _ = timeout(ECHO, socket.next()).await;
+    }
+    let _ = socket.close(None).await;
+}
+
+/// Somebody who follows a console.
+struct Following {
+    console: Console,
+    visit: Visit,
+    socket: Socket,
+    keyboard: Plugged,
+    screen: Screen,
+    /// The line that is being written, as it was sent.
+    line: String,
+    waiting: Vec<Event>,
+    /// When it is looked next whether who follows is still logged in.
+    look_at: tokio::time::Instant,
+    has_begun: bool,
+    is_over: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// `GET /live/console/{node}`.
+async fn follow(
+    State(console): State<Console>,
+    person: Person,
+    Path(node): Path<String>,
+) -> Result<Response, Problem> {
+    let name = segment(&node)?;
+    let place = console.live_places().try_acquire_owned().map_err(|_| Problem::Crowded)?;
+    let unbuffered = [("x-accel-buffering", "no")];
+    let socket = match open(&person, &name).await {
+        Ok(socket) => socket,
+        Err(why @ (Problem::Refused { .. } | Problem::Unreachable { .. })) => {
+            // What is refused as a stream is not read by anybody.
+            let told = [said(&format!("[{why}]\n")), over()].map(Ok::<_, Infallible>);
+            return Ok((unbuffered, Sse::new(futures::stream::iter(told))).into_response());
+        }
+        Err(why) => return Err(why),
+    };
+    let who = console.guard().token(&person.visit.cookie);
+    let following = Following {
+        keyboard: console.keyboards().plug(&who, &name),
+        console,
+        visit: person.visit,
+        socket,
+        screen: Screen::default(),
+        line: String::new(),
+        waiting: Vec::new(),
+        look_at: tokio::time::Instant::now() + LOOK_EVERY,
+        has_begun: false,
+        is_over: false,
+        _place: place,
+    };
+    let events = unfold(following, |mut following| async move {
+        let event = following.event().await?;
+        Some((Ok::<_, Infallible>(event), following))
+    });
+    Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new())).into_response())
+}
+
+impl Following {
+    /// The next event; `None` at the end.
+    async fn event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop() {
+                return Some(event);
+            }
+            if self.is_over {
+                return None;
+            }
+            self.gather().await;
+        }
+    }
+
+    /// Waits until something is to be shown, and a little for what comes with it; passes on what is typed meanwhile.
+    async fn gather(&mut self) {
+        let end = loop {
+            tokio::select! {
+                () = self.console.ending().cancelled() => break Some(End::Gone),
+                () = sleep_until(self.look_at) => {
+                    self.look_at += LOOK_EVERY;
+                    let session = self.console.sessions().peek(&self.visit.cookie, Instant::now());
+                    if session.is_none() && *self.console.access() != Access::None {
+                        break Some(End::Over("you are logged out".to_owned()));
+                    }
+                }
+                Some(typed) = self.keyboard.next() => {
+                    if self.socket.send(Message::Binary(typed)).await.is_err() {
+                        break Some(End::Gone);
+                    }
+                }
+                message = self.socket.next() => match self.hear(message) {
+                    Heard::Nothing => {}
+                    Heard::Said => break None,
+                    Heard::End(end) => break Some(end),
+                },
+            }
+        };
+        let end = match end {
+            Some(end) => Some(end),
+            None => self.hear_more().await,
+        };
+        self.show(end);
+    }
+
+    /// Hears what comes within a moment.
+    async fn hear_more(&mut self) -> Option<End> {
+        let mut more = std::pin::pin!(sleep(GATHER));
+        loop {
+            tokio::select! {
+                () = &mut more => return None,
+                message = self.socket.next() => {
+                    if let Heard::End(end) = self.hear(message) {
+                        return Some(end);
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Option<Result<Message, websocket::Error>>) -> Heard {
+        match message {
+            Some(Ok(Message::Binary(bytes))) => {
+                self.screen.feed(&bytes);
+                Heard::Said
+            }
+            Some(Ok(Message::Close(Some(why)))) if why.code != CloseCode::Away => {
+                Heard::End(End::Over(why.reason.to_string()))
+            }
+            Some(Ok(Message::Close(_)) | Err(_)) | None => Heard::End(End::Gone),
+            Some(Ok(
+                Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_),
+            )) => Heard::Nothing,
+        }
+    }
+
+    /// What is to be shown of what was heard, the last first.
+    fn show(&mut self, end: Option<End>) {
+        let (lines, line) = self.screen.take();
+        let mut events = Vec::new();
+        if !self.has_begun {
+            self.has_begun = true;
+            events.extend(self.whole(&lines, &line));
+        } else {
+            if !lines.is_empty() {
+                events.push(said(&lines));
+            }
+            if line != self.line {
+                events.push(Event::default().event("line").data(escape(&line)));
+            }
+        }
+        self.line = line;
+        match end {
+            None => {}
+            Some(End::Gone) => self.is_over = true,
+            Some(End::Over(why)) => {
+                self.is_over = true;
+                events.extend([said(&format!("\n[{why}]\n")), over()]);
+            }
+        }
+        events.reverse();
+        self.waiting = events;
+    }
+
+    fn whole(&self, lines: &str, line: &str) -> Option<Event> {
+        let mut context = Context::new();
+        context.insert("lines", lines);
+        context.insert("line", line);
+        let screen = self.console.engine().render(SCREEN, &context);
+        screen.ok().map(|screen| Event::default().event("whole").data(screen))
+    }
+}
+
+/// What came of a message.
+enum Heard {
+    /// Nothing to be shown.
+    Nothing,
+    /// The machine said something.
+    Said,
+    /// It was the last.
+    End(End),
+}
+
+/// Why a stream ends.
+enum End {
+    /// The connection broke off: whoever follows comes again by itself.
+    Gone,
+    /// The service ended it, and says why: to come again is of no use.
+    Over(String),
+}
+
+/// Whole lines, as text.
+fn said(lines: &str) -> Event {
+    Event::default().event("lines").data(escape(lines))
+}
+
+/// Nobody is to come again.
+fn over() -> Event {
+    Event::default().event("over").data("over")
+}

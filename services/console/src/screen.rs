@@ -1,0 +1,225 @@
+//! What a machine says on its serial port, as lines of text: what drives a terminal is done where that is one line's business, and left
+//! out where not.
+
+/// The longest line that is kept whole.
+const LONGEST: usize = 2000;
+/// The longest control sequence that is believed to be one.
+const LONGEST_SEQUENCE: usize = 64;
+
+/// A terminal of one line, and the lines before it.
+#[derive(Debug, Default)]
+pub(crate) struct Screen {
+    /// Whole lines that nobody has taken, each with its end.
+    lines: String,
+    /// The line that is being written.
+    line: Vec<char>,
+    column: usize,
+    within: Within,
+    /// The beginning of a character whose end is to come.
+    rest: Vec<u8>,
+}
+
+/// Which sequence of characters the next one belongs to (ECMA-48).
+#[derive(Debug, Default)]
+enum Within {
+    /// Text.
+    #[default]
+    Text,
+    /// One that an escape began.
+    Escape,
+    /// One that is one character longer.
+    Short,
+    /// A control sequence, its parameters so far.
+    Control(String),
+    /// A string for the terminal itself, of so many characters so far.
+    String(usize),
+    /// Such a string, after an escape that may be its end.
+    StringEscape,
+}
+
+impl Screen {
+    /// What the machine says next.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend_from_slice(bytes);
+        for chunk in rest.utf8_chunks() {
+            chunk.valid().chars().for_each(|letter| self.letter(letter));
+            let is_last = chunk.invalid().as_ptr_range().end == rest.as_ptr_range().end;
+            let is_begun = is_last
+                && std::str::from_utf8(chunk.invalid()).is_err_and(|it| it.error_len().is_none());
+            if is_begun {
+                self.rest = chunk.invalid().to_vec();
+            } else if !chunk.invalid().is_empty() {
+                self.letter(char::REPLACEMENT_CHARACTER);
+            }
+        }
+    }
+
+    /// The whole lines since the last time, and the one that is being written.
+    pub(crate) fn take(&mut self) -> (String, String) {
+        (std::mem::take(&mut self.lines), self.line.iter().collect())
+    }
+
+    fn letter(&mut self, letter: char) {
+        self.within = match std::mem::take(&mut self.within) {
+            Within::Text => return self.text(letter),
+            Within::Escape => match letter {
+                '[' => Within::Control(String::new()),
+                ']' | 'P' | 'X' | '^' | '_' => Within::String(0),
+                ' '..='/' => Within::Short,
+                '\u{1b}' => Within::Escape,
+                _ => Within::Text,
+            },
+            Within::Short => Within::Text,
+            Within::Control(mut parameters) => match letter {
+                '\u{1b}' => Within::Escape,
+                '@'..='~' => {
+                    self.control(letter, &parameters);
+                    Within::Text
+                }
+                ' '..='?' if parameters.len() < LONGEST_SEQUENCE => {
+                    parameters.push(letter);
+                    Within::Control(parameters)
+                }
+                _ => Within::Text,
+            },
+            Within::String(length) => match letter {
+                '\u{7}' | '\u{9c}' => Within::Text,
+                '\u{1b}' => Within::StringEscape,
+                // Else one that never ends would swallow all that follows.
+                '\r' | '\n' => return self.text(letter),
+                _ if length < LONGEST_SEQUENCE * 4 => Within::String(length + 1),
+                _ => Within::Text,
+            },
+            Within::StringEscape => Within::Text,
+        };
+    }
+
+    fn text(&mut self, letter: char) {
+        match letter {
+            '\u{1b}' => self.within = Within::Escape,
+            '\n' => self.end_line(),
+            '\r' => self.column = 0,
+            '\u{8}' => self.column = self.column.saturating_sub(1),
+            '\t' => {
+                for _ in self.column % 8..8 {
+                    self.write(' ');
+                }
+            }
+            letter if letter.is_control() || turns(letter) => {}
+            letter => self.write(letter),
+        }
+    }
+
+    fn write(&mut self, letter: char) {
+        if self.column >= LONGEST {
+            self.end_line();
+        }
+        if self.line.len() <= self.column {
+            self.line.resize(self.column + 1, ' ');
+        }
+        if let Some(place) = self.line.get_mut(self.column) {
+            *place = letter;
+        }
+        self.column += 1;
+    }
+
+    fn end_line(&mut self) {
+        self.lines.extend(self.line.drain(..));
+        let kept = self.lines.trim_end_matches(' ').len();
+        self.lines.truncate(kept);
+        self.lines.push('\n');
+        self.column = 0;
+    }
+
+    /// What a control sequence does to the line. One that leads elsewhere ends it.
+    fn control(&mut self, letter: char, parameters: &str) {
+        let number = parameters.split(';').next().and_then(|it| it.parse::<usize>().ok());
+        let count = number.unwrap_or(1).clamp(1, LONGEST);
+        match letter {
+            'C' => self.column = (self.column + count).min(LONGEST),
+            'D' => self.column = self.column.saturating_sub(count),
+            'G' => self.column = count - 1,
+            'K' => match number.unwrap_or(0) {
+                0 => self.line.truncate(self.column),
+                1 => {
+                    let until = self.line.len().min(self.column + 1);
+                    self.line.iter_mut().take(until).for_each(|place| *place = ' ');
+                }
+                _ => self.line.clear(),
+            },
+            'P' => {
+                let from = self.column.min(self.line.len());
+                let until = (self.column + count).min(self.line.len());
+                self.line.drain(from..until);
+            }
+            'A' | 'B' | 'E' | 'F' | 'H' | 'J' | 'd' | 'f' if !self.line.is_empty() => {
+                self.end_line();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether it has what follows read the other way round, or looks like another text than it is (Unicode TR 36).
+fn turns(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(said: &[&[u8]], lines: &str, line: &str) {
+        let mut screen = Screen::default();
+        said.iter().for_each(|bytes| screen.feed(bytes));
+        assert_eq!(screen.take(), (lines.to_owned(), line.to_owned()));
+    }
+
+    #[test]
+    fn lines_end_where_the_machine_ends_them() {
+        check(&[b"one\r\ntwo\r\n", b"login: "], "one\ntwo\n", "login: ");
+        check(&[b" 10%\r 20%\r100%\r\n"], "100%\n", "");
+        check(&[b"a\tb"], "", "a       b");
+        check(&[b"trailing   \r\n"], "trailing\n", "");
+    }
+
+    #[test]
+    fn what_a_shell_corrects_is_corrected() {
+        check(&[b"# lss\x08 \x08"], "", "# ls ");
+        check(&[b"# lss\x08\x1b[K"], "", "# ls");
+        check(&[b"abc\x1b[2D\x1b[Pd"], "", "ad");
+        check(&[b"abc\r\x1b[2Kd"], "", "d");
+    }
+
+    #[test]
+    fn nothing_that_drives_a_terminal_comes_through() {
+        check(&[b"\x1b[0;1;31mred\x1b[0m"], "", "red");
+        check(&[b"\x1b]0;title\x07shown"], "", "shown");
+        check(&[b"\x1b]8;;http://evil\x1b\\link"], "", "link");
+        check(&[b"\x1b(Bx\x1b=y\x1b"], "", "xy");
+        check(&[b"\x1b[2J\x1b[Hmenu\x1b[5;1Hline"], "menu\n", "line");
+        check(&[b"\x00\x05\x7fa\xc2\x9bb"], "", "ab");
+        check(&["a\u{202e}b".as_bytes()], "", "ab");
+        check(&[b"\x1bPnever ended\r\nlogin:"], "\n", "login:");
+    }
+
+    #[test]
+    fn a_character_may_come_in_pieces_and_what_is_none_is_marked() {
+        check(&[b"gr\xc3", b"\xbcn"], "", "gr\u{fc}n");
+        check(&[b"\xe2\x82", b"\xac"], "", "\u{20ac}");
+        check(&[b"\xff\xfeA"], "", "\u{fffd}\u{fffd}A");
+        check(&[b"\xe2\x82", b"A"], "", "\u{fffd}A");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_one_may_be() {
+        let mut screen = Screen::default();
+        screen.feed(&[b'x'; LONGEST + 5]);
+        screen.feed(b"\x1b[999999C.");
+        let (lines, line) = screen.take();
+        assert_eq!(lines.lines().next().map(str::len), Some(LONGEST));
+        assert!(line.len() <= LONGEST, "{}", line.len());
+    }
+}
