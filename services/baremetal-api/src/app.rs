@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use axum::extract::FromRef;
@@ -11,8 +12,8 @@ use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{
-    ApiError, Auth, Bond, Caller, Forwarded, Limits, Microversion, Policy, Query, Reach, Scheme,
-    Ward,
+    ApiError, Auth, Bond, Caller, Crowd, Forwarded, Limits, Microversion, Policy, Query, Reach,
+    Scheme, Ward,
 };
 use tracing::warn;
 
@@ -30,6 +31,8 @@ pub struct App {
     pub clock: fn() -> Timestamp,
     /// How callers prove who they are.
     pub auth: Auth,
+    /// Who looks at how many consoles.
+    pub lookers: Crowd,
     /// What an operator configured.
     pub settings: Settings,
 }
@@ -45,6 +48,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How long a change of power may take when the client does not say.
     pub power_timeout: Duration,
+    /// At how many consoles one caller may look at once.
+    pub consoles_each: NonZeroUsize,
     /// Whole nodes for projects.
     pub reservations: Reservations,
 }

@@ -132,6 +132,8 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     if before.driver != after.driver && !free {
         return frozen("driver", elsewhere);
     }
+    // No work relies on a console.
+    let is_relied_on = |interface: &Interface| *interface != Interface::Console;
     let changed =
         |interface: &Interface| before.interfaces.get(interface) != after.interfaces.get(interface);
     if before.console_enabled {
@@ -144,7 +146,8 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
             return Err(Frozen::Console { field: field.to_owned(), node: node() });
         }
     }
-    if let Some(interface) = Interface::ALL.into_iter().find(changed)
+    let mut relied_on = Interface::ALL.into_iter().filter(is_relied_on);
+    if let Some(interface) = relied_on.find(changed)
         && !free
     {
         return frozen(&format!("{}_interface", interface.as_str()), elsewhere);
@@ -287,8 +290,8 @@ mod tests {
         let socat = |node: &mut Node| {
             node.interfaces.insert(Interface::Console, "ipmitool-socat".to_owned());
         };
+        check(&node(State::Active), socat, None);
         let mut enabled = node(State::Available);
-        check(&enabled, socat, None);
         enabled.console_enabled = true;
         let refused = |field: &str| {
             format!(

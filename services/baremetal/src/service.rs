@@ -18,7 +18,7 @@ use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use notices::{Addressees, Pump};
 use openstack::Session;
-use openstack_api::{Auth, Forwarded, Scheme};
+use openstack_api::{Auth, Crowd, Forwarded, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
 };
@@ -115,11 +115,13 @@ impl Service {
             conductor: conductor.clone(),
             clock: Timestamp::now,
             auth,
+            lookers: Crowd::default(),
             settings: baremetal_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
                 limits: config.api.limits,
                 power_timeout: config.timeouts.power.unsigned_abs(),
+                consoles_each: config.consoles.viewed_by_one,
                 reservations: Reservations {
                     nodes_per_project: config.reservations.nodes_per_project,
                     lease: config.leases.nodes,

@@ -299,11 +299,15 @@ async fn a_console_ends_with_the_token() {
     let asked = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body);
     let answer = asked.send().await.unwrap();
     let token = answer.headers()["x-subject-token"].to_str().unwrap().to_owned();
-    let more =
-        format!("auth = 'keystone'\n[api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n");
+    let more = format!(
+        "auth = 'keystone'\n[api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n\
+         [consoles]\nviewed_by_one = 1\n"
+    );
     let given = Given::within(state, &more, Some(token)).await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
+    let refused = given.look().await.unwrap_err();
+    assert_eq!(refused.0, 503, "{}", refused.1);
     let want = (CloseCode::Policy, "your token has ended".to_owned());
     assert_eq!(closed(&mut socket).await, want);
     given.end().await;

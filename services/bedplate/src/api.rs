@@ -154,6 +154,11 @@ impl Api {
         self.send(self.request(Method::PUT, path).await?.json(body)).await
     }
 
+    /// `PATCH` with a JSON body.
+    pub(crate) async fn patch(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
+        self.send(self.request(Method::PATCH, path).await?.json(body)).await
+    }
+
     /// `DELETE`.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
         self.send(self.request(Method::DELETE, path).await?).await

@@ -16,7 +16,9 @@ use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, StatusCode};
-use openstack_api::{Aftermath, ApiError, Caller, Handle, Need, Origin, Routes, Segment, Standing};
+use openstack_api::{
+    Aftermath, ApiError, Caller, Handle, Need, Origin, Place, Routes, Segment, Standing,
+};
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
 use crate::app::App;
@@ -73,6 +75,18 @@ struct Visit {
     standing: Standing,
     ends_at: Option<Instant>,
     aftermath: Aftermath,
+    _place: Option<Place>,
+}
+
+/// A place among those who look, of which one caller has so many; where nobody is asked for a name, all may be one caller's.
+fn enter(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
+    let at_most = app.settings.consoles_each.get();
+    let Some(who) = caller.user() else { return Ok(None) };
+    let why = || {
+        let why = format!("you look at {at_most} consoles, and that is all there may be: end one");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
+    };
+    app.lookers.enter(who, at_most).map(Some).ok_or_else(why)
 }
 
 /// `GET /bedplate/v1/nodes/{node}/console`.
@@ -99,11 +113,12 @@ async fn open(
         let why = "this is a WebSocket (RFC 6455): bedplate node console opens it";
         return Err(ApiError::new(StatusCode::UPGRADE_REQUIRED, why).into());
     }
+    let place = enter(&app, &caller)?;
     let viewing = app.conductor.watch_console(&node)?;
     let Ok(upgrade) = upgrade else {
         return Err(ApiError::broken("a console was let be looked at by nobody").into());
     };
-    let visit = Visit { app, node: node.id, standing, ends_at, aftermath };
+    let visit = Visit { app, node: node.id, standing, ends_at, aftermath, _place: place };
     let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
     Ok(upgrade.on_upgrade(|socket| visit.pay(socket, viewing)))
 }

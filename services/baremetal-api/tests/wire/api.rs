@@ -1,5 +1,6 @@
 //! The API on an empty store, called without a socket.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use http::{HeaderMap, Request, StatusCode};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::conformance::Described;
-use openstack_api::{Auth, Forwarded, Limits, Scheme};
+use openstack_api::{Auth, Crowd, Forwarded, Limits, Scheme};
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -77,9 +78,17 @@ impl Api {
             forwarded: Forwarded::Ignored,
             limits,
             power_timeout: Duration::from_secs(60),
+            consoles_each: NonZeroUsize::MIN,
             reservations: Reservations { nodes_per_project: 1, lease: terms() },
         };
-        let app = App { store: store.clone(), conductor, clock: noon, auth, settings };
+        let app = App {
+            store: store.clone(),
+            conductor,
+            clock: noon,
+            auth,
+            lookers: Crowd::default(),
+            settings,
+        };
         let router = baremetal_api::router(app);
         let described = described(&router).await;
         Api { router, store, described, _folder: folder }

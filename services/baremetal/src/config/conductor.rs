@@ -99,6 +99,8 @@ impl Default for BmcConfig {
 pub struct ConsolesConfig {
     /// How many may look at one node's at once.
     pub viewers_per_node: NonZeroUsize,
+    /// At how many one person may look at once, where people have names.
+    pub viewed_by_one: NonZeroUsize,
     /// How many are open at once.
     pub sessions: NonZeroUsize,
     /// How long a machine's port is held after the last viewer left.
@@ -109,6 +111,7 @@ impl Default for ConsolesConfig {
     fn default() -> Self {
         ConsolesConfig {
             viewers_per_node: NonZeroUsize::MIN.saturating_add(7),
+            viewed_by_one: NonZeroUsize::MIN.saturating_add(15),
             sessions: NonZeroUsize::MIN.saturating_add(63),
             linger: SignedDuration::from_secs(20),
         }

@@ -29,7 +29,7 @@ const PIECES: usize = 16;
 pub(crate) struct Options {
     /// The node's name or id.
     node: String,
-    /// Enables the console first. It stays enabled.
+    /// Enables the console first, and has an IPMI machine pass its serial port on. It stays enabled.
     #[arg(long)]
     enable: bool,
     /// Prints what the machine said last, as far as anybody looked, and opens nothing.
@@ -41,8 +41,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
     let node = &options.node;
     if options.enable {
-        let path = format!("/v1/nodes/{node}/states/console");
-        api.put(&path, &json!({"enabled": true})).await?;
+        enable(api, node).await?;
     }
     if options.log {
         let said = api.get_text(&format!("/bedplate/v1/nodes/{node}/console/log")).await?;
@@ -60,6 +59,18 @@ pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
         eprintln!();
     }
     ended
+}
+
+/// Enables a node's console. A machine with an IPMI BMC has none by default, as in Ironic, and gets the one that there is for such.
+async fn enable(api: &Api, node: &str) -> anyhow::Result<()> {
+    let path = format!("/v1/nodes/{node}");
+    let shown = api.get(&path).await?;
+    if shown["console_interface"] == "no-console" && shown["driver"] == "ipmi" {
+        let value = json!({"op": "add", "path": "/console_interface", "value": "ipmitool-socat"});
+        api.patch(&path, &json!([value])).await?;
+    }
+    api.put(&format!("{path}/states/console"), &json!({"enabled": true})).await?;
+    Ok(())
 }
 
 /// Passes on what is typed and what the machine says, until either side has enough.

@@ -3,8 +3,9 @@
 use std::process::Stdio;
 
 use expect_test::expect;
+use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 
 use crate::given::Given;
@@ -159,4 +160,42 @@ async fn what_is_watched_is_written_again_when_it_changes() {
     given.node("n1").await;
     let next: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
     assert_eq!(next[0]["name"], "n1");
+}
+
+#[tokio::test]
+async fn a_console_is_printed_and_typed_at_through_pipes() {
+    let given = Given::start().await;
+    let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
+    given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
+    given.node("n2").await;
+    given.run(&["node", "console", "nobody"]).await.ended(4, &["`bedplate node list`"]);
+    given.run(&["node", "console", "n1"]).await.ended(1, &["is not enabled"]);
+    given.run(&["node", "console", "n2", "--enable"]).await.ended(1, &["no-console"]);
+
+    let mut command = given.command(&["node", "console", "n1", "--enable"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut shown = async |words: &str| {
+        while !out.next_line().await.unwrap().expect("it goes on").contains(words) {}
+    };
+    shown("This is no machine").await;
+    let mut typed = child.stdin.take().unwrap();
+    // A tilde means something on a terminal alone.
+    typed.write_all(b"~.\nuname\n").await.unwrap();
+    shown("~.").await;
+    shown("uname").await;
+    // What is piped has ended, what the machine says goes on.
+    drop(typed);
+    let log = given.run(&["node", "console", "n1", "--log"]).await.done();
+    assert!(log.contains("This is no machine") && log.contains("uname"), "{log}");
+
+    let off = json!({"enabled": false});
+    given.ask(Method::PUT, &format!("{}/v1/nodes/n1/states/console", given.machines), off).await;
+    let output = child.wait_with_output().await.unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (Some(1), "bedplate: the console was disabled\n")
+    );
 }

@@ -3,6 +3,8 @@
 use std::process::Output;
 use std::time::{Duration, Instant};
 
+use reqwest::Method;
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::given::{BEDPLATE, Given};
@@ -129,4 +131,24 @@ async fn progress_is_redrawn_on_one_line_for_each_machine() {
     assert_eq!(lines.len(), 1, "{screen}");
     assert!(lines[0].contains("verifying"), "{screen}");
     assert!(screen.contains("rack r1 is not there after 4 s"), "{screen}");
+}
+
+#[tokio::test]
+async fn every_key_is_the_machines_until_a_tilde_and_a_full_stop() {
+    let given = Given::start().await;
+    let Some(terminal) = Terminal::start(&given).await else { return };
+    let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
+    given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
+    terminal.types("$bedplate node console n1 --enable; echo status $?").await;
+    terminal.shows("console", |screen| screen.contains("it says what you type.")).await;
+    // Ctrl-C would end anything else.
+    terminal.interrupts().await;
+    terminal.types("hello").await;
+    let screen = terminal.shows("echo", |screen| screen.contains("hello")).await;
+    assert!(!screen.contains("status 130"), "{screen}");
+    terminal.tmux(&["send-keys", "-l", "~."]).await;
+    terminal.shows("the end", |screen| screen.contains("status 0")).await;
+    // The terminal is as it was: what is typed is shown, and a line is one.
+    terminal.types("echo again $((1 + 1))").await;
+    terminal.shows("the shell", |screen| screen.contains("again 2")).await;
 }

@@ -78,10 +78,19 @@ async fn switch(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
-    let name = segment(&node)?;
-    let body = json!({"enabled": fields.get("target")? == "on"});
-    let path = format!("/v1/nodes/{name}/states/console");
-    person.machines()?.send(Method::PUT, &path, Some(&body)).await?;
+    let (api, name) = (person.machines()?, segment(&node)?);
+    let is_on = fields.get("target")? == "on";
+    let path = format!("/v1/nodes/{name}");
+    let shown = api.get(&path).await?;
+    // The one console that there is for such machines; by default they have none, as in Ironic.
+    if is_on && shown["console_interface"] == "no-console" && shown["driver"] == "ipmi" {
+        let patch = json!([
+            {"op": "add", "path": "/console_interface", "value": "ipmitool-socat"}
+        ]);
+        api.send(Method::PATCH, &path, Some(&patch)).await?;
+    }
+    let body = json!({"enabled": is_on});
+    api.send(Method::PUT, &format!("{path}/states/console"), Some(&body)).await?;
     Ok(Redirect::to(&format!("/nodes/{name}/console")).into_response())
 }
 
