@@ -52,8 +52,9 @@ pub enum StaysError {
     },
     /// It is being emptied.
     #[error(
-        "node {node} is compute host {host}, which is being emptied: it is {state}, with {left} servers on it; ask again when it is drained \
-         (`bedplate drain {host} --wait`), or name {host} in force"
+        "node {node} is compute host {host}, which is being emptied{}; ask again when it is drained (`bedplate drain {host} --wait`), or \
+         name {host} in force",
+        so_far(state, *left)
     )]
     Occupied {
         /// The node.
@@ -78,6 +79,15 @@ pub enum StaysError {
         /// Why not.
         why: String,
     },
+}
+
+/// How far a drain is. What just began has not counted yet.
+fn so_far(state: &str, left: usize) -> String {
+    match left {
+        0 => String::new(),
+        1 => format!(": it is {state}, with 1 server on it"),
+        many => format!(": it is {state}, with {many} servers on it"),
+    }
 }
 
 /// What clusterd says of a drain.
