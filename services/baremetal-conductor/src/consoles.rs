@@ -58,6 +58,8 @@ pub enum End {
     Disabled,
     /// The node was deleted.
     Deleted,
+    /// The node went to somebody else.
+    HandedOver,
     /// The viewer did not keep up.
     TooSlow,
     /// The service stops.
@@ -70,6 +72,7 @@ impl End {
         match self {
             End::Disabled => "the console was disabled",
             End::Deleted => "the node was deleted",
+            End::HandedOver => "the node went to somebody else",
             End::TooSlow => "you did not keep up with what the machine says",
             End::Stopping => "the service is about to stop; come again",
         }
@@ -149,8 +152,12 @@ impl Consoles {
         if lines.get(&node.id).is_some_and(|line| line.given_up.is_cancelled()) {
             lines.remove(&node.id);
         }
+        if let Some(line) = lines.get(&node.id).filter(|line| !line.is_of(node)) {
+            line.end(End::HandedOver);
+            lines.remove(&node.id);
+        }
         make_room(&mut lines, node.id);
-        let line = lines.entry(node.id).or_insert_with(|| Arc::new(Line::new(node.label())));
+        let line = lines.entry(node.id).or_insert_with(|| Arc::new(Line::new(node)));
         let held = line.clone();
         let start = |typed| {
             let session = self.sessions.clone().try_acquire_owned();
@@ -171,7 +178,9 @@ impl Consoles {
         if !node.console_enabled {
             return Err(ConsoleError::Disabled { node: node.label() });
         }
-        Ok(self.lock().get(&node.id).map(|line| line.kept()).unwrap_or_default())
+        let lines = self.lock();
+        let line = lines.get(&node.id).filter(|line| line.is_of(node));
+        Ok(line.map(|line| line.kept()).unwrap_or_default())
     }
 
     /// It is over for all who look at this node's, and nothing is kept of what was said.
@@ -179,6 +188,14 @@ impl Consoles {
         let line = self.lock().remove(&node);
         if let Some(line) = line {
             line.end(why);
+        }
+    }
+
+    /// It is over for those who look at what a node that went to somebody else said before.
+    fn end_of_others(&self, node: &Node) {
+        let is_others = self.lock().get(&node.id).is_some_and(|line| !line.is_of(node));
+        if is_others {
+            self.end(node.id, End::HandedOver);
         }
     }
 
@@ -272,7 +289,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
                         Some(node) if !node.console_enabled => {
                             world.consoles.end(id, End::Disabled);
                         }
-                        Some(_) => {}
+                        Some(node) => world.consoles.end_of_others(node),
                     }
                 }
             }

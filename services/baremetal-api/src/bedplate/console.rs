@@ -226,7 +226,7 @@ async fn hear(
 /// What a viewer is told at the end (RFC 6455 §7.4.1).
 fn farewell(end: End) -> (u16, &'static str) {
     let code = match end {
-        End::Disabled | End::Deleted => close_code::NORMAL,
+        End::Disabled | End::Deleted | End::HandedOver => close_code::NORMAL,
         End::TooSlow => close_code::POLICY,
         End::Stopping => close_code::AWAY,
     };

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use baremetal_core::Node;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ const TYPED: usize = 16;
 #[derive(Debug)]
 pub(super) struct Line {
     label: String,
+    /// Whose the node is, and to whom it is lent: what its machine says is for nobody who has it later.
+    whose: (Option<String>, Option<String>),
     room: Mutex<Room>,
     /// How many look.
     viewers: watch::Sender<usize>,
@@ -98,14 +101,20 @@ impl Drop for Viewing {
 }
 
 impl Line {
-    /// The console of the node that a person calls this.
-    pub(super) fn new(label: String) -> Self {
+    /// The console of a node, for those who have it now.
+    pub(super) fn new(node: &Node) -> Self {
         Line {
-            label,
+            label: node.label(),
+            whose: (node.owner.clone(), node.lessee.clone()),
             room: Mutex::default(),
             viewers: watch::Sender::new(0),
             given_up: CancellationToken::new(),
         }
+    }
+
+    /// Whether those who have the node now had it when this began.
+    pub(super) fn is_of(&self, node: &Node) -> bool {
+        self.whose == (node.owner.clone(), node.lessee.clone())
     }
 
     /// What a person calls the node.

@@ -117,6 +117,28 @@ async fn the_port_is_given_back_a_little_after_the_last_has_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_is_for_nobody_who_has_the_node_later() {
+    let (consoles, mut node, mut lender) = (consoles(8, 8), node(1), Lender::new());
+    node.lessee = Some("ann".to_owned());
+    let mut ann = lender.look(&consoles, &node).unwrap();
+    lender.machine().await.says("a secret of ann's").await;
+    reads(&mut ann, "ann's").await;
+
+    node.lessee = Some("bob".to_owned());
+    assert!(consoles.kept(&node).unwrap().is_empty());
+    let mut bob = lender.look(&consoles, &node).unwrap();
+    ann.over().cancelled().await;
+    assert_eq!(ann.end(), End::HandedOver);
+    lender.machine().await.says("bob's own").await;
+    assert!(!reads(&mut bob, "bob's own").await.contains("secret"));
+
+    node.lessee = None;
+    consoles.end_of_others(&node);
+    bob.over().cancelled().await;
+    assert_eq!((bob.end(), consoles.held()), (End::HandedOver, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_that_breaks_is_opened_again_ever_later_and_those_who_look_are_told() {
     let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     let mut ann = lender.look(&consoles, &node).unwrap();
