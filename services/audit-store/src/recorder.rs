@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use audit::{Broken, Entry, Filter, Head, Listed, Refusal, Refusals, Trail, TrailError};
-use database::Extent::AnyDecides;
+use database::Extent::FirstDecides;
 use database::{Database, StoreError};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -129,7 +129,7 @@ impl Writer {
         let (service, count) = (self.service, entries.len());
         let written = self
             .database
-            .write(AnyDecides, move |c| {
+            .write(FirstDecides, move |c| {
                 Box::pin(async move { table::append(c, service, entries, Timestamp::now()).await })
             })
             .await;

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use audit::{Broken, Entry, Fault, Filter, Head, Listed, Order, Row, TrailResult};
-use database::{Connection, Query, Row as Columns, SqlError, StoreError, Value, values};
+use database::{
+    AssertSqlSafe, Connection, Query, Row as Columns, SqlError, StoreError, Value, values,
+};
 use jiff::Timestamp;
+use serde_json::json;
 
 const TABLE: &str = "audit";
 const SELECT: &str = "SELECT number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, user_name, \
      project_id, roles, service_user_id, source, method, route, target, action, previous, hash FROM audit";
 
-/// Adds a row for each of `entries`, if the trail still ends where it was left.
+/// Adds a row for each of `entries`, if the trail still ends where it was left: all of them, or none where that is refused.
 ///
 /// Nothing but that the way to the database failed is `Unavailable`: others may write in the same transaction.
 pub(crate) async fn append(
@@ -19,40 +22,65 @@ pub(crate) async fn append(
     entries: Vec<Entry>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    // On PostgreSQL, who writes a head waits until nobody else does.
-    const BEGIN: &str = "UPDATE audit_head SET number = number RETURNING number, hash";
-    const INSERT: &str = "INSERT INTO audit (number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, \
-         user_name, project_id, roles, service_user_id, source, method, route, target, action, previous, hash) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
-    let begun = connection.row(BEGIN, values![]).await.map_err(refused)?;
-    let mut head = head_of(begun)?;
-    let last = last(connection).await?;
+    let mut head = begin(connection).await?;
+    let mut rows = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let row = Row::after(head, service, entry, now);
+        head = Head { number: row.number, hash: row.digest() };
+        rows.push(columns(&row));
+    }
+    // However many they are, they are one statement: what a database takes for each is more than what a row takes.
+    let insert = format!("{INSERT} {}", elements(connection));
+    let rows = serde_json::Value::from(rows).to_string();
+    let added = connection.execute(AssertSqlSafe(insert), values![rows]).await;
+    added.map(drop).map_err(refused)
+}
+
+/// Adds rows, each an array of its columns, in the order of an array of them.
+const INSERT: &str = "INSERT INTO audit (number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, \
+     user_name, project_id, roles, service_user_id, source, method, route, target, action, previous, hash) \
+     SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), value ->> 2, value ->> 3, CAST(value ->> 4 AS BIGINT), \
+     CAST(value ->> 5 AS BIGINT), CAST(value ->> 6 AS BIGINT), value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, \
+     value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20";
+
+/// The elements of an array, as each database has them, in their order.
+fn elements(connection: &Connection) -> &'static str {
+    match connection {
+        Connection::Sqlite(_) => "FROM json_each($1)",
+        Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+            "FROM json_array_elements(CAST($1 AS json))"
+        }
+    }
+}
+
+/// Where the trail ends, which nobody else adds to until the transaction does.
+async fn begin(connection: &mut Connection) -> Result<Head, StoreError> {
+    const WAIT: &str = "UPDATE audit_head SET number = number";
+    const ENDS: &str = "SELECT audit_head.number, audit_head.hash, last.number, last.hash FROM audit_head \
+         LEFT JOIN (SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1) AS last ON 1 = 1";
+    match connection {
+        // It has one writer anyway.
+        Connection::Sqlite(_) => {}
+        // Who writes a head waits until nobody else does.
+        Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+            connection.execute(WAIT, values![]).await.map_err(refused)?;
+        }
+    }
+    let ends = connection.row(ENDS, values![]).await.map_err(refused)?;
+    let head = head_of(ends.as_ref(), 0)?;
+    let is_empty = ends.as_ref().is_some_and(|ends| matches!(ends.optional_int(2), Ok(None)));
+    let last = if is_empty { Head::NONE } else { head_of(ends.as_ref(), 2)? };
     if last != head {
         let number = last.number.min(head.number).saturating_add(1);
         return Err(unfit(Broken { number, fault: Fault::Missing }));
     }
-    for entry in entries {
-        let row = Row::after(head, service, entry, now);
-        let hash = row.digest();
-        head = Head { number: row.number, hash };
-        connection.execute(INSERT, columns(row)).await.map_err(refused)?;
-    }
-    Ok(())
+    Ok(head)
 }
 
 /// The last row, as the head has it.
 pub(crate) async fn head(connection: &mut Connection) -> Result<Head, StoreError> {
     const HEAD: &str = "SELECT number, hash FROM audit_head";
-    head_of(connection.row(HEAD, values![]).await?)
-}
-
-/// The last row that is there.
-async fn last(connection: &mut Connection) -> Result<Head, StoreError> {
-    const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
-    match connection.row(LAST, values![]).await.map_err(refused)? {
-        Some(row) => head_of(Some(row)),
-        None => Ok(Head::NONE),
-    }
+    head_of(connection.row(HEAD, values![]).await?.as_ref(), 0)
 }
 
 /// One page of the rows that `filter` wants, each with what became of the request that it says was asked.
@@ -109,18 +137,19 @@ async fn results(
     found.iter().map(read).collect()
 }
 
-fn columns(row: Row) -> Vec<Value> {
+/// What a row is made of, in the order of [`INSERT`].
+fn columns(row: &Row) -> serde_json::Value {
     let Row { number, at, service, outcome, status, times, since, request_id, .. } = row;
     let Row { global_request_id, user_id, user_name, project_id, roles, service_user_id, .. } = row;
     let Row { source, method, route, target, action, previous, hash, .. } = row;
-    values![
+    json!([
         number,
-        at,
+        at.as_microsecond(),
         service,
         outcome,
         status,
         times,
-        since,
+        since.map(Timestamp::as_microsecond),
         request_id,
         global_request_id,
         user_id,
@@ -135,7 +164,7 @@ fn columns(row: Row) -> Vec<Value> {
         action,
         previous,
         hash
-    ]
+    ])
 }
 
 /// A row, whatever is in it; where that is none, its number is told.
@@ -170,12 +199,13 @@ fn read(row: &Columns) -> Result<Row, StoreError> {
     fields().map_err(|_| unfit(Broken { number, fault: Fault::Unreadable }))
 }
 
-fn head_of(row: Option<Columns>) -> Result<Head, StoreError> {
+/// The number and the hash that begin at this column.
+fn head_of(row: Option<&Columns>, column: usize) -> Result<Head, StoreError> {
     let unreadable = || unfit(Broken { number: 1, fault: Fault::Unreadable });
     let row = row.ok_or_else(unreadable)?;
-    let number = row.int(0).map_err(|_| unreadable())?;
-    let hash = row.text(1).ok().and_then(|text| text.parse().ok()).ok_or_else(unreadable)?;
-    Ok(Head { number, hash })
+    let number = row.int(column).map_err(|_| unreadable())?;
+    let hash = row.text(column + 1).ok().and_then(|text| text.parse().ok());
+    Ok(Head { number, hash: hash.ok_or_else(unreadable)? })
 }
 
 /// That what is kept is not what was written.

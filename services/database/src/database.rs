@@ -43,6 +43,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 16;
 /// Whatever the server's customary isolation: who has waited for a lock sees what was committed meanwhile.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// After so many pages of 4 KiB the log is written into the file, which takes tens of milliseconds in which nothing else is written. SQLite's
+/// own is 1000, which a busy service writes many times a second.
+const CHECKPOINT_PAGES: &str = "4000";
 /// Rows that a query may be ahead of whoever takes them: a page's.
 const ROWS_AHEAD: usize = 1024;
 
@@ -124,6 +127,8 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
         .map_err(|_| StoreError::BadUrl)?
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
+        // What a statement may have to undo is no file of its own.
+        .pragma("temp_store", "MEMORY")
         .row_buffer_size(ROWS_AHEAD)
         .disable_statement_logging();
     if !in_memory {
@@ -132,8 +137,11 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
             .map_err(|source| StoreError::CannotCreate { path: path.to_owned(), source })?;
     }
     // WAL with NORMAL: a killed program loses nothing, a power cut at most the last moments.
-    let writing =
-        options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
+    let writing = options
+        .clone()
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
 
     let mut connection = Connection::Sqlite(writing.connect().await?);
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;

@@ -151,3 +151,43 @@ async fn what_was_answered_is_there_after_the_writer_is_gone() {
     again.fill(1).await;
     assert_eq!(again.verify().await.unwrap().number, 8);
 }
+
+/// Rows that are written together are there together, and whoever else writes in that transaction is not held up.
+#[tokio::test]
+async fn what_is_refused_takes_with_it_what_it_was_to_be_written_with_and_nothing_else() {
+    let scratch = Scratch::sqlite();
+    let kept = Kept::open(&scratch.url).await.unwrap();
+    kept.fill(1).await;
+    kept.sql("CREATE TABLE others (id BIGINT)").await.unwrap();
+    kept.sql(
+        "CREATE TRIGGER not_this_one BEFORE INSERT ON audit WHEN NEW.request_id = 'req-bad' \
+         BEGIN SELECT RAISE(ABORT, 'it is refused'); END",
+    )
+    .await
+    .unwrap();
+    let tasks: Vec<_> = ["req-2", "req-3", "req-bad", "req-4"]
+        .into_iter()
+        .map(|id| {
+            let kept = kept.clone();
+            tokio::spawn(async move {
+                let written = kept.recorder.record(asked(id)).await;
+                kept.sql("INSERT INTO others (id) VALUES (1)").await.unwrap();
+                (id, written.is_ok())
+            })
+        })
+        .collect();
+    let mut written = BTreeSet::new();
+    for task in tasks {
+        let (id, is_written) = task.await.unwrap();
+        if is_written {
+            written.insert(id.to_owned());
+        }
+    }
+    assert!(!written.contains("req-bad"));
+    let there = kept.all().await.into_iter().skip(2).map(|it| it.row.request_id);
+    assert_eq!(there.collect::<BTreeSet<_>>(), written);
+    kept.sql("DROP TRIGGER not_this_one").await.unwrap();
+    kept.recorder.record(asked("req-bad")).await.unwrap();
+    assert_eq!(kept.verify().await.unwrap().number, 3 + i64::try_from(written.len()).unwrap());
+    assert_eq!(kept.sql("DELETE FROM others").await.unwrap(), 4);
+}
