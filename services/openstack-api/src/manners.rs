@@ -11,9 +11,10 @@ use axum::response::Response;
 use axum::{Router, response::IntoResponse};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use crate::guard::guard;
 use crate::limits::{Limiter, SeatOf};
@@ -48,6 +49,17 @@ pub struct RequestId(Uuid);
 impl std::fmt::Display for RequestId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "req-{}", self.0)
+    }
+}
+
+impl RequestId {
+    /// An id that comes after those of the milliseconds before (RFC 9562, version 7): whatever keeps them in their order adds at its end.
+    fn new(now: Timestamp) -> Self {
+        let millis = now.as_millisecond().unsigned_abs();
+        // Of a version 4 all but two bytes are random alone.
+        let [a, b, c, d, e, f, _, g, _, h, i, j, ..] = Uuid::new_v4().into_bytes();
+        let random = [a, b, c, d, e, f, g, h, i, j];
+        RequestId(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 }
 
@@ -91,7 +103,7 @@ async fn behave(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let id = RequestId(Uuid::new_v4());
+    let id = RequestId::new(Timestamp::now());
     let span = debug_span!(
         "request", request.id = %id, request.method = %request.method(), request.path = request.uri().path()
     );
@@ -164,5 +176,20 @@ fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners, id: Reques
     }
     if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
         headers.entry(RETRY_AFTER).or_insert(COME_BACK_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_request_has_a_later_id_and_no_two_have_the_same() {
+        let at = |millis: i64| Timestamp::from_millisecond(1_767_323_045_000 + millis).unwrap();
+        let id = |millis| RequestId::new(at(millis)).to_string();
+        assert!(id(1) < id(2) && id(2) < id(1000));
+        assert_ne!(id(1), id(1));
+        let read = Uuid::parse_str(id(3).strip_prefix("req-").unwrap()).unwrap();
+        assert_eq!(read.get_version_num(), 7);
     }
 }
