@@ -34,6 +34,17 @@ const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, update
     retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27, joining = $28, host = $29, failed = $30 \
     WHERE id = $1 AND version = $2";
 
+/// The same of a node that is as it was in all that an index has, and of others nothing: SQLite writes each index anew whose columns a
+/// statement sets, be they what they were, and those are most of what a change writes.
+const UPDATE_REST: &str = "UPDATE nodes SET version = $2 + 1, updated_at = $4, power_state = $5, instance_name = $8, driver = $9, \
+    provision_updated_at = $11, resource_class = $12, conductor_group = $13, shard = $16, chassis = $18, description = $19, \
+    maintenance = $22, retired = $23, document = $26 \
+    WHERE id = $1 AND version = $2 AND created_at = $3 AND name IS NOT DISTINCT FROM $6 AND instance_uuid IS NOT DISTINCT FROM $7 \
+    AND provision_state = $10 AND owner IS NOT DISTINCT FROM $14 AND lessee IS NOT DISTINCT FROM $15 \
+    AND parent_node IS NOT DISTINCT FROM $17 AND rack IS NOT DISTINCT FROM $20 AND position IS NOT DISTINCT FROM $21 \
+    AND busy = $24 AND lent = $25 AND sealed_by IS NOT DISTINCT FROM $27 AND joining = $28 AND host IS NOT DISTINCT FROM $29 \
+    AND failed = $30";
+
 /// So many ids fit in one statement.
 const IDS_AT_ONCE: usize = 500;
 
@@ -43,8 +54,16 @@ pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(
 }
 
 pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
-    let written = connection.execute(UPDATE, columns(node)?).await;
-    changed_one(written.map_err(|error| taken(node, error))?)?;
+    let columns = columns(node)?;
+    let is_written = match connection {
+        Connection::Sqlite(_) => connection.execute(UPDATE_REST, columns.clone()).await? == 1,
+        // It finds out by itself what has changed.
+        Connection::Postgres(_) | Connection::PostgresTransaction(_) => false,
+    };
+    if !is_written {
+        let written = connection.execute(UPDATE, columns).await;
+        changed_one(written.map_err(|error| taken(node, error))?)?;
+    }
     Ok(Node { version: node.version + 1, ..node.clone() })
 }
 
@@ -273,5 +292,24 @@ fn taken(node: &Node, error: SqlError) -> StoreError {
         },
         Some(_) => StoreError::Duplicate { field: "uuid", value: node.id.to_string() },
         None => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_of_a_node_is_what_it_was() {
+        let set = UPDATE.split_once(" SET ").and_then(|(_, rest)| rest.split_once(" WHERE "));
+        let (rest, only) = UPDATE_REST.split_once(" WHERE ").unwrap();
+        let written: Vec<&str> = rest.split_once(" SET ").unwrap().1.split(", ").collect();
+        for one in set.unwrap().0.split(", ") {
+            let (column, value) = one.split_once(" = ").unwrap();
+            let compared =
+                [format!("{column} = {value}"), format!("{column} IS NOT DISTINCT FROM {value}")];
+            let is_compared = only.split(" AND ").any(|it| compared.contains(&it.to_owned()));
+            assert!(written.contains(&one) != is_compared, "{one}");
+        }
     }
 }

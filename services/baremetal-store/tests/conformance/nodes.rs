@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use lease::Lease;
 use uuid::Uuid;
 
-use crate::scratch::{at, bare_node, named, on_both};
+use crate::scratch::{Scratch, at, bare_node, named, on_both, open};
 
 on_both! { Store:
     a_node_is_found_by_id_and_by_name
@@ -204,4 +204,38 @@ async fn the_sweep_looks_at_nodes_that_rest(store: Store) {
     assert_eq!(store.sweep_page(Some(resting[1].id), 2).await.unwrap(), resting[2..4]);
     assert_eq!(store.sweep_page(Some(resting[3].id), 2).await.unwrap(), resting[4..]);
     assert_eq!(store.sweep_page(Some(resting[4].id), 2).await.unwrap(), []);
+}
+
+/// How long the log of a SQLite file is.
+fn log_length(scratch: &Scratch) -> u64 {
+    let file = scratch.url.strip_prefix("sqlite://").unwrap();
+    std::fs::metadata(format!("{file}-wal")).unwrap().len()
+}
+
+#[tokio::test]
+async fn a_change_of_what_no_index_has_writes_no_index() {
+    const PAGE: u64 = 4096 + 24;
+    let scratch = Scratch::sqlite();
+    let store = open(&scratch).await;
+    let mut node = named("r1u7");
+    store.insert_node(&node).await.unwrap();
+    for _ in 0..200 {
+        store.insert_node(&bare_node()).await.unwrap();
+    }
+    // What would be written again of an earlier change is in its place.
+    let mut pages = 0;
+    for number in 0..4 {
+        let before = log_length(&scratch);
+        let changed = Node { description: Some(format!("changed {number}")), ..node.clone() };
+        node = store.update_node(&changed, &[]).await.unwrap();
+        pages = (log_length(&scratch) - before) / PAGE;
+    }
+    assert!((1..=4).contains(&pages), "{pages} pages");
+    // The other indices are as they have to be.
+    let renamed = Node { name: Some("r1u8".parse().unwrap()), ..node.clone() };
+    let renamed = store.update_node(&renamed, &[]).await.unwrap();
+    let by_name =
+        async |name: &str| store.find_node(&NodeIdent::Name(name.parse().unwrap())).await.unwrap();
+    assert_eq!((by_name("r1u7").await, by_name("r1u8").await), (None, Some(renamed)));
+    assert!(matches!(store.update_node(&node, &[]).await, Err(StoreError::Stale)));
 }
