@@ -29,8 +29,11 @@ fn main() -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    runtime.block_on(async {
+    // In a task, and so by the threads that do the work: what the start has no more use for is theirs to use again, where glibc
+    // would keep it for this thread, which from now on does nothing.
+    let service = runtime.spawn(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
         Service::start(config).await?.run(stop).await
-    })
+    });
+    runtime.block_on(service).context("the service panicked")?
 }

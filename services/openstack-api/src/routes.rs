@@ -12,10 +12,12 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
+use bytes::Bytes;
 use http::StatusCode;
 use utoipa::openapi::path::{HttpMethod, PathsBuilder};
 use utoipa::openapi::{OpenApi, Paths, RefOr, Required, Schema};
 
+use crate::json::json_text;
 use crate::policy::Ward;
 use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, Shape, audit_routes, json};
 use describe::{Told, describe};
@@ -299,10 +301,13 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
     where
         Auth: FromRef<S>,
     {
-        let described = Arc::new(OnceLock::<OpenApi>::new());
+        // The document itself is many times as large as its text, and nobody else needs it.
+        let described = Arc::new(OnceLock::<Bytes>::new());
         let table = Arc::new(OnceLock::<Table>::new());
         let (told, shown) = (described.clone(), table.clone());
-        let describe = move || async move { json(StatusCode::OK, &told.get()) };
+        let describe = move || async move {
+            json_text(StatusCode::OK, told.get().cloned().unwrap_or_default())
+        };
         let show = move |_: Caller| async move { json(StatusCode::OK, &shown.get()) };
         let show = Handle::get("Say who may use which route", show).ruled(Rule::LOOK);
         let described_by = Handle::public_get("Describe every route", describe);
@@ -310,7 +315,8 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
             .at("/openapi.json", [described_by.tells(Shape::open())])
             .at("/bedplate/v1/policy", [show.tells(Table::shape())]);
         let all = self.merge(own).merge(audit_routes::routes());
-        described.get_or_init(|| document(all.paths.build()));
+        let text = serde_json::to_vec(&document(all.paths.build()));
+        described.get_or_init(|| text.expect("a document has text alone for keys").into());
         table.get_or_init(|| all.table);
         all.router
     }

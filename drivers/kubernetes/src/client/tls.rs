@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -15,8 +15,11 @@ use url::Url;
 
 use crate::access::{Access, AccessError, Endpoint};
 
-/// Balancers forget connections that are silent for a minute, often sooner.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Balancers forget connections that are silent for a minute, often sooner; and there are as many clients as clusters, each of which has
+/// to be asked at once again or a minute later.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// So many sessions of TLS are kept to go on with: one server's, where 256 are usual and make a client as large again.
+const SESSIONS: usize = 8;
 
 /// Where requests begin.
 pub(super) fn base(access: &Access) -> Result<Url, AccessError> {
@@ -78,13 +81,15 @@ fn config(access: &Access) -> Result<ClientConfig, AccessError> {
     let name = name.map_err(|_| invalid(&access.endpoint.host))?;
     let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     let judge = judge.build().map_err(|error| authority(&error))?;
-    ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring offers suites for TLS 1.2 and 1.3")
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Called { name, judge }))
         .with_client_auth_cert(certificates, key)
-        .map_err(|error| own(&error))
+        .map_err(|error| own(&error))?;
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(config)
 }
 
 fn invalid(host: &str) -> AccessError {

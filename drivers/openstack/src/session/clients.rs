@@ -25,6 +25,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Proxies in front of OpenStack close what is unused for a minute, often sooner.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+/// So many connections to one address are kept that nothing is asked by: each takes tens of KiB, and hundreds are opened at once where
+/// many things are begun together.
+const IDLE_EACH: usize = 64;
 
 /// A client that accepts the certificates that `tls` says.
 pub(super) fn client(tls: &Tls) -> Result<Client, ConfigError> {
@@ -52,6 +55,7 @@ pub(super) fn client(tls: &Tls) -> Result<Client, ConfigError> {
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(SILENCE_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_EACH)
         .build()?;
     Ok(client)
 }

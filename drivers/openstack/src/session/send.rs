@@ -32,12 +32,17 @@ const LONGEST_UPLOAD: Duration = Duration::from_secs(12 * 3600);
 
 impl Call<'_> {
     /// Sends it, again where that helps and is harmless; gives the answer if it is a success.
-    pub(crate) async fn send(mut self) -> Result<Answer, CloudError> {
+    pub(crate) async fn send(self) -> Result<Answer, CloudError> {
         // Who asks for a token may do so for somebody who has leave already, and waits for no such leave.
         let _leave = match &self.speaker {
             Speaker::Session | Speaker::Bearer(_) => self.session.turn(self.service).await,
             Speaker::Nobody => self.session.turn_for_token().await,
         };
+        // What sending takes is KiB, and thousands may wait for their turn.
+        Box::pin(self.send_now()).await
+    }
+
+    async fn send_now(mut self) -> Result<Answer, CloudError> {
         let patience = self.session.config().patience;
         let deadline = Instant::now() + patience.call_timeout;
         let (mut attempt, mut renewed) = (1, false);
