@@ -77,18 +77,18 @@ impl SerialPort {
         (at, said.iter().skip(skipped).take(most).copied().collect())
     }
 
-    /// Tells those who wait how much was read; nobody reads without a number.
-    pub(crate) fn has_read(&self, reader: Option<u64>) {
-        self.reader.send_replace(reader);
-    }
-
     /// Types; how many of the keys were taken.
-    pub(crate) fn type_in(&self, keys: &[u8]) -> usize {
+    pub fn type_in(&self, keys: &[u8]) -> usize {
         let mut typed = lock(&self.typed);
         let taken = keys.len().min(TYPED - typed.len().min(TYPED));
         typed.extend(keys.iter().take(taken));
         self.keys.notify_one();
         taken
+    }
+
+    /// Tells those who wait how much was read; nobody reads without a number.
+    pub(crate) fn has_read(&self, reader: Option<u64>) {
+        self.reader.send_replace(reader);
     }
 }
 

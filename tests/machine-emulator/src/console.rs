@@ -141,12 +141,58 @@ impl Prompt {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use bmc_emulator::ServedMachine;
+    use tokio::task::JoinSet;
+    use tokio::time::timeout;
+
     use super::*;
+    use crate::agent::AgentKind;
 
     #[track_caller]
     fn check(keys: &str, want: &str) {
         let mut prompt = Prompt::new("r1u7".to_owned());
         assert_eq!(String::from_utf8_lossy(&prompt.answer(keys.as_bytes())), want);
+    }
+
+    const SPEC: &str = r#"{
+        "name": "r1u7", "uuid": "3f2a5b60-0000-4000-8000-000000000001", "serial": "S1", "manufacturer": "Some", "model": "One",
+        "firmware": "bios", "nics": [], "disks": [], "cpus": 1, "memory_mib": 1024,
+        "bmc": {"kind": "ipmi", "address": "127.0.0.1:0", "username": "admin", "password": "secret"}
+    }"#;
+
+    #[tokio::test]
+    async fn only_a_system_that_runs_asks_for_names() {
+        let spec: MachineSpec = serde_json::from_str(SPEC).unwrap();
+        let chassis = bmc_emulator::Machine::new(spec);
+        let bmc = ServedMachine {
+            name: "r1u7".to_owned(),
+            redfish: None,
+            ipmi: None,
+            certificate_pem: None,
+        };
+        let machine = Machine::new(chassis.clone(), bmc, AgentKind::Light, None);
+        let mut running = JoinSet::new();
+        running.spawn(run(machine.clone()));
+        let says = async |want: &str| {
+            let says = async {
+                while !chassis.serial().said().ends_with(want.as_bytes()) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            timeout(Duration::from_secs(20), says).await.unwrap();
+        };
+
+        machine.tell(Event::Started);
+        says("1 processors, 1024 MiB of memory, self-test\r\n").await;
+        machine.now(Stage::Installed);
+        says("self-test\r\n\r\nr1u7 login: ").await;
+        chassis.serial().type_in(b"root\r");
+        says("r1u7 login: root\r\nPassword: ").await;
+        // Another system has another prompt.
+        machine.now(Stage::Ramdisk(BootSource::Network));
+        says("Password: \r\nramdisk login: ").await;
     }
 
     #[test]

@@ -183,6 +183,24 @@ async fn is_unharmed(target: Target, guest: &mut Guest) {
 }
 
 #[tokio::test]
+async fn a_port_is_ours_though_the_word_of_it_was_lost() {
+    // Presence, Open Session, RAKP 2, RAKP 4, Set Session Privilege Level: then Activate Payload.
+    const ACTIVATION: usize = 5;
+    let fate = |way, number| match (way, number) {
+        (Way::ToClient, ACTIVATION) => Fate::Lose,
+        (Way::ToBmc | Way::ToClient, _) => Fate::Pass,
+    };
+    let (_emulator, endpoint, mut guest) = emulated(None).await;
+    let relay = Relay::start(endpoint.address, fate).await;
+    is_unharmed(Target { address: relay.address, ..endpoint.target() }, &mut guest).await;
+    // Which says that another has it, even to the one that has.
+    let Some((sim, mut guest)) = simulated().await else { return };
+    let relay = Relay::start(sim.endpoint().address, fate).await;
+    is_unharmed(Target { address: relay.address, ..sim.endpoint().target() }, &mut guest).await;
+    assert_eq!(relay.harmed(), 1);
+}
+
+#[tokio::test]
 async fn a_reader_that_is_behind_misses_nothing() {
     let (_emulator, endpoint, mut guest) = emulated(None).await;
     let connector = Connector::bind().await.unwrap();
