@@ -11,6 +11,7 @@ mod own_machine;
 mod quorum;
 mod rack_up;
 mod reserve;
+mod serial;
 mod services;
 mod site;
 mod taken_out;

@@ -1,0 +1,108 @@
+//! A machine's boot is read on its serial console while it is deployed.
+
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use lab::{Lab, Machine, Node, Settings};
+use machine_emulator::Stage;
+use reqwest::{Client, Method};
+use serde_json::json;
+use websocket::{Message, Socket};
+
+/// How long anything may take on a busy computer, and a BMC to notice that whoever had its port is gone.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+async fn what_a_machine_says_is_read_while_it_is_deployed_and_a_kill_loses_the_session_alone() {
+    let lab = Lab::with_child(Settings::default()).await;
+    let machine = lab.rack(Machine::ipmi("r1u7")).await;
+    let node = lab.available(&machine).await;
+    let path = format!("/v1/nodes/{}", node.0);
+    let socat = json!([{"op": "add", "path": "/console_interface", "value": "ipmitool-socat"}]);
+    lab.api().send(Method::PATCH, &path, Some(&socat)).await.expect("it has a console");
+    let enabled = json!({"enabled": true});
+    let switch = format!("{path}/states/console");
+    lab.api().send(Method::PUT, &switch, Some(&enabled)).await.expect("it is enabled");
+
+    let mut console = look(&lab, node).await;
+    console.reads("the console is open").await;
+    let asked = lab.provision(node, "active").await;
+    // The ramdisk, then the disk that it wrote.
+    console.reads("Linux version").await;
+    console.reads("Booting from local disk").await;
+    asked.reaches("active").await;
+    machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    console.reads("r1u7 login: ").await;
+    console.types("root\r").await;
+    console.reads("Password: ").await;
+    // Nobody is to find it: the lab's state folder is looked through for it.
+    console.types(&format!("{}\r", left::canary::CONSOLE)).await;
+    console.reads("Login incorrect").await;
+
+    lab.restart().await;
+    while let Some(Ok(_)) = console.socket.next().await {}
+    let shown = lab.api().get(&switch).await;
+    assert_eq!(shown["console_enabled"], true, "that it is enabled is not lost");
+    let mut console = look(&lab, node).await;
+    console.reads("the console is open").await;
+    console.types("\r").await;
+    console.reads("r1u7 login: ").await;
+
+    let disabled = json!({"enabled": false});
+    lab.api().send(Method::PUT, &switch, Some(&disabled)).await.expect("it is disabled");
+    loop {
+        if let Message::Close(why) = console.next().await {
+            let why = why.expect("it says why");
+            assert_eq!(why.reason.to_string(), "the console was disabled");
+            break;
+        }
+    }
+}
+
+/// Somebody who looks at a machine's console.
+struct Console {
+    socket: Socket,
+    /// What came and was not read.
+    rest: String,
+}
+
+async fn look(lab: &Lab, node: Node) -> Console {
+    let client = Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+    let path = format!("/bedplate/v1/nodes/{}/console", node.0);
+    let url = lab.api().url().join(&path).expect("a path makes a URL");
+    let (request, asked) = websocket::ask(client.get(url));
+    let answer = request.send().await.expect("the service answers");
+    let socket = asked.open(answer).await.expect("it is a WebSocket");
+    Console { socket, rest: String::new() }
+}
+
+impl Console {
+    /// Reads as far as these words.
+    async fn reads(&mut self, words: &str) {
+        loop {
+            if let Some((_, rest)) = self.rest.split_once(words) {
+                self.rest = rest.to_owned();
+                return;
+            }
+            match self.next().await {
+                Message::Binary(piece) => self.rest += &String::from_utf8_lossy(&piece),
+                Message::Ping(_) => {}
+                other @ (Message::Text(_)
+                | Message::Pong(_)
+                | Message::Close(_)
+                | Message::Frame(_)) => panic!("{other:?} before {words:?}, after {}", self.rest),
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Message {
+        let next = tokio::time::timeout(PATIENCE, self.socket.next()).await;
+        let next = next.unwrap_or_else(|_| panic!("no more after {:?}", self.rest));
+        next.expect("it goes on").expect("it is no error")
+    }
+
+    async fn types(&mut self, keys: &str) {
+        let keys = Message::Binary(keys.to_owned().into());
+        self.socket.send(keys).await.expect("it is typed");
+    }
+}
