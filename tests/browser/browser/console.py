@@ -22,6 +22,7 @@ PAGES = {
     "nodes": "/nodes",
     "node": "/nodes/dev-1",
     "sensors": "/nodes/dev-1/sensors",
+    "serial": "/nodes/dev-4/console",
     "discoveries": "/discoveries",
     "bring-up": "/bring-up",
     "profiles": "/profiles",
@@ -186,6 +187,28 @@ class Console(unittest.TestCase):
         page.get_by_role("button", name="Give back").click()
         expect(page.locator("#live .chip").first).to_have_text("available")
         expect(page.locator(".timeline li").first).to_be_visible()
+
+    def test_a_serial_console_is_enabled_followed_and_typed_at(self):
+        page = self.open()
+        page.goto("/nodes/dev-4")
+        page.get_by_role("link", name="Serial console").click()
+        # It stays enabled for whoever else looks at every page.
+        if page.get_by_role("button", name="Enable").count():
+            page.get_by_role("button", name="Enable").click()
+        screen, line = page.get_by_role("log"), page.get_by_label("A line to type")
+        expect(screen).to_contain_text("the console is open")
+        line.press("Enter")
+        expect(screen).to_contain_text("login:")
+        line.fill("root")
+        line.press("Enter")
+        expect(screen).to_contain_text(re.compile("login: root.*Password:", re.S))
+        expect(line).to_have_value("")
+        expect(line).to_be_focused()
+        page.get_by_role("button", name="Ctrl-C").click()
+        expect(screen).to_contain_text(re.compile("Password:.*login:", re.S))
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/serial-typed-light.png", full_page=True)
+        self.assertEqual(self.problems, [])
 
     def test_a_manifest_with_three_bad_rows_is_mended_and_sent(self):
         page = self.open()
