@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use sha2::{Digest, Sha256};
+
 const BEDPLATE: &str = env!("CARGO_BIN_EXE_bedplate");
 
 /// The programs whose command lines are tried.
@@ -141,6 +143,8 @@ struct Dev {
     folder: tempfile::TempDir,
     /// The folder with the public OpenStack clients.
     clients: PathBuf,
+    /// The SHA-256 of its image.
+    image: String,
 }
 
 impl Dev {
@@ -158,7 +162,9 @@ impl Dev {
         }
         // It is listened to until it ends, or it would end by a closed pipe.
         std::thread::spawn(move || out.lines().for_each(drop));
-        let dev = Dev { child, folder, clients: clients() };
+        let image = fs::read(folder.path().join(".state/dev/files/images/demo.raw.gz")).unwrap();
+        let image = hex::encode(Sha256::digest(image));
+        let dev = Dev { child, folder, clients: clients(), image };
         dev.name_clouds();
         dev
     }
@@ -180,6 +186,9 @@ impl Dev {
         let mut command = Command::new("bash");
         command.env_clear().env("PATH", path).env("DEPLOY", deploy());
         command.env("OS_CLIENT_CONFIG_FILE", self.folder.path().join("clouds.yaml"));
+        command.env("IMAGE", "http://127.0.0.1:6386/images/demo.raw.gz").env("SHA256", &self.image);
+        // As the catalogue has them already.
+        command.env("BAREMETALD", "http://127.0.0.1:6385").env("CLUSTERD", "http://127.0.0.1:9511");
         command.args(["-euo", "pipefail", "-c", &block.text]).current_dir(self.folder.path());
         let output = command.output().unwrap();
         let (out, error) =
