@@ -13,6 +13,7 @@ use tracing::warn;
 use url::Url;
 
 use crate::Conductor;
+use crate::handle::World;
 
 /// The longest clusterd may take: it asks the cloud before it answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -106,7 +107,24 @@ impl Conductor {
     ///
     /// When it may not, or nobody says. Without a clusterd, and for a node that is no host of the cloud, it always may.
     pub async fn take_out(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
-        let Some(clusters) = &self.world.settings.clusters else { return Ok(()) };
+        self.world.take_out(node, forced).await
+    }
+
+    /// Has the host that a node is take servers again, once nobody works on the node any more. Where nobody answers it stays as it is, which
+    /// loses nothing.
+    pub async fn bring_back(&self, node: &Node) {
+        let Some(clusters) = &self.world.settings.clusters else { return };
+        let Some(host) = compute_host(node) else { return };
+        if let Err(why) = clusters.undrain(host).await {
+            warn!(node.id = %node.id, "host {host} takes no servers until its drain is ended: {why}");
+        }
+    }
+}
+
+impl World {
+    /// As [`Conductor::take_out`].
+    pub(crate) async fn take_out(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
+        let Some(clusters) = &self.settings.clusters else { return Ok(()) };
         let Some(host) = compute_host(node) else { return Ok(()) };
         if forced.iter().any(|name| name == host) {
             warn!(node.id = %node.id, "node {} is taken out without asking what is on host {host}", node.label());
@@ -121,16 +139,6 @@ impl Conductor {
             }
             Ok(Answer::Refused(why)) => Err(StaysError::Refused { node, host, why }),
             Err(why) => Err(StaysError::Unknown { node, host, why }),
-        }
-    }
-
-    /// Has the host that a node is take servers again, once nobody works on the node any more. Where nobody answers it stays as it is, which
-    /// loses nothing.
-    pub async fn bring_back(&self, node: &Node) {
-        let Some(clusters) = &self.world.settings.clusters else { return };
-        let Some(host) = compute_host(node) else { return };
-        if let Err(why) = clusters.undrain(host).await {
-            warn!(node.id = %node.id, "host {host} takes no servers until its drain is ended: {why}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What becomes of a node because it is lent until a time: a part of its turn.
 
+use std::time::Duration;
+
 use baremetal_core::{
-    LendingStep, Node, Verb, WorkUuid, ask, ask_power, given_back, lending_taken,
+    HistoryEntry, LendingStep, Node, Verb, WorkUuid, ask, ask_power, given_back, lending_taken,
 };
 use jiff::{SignedDuration, Timestamp};
 use notices::{About, Notice};
@@ -9,8 +11,12 @@ use reconcile::Requeue;
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::clusters::StaysError;
 use crate::handle::World;
 use crate::turn::TurnError;
+
+/// How long a node is left alone that carries others' machines.
+const AFTER_HOLDING: Duration = Duration::from_secs(15);
 
 /// How long a node is left alone whose machine did not do as it should.
 const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
@@ -25,6 +31,11 @@ impl World {
     ) -> Result<Requeue, TurnError> {
         if let Some(rest) = rest_after_failure(node, &step, now) {
             return Ok(Requeue::After(rest.unsigned_abs()));
+        }
+        if matches!(step, LendingStep::Power(_) | LendingStep::Undeploy)
+            && let Err(why) = self.take_out(node, &[]).await
+        {
+            return self.hold(node, &why, now).await;
         }
         let asked = match step {
             LendingStep::Take(step) => return self.take(node, step, now).await,
@@ -55,6 +66,27 @@ impl World {
                 Ok(Requeue::OnChange)
             }
         }
+    }
+
+    /// Leaves a node as it is whose lease ended and that carries others' machines, until it does not. Where that is not for want of
+    /// patience alone, its history says so once.
+    async fn hold(
+        &self,
+        node: &Node,
+        why: &StaysError,
+        now: Timestamp,
+    ) -> Result<Requeue, TurnError> {
+        let ended = node.lending.as_ref().map(|lending| lending.lease.until.to_string());
+        let ended = ended.unwrap_or_default();
+        let told = format!("its lease ended at {ended}, and it stays as it is: {why}");
+        let is_emptied = matches!(why, StaysError::Occupied { .. });
+        if !is_emptied && !self.sightings.is_held(node.id, &told) {
+            warn!("node {}: {told}", node.label());
+            let entry = HistoryEntry::changed(node, node, told.clone(), now);
+            self.record(node, node.clone(), &[entry]).await?;
+            self.sightings.hold(node.id, told);
+        }
+        Ok(Requeue::After(AFTER_HOLDING))
     }
 
     /// Writes down that a step of its lease's end was taken.

@@ -52,6 +52,8 @@ struct Book {
     nodes: HashMap<NodeUuid, LastSeen>,
     /// Which node an address belongs to, as the last boot of it showed.
     owners: HashMap<MacAddress, NodeUuid>,
+    /// Why a node stays as it is, as its history has it.
+    held: HashMap<NodeUuid, String>,
 }
 
 impl Sightings {
@@ -72,6 +74,16 @@ impl Sightings {
         }
     }
 
+    /// Whether a node's history says why it stays as it is.
+    pub(crate) fn is_held(&self, node: NodeUuid, why: &str) -> bool {
+        self.book().held.get(&node).is_some_and(|told| told == why)
+    }
+
+    /// Its history says so.
+    pub(crate) fn hold(&self, node: NodeUuid, why: String) {
+        self.book().held.insert(node, why);
+    }
+
     /// The address belongs to the node.
     pub(crate) fn owns(&self, node: NodeUuid, mac: MacAddress) {
         self.book().owners.insert(mac, node);
@@ -89,6 +101,7 @@ impl Sightings {
     pub(crate) fn forget(&self, node: NodeUuid) {
         let mut book = self.book();
         book.nodes.remove(&node);
+        book.held.remove(&node);
         book.owners.retain(|_, owner| *owner != node);
     }
 

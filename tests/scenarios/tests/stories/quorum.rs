@@ -108,6 +108,23 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
         let shown: Value = serde_json::from_str(&shown).expect("JSON");
         assert_eq!(shown["maintenance"], false, "{shown}");
 
+        // The end of its lease takes it out no more than a person would.
+        let on = json!({"target": "power on"});
+        let (status, said) = given.machine(Method::PUT, &second.power(), &on).await;
+        assert_eq!(status, 202, "{said}");
+        given
+            .bedplate(&["node", "lend", second.node, "--to", "somebody", "--for", "1s"])
+            .await
+            .done();
+        until("the end of its lease to wait", async || {
+            let history = format!("/v1/nodes/{}/history?detail=true", second.node);
+            let (_, told) = given.machine(Method::GET, &history, &Value::Null).await;
+            let words = ["its lease ended at ", ", and it stays as it is: ", is_lost];
+            words.iter().all(|part| told.contains(part)).then_some(())
+        })
+        .await;
+        given.bedplate(&["node", "undo", second.node]).await.done();
+
         // The first may be worked on: it is being emptied already.
         given.bedplate(&["node", "maintain", first.node, "--reason", "a fan"]).await.done();
         // And it takes servers again afterwards.

@@ -40,7 +40,8 @@ impl Services {
         );
         let (one, clusters) = daemon(folder, "clusterd", &clusterd).await;
         let baremetald = format!(
-            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{clusters}'\n"
+            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{clusters}'\n\
+             [leases.nodes]\nshortest = '1s'\n[leases.ladder]\nundo_window = '1h'\n"
         );
         let (other, machines) = daemon(folder, "baremetald", &baremetald).await;
         let daemons = vec![one, other];
