@@ -24,8 +24,8 @@ pub(crate) struct Connection {
     /// A file whose first line is the password.
     #[arg(long, global = true, env = "BEDPLATE_PASSWORD_FILE")]
     password_file: Option<PathBuf>,
-    /// The cloud of clouds.yaml whose Keystone knows us; what OS_CLOUD or the other OS_* variables say unless said.
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "user")]
+    /// The cloud of clouds.yaml whose Keystone knows us; what OS_CLOUD or the other OS_* variables say unless said. It goes before a user.
+    #[arg(long, global = true, value_name = "NAME")]
     os_cloud: Option<String>,
     /// A file with the certificates of the authorities that signed the API's and, with a cloud, Keystone's.
     #[arg(long, global = true, env = "BEDPLATE_CACERT")]
@@ -43,9 +43,9 @@ pub(crate) enum Caller {
 }
 
 impl Connection {
-    /// Who calls. A user of the service's own goes before a cloud that only the environment names.
+    /// Who calls. A user of the service's own goes before a cloud that only the environment names, and after one that is named here.
     pub(crate) fn caller(&self) -> anyhow::Result<Caller> {
-        if let (Some(user), Some(file)) = (&self.user, &self.password_file) {
+        if let (None, Some(user), Some(file)) = (&self.os_cloud, &self.user, &self.password_file) {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
             let password = text.lines().next().unwrap_or_default();

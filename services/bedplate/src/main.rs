@@ -28,7 +28,9 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rustls::crypto::ring;
 
 use crate::api::Api;
@@ -99,9 +101,20 @@ enum Command {
     Man(pages::Pages),
 }
 
+/// What is asked for. A user and a cloud that are both typed are a mistake; one that the environment names gives way.
+fn arguments() -> Arguments {
+    let matches = Arguments::command().get_matches();
+    let is_typed = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+    if is_typed("user") && is_typed("os_cloud") {
+        let message = "the argument '--user <USER>' cannot be used with '--os-cloud <NAME>'";
+        Arguments::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Arguments::parse()).await {
+    match run(arguments()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let exit = Exit::of(&error);

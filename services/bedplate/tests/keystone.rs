@@ -199,6 +199,10 @@ async fn who_is_not_let_in_is_told_what_to_do() {
     given.run(&[&named[..], &list].concat()).await.refused(&["takes no passwords", &keystone]);
     let both = ["--os-cloud", "alice"];
     given.run(&[&named[..], &both, &list].concat()).await.refused(&["cannot be used with"]);
+    let after = [&list[..], &named[..], &both].concat();
+    given.run(&after).await.refused(&["cannot be used with"]);
+    let daily = [("BEDPLATE_USER", "ann"), ("BEDPLATE_PASSWORD_FILE", "password")];
+    given.run_with(&daily, &[&both[..], &list].concat()).await.done();
 
     let htpasswd = given.folder.path().join("htpasswd");
     // "password", by argon2id.
