@@ -33,7 +33,9 @@ fn main() -> anyhow::Result<()> {
     // would keep it for this thread, which from now on does nothing.
     let service = runtime.spawn(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
-        Service::start(config).await?.run(stop).await
+        let service = Service::start(config).await?;
+        daemon::is_ready();
+        service.run(stop).await
     });
     runtime.block_on(service).context("the service panicked")?
 }

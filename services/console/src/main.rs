@@ -31,6 +31,8 @@ fn main() -> anyhow::Result<()> {
         .context("cannot start threads")?;
     runtime.block_on(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
-        Service::start(config).await?.run(stop).await
+        let service = Service::start(config).await?;
+        daemon::is_ready();
+        service.run(stop).await
     })
 }

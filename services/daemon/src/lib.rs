@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 pub use connections::Connections;
@@ -49,6 +49,13 @@ pub fn load<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let invalid = |source| ConfigError::Invalid { path: path.to_owned(), source: Box::new(source) };
     toml::from_str(&text).map_err(invalid)
+}
+
+/// Tells systemd, where it asked to be told, that the service listens: sd_notify(3).
+pub fn is_ready() {
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        warn!("systemd was not told that the service is ready: {error}");
+    }
 }
 
 /// How logs look.
