@@ -73,9 +73,9 @@ lint: build-packages
 	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shell scripts, for shellcheck is not installed"; fi
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
 
-# Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios.
-test-fast: build-packages
-	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd ndisc6 openipmi ovmf \
+# Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios, the guides on a Debian machine.
+test-fast: build-packages ramdisk
+	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd mmdebstrap ndisc6 openipmi ovmf \
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa tmux xfsprogs zsh
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --bins

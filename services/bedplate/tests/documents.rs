@@ -1,8 +1,8 @@
-//! What the documents tell people to type: all of it can be read, and what is not marked `unrun` runs on what `bedplate dev` starts.
+//! What the documents tell people to type: all of it can be read, and runs, on what `bedplate dev` starts, or as root on a Debian machine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,11 +13,22 @@ const BEDPLATE: &str = env!("CARGO_BIN_EXE_bedplate");
 /// The programs whose command lines are tried.
 const PROGRAMS: [&str; 3] = ["bedplate", "baremetald", "clusterd"];
 
+/// What a block is run on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// What `bedplate dev` started.
+    OnLaptop,
+    /// A machine on which nothing of ours is installed yet, as root.
+    OnHost,
+    /// What builds the programs, and so was run before.
+    Before,
+}
+
 /// A block of a document.
 struct Block {
     /// Where it is, for whoever has to mend it.
     place: String,
-    is_run: bool,
+    runs: Runs,
     text: String,
 }
 
@@ -39,13 +50,18 @@ fn blocks() -> Vec<Block> {
             match (&mut open, line.strip_prefix("```")) {
                 (None, Some(kind)) => {
                     let place = format!("{name}:{}", at + 1);
-                    let is_run = kind == "sh";
-                    open = Some((kind.to_owned(), Block { place, is_run, text: String::new() }));
+                    let runs = match kind {
+                        "sh" => Runs::OnLaptop,
+                        "sh system" => Runs::OnHost,
+                        _ => Runs::Before,
+                    };
+                    open = Some((kind.to_owned(), Block { place, runs, text: String::new() }));
                 }
                 (Some(_), Some(_)) => {
                     let (kind, block) = open.take().unwrap();
                     assert!(
-                        ["sh", "sh unrun", "toml", "yaml", "mermaid"].contains(&kind.as_str()),
+                        ["sh", "sh system", "sh unrun", "toml", "yaml", "mermaid"]
+                            .contains(&kind.as_str()),
                         "{}: {kind:?}",
                         block.place
                     );
@@ -96,9 +112,18 @@ fn every_command_can_be_read() {
             block.place,
             String::from_utf8_lossy(&read.stderr)
         );
+        if block.runs == Runs::Before {
+            // It is make's, and make knows it.
+            let mut made = Command::new("bash");
+            made.env("MAKEFLAGS", "n").args(["-c", &block.text]);
+            let made = made.current_dir(deploy().join("..")).output().unwrap();
+            let error = String::from_utf8_lossy(&made.stderr);
+            assert!(block.text.starts_with("make "), "{}: who runs it?", block.place);
+            assert!(made.status.success(), "{}: {error}", block.place);
+        }
         for words in block.text.lines().flat_map(commands) {
             // What a variable holds is known where the block is run.
-            if block.is_run && words.iter().any(|word| word.contains('$')) {
+            if block.runs != Runs::Before && words.iter().any(|word| word.contains('$')) {
                 continue;
             }
             // What is asked for help reads all that stands before.
@@ -206,12 +231,122 @@ impl Drop for Dev {
 }
 
 #[test]
-fn every_block_runs() {
+fn every_block_for_a_laptop_runs() {
     let blocks = blocks();
-    let run: Vec<&Block> = blocks.iter().filter(|block| block.is_run).collect();
+    let run: Vec<&Block> = blocks.iter().filter(|block| block.runs == Runs::OnLaptop).collect();
     assert!(run.len() >= 15, "{} blocks", run.len());
     let dev = Dev::start();
     for block in run {
         dev.runs(block);
     }
+}
+
+/// A Debian machine with systemd, an emulated cloud on it, and a checkout in which everything is built.
+struct Host {
+    folder: tempfile::TempDir,
+}
+
+impl Host {
+    const CHECKOUT: &str = "/srv/bedplate";
+
+    fn script() -> Command {
+        Command::new(deploy().join("../tests/real/host.sh"))
+    }
+
+    /// Boots it.
+    fn start(ramdisk: &Path) -> Host {
+        let host = Host { folder: tempfile::tempdir().unwrap() };
+        let programs = Path::new(BEDPLATE).parent().unwrap();
+        let mut up = Host::script();
+        up.arg("up").arg(host.folder.path());
+        for (place, folder) in [
+            ("deploy", deploy().as_path()),
+            ("target/debug", programs),
+            ("target/ramdisk", ramdisk),
+        ] {
+            up.arg(format!("{}/{place}={}", Host::CHECKOUT, folder.display()));
+        }
+        let up = up.output().unwrap();
+        assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+        host.runs("a cloud", CLOUD);
+        host
+    }
+
+    fn runs(&self, what: &str, text: &str) {
+        let mut command = Host::script();
+        command.arg("run").arg(self.folder.path()).arg(Host::CHECKOUT);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let (out, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{what}:\n{text}\n{out}\n{error}");
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = Host::script().arg("down").arg(self.folder.path()).status();
+    }
+}
+
+/// A cloud with an administrator, and without clusterd's user, who is made by the guide; and what the guide's variables hold.
+const CLOUD: &str = r#"
+install -d /root/.config/openstack
+systemd-run --quiet --unit=cloud target/debug/openstack-emulator --listen 127.0.0.1:5000 --clouds-out /root/.config/openstack/clouds.yaml
+until [ -s /root/.config/openstack/clouds.yaml ]; do sleep 0.1; done
+openstack --os-cloud admin user delete clusterd
+keystone=$(openstack --os-cloud admin endpoint list --service identity --interface public -f value -c URL)
+echo "export KEYSTONE=$keystone BAREMETALD=http://127.0.0.1:6385 CLUSTERD=http://127.0.0.1:9511" >> /root/.profile
+"#;
+
+const ENROLLED: &str = r#"
+printf 'name,mac,bmc_type,bmc_address\nkept,52:54:00:aa:01:01,fake,127.0.0.1\n' > /tmp/r1.csv
+bedplate rack enroll /tmp/r1.csv
+"#;
+
+const LOST: &str = r#"
+curl -sS --fail-with-body -X DELETE -H 'X-OpenStack-Ironic-API-Version: 1.95' -H "X-Auth-Token: $(openstack token issue -f value -c id)" $BAREMETALD/v1/nodes/kept
+if bedplate node explain kept; then exit 1; fi
+"#;
+
+/// What is true once the guides were followed.
+const FOLLOWED: &str = r#"
+set -x
+for unit in baremetald clusterd consoled; do
+  test "$(systemctl show --property NRestarts --value $unit)" = 0
+  test "$(ps -o uid= -p "$(systemctl show --property MainPID --value $unit)")" -ge 61184 # systemd's for such accounts
+  if journalctl --quiet --unit $unit | grep -E 'panicked|ERROR'; then exit 1; fi
+done
+openstack --os-cloud alice catalog show container-infra -f value -c type | grep -x container-infra >/dev/null
+bedplate node explain kept
+curl -sf http://127.0.0.1:9510/login | grep password >/dev/null
+test "$(curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:6385/v1/nodes)" = 401
+"#;
+
+#[test]
+fn every_block_for_a_machine_of_ones_own_runs() {
+    let blocks = blocks();
+    let run: Vec<&Block> = blocks.iter().filter(|block| block.runs == Runs::OnHost).collect();
+    assert!(run.len() >= 10, "{} blocks", run.len());
+    let ramdisk = Path::new(BEDPLATE).ancestors().nth(2).unwrap().join("ramdisk");
+    if !rustix::process::geteuid().is_root() {
+        return peers::skip("guides", "a Debian machine of namespaces needs root");
+    }
+    if !peers::installed("mmdebstrap") || !ramdisk.is_dir() {
+        return peers::skip("guides", "mmdebstrap or what `make ramdisk` makes is not there");
+    }
+    let host = Host::start(&ramdisk);
+    for block in run {
+        // What is there when a backup is made, and lost before it is restored.
+        if block.text.contains(".backup") {
+            host.runs("a node", ENROLLED);
+        }
+        if block.text.contains("systemctl stop") {
+            host.runs("a node's loss", LOST);
+        }
+        host.runs(&block.place, &block.text);
+    }
+    host.runs("afterwards", FOLLOWED);
 }

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# host.sh - a Debian 12 machine with systemd, of namespaces: what somebody installs services on.
+#
+#   host.sh up FOLDER [PLACE=FOLDER...]  boots it; it sees the other folders, read only, at their PLACEs, and keeps what it writes in memory
+#   host.sh run FOLDER WHERE             runs the script on standard input there as root
+#   host.sh down FOLDER
+#
+# The tree is made once, in the cache, with the archives that apt-get finds there, for the machine has no network but lo and provisioning0
+# (10.0.0.1/24), whose other end nobody listens at. Services have users, credentials, namespaces and system call filters as on any
+# machine; control groups only to tell them apart. Needs root.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
+. "$HERE/debian.sh"
+# shellcheck source-path=SCRIPTDIR source=suites.sh disable=SC1091
+. "$HERE/suites.sh"
+
+# what is there when an administrator comes
+PACKAGES=systemd,systemd-sysv,dbus,procps,iproute2,ca-certificates,sudo,curl,sqlite3,postgresql,python3-openstackclient
+# what that one installs
+ARCHIVES=(ipxe apache2-utils bash-completion man-db)
+PATHS=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+make_tree() { # prints its folder
+  local tree
+  tree=$BEDPLATE_CACHE/host-$(printf '%s\n' "$PACKAGES" "${ARCHIVES[@]}" | sha256sum | cut -c1-16)
+  mkdir -p "$BEDPLATE_CACHE"
+  exec 9>"$BEDPLATE_CACHE/host.lock"
+  flock 9
+  if [ ! -f "$tree/.complete" ]; then
+    needs mmdebstrap pgrep
+    rm -rf --one-file-system "$BEDPLATE_CACHE"/host-*/
+    say "making $tree"
+    # shellcheck disable=SC2016 # mmdebstrap's shell expands $1
+    mmdebstrap --quiet --variant=minbase --include="$PACKAGES" --skip=cleanup/apt \
+      --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+      --customize-hook="chroot \"\$1\" apt-get clean; chroot \"\$1\" apt-get -qq install -y --download-only ${ARCHIVES[*]}" \
+      bookworm "$tree.new" "deb [signed-by=$KEYRING] $(debian_mirror) bookworm main" >&2
+    touch "$tree.new/.complete"
+    mv "$tree.new" "$tree"
+  fi
+  exec 9>&-
+  printf '%s\n' "$tree"
+}
+
+up() { # FOLDER PLACE=FOLDER...
+  local folder=$1 tree
+  shift
+  tree=$(make_tree)
+  mkdir -p "$folder/machine"
+  keep_nothing_open
+  setsid unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \
+    "$HERE/host.sh" inside "$tree" "$folder" "$@" >"$folder/console.log" 2>&1 </dev/null &
+  echo $! >"$folder/pid"
+  # "degraded": units that want the hardware of a whole machine
+  until_true "the machine to be up" running "$folder" || { cat "$folder/console.log" >&2; exit 1; }
+}
+
+inside() { # TREE FOLDER PLACE=FOLDER...: the first process of its namespaces becomes systemd
+  local tree=$1 machine=$2/machine root=$2/machine/root place node
+  shift 2
+  mount --make-rprivate /
+  mount -t tmpfs -o mode=700 tmpfs "$machine"
+  mkdir "$machine"/{changes,work,root}
+  mount -t overlay overlay -o "lowerdir=$tree,upperdir=$machine/changes,workdir=$machine/work" "$root"
+  for place; do
+    mkdir -p "$root${place%%=*}"
+    mount --bind "${place#*=}" "$root${place%%=*}"
+    mount -o remount,bind,ro "$root${place%%=*}"
+  done
+  mount -t proc proc "$root/proc"
+  mount -t sysfs -o ro sysfs "$root/sys"
+  for place in run tmp dev; do mount -t tmpfs -o mode=755 tmpfs "$root/$place"; done
+  chmod 1777 "$root/tmp"
+  for node in null zero full random urandom tty; do
+    touch "$root/dev/$node"
+    mount --bind "/dev/$node" "$root/dev/$node"
+  done
+  mkdir "$root/dev/pts" "$root/dev/shm"
+  mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
+  ln -s pts/ptmx "$root/dev/ptmx"
+  if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+    mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+  else
+    mount -t tmpfs -o mode=755 tmpfs "$root/sys/fs/cgroup"
+    mkdir "$root/sys/fs/cgroup/systemd"
+    mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd"
+  fi
+  ip link set lo up
+  ip link add provisioning0 type veth peer name segment
+  ip address add 10.0.0.1/24 dev provisioning0
+  ip link set provisioning0 up
+  ip link set segment up
+  hostname host
+  echo host >"$root/etc/hostname"
+  printf '127.0.0.1 localhost\n127.0.1.1 host\n' >"$root/etc/hosts"
+  ln -sf /dev/null "$root/etc/systemd/system/console-getty.service"
+  cd "$root"
+  mkdir -p .old
+  pivot_root . .old
+  umount -l .old
+  # A service's credentials are mounted by a child of systemd's, and seen by others only so.
+  mount --make-rshared /
+  exec env -i container=bedplate PATH="$PATHS" /lib/systemd/systemd --system --unit=multi-user.target
+}
+
+first() { pgrep -P "$(cat "$1/pid")"; } # FOLDER: the process id of its systemd
+enter() { # FOLDER COMMAND...
+  local process
+  process=$(first "$1") || die "no machine in $1"
+  nsenter --target "$process" --mount --pid --uts --ipc --net --cgroup \
+    env -i PATH="$PATHS" HOME=/root USER=root LANG=C.UTF-8 "${@:2}"
+}
+running() {
+  local state
+  state=$(enter "$1" systemctl is-system-running 2>/dev/null) || true
+  [ "$state" = running ] || [ "$state" = degraded ]
+}
+until_true() { # WHAT COMMAND...
+  local tries
+  for ((tries = 0; tries < 600; tries++)); do
+    ! "${@:2}" || return 0
+    kill -0 "$(cat "$folder/pid")" 2>/dev/null || { say "it ended while it was waited for $1"; return 1; }
+    sleep 0.2
+  done
+  say "waited in vain for $1"
+  return 1
+}
+
+run() { # FOLDER WHERE: all of the script is read before any of it runs
+  # shellcheck disable=SC2016 # the shell there expands it
+  enter "$1" bash -leuo pipefail -c 'cd "$1" && . /dev/stdin' bash "$2"
+}
+
+down() { # FOLDER
+  [ -f "$1/pid" ] || return 0
+  kill -KILL -- "-$(cat "$1/pid")" 2>/dev/null || true
+  rm -f "$1/pid"
+}
+
+is_root || die "needs root, for namespaces and the accounts of another system"
+case ${1:-} in
+  up) up "$(readlink -m "$2")" "${@:3}" ;;
+  run) run "$2" "$3" ;;
+  down) down "$2" ;;
+  inside) inside "${@:2}" ;;
+  *) die "usage: host.sh up FOLDER [PLACE=FOLDER...] | run FOLDER WHERE | down FOLDER" ;;
+esac
