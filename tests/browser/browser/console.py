@@ -235,6 +235,38 @@ class Console(unittest.TestCase):
         expect(page).to_have_url(re.compile("/racks/browser$"))
         expect(page.locator(".units .chip", has_text="available")).to_have_count(4)
 
+    def test_a_stuck_node_is_explained_mended_and_goes_on(self):
+        page = self.open()
+        page.goto("/bring-up")
+        page.get_by_label("Or written here").fill(
+            "name,mac,bmc_type,bmc_address,user,password_env\ns1,52:54:00:98:00:01,redfish,https://127.0.0.1:18001,admin,BMC\n"
+        )
+        page.get_by_label("Written as").select_option("csv")
+        page.get_by_label("Name of the rack").fill("stuck")
+        page.get_by_role("button", name="Check").click()
+        page.get_by_label("Password BMC").fill("another one")
+        page.get_by_role("button", name="Enroll 1 machine").click()
+        # It has the BMC of another, which is looked at and not to be switched.
+        page.get_by_role("button", name="Begin nothing more").click()
+        expect(page.get_by_role("button", name="Begin nothing more")).to_have_count(0)
+        page.goto("/")
+        stuck = page.locator("#live tr", has_text="s1")
+        expect(stuck).to_contain_text("rejected our credentials")
+        stuck.get_by_role("link", name="s1").click()
+        expect(page.locator("#live")).to_contain_text("correct user, password or certificate in driver_info; then ask for the same again")
+        expect(page.locator("#live dd", has_text="rejected our credentials")).to_be_visible()
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/node-stuck-light.png", full_page=True)
+        mended = [{"op": "replace", "path": "/driver_info/redfish_password", "value": "emulated-only"}]
+        ask(6385, "PATCH", "/v1/nodes/s1", mended)
+        page.get_by_role("button", name="Manage").click()
+        expect(page.locator("#live .chip").first).to_have_text("manageable")
+        expect(page.locator("#live")).not_to_contain_text("rejected our credentials,")
+        page.goto("/")
+        expect(page.locator("#live")).to_contain_text("Nothing is stuck")
+        ask(6385, "DELETE", "/v1/nodes/s1")
+        self.assertEqual(self.problems, [])
+
     def test_a_cluster_is_planned_made_watched_and_reached(self):
         page = self.open()
         page.goto("/clusters/new")
