@@ -76,6 +76,39 @@ pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Finding
         note(seen);
     }
     judge(asked.len(), &troubles, findings);
+    tell_shared(&asked, findings);
+}
+
+/// Which BMC a node's machine has, and which of its machines it is; nothing where that is not said.
+fn bmc(node: &Value) -> Option<(String, String)> {
+    let info = &node["driver_info"];
+    let text = |name: &str| match &info[name] {
+        Value::String(text) => Some(text.trim_end_matches('/').to_lowercase()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    match node["driver"].as_str()? {
+        "redfish" => {
+            Some((text("redfish_address")?, text("redfish_system_id").unwrap_or_default()))
+        }
+        "ipmi" => Some((text("ipmi_address")?, text("ipmi_port").unwrap_or_else(|| "623".into()))),
+        _ => None,
+    }
+}
+
+/// Names nodes that have one BMC: a row that was copied and not mended has somebody else's machine switched off.
+fn tell_shared(nodes: &[&Value], findings: &mut Findings) {
+    let mut owners: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for node in nodes {
+        if let Some(bmc) = bmc(node) {
+            owners.entry(bmc).or_default().push(label(node));
+        }
+    }
+    for ((address, _), names) in owners.iter().filter(|(_, names)| names.len() > 1) {
+        let what = format!("nodes {} have one BMC, {address}", names.join(", "));
+        let next = "correct driver_info of all but one before anything is asked of them: what is asked of one is done to the other's machine";
+        findings.wrong(Check::Bmcs, what, next);
+    }
 }
 
 fn judge(asked: usize, troubles: &BTreeMap<String, Vec<String>>, findings: &mut Findings) {
@@ -112,6 +145,8 @@ fn said(troubles: &BTreeMap<String, Vec<String>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::doctor::tests::lines;
 
@@ -138,5 +173,29 @@ mod tests {
         let mut findings = Findings::default();
         judge(2, &BTreeMap::new(), &mut findings);
         assert_eq!(lines(&findings), ["fine: baremetald reaches all 2 BMCs"]);
+    }
+
+    #[test]
+    fn nodes_with_one_bmc_are_named() {
+        let node = |name: &str, driver: &str, info: Value| json!({"name": name, "driver": driver, "driver_info": info});
+        let redfish = |address: &str, system: Value| json!({"redfish_address": address, "redfish_system_id": system});
+        let nodes = [
+            node("a", "redfish", redfish("https://10.0.0.11", Value::Null)),
+            node("b", "redfish", redfish("https://10.0.0.11/", Value::Null)),
+            node("c", "redfish", redfish("https://10.0.0.12", json!("/redfish/v1/Systems/1"))),
+            node("d", "redfish", redfish("https://10.0.0.12", json!("/redfish/v1/Systems/2"))),
+            node("e", "ipmi", json!({"ipmi_address": "10.0.0.13"})),
+            node("f", "ipmi", json!({"ipmi_address": "10.0.0.13", "ipmi_port": 623})),
+            node("g", "ipmi", json!({"ipmi_address": "10.0.0.13", "ipmi_port": 6230})),
+            node("h", "fake-hardware", json!({})),
+            node("i", "fake-hardware", json!({})),
+        ];
+        let mut findings = Findings::default();
+        tell_shared(&nodes.iter().collect::<Vec<_>>(), &mut findings);
+        let want = [
+            "wrong: nodes e, f have one BMC, 10.0.0.13",
+            "wrong: nodes a, b have one BMC, https://10.0.0.11",
+        ];
+        assert_eq!(lines(&findings), want);
     }
 }
