@@ -177,6 +177,7 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  curl http://127.0.0.1:6385/v1/nodes\
          \n  pip install python-openstackclient python-ironicclient python-magnumclient\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node list\
+         \n  target/debug/bedplate drain dev-1 --wait\
          \n  openstack --os-auth-type none --os-endpoint http://127.0.0.1:6385 baremetal node undeploy dev-1\
          \n  export OS_CLIENT_CONFIG_FILE={state}/clouds.yaml\
          \n  openstack --os-cloud admin hypervisor list\
