@@ -1,7 +1,7 @@
 //! `console.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use jiff::SignedDuration;
 use openstack_api::{AuthKind, PlainHttp};
 use serde::Deserialize;
 use url::Url;
+
+use crate::followers::LivePages;
 
 /// `console.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,7 +38,9 @@ pub struct Config {
     /// How many connections there are, and how long the slow are waited for.
     pub connections: Connections,
     /// How many pages may be followed live at once.
-    pub live_pages: usize,
+    pub live_pages: LivePages,
+    /// How many wrong passwords for one name from one address are tried in a minute, on average.
+    pub guesses_per_minute: NonZeroU32,
 }
 
 /// How people prove who they are: as the services ask for it.
@@ -113,6 +117,9 @@ struct Raw {
     sessions: RawSessions,
     connections: Connections,
     live_pages: NonZeroUsize,
+    live_pages_of_an_account: NonZeroUsize,
+    live_pages_of_a_session: NonZeroUsize,
+    guesses_per_minute: NonZeroU32,
 }
 
 impl Default for Raw {
@@ -131,6 +138,9 @@ impl Default for Raw {
             sessions: RawSessions::default(),
             connections: Connections::default(),
             live_pages: NonZeroUsize::MIN.saturating_add(255),
+            live_pages_of_an_account: NonZeroUsize::MIN.saturating_add(31),
+            live_pages_of_a_session: NonZeroUsize::MIN.saturating_add(15),
+            guesses_per_minute: NonZeroU32::MIN.saturating_add(19),
         }
     }
 }
@@ -189,7 +199,12 @@ impl TryFrom<Raw> for Config {
                 longest: longest.unsigned_abs(),
             },
             connections: raw.connections,
-            live_pages: raw.live_pages.get(),
+            live_pages: LivePages {
+                at_most: raw.live_pages.get(),
+                of_an_account: raw.live_pages_of_an_account.get(),
+                of_a_session: raw.live_pages_of_a_session.get(),
+            },
+            guesses_per_minute: raw.guesses_per_minute,
         })
     }
 }

@@ -15,10 +15,10 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
 use http::StatusCode;
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tower::ServiceExt;
 
 use crate::config::Access;
+use crate::followers::{Place, REPLACED};
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Visit;
@@ -43,8 +43,10 @@ struct Following {
     visit: Visit,
     sent: String,
     next: Instant,
+    /// A newer page has its place.
+    is_replaced: bool,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    place: Place,
 }
 
 /// `GET /live?page=/…`.
@@ -60,15 +62,16 @@ pub(crate) async fn follow(
     if !wanted.page.starts_with('/') || wanted.page.starts_with("//") {
         return Err(Problem::nothing_here());
     }
-    let place = console.live_places().try_acquire_owned().map_err(|_| Problem::Crowded)?;
+    let place = console.followers().enter(visit.follower(&console))?;
     let following = Following {
         visit: Visit { is_live: true, target: wanted.page, ..visit },
         console,
         pages,
         sent: String::new(),
         next: Instant::now(),
+        is_replaced: false,
         is_over: false,
-        _place: place,
+        place,
     };
     let events = unfold(following, |mut following| async move {
         let event = following.event().await?;
@@ -85,8 +88,17 @@ impl Following {
             if self.is_over {
                 return None;
             }
+            if self.is_replaced {
+                self.is_over = true;
+                return Some(over());
+            }
             tokio::select! {
                 () = self.console.ending().cancelled() => return None,
+                () = self.place.replaced(), if !self.is_replaced => {
+                    self.is_replaced = true;
+                    let notice = format!("<div class=\"notice warn\"><p>{REPLACED}</p></div>");
+                    return Some(Event::default().event("live").data(notice + &self.sent));
+                }
                 () = tokio::time::sleep_until(self.next.into()) => {}
             }
             let begun = Instant::now();
@@ -102,7 +114,7 @@ impl Following {
                 Made::NotNow => {}
                 Made::Over => {
                     self.is_over = true;
-                    return Some(Event::default().event("over").data("over"));
+                    return Some(over());
                 }
             }
         }
@@ -125,6 +137,11 @@ impl Following {
             _ => Made::Over,
         }
     }
+}
+
+/// There is no more to follow: the browser does not come again.
+fn over() -> Event {
+    Event::default().event("over").data("over")
 }
 
 /// What became of a page.

@@ -1,9 +1,10 @@
 //! Logging in and out: a password is shown to who knows it, and what is kept is what the services take.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Query, State};
+use axum::extract::{ConnectInfo, Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::StatusCode;
@@ -11,16 +12,23 @@ use jiff::Timestamp;
 use openstack::{
     Auth, CloudConfig, CloudError, Domain, Interface, Patience, Project, Scope, Service, Tls, User,
 };
+use openstack_api::{ApiError, Door};
 use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::api::Program;
 use crate::config::{Access, KeystoneConfig};
 use crate::form::Fields;
+use crate::own_path;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::session::{Credential, Session};
 use crate::visit::{Visit, give};
+
+/// The longest name of a user, a project or a domain that Keystone has.
+const LONGEST_NAME: usize = 255;
+/// The longest password: Keystone's `max_password_length`.
+const LONGEST_PASSWORD: usize = 4096;
 
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/login", get(ask).post(enter)).route("/logout", post(leave))
@@ -39,7 +47,7 @@ async fn ask(
     Query(Next { next }): Query<Next>,
 ) -> Result<Response, Problem> {
     if *console.access() == Access::None || visit.session.is_some() {
-        return Ok(Redirect::to(own_path(&next)).into_response());
+        return Ok(Redirect::to(own_path::or_front(&next)).into_response());
     }
     form(&console, &visit, &next, "", None)
 }
@@ -54,38 +62,43 @@ fn form(
     let keystone =
         if let Access::Keystone(keystone) = console.access() { Some(keystone) } else { None };
     let page = visit.page("login.html", "Log in");
-    let page =
-        page.put("next", next).put("user", user).put("refused", why.map(ToString::to_string));
+    let page = page
+        .put("next", own_path::or_front(next))
+        .put("user", user)
+        .put("refused", why.map(ToString::to_string));
     let page = page.put("domain", keystone.map(|keystone| keystone.domain.as_str()));
     let status = why.map_or(StatusCode::OK, Problem::status);
-    Ok((status, visit.show(console, page)?).into_response())
+    let retry_after = why.and_then(Problem::retry_after);
+    Ok((status, retry_after, visit.show(console, page)?).into_response())
 }
 
 /// `POST /login`.
 async fn enter(
     State(console): State<Console>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
     visit: Visit,
     fields: Fields,
 ) -> Result<Response, Problem> {
     let next = fields.find("next").unwrap_or("/").to_owned();
-    let user = fields.find("user").unwrap_or_default().trim().to_owned();
-    let password = SecretString::from(fields.find("password").unwrap_or_default());
-    let known = match console.access() {
-        Access::None => return Ok(Redirect::to(own_path(&next)).into_response()),
-        Access::HttpBasic => by_services(&console, &user, password).await,
-        Access::Keystone(keystone) => {
-            by_keystone(&console, keystone, &user, password, &fields).await
-        }
+    if *console.access() == Access::None {
+        return Ok(Redirect::to(own_path::or_front(&next)).into_response());
+    }
+    let known = match check_lengths(&fields) {
+        Ok(()) => try_password(&console, &console.door(from.ip()), &fields).await,
+        Err(why) => Err(why),
     };
     let session = match known {
         Ok(session) => session,
-        Err(why) => return form(&console, &visit, &next, &user, Some(&why)),
+        Err(why) => {
+            let user = fields.find("user").filter(|user| user.len() <= LONGEST_NAME);
+            return form(&console, &visit, &next, user.unwrap_or_default().trim(), Some(&why));
+        }
     };
     // Another cookie than before: nobody can have given us one that he knows.
     let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;
     console.sessions().remove(&visit.cookie);
     console.sessions().insert(&cookie, session, Instant::now());
-    let mut answer = Redirect::to(own_path(&next)).into_response();
+    let mut answer = Redirect::to(own_path::or_front(&next)).into_response();
     give(answer.headers_mut(), &console.set_cookie(&cookie));
     Ok(answer)
 }
@@ -106,11 +119,43 @@ async fn leave(
     Ok(answer)
 }
 
-/// Where to after logging in: a path of ours, whatever the address said.
-fn own_path(next: &str) -> &str {
-    let is_own =
-        next.starts_with('/') && !next.starts_with("//") && !next.contains(['\\', '\r', '\n']);
-    if is_own && !next.starts_with("/log") { next } else { "/" }
+/// Refuses names and passwords that are longer than Keystone's own, before they are sent on.
+fn check_lengths(fields: &Fields) -> Result<(), Problem> {
+    let limits = [
+        ("user", LONGEST_NAME),
+        ("project", LONGEST_NAME),
+        ("domain", LONGEST_NAME),
+        ("password", LONGEST_PASSWORD),
+    ];
+    for (name, longest) in limits {
+        if fields.find(name).is_some_and(|text| text.len() > longest) {
+            return Err(Problem::Unreadable(format!("{name}: it is longer than {longest} bytes")));
+        }
+    }
+    Ok(())
+}
+
+/// Shows the password to who knows it, once it is its turn among what was guessed lately: Keystone and the services see one address, the
+/// console's, and cannot tell who guesses.
+async fn try_password(console: &Console, door: &Door, fields: &Fields) -> Result<Session, Problem> {
+    let user = fields.find("user").unwrap_or_default().trim();
+    let password = SecretString::from(fields.find("password").unwrap_or_default());
+    // Keystone takes a name in capitals for the same name.
+    let guess = door.queue_password(&user.to_lowercase()).map_err(too_many)?.turn().await;
+    let known = match console.access() {
+        Access::None => return Err(Problem::nothing_here()),
+        Access::HttpBasic => by_services(console, user, password).await,
+        Access::Keystone(keystone) => by_keystone(console, keystone, user, password, fields).await,
+    };
+    match &known {
+        Err(Problem::Refused { .. }) => drop(guess),
+        Ok(_) | Err(_) => guess.forgive(),
+    }
+    known
+}
+
+fn too_many(why: ApiError) -> Problem {
+    Problem::TooMany { again_in: why.retry_after.unwrap_or(2), sentence: why.message }
 }
 
 fn wrong() -> Problem {
@@ -131,6 +176,7 @@ async fn by_services(
     }
     let session = Session {
         name: user.to_owned(),
+        account: user.to_owned(),
         project: None,
         credential: Credential::Password(user.to_owned(), password),
         baremetal: None,
@@ -195,6 +241,7 @@ pub(crate) async fn session_of(
         .map(|end| Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default());
     Ok(Session {
         name: identity.user_name,
+        account: identity.user_id,
         project: identity.project_name,
         credential: Credential::Token(token),
         baremetal: cloud.endpoint(Service::BareMetal).await.ok(),
@@ -223,19 +270,6 @@ async fn revoke(console: &Console, keystone: &KeystoneConfig, session: &Session)
     for token in session.spent.iter().chain([token]) {
         if let Err(why) = console.revoke(keystone, token).await {
             tracing::warn!("a token could not be given back to Keystone: {why}");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn after_logging_in_one_stays_here() {
-        assert_eq!(own_path("/racks/r1?x=1"), "/racks/r1?x=1");
-        for elsewhere in ["", "https://evil", "//evil", "/\\evil", "/login", "/logout"] {
-            assert_eq!(own_path(elsewhere), "/", "{elsewhere}");
         }
     }
 }

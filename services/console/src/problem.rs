@@ -3,7 +3,8 @@
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::api::encoded;
 use crate::service::Console;
@@ -45,6 +46,14 @@ pub(crate) enum Problem {
     /// More pages are followed than there may be.
     #[error("too many pages are followed at once")]
     Crowded,
+    /// Too many passwords were wrong.
+    #[error("{sentence}")]
+    TooMany {
+        /// Where.
+        sentence: String,
+        /// After how many seconds the next may be tried.
+        again_in: u64,
+    },
     /// A template is wrong, or the system fails.
     #[error("the console failed: {0}")]
     Broken(String),
@@ -68,7 +77,25 @@ impl Problem {
             Problem::Refused { status, .. } => *status,
             Problem::Unreachable { .. } | Problem::Nowhere(_) => StatusCode::BAD_GATEWAY,
             Problem::Crowded => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Problem::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// `Retry-After`, where it is known when the same may be asked again.
+    pub(crate) fn retry_after(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
+        match self {
+            Problem::TooMany { again_in, .. } => {
+                Some([(RETRY_AFTER, HeaderValue::from(*again_in))])
+            }
+            Problem::LoggedOut
+            | Problem::Forged
+            | Problem::Unreadable(_)
+            | Problem::Refused { .. }
+            | Problem::Unreachable { .. }
+            | Problem::Nowhere(_)
+            | Problem::Crowded
+            | Problem::Broken(_) => None,
         }
     }
 
@@ -83,6 +110,7 @@ impl Problem {
             Problem::Refused { .. } => "That was refused",
             Problem::Unreachable { .. } | Problem::Nowhere(_) => "A service does not answer",
             Problem::Crowded => "Too many pages are followed",
+            Problem::TooMany { .. } => "Too many passwords were wrong",
             Problem::Broken(_) => "The console failed",
         }
     }
@@ -118,7 +146,7 @@ pub(crate) async fn explain(
     let page = visit.page("problem.html", problem.title()).put("sentence", problem.to_string());
     let status = problem.status();
     match visit.show(&console, page) {
-        Ok(shown) => (status, shown).into_response(),
+        Ok(shown) => (status, problem.retry_after(), shown).into_response(),
         Err(_) => answer,
     }
 }

@@ -1,6 +1,6 @@
 //! Start and stop of consoled, and what every page has at hand.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use daemon::{Connections, Tls, TlsFiles};
 use http::{HeaderValue, StatusCode};
-use openstack_api::{Exposed, PlainHttp};
+use openstack_api::{Door, Exposed, Guesses, PlainHttp};
 use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tera::Tera;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use url::Url;
 
 use crate::api::{Api, Program};
 use crate::config::{Access, Config, KeystoneConfig};
+use crate::followers::Followers;
 use crate::guard::Guard;
 use crate::keyboards::Keyboards;
 use crate::problem::{Problem, explain};
@@ -58,7 +58,8 @@ struct Inner {
     sessions: Sessions,
     guard: Guard,
     keyboards: Keyboards,
-    live_places: Arc<Semaphore>,
+    followers: Followers,
+    guesses: Arc<Guesses>,
     ending: CancellationToken,
     authorities: Option<PathBuf>,
 }
@@ -203,7 +204,8 @@ impl Console {
             sessions: Sessions::new(config.sessions),
             guard: Guard::new()?,
             keyboards: Keyboards::default(),
-            live_places: Arc::new(Semaphore::new(config.live_pages)),
+            followers: Followers::new(config.live_pages),
+            guesses: Arc::new(Guesses::new(config.guesses_per_minute)),
             ending: CancellationToken::new(),
             authorities: config.authorities.clone(),
         })))
@@ -248,8 +250,14 @@ impl Console {
         &self.0.keyboards
     }
 
-    pub(crate) fn live_places(&self) -> Arc<Semaphore> {
-        self.0.live_places.clone()
+    /// Who follows pages live.
+    pub(crate) fn followers(&self) -> &Followers {
+        &self.0.followers
+    }
+
+    /// Where passwords are shown from this address.
+    pub(crate) fn door(&self, from: IpAddr) -> Door {
+        Door { guesses: self.0.guesses.clone(), from }
     }
 
     /// Cancelled when the service is about to stop.

@@ -24,6 +24,8 @@ pub(crate) enum Credential {
 pub(crate) struct Session {
     /// What is shown of who it is.
     pub(crate) name: String,
+    /// Whose account it is, told apart from all others: an id of Keystone's, or a name of the services' own.
+    pub(crate) account: String,
     /// The project that the token is valid in.
     pub(crate) project: Option<String>,
     /// What the services are asked with.
@@ -127,6 +129,7 @@ mod tests {
     fn session(name: &str, lasts: Option<u64>) -> Session {
         Session {
             name: name.to_owned(),
+            account: name.to_owned(),
             project: None,
             credential: Credential::Token("t".into()),
             spent: Vec::new(),

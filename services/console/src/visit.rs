@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::api::{Api, Program};
 use crate::config::Access;
+use crate::followers::Follower;
 use crate::guard;
 use crate::problem::Problem;
 use crate::service::Console;
@@ -48,6 +49,15 @@ impl Visit {
     /// A page for this visit.
     pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
         Page::new(template, title)
+    }
+
+    /// Who follows a page by this visit.
+    pub(crate) fn follower(&self, console: &Console) -> Follower {
+        Follower {
+            account: self.session.as_ref().map(|session| session.account.clone()),
+            // Not the cookie itself: what is kept of it is good for nothing else.
+            session: console.guard().token(&self.cookie),
+        }
     }
 
     /// Writes the page.

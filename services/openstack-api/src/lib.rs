@@ -42,7 +42,7 @@ pub use htpasswd::{Htpasswd, HtpasswdError};
 pub use json::{json, json_of};
 pub use key_routes::{Keyholder, key_file, key_routes};
 pub use keystone::Keystone;
-pub use limits::{Crowd, Limits, Place};
+pub use limits::{Crowd, Door, Guess, Guesses, Limits, Place, Ticket};
 pub use links::Links;
 pub use manners::{Manners, RequestId, apply};
 pub use microversion::{Dialect, Microversion, NotAcceptable};

@@ -20,8 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{ApiError, Caller, Forwarded, Scheme};
 use bucket::{Bucket, Pace};
 pub use crowd::{Crowd, Place};
-pub(crate) use guesses::Door;
-use guesses::Guesses;
+pub use guesses::{Door, Guess, Guesses, Ticket};
 use recent::Recent;
 pub(crate) use shape::check as check_shape;
 

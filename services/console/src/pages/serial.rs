@@ -16,12 +16,12 @@ use futures::{SinkExt, StreamExt};
 use http::{HeaderMap, Method};
 use serde_json::json;
 use tera::Context;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, sleep_until, timeout};
 use websocket::{Bytes, CloseCode, Message, Socket};
 
 use crate::api::segment;
 use crate::config::Access;
+use crate::followers::{Place, REPLACED};
 use crate::form::Posted;
 use crate::keyboards::Plugged;
 use crate::problem::Problem;
@@ -152,7 +152,7 @@ struct Following {
     look_at: tokio::time::Instant,
     has_begun: bool,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    place: Place,
 }
 
 /// `GET /live/console/{node}`.
@@ -162,7 +162,7 @@ async fn follow(
     Path(node): Path<String>,
 ) -> Result<Response, Problem> {
     let name = segment(&node)?;
-    let place = console.live_places().try_acquire_owned().map_err(|_| Problem::Crowded)?;
+    let place = console.followers().enter(person.visit.follower(&console))?;
     let unbuffered = [("x-accel-buffering", "no")];
     let socket = match open(&person, &name).await {
         Ok(socket) => socket,
@@ -185,7 +185,7 @@ async fn follow(
         look_at: tokio::time::Instant::now() + LOOK_EVERY,
         has_begun: false,
         is_over: false,
-        _place: place,
+        place,
     };
     let events = unfold(following, |mut following| async move {
         let event = following.event().await?;
@@ -213,6 +213,7 @@ impl Following {
         let end = loop {
             tokio::select! {
                 () = self.console.ending().cancelled() => break Some(End::Gone),
+                () = self.place.replaced() => break Some(End::Over(REPLACED.to_owned())),
                 () = sleep_until(self.look_at) => {
                     self.look_at += LOOK_EVERY;
                     let session = self.console.sessions().peek(&self.visit.cookie, Instant::now());

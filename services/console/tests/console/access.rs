@@ -1,6 +1,12 @@
 //! Who is let in, what is kept of them, and what the browser gets of it.
 
-use crate::given::{Auth, Given};
+use std::net::Ipv4Addr;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use reqwest::StatusCode;
+
+use crate::given::{Auth, Given, Stream};
 
 #[tokio::test]
 async fn who_logs_in_by_keystone_sees_what_is_theirs_and_no_token() {
@@ -138,4 +144,161 @@ async fn a_service_that_is_down_is_named_and_the_rest_is_shown() {
         .says("Clusters cannot be shown: clusterd does not answer")
         .says("Nodes");
     browser.get("/clusters").await.has(502).says("clusterd does not answer");
+}
+
+#[tokio::test]
+async fn logging_in_leads_to_no_other_host_and_never_fails() {
+    let given = Given::start(Auth::HttpBasic).await;
+    for (next, leads) in [
+        ("/nodes?state=active", "/nodes?state=active"),
+        ("/\t/evil.example", "/"),
+        ("/\n/evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("//evil.example", "/"),
+        ("/\0", "/"),
+        ("/nodes\u{1}", "/"),
+        ("https://evil.example/", "/"),
+        ("/nothing", "/"),
+    ] {
+        let mut browser = given.browser();
+        let query: String = url::form_urlencoded::byte_serialize(next.as_bytes()).collect();
+        let page = format!("/login?next={query}");
+        let form =
+            browser.get(&page).await.has(200).says(&format!("name=\"next\" value=\"{leads}\""));
+        let token = form.token();
+        let fields = [
+            ("token", token.as_str()),
+            ("user", "alice"),
+            ("password", "a secret"),
+            ("next", next),
+        ];
+        assert_eq!(browser.post("/login", &fields).await.leads(), leads, "{next:?}");
+        assert_eq!(browser.get(&page).await.leads(), leads, "{next:?}, of who is logged in");
+    }
+}
+
+#[tokio::test]
+async fn passwords_are_not_guessed_without_end_through_the_console() {
+    let given = Given::start_with(Auth::Keystone, "guesses_per_minute = 6").await;
+    let shown = || {
+        let is_log_in =
+            |method: &str, path: &str| method == "POST" && path.ends_with("/v3/auth/tokens");
+        given.cloud.count(|call| is_log_in(&call.method.to_string(), &call.path))
+    };
+    let before = shown();
+    let mut guesses: FuturesUnordered<_> = (0..40)
+        .map(|number| {
+            let mut browser = given.browser();
+            async move {
+                let password = format!("guess {number}");
+                let wrong =
+                    [("user", "alice"), ("password", password.as_str()), ("project", "tenant-a")];
+                browser.fill("/login", "/login", &wrong).await
+            }
+        })
+        .collect();
+    let (mut refused, mut wrong) = (0, 0);
+    while refused < 24 || wrong == 0 {
+        let answer = guesses.next().await.unwrap();
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            let seconds: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
+            assert!(seconds > 0);
+            answer.says("try again in a while");
+            refused += 1;
+        } else {
+            answer.has(401);
+            wrong += 1;
+        }
+    }
+    // Those who still wait for their turn go away.
+    drop(guesses);
+    let tried = shown() - before;
+    assert!((1..=16).contains(&tried), "Keystone was shown {tried} of 40 guesses");
+
+    let who = [("user", "bob"), ("password", "bob-secret"), ("project", "tenant-a")];
+    given.cloud.add_user("bob", "bob-secret", "tenant-a");
+    let mut elsewhere = given.browser_at(Ipv4Addr::new(127, 0, 0, 2));
+    assert_eq!(elsewhere.fill("/login", "/login", &who).await.leads(), "/");
+    let mut beside = given.browser();
+    assert_eq!(
+        beside.fill("/login", "/login", &who).await.leads(),
+        "/",
+        "another name from that address"
+    );
+}
+
+#[tokio::test]
+async fn a_name_or_a_password_that_nobody_can_have_goes_nowhere() {
+    let given = Given::start(Auth::Keystone).await;
+    let mut browser = given.browser();
+    let shown = given.cloud.count(|call| call.path.ends_with("/v3/auth/tokens"));
+    let long = "x".repeat(5000);
+    for name in ["user", "password", "project", "domain"] {
+        let mut fields = vec![("user", "alice"), ("password", "alice-secret")];
+        fields.retain(|(field, _)| *field != name);
+        fields.push((name, &long));
+        let refused = browser.fill("/login", "/login", &fields).await.has(400);
+        refused.says(&format!("{name}: it is longer than"));
+    }
+    let asked = given.cloud.count(|call| call.path.ends_with("/v3/auth/tokens"));
+    assert_eq!(asked, shown, "Keystone was not asked");
+}
+
+/// Reads a stream until it ends; the last words that it said.
+async fn last_words(stream: &mut Stream) -> String {
+    let mut last = String::new();
+    while let Some((name, page)) = stream.next().await {
+        if name == "over" {
+            return last;
+        }
+        last = page;
+    }
+    panic!("the stream ended without a word: {last}");
+}
+
+#[tokio::test]
+async fn one_person_does_not_take_all_live_pages() {
+    let more = "live_pages = 4\nlive_pages_of_an_account = 3\nlive_pages_of_a_session = 2";
+    let given = Given::start_with(Auth::HttpBasic, more).await;
+    let log_in = async || {
+        let mut browser = given.browser();
+        let who = [("user", "alice"), ("password", "a secret")];
+        assert_eq!(browser.fill("/login", "/login", &who).await.leads(), "/");
+        browser
+    };
+    let (mut first, mut second) = (log_in().await, log_in().await);
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = first.follow("/nodes").await;
+        assert_eq!(stream.next().await.unwrap().0, "live");
+        streams.push(stream);
+    }
+    let told = last_words(&mut streams[0]).await;
+    assert!(told.contains("not kept up to date any more"), "{told}");
+    for _ in 0..2 {
+        let mut stream = second.follow("/nodes").await;
+        assert_eq!(stream.next().await.unwrap().0, "live");
+        streams.push(stream);
+    }
+    last_words(&mut streams[1]).await;
+    // A place that was left is another's.
+    drop(streams);
+    first.follow("/nodes").await.until("There is no such node").await;
+}
+
+#[tokio::test]
+async fn where_nobody_has_a_name_one_browser_does_not_take_the_live_pages_of_another() {
+    let more = "live_pages = 3\nlive_pages_of_a_session = 3";
+    let given = Given::start_with(Auth::None, more).await;
+    let (mut greedy, mut other) = (given.browser(), given.browser());
+    greedy.get("/nodes").await.has(200);
+    other.get("/nodes").await.has(200);
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = greedy.follow("/nodes").await;
+        assert_eq!(stream.next().await.unwrap().0, "live");
+        streams.push(stream);
+    }
+    other.follow("/nodes").await.until("There is no such node").await;
+    last_words(&mut streams[0]).await;
 }

@@ -1,5 +1,6 @@
 //! A console with both services behind it, and a browser without scripts.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -173,7 +174,13 @@ impl Given {
     }
 
     pub(crate) fn browser(&self) -> Browser {
-        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+        self.browser_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// A browser at this address.
+    pub(crate) fn browser_at(&self, address: Ipv4Addr) -> Browser {
+        let client = Client::builder().no_proxy().redirect(Policy::none());
+        let client = client.local_address(IpAddr::V4(address)).build().unwrap();
         Browser { client, url: self.url.clone(), cookie: None }
     }
 }

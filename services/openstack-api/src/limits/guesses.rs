@@ -23,20 +23,31 @@ const SUSPECTS: usize = 10_000;
 const WAITING: usize = 8;
 /// An address has so many times what a name at that address has: people share addresses.
 const PEOPLE: u32 = 10;
+/// A name has so many times from all addresses what it has from one: a person has several, and who guesses may have thousands.
+const ADDRESSES: u32 = 10;
 /// How many may be wrong at once, in seconds of their pace.
 const AT_ONCE: f64 = 10.0;
 
 /// Those who guessed lately.
 #[derive(Debug)]
-pub(crate) struct Guesses {
+pub struct Guesses {
     of_a_name: Pace,
     of_an_address: Pace,
+    of_a_name_anywhere: Pace,
     suspects: Mutex<Recent<Key, Arc<Suspect>>>,
     hasher: RandomState,
 }
 
-/// A network of one household, and in it one name, by its hash; `None`: whatever the name.
-type Key = (IpAddr, Option<u64>);
+/// Which guesses are counted together. Names are kept as their hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// Those that come from one household.
+    Household(IpAddr),
+    /// Those for one name that come from one household.
+    NameAt(IpAddr, u64),
+    /// Those for one name, wherever they come from.
+    Name(u64),
+}
 
 #[derive(Debug)]
 struct Suspect {
@@ -53,13 +64,15 @@ struct Lately {
 
 /// Where somebody shows a proof.
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
-    pub(crate) guesses: Arc<Guesses>,
-    pub(crate) from: IpAddr,
+pub struct Door {
+    /// Who guessed lately.
+    pub guesses: Arc<Guesses>,
+    /// The address that the proof comes from.
+    pub from: IpAddr,
 }
 
 /// A place in the queues of those who guess.
-pub(crate) struct Ticket(Vec<Waiting>);
+pub struct Ticket(Vec<Waiting>);
 
 struct Waiting {
     suspect: Arc<Suspect>,
@@ -78,10 +91,12 @@ enum Place {
 }
 
 /// A proof that is being tried. Unless it is forgiven it was wrong.
-pub(crate) struct Guess(Vec<Arc<Suspect>>);
+pub struct Guess(Vec<Arc<Suspect>>);
 
 impl Guesses {
-    pub(crate) fn new(per_minute: NonZeroU32) -> Self {
+    /// With so many wrong ones in a minute for a name from one address; ten times as many from an address whatever the name, and for a
+    /// name wherever they come from.
+    pub fn new(per_minute: NonZeroU32) -> Self {
         let pace = |times: u32| {
             let per_second = f64::from(per_minute.get()) * f64::from(times) / 60.0;
             Pace { per_second, burst: (per_second * AT_ONCE).max(2.0) }
@@ -89,13 +104,18 @@ impl Guesses {
         Guesses {
             of_a_name: pace(1),
             of_an_address: pace(PEOPLE),
+            of_a_name_anywhere: pace(ADDRESSES),
             suspects: Mutex::new(Recent::of(SUSPECTS)),
             hasher: RandomState::new(),
         }
     }
 
     fn suspect(&self, key: &Key) -> Arc<Suspect> {
-        let pace = if key.1.is_some() { self.of_a_name } else { self.of_an_address };
+        let pace = match key {
+            Key::Household(_) => self.of_an_address,
+            Key::NameAt(..) => self.of_a_name,
+            Key::Name(_) => self.of_a_name_anywhere,
+        };
         let fresh = || {
             let lately = Lately { bucket: Bucket::full(pace, Instant::now()), waiting: 0 };
             Arc::new(Suspect { pace, lately: Mutex::new(lately), turns: Semaphore::new(1) })
@@ -113,8 +133,21 @@ impl Door {
     /// 429: too many wait already.
     pub(crate) fn queue(&self, name: Option<&str>) -> Result<Ticket, ApiError> {
         let from = household(self.from);
-        let name = name.map(|name| (from, Some(self.guesses.hasher.hash_one(name))));
-        let keys = name.into_iter().chain([(from, None)]);
+        let name = name.map(|name| Key::NameAt(from, self.guesses.hasher.hash_one(name)));
+        self.queue_for(name.into_iter().chain([Key::Household(from)]))
+    }
+
+    /// Queues a password of `name`, whose guesses from all addresses are counted together, too.
+    ///
+    /// # Errors
+    ///
+    /// 429: too many wait already.
+    pub fn queue_password(&self, name: &str) -> Result<Ticket, ApiError> {
+        let (from, name) = (household(self.from), self.guesses.hasher.hash_one(name));
+        self.queue_for([Key::NameAt(from, name), Key::Household(from), Key::Name(name)].into_iter())
+    }
+
+    fn queue_for(&self, keys: impl Iterator<Item = Key>) -> Result<Ticket, ApiError> {
         let waiting = keys.map(|key| self.guesses.suspect(&key).enter());
         Ok(Ticket(waiting.collect::<Result<_, _>>()?))
     }
@@ -122,7 +155,7 @@ impl Door {
 
 impl Ticket {
     /// Waits until it may be tried.
-    pub(crate) async fn turn(self) -> Guess {
+    pub async fn turn(self) -> Guess {
         let mut guess = Guess(Vec::new());
         for mut waiting in self.0 {
             if waiting.place == Place::Queued {
@@ -138,7 +171,7 @@ impl Ticket {
 
 impl Guess {
     /// It was right, or nobody can tell.
-    pub(crate) fn forgive(self) {
+    pub fn forgive(self) {
         for suspect in self.0 {
             suspect.lately().bucket.give_back();
         }
@@ -232,6 +265,21 @@ mod tests {
         assert_eq!(at_once(&door("10.0.0.1"), Some("ann")).await, 10);
         assert_eq!(at_once(&door("10.0.0.1"), Some("bob")).await, 10);
         assert_eq!(at_once(&door("10.0.0.1"), None).await, 80);
+    }
+
+    #[tokio::test]
+    async fn a_password_is_guessed_no_faster_from_many_addresses() {
+        let door = doors(60);
+        let mut tried = 0;
+        for number in 0..=255_u8 {
+            let from = door(&format!("10.0.{number}.1"));
+            let Ok(ticket) = from.queue_password("ann") else { continue };
+            tried += usize::from(tokio::time::timeout(Duration::ZERO, ticket.turn()).await.is_ok());
+        }
+        assert!((100..150).contains(&tried), "{tried}");
+        let bob = door("10.0.0.1").queue_password("bob").unwrap();
+        let bob = tokio::time::timeout(Duration::ZERO, bob.turn()).await;
+        bob.expect("another name is tried at once").forgive();
     }
 
     #[tokio::test]

@@ -1,0 +1,211 @@
+//! Who follows pages live: so many in all, so many of one account, so many of one session.
+//!
+//! The newest page takes the place of the oldest of the same session or account, so one person's tabs never take the places of others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::problem::Problem;
+
+/// How many pages may be followed live at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePages {
+    /// By all.
+    pub at_most: usize,
+    /// By one account, whatever session.
+    pub of_an_account: usize,
+    /// By one session.
+    pub of_a_session: usize,
+}
+
+/// Whose page it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Follower {
+    /// The account; `None` where nobody is asked for a name.
+    pub(crate) account: Option<String>,
+    /// The session: a digest of the cookie.
+    pub(crate) session: String,
+}
+
+/// All pages that are followed. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Followers {
+    limits: LivePages,
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    /// The oldest first.
+    pages: Vec<Page>,
+}
+
+#[derive(Debug)]
+struct Page {
+    number: u64,
+    follower: Follower,
+    replaced: CancellationToken,
+}
+
+/// The place of one page that is followed, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    number: u64,
+    replaced: CancellationToken,
+    followers: Followers,
+}
+
+impl Followers {
+    pub(crate) fn new(limits: LivePages) -> Self {
+        Followers { limits, open: Arc::default() }
+    }
+
+    /// Gives `follower` a place; the oldest page of the same session or account ends where there are too many of those.
+    ///
+    /// # Errors
+    ///
+    /// When all places are taken, and none by an account that has more of them than this one.
+    pub(crate) fn enter(&self, follower: Follower) -> Result<Place, Problem> {
+        let mut open = self.open();
+        open.keep(self.limits.of_a_session, |page| page.session == follower.session);
+        if let Some(account) = &follower.account {
+            open.keep(self.limits.of_an_account, |page| page.account.as_ref() == Some(account));
+        }
+        if open.pages.len() >= self.limits.at_most {
+            open.end_one_of_the_largest(&follower)?;
+        }
+        open.next += 1;
+        let (number, replaced) = (open.next, CancellationToken::new());
+        open.pages.push(Page { number, follower, replaced: replaced.clone() });
+        drop(open);
+        Ok(Place { number, replaced, followers: self.clone() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Ends the oldest of the pages that `is_one` tells until there is room for another one among `at_most`.
+    fn keep(&mut self, at_most: usize, is_one: impl Fn(&Follower) -> bool) {
+        let count = self.pages.iter().filter(|page| is_one(&page.follower)).count();
+        for _ in at_most..=count {
+            self.end_oldest(&is_one);
+        }
+    }
+
+    fn end_oldest(&mut self, is_one: impl Fn(&Follower) -> bool) {
+        if let Some(oldest) = self.pages.iter().position(|page| is_one(&page.follower)) {
+            self.pages.remove(oldest).replaced.cancel();
+        }
+    }
+
+    /// Takes a place from who has the most, provided that this is more than the newcomer will have.
+    fn end_one_of_the_largest(&mut self, newcomer: &Follower) -> Result<(), Problem> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for page in &self.pages {
+            *counts.entry(page.follower.owner()).or_default() += 1;
+        }
+        let own = counts.get(newcomer.owner()).copied().unwrap_or_default();
+        let largest = counts.into_iter().max_by_key(|(_, count)| *count);
+        let Some((owner, _)) = largest.filter(|(_, count)| *count > own + 1) else {
+            return Err(Problem::Crowded);
+        };
+        let owner = owner.to_owned();
+        self.end_oldest(|follower| follower.owner() == owner);
+        Ok(())
+    }
+}
+
+impl Follower {
+    fn owner(&self) -> &str {
+        self.account.as_ref().unwrap_or(&self.session)
+    }
+}
+
+impl Place {
+    /// Waits until a newer page takes this place.
+    pub(crate) async fn replaced(&self) {
+        self.replaced.cancelled().await;
+    }
+}
+
+/// Told to who follows a page whose place a newer one took.
+pub(crate) const REPLACED: &str = "This page is not kept up to date any more: newer pages of yours are. Load it again to follow it.";
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.followers.open().pages.retain(|page| page.number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn followers() -> Followers {
+        Followers::new(LivePages { at_most: 8, of_an_account: 4, of_a_session: 2 })
+    }
+
+    fn follower(account: Option<&str>, session: &str) -> Follower {
+        Follower { account: account.map(str::to_owned), session: session.to_owned() }
+    }
+
+    /// Which of these still have their place.
+    fn there(places: &[Place]) -> Vec<bool> {
+        places.iter().map(|place| !place.replaced.is_cancelled()).collect()
+    }
+
+    #[test]
+    fn the_newest_page_takes_the_place_of_the_oldest_of_its_session() {
+        let followers = followers();
+        let other = followers.enter(follower(Some("bob"), "b")).unwrap();
+        let enter = || followers.enter(follower(Some("ann"), "a")).unwrap();
+        let places = [enter(), enter(), enter()];
+        assert_eq!(there(&places), [false, true, true]);
+        assert_eq!(there(&[other]), [true], "another's page goes on");
+    }
+
+    #[test]
+    fn an_account_has_no_more_places_in_many_sessions() {
+        let followers = followers();
+        let places: Vec<Place> = (0..6)
+            .map(|session| followers.enter(follower(Some("ann"), &session.to_string())).unwrap())
+            .collect();
+        assert_eq!(there(&places), [false, false, true, true, true, true]);
+        drop(places);
+        assert!(followers.open().pages.is_empty(), "who follows nothing is forgotten");
+    }
+
+    #[test]
+    fn who_has_little_gets_a_place_though_others_took_all() {
+        let followers = followers();
+        let mut places: Vec<Place> = ["ann", "ann", "ann", "ann", "bob", "bob", "bob", "bob"]
+            .into_iter()
+            .enumerate()
+            .map(|(n, who)| followers.enter(follower(Some(who), &n.to_string())).unwrap())
+            .collect();
+        let eve = [followers.enter(follower(Some("eve"), "e")).unwrap()];
+        assert_eq!(there(&places).iter().filter(|there| !**there).count(), 1);
+        assert_eq!(there(&eve), [true]);
+        places.retain(|place| !place.replaced.is_cancelled());
+        let more = followers.enter(follower(None, "f")).unwrap();
+        assert_eq!(there(&places).iter().filter(|there| !**there).count(), 1);
+        assert_eq!(there(&[more]), [true]);
+    }
+
+    #[test]
+    fn all_places_are_bounded_though_nobody_has_many() {
+        let followers = followers();
+        let enter = |n: usize| followers.enter(follower(None, &n.to_string()));
+        let places: Vec<Place> = (0..8).map(|n| enter(n).unwrap()).collect();
+        assert!(matches!(enter(9), Err(Problem::Crowded)));
+        assert_eq!(there(&places), [true; 8]);
+        drop(places);
+        assert!(enter(9).is_ok());
+    }
+}
