@@ -2,8 +2,8 @@
 
 use axum::response::{IntoResponse, Response};
 use cluster_conductor::{
-    BorrowError, DrainError, HostError, KeysError, OwnConfigError, TenancyError, Unmeasured,
-    VmError,
+    BorrowError, DrainError, HostError, KeysError, MachinesError, OwnConfigError, TenancyError,
+    Unmeasured, VmError,
 };
 use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal, VmRefusal};
 use cluster_store::StoreError;
@@ -28,6 +28,8 @@ pub(crate) enum Error {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Labels(#[from] LabelsError),
+    #[error(transparent)]
+    Machines(#[from] MachinesError),
     #[error("name: {0}")]
     Name(#[from] InvalidName),
     #[error(transparent)]
@@ -88,8 +90,11 @@ impl From<Error> for ApiError {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::Tenancy(why) | Error::Borrow(BorrowError::Closed(why)) => closed(why),
-            Error::Refused(Refusal::Field { .. } | Refusal::DefaultGroup { .. })
+            Error::Refused(
+                Refusal::Field { .. } | Refusal::Labels(_) | Refusal::DefaultGroup { .. },
+            )
             | Error::Labels(_)
+            | Error::Machines(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
             Error::Lend(LendError::Extend(
                 ExtendError::InThePast { .. }

@@ -74,6 +74,8 @@ async fn create(
                 );
                 return Err(ApiError::conflict(why).into());
             }
+            let all: Vec<_> = groups.into_iter().chain([group.clone()]).collect();
+            app.conductor.rehearse(&cluster, &all)?;
             let said = format!(
                 "node group {} with {} machines was asked for",
                 group.name,

@@ -12,6 +12,7 @@ mod founding;
 mod hush;
 mod own;
 mod redeem;
+mod rehearsal;
 mod settings;
 
 use std::net::IpAddr;

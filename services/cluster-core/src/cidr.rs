@@ -29,6 +29,11 @@ impl Cidr {
         Cidr { address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
     }
 
+    /// Its first address.
+    pub fn first(&self) -> IpAddr {
+        self.address
+    }
+
     /// Whether it holds this address.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address, self.prefix) == Some(self.address)

@@ -1,7 +1,8 @@
 //! What may be asked for.
 
 use crate::{
-    Blueprint, Cluster, Desire, GroupRole, MachineRef, NetworkDriver, NodeGroup, PodNetwork,
+    Blueprint, Cluster, Desire, GroupRole, LabelsError, MachineRef, NetworkDriver, NodeGroup,
+    PodNetwork,
 };
 
 /// Why something cannot be asked for.
@@ -15,6 +16,9 @@ pub enum Refusal {
         /// Why not, and what would.
         why: String,
     },
+    /// A template's label means nothing, or not any more.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
     /// The cluster is going.
     #[error("cluster {name} is being deleted")]
     Going {
@@ -44,6 +48,7 @@ pub(crate) const MOST_MACHINES: u32 = 1000;
 
 /// Whether clusters can be made of `blueprint`, whatever else they ask for.
 pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
+    blueprint.labels.check()?;
     let asks_driver = blueprint.labels.settings().pod_network == PodNetwork::Driver;
     if blueprint.network_driver == NetworkDriver::Calico && asks_driver {
         return field(

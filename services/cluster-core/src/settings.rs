@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lease::{Length, MailAddress};
 
-use crate::{Cidr, KubernetesVersion};
+use crate::{Cidr, KubernetesVersion, ProxyField};
 
 /// What the labels say. What they do not say is `None` or the customary value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct Settings {
     pub node_count_bounds: (Option<u32>, Option<u32>),
     /// Further arguments of each component: `kubelet`, `kube-apiserver`, …
     pub arguments: BTreeMap<&'static str, Vec<(String, String)>>,
+    /// Fields of kube-proxy's configuration.
+    pub kube_proxy: Vec<ProxyField>,
     /// Admission plugins to switch on.
     pub admission_plugins: Vec<String>,
     /// How long it is lent.
@@ -178,6 +180,7 @@ impl Default for Settings {
             delivery: Delivery::Claim,
             node_count_bounds: (None, None),
             arguments: BTreeMap::new(),
+            kube_proxy: Vec::new(),
             admission_plugins: Vec::new(),
             lease: None,
             lease_contact: None,

@@ -119,6 +119,7 @@ impl NewCluster {
         for group in &groups {
             check_group(group)?;
         }
+        app.conductor.rehearse(&cluster, &groups)?;
         Ok(Order { cluster, groups })
     }
 

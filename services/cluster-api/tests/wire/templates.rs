@@ -53,6 +53,16 @@ async fn what_cannot_be_is_named() {
     };
     check(r#", "labels": {"colour": "red"}"#, "labels/colour: there is no such label").await;
     check(
+        r#", "labels": {"kubeproxy_options": "--v=2"}"#,
+        "labels/kubeproxy_options: --v is no flag that the configuration of kube-proxy has a field for",
+    )
+    .await;
+    check(
+        r#", "labels": {"flannel_network_cidr": "10.200.0.0/24"}"#,
+        "labels/flannel_network_cidr: its prefix must have 8 to 22 bits",
+    )
+    .await;
+    check(
         r#", "labels": {"prometheus_monitoring": true}"#,
         "labels/prometheus_monitoring: it is not installed by clusterd; install it in the cluster and remove the label",
     )

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use cluster_bootstrap as bootstrap;
 use cluster_bootstrap::{
-    Cluster, Endpoint, InvalidName, Machine, Name, NodeConfig, Overrides, Proxies, Source, Taint,
-    Volume, Worker, with_volumes,
+    BootstrapToken, Cluster, Endpoint, InvalidName, Machine, Name, NodeConfig, Overrides, Pki,
+    Proxies, Source, Taint, Volume, Worker, with_volumes,
 };
 use cluster_core::{
-    ClusterSpec, MachineRef, NodeGroup, NodeTaint, PodNetwork, Settings, TaintEffect,
+    ClusterSpec, MachineRef, NodeGroup, NodeTaint, PodNetwork, ProxyField, ProxyValue, Settings,
+    TaintEffect,
 };
 use ignition::Config;
+use serde_json::{Map, Value, json};
 
-use super::MachinesError;
 use super::facts::{Facts, Part, Placed, group_of};
 use super::founding::{JoinToken, TOKEN_HOURS};
+use super::{KubernetesSettings, MachinesError};
 use crate::handle::{World, label};
 
 /// The machine's whole config, with its keys.
@@ -26,9 +28,30 @@ pub(crate) async fn render(
     outside: &[String],
     token: JoinToken,
 ) -> Result<NodeConfig, MachinesError> {
-    let group = group_of(spec, machine)?;
     let pki = world.pki(spec.cluster).await?;
-    let kubernetes = &world.settings.machines.kubernetes;
+    compose(
+        &world.settings.machines.kubernetes,
+        spec,
+        machine,
+        (facts, outside),
+        (token.token, pki),
+    )
+}
+
+/// The same, of what is public and what is secret.
+pub(super) fn compose(
+    kubernetes: &KubernetesSettings,
+    spec: &ClusterSpec<'_>,
+    machine: &MachineRef,
+    (facts, outside): (&Facts, &[String]),
+    (token, pki): (BootstrapToken, Pki),
+) -> Result<NodeConfig, MachinesError> {
+    let group = group_of(spec, machine)?;
+    for labels in [&spec.cluster.blueprint.labels, &group.labels] {
+        if let Some(unread) = labels.unread() {
+            return Err(unread.clone().into());
+        }
+    }
     let asked = spec.cluster.blueprint.labels.settings();
     let cluster = Cluster {
         name: label(spec.cluster),
@@ -47,14 +70,14 @@ pub(crate) async fn render(
             PodNetwork::Driver => bootstrap::PodNetwork::AddOn,
         },
         dns: kubernetes.dns,
-        source: source(world, spec, asked)?,
-        token: token.token,
+        source: source(kubernetes, spec, asked)?,
+        token,
         token_hours: TOKEN_HOURS,
         pki,
         cgroups: kubernetes.cgroups,
         approval: kubernetes.approval,
         external_cloud_provider: asked.cloud_provider,
-        overrides: overrides(&kubernetes.overrides, asked, group.labels.settings())?,
+        overrides: overrides(&kubernetes.overrides, asked, group.labels.settings()),
         extra: proxies(spec, facts)?,
     };
     let own = placed(&facts.own)?;
@@ -78,11 +101,11 @@ fn range(of: cluster_core::Cidr) -> bootstrap::Cidr {
 
 /// Where this version comes from; images from the cluster's own registry, where it names one.
 fn source(
-    world: &World,
+    kubernetes: &KubernetesSettings,
     spec: &ClusterSpec<'_>,
     asked: &Settings,
 ) -> Result<Source, MachinesError> {
-    let versions = &world.settings.machines.kubernetes.versions;
+    let versions = &kubernetes.versions;
     let version = spec.cluster.kubernetes;
     let mut source = versions.get(&version).cloned().ok_or_else(|| {
         let known: Vec<String> = versions.keys().map(ToString::to_string).collect();
@@ -96,20 +119,13 @@ fn source(
 }
 
 /// What an administrator wants of all clusters, and on top of it what labels want of this one.
-fn overrides(
-    base: &Overrides,
-    asked: &Settings,
-    of_group: &Settings,
-) -> Result<Overrides, MachinesError> {
+fn overrides(base: &Overrides, asked: &Settings, of_group: &Settings) -> Overrides {
     let label = |settings: &Settings, component: &str| {
         let arguments = settings.arguments.get(component).cloned().unwrap_or_default();
         arguments.into_iter().collect::<BTreeMap<_, _>>()
     };
-    if !label(asked, "kube-proxy").is_empty() {
-        let why = "kubeadm starts kube-proxy and takes no options for it; change the ConfigMap kube-proxy in the cluster";
-        return Err(MachinesError::Label { label: "kubeproxy_options", why: why.to_owned() });
-    }
     let mut all = base.clone();
+    asked.kube_proxy.iter().for_each(|field| set(&mut all.kube_proxy, field));
     all.api_server.extend(label(asked, "kube-apiserver"));
     all.controller_manager.extend(label(asked, "kube-controller-manager"));
     all.scheduler.extend(label(asked, "kube-scheduler"));
@@ -121,7 +137,24 @@ fn overrides(
         let plugins: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
         all.api_server.insert("enable-admission-plugins".to_owned(), plugins.join(","));
     }
-    Ok(all)
+    all
+}
+
+/// Sets a field of kube-proxy's configuration. Its neighbours in the same object stay.
+fn set(configuration: &mut Map<String, Value>, field: &ProxyField) {
+    let value = match &field.value {
+        ProxyValue::Text(text) => json!(text),
+        ProxyValue::Flag(flag) => json!(flag),
+        ProxyValue::Number(number) => json!(number),
+        ProxyValue::List(list) => json!(list),
+        ProxyValue::Gates(gates) => gates.iter().map(|(name, on)| (name.clone(), *on)).collect(),
+    };
+    let (first, rest) = field.path.split_first().expect("a field has a path");
+    let top = configuration.entry(*first).or_insert(Value::Null);
+    if !rest.is_empty() && !top.is_object() {
+        *top = json!({});
+    }
+    *rest.iter().fold(top, |at, name| &mut at[*name]) = value;
 }
 
 /// The proxies of the cluster's machines. What is within the cluster is reached without them.

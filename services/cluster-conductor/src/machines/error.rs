@@ -1,7 +1,7 @@
 //! Why a machine cannot be told what it is to become.
 
 use cluster_bootstrap::{BootstrapError, InvalidName, InvalidVersion};
-use cluster_core::{Key, KubernetesVersion, MachineRef};
+use cluster_core::{Key, KubernetesVersion, LabelsError, MachineRef};
 use cluster_store::StoreError;
 use ignition::{DocumentError, TooLong};
 use sealing::SealError;
@@ -53,14 +53,9 @@ pub enum MachinesError {
         /// Why not.
         why: String,
     },
-    /// A label asks for what cannot be had.
-    #[error("labels/{label}: {why}")]
-    Label {
-        /// Which.
-        label: &'static str,
-        /// Why not.
-        why: String,
-    },
+    /// A label of the cluster's record means nothing today.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
     /// There is nowhere to redeem a claim.
     #[error(
         "machines of this cluster are to fetch their configs, and this clusterd does not listen for them"
@@ -101,7 +96,7 @@ impl MachinesError {
                 "add that version to [kubernetes.versions] of clusterd's configuration, or delete the cluster and ask for one \
                  whose label kube_tag names another",
             ),
-            MachinesError::Label { .. } => {
+            MachinesError::Labels(_) => {
                 ("LabelRefused", "delete the cluster and ask for one without that label")
             }
             MachinesError::NoListener => (

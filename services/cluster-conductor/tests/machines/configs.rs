@@ -162,6 +162,10 @@ async fn labels_reach_the_components_they_name() {
         INLINE,
         ("kubelet_options", "--max-pods=50"),
         ("kubescheduler_options", "--v=3"),
+        (
+            "kubeproxy_options",
+            "--proxy-mode=ipvs --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=1h",
+        ),
         ("admission_control_list", "NodeRestriction,PodNodeSelector"),
         ("container_infra_prefix", "registry.example/k8s"),
         ("cloud_provider_enabled", "false"),
@@ -171,6 +175,12 @@ async fn labels_reach_the_components_they_name() {
     let told = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
     assert_eq!(told["imageRepository"], "registry.example/k8s");
     assert_eq!(told["scheduler"]["extraArgs"][0]["value"], "3");
+    let proxy = document(&config, "/etc/bedplate/init.yaml", "KubeProxyConfiguration");
+    assert_eq!(proxy["mode"], "ipvs");
+    assert_eq!(
+        proxy["conntrack"],
+        serde_json::json!({"maxPerCore": 0, "tcpEstablishedTimeout": "1h"})
+    );
     assert_eq!(told["apiServer"]["extraArgs"][0]["value"], "NodeRestriction,PodNodeSelector");
     let worker = inline(&given, "default-worker-1").await;
     let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
@@ -180,13 +190,6 @@ async fn labels_reach_the_components_they_name() {
 
 #[tokio::test]
 async fn what_no_machine_can_be_made_of_is_said_before_one_is_asked_for() {
-    let refused = async |labels: &[(&str, &str)]| {
-        Given::labelled(labels).await.user_data("default-worker-0").await.unwrap_err()
-    };
-    assert_eq!(
-        refused(&[("kubeproxy_options", "--v=2")]).await,
-        "labels/kubeproxy_options: kubeadm starts kube-proxy and takes no options for it; change the ConfigMap kube-proxy in the cluster"
-    );
     let mut given = Given::labelled(&[]).await;
     given.cluster.kubernetes = "v1.30.0".parse().unwrap();
     assert_eq!(

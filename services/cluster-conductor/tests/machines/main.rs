@@ -5,3 +5,4 @@ mod authorities;
 mod claims;
 mod configs;
 mod given;
+mod labels;

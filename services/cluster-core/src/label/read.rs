@@ -77,10 +77,11 @@ pub(super) fn words(
 
 /// A registry of images, with a path or without.
 pub(super) fn registry(raw: &str) -> Result<String, String> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/[]".contains(c);
-    match raw.is_empty() || raw.contains("//") || !raw.chars().all(legal) {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/".contains(c);
+    let plain = raw.trim_end_matches('/');
+    match plain.is_empty() || plain.len() > 255 || raw.contains("//") || !raw.chars().all(legal) {
         true => Err("it must be a registry such as registry.example/kubernetes/".to_owned()),
-        false => Ok(raw.trim_end_matches('/').to_owned()),
+        false => Ok(plain.to_owned()),
     }
 }
 
@@ -103,6 +104,9 @@ pub(super) fn provider(raw: &str) -> Result<Provider, String> {
     Ok(match raw {
         "amphora" | "octavia" => Provider::Amphora,
         "ovn" => Provider::Ovn,
+        other if other.chars().any(|c| "@ ".contains(c)) => {
+            return Err("it must be the name of a provider of Octavia's".to_owned());
+        }
         other => Provider::Other(word(other)?),
     })
 }

@@ -7,6 +7,7 @@ use super::read::{
 use lease::{Length, MailAddress};
 
 use crate::KubernetesVersion;
+use crate::kube_proxy;
 use crate::options::options;
 use crate::settings::Settings;
 
@@ -107,7 +108,7 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("kubeapi_options", Sets(|s, v| { s.arguments.insert("kube-apiserver", options(v)?); Ok(()) })),
     ("kubecontroller_options", Sets(|s, v| { s.arguments.insert("kube-controller-manager", options(v)?); Ok(()) })),
     ("kubelet_options", Sets(|s, v| { s.arguments.insert("kubelet", options(v)?); Ok(()) })),
-    ("kubeproxy_options", Sets(|s, v| { s.arguments.insert("kube-proxy", options(v)?); Ok(()) })),
+    ("kubeproxy_options", Sets(|s, v| { s.kube_proxy = kube_proxy::fields(v)?; Ok(()) })),
     ("kubescheduler_options", Sets(|s, v| { s.arguments.insert("kube-scheduler", options(v)?); Ok(()) })),
     ("lease", Sets(|s, v| { s.lease = Some(v.parse::<Length>().map_err(|why| why.to_string())?); Ok(()) })),
     ("lease_contact", Sets(|s, v| { s.lease_contact = Some(v.parse::<MailAddress>().map_err(|why| why.to_string())?); Ok(()) })),

@@ -1,0 +1,118 @@
+//! Whether a cluster's machines can be told what to become, tried before the cluster is there: with addresses, keys and a token that
+//! are made up. What the API accepts has a config.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use cluster_bootstrap::{Authority, BootstrapToken, KeyPair, Pki, inline};
+use cluster_core::{
+    Balancer, Cluster, ClusterSpec, Delivery, Facts as KeyFacts, Found, FoundState, GroupRole, Key,
+    MachineRef, NodeGroup, Seen,
+};
+
+use super::facts::{Facts, masters, outside, placed};
+use super::founding::Founder;
+use super::{MachinesError, config};
+use crate::Conductor;
+
+/// As long as PEM of an elliptic curve's key or certificate is.
+const PEM_LENGTH: usize = 900;
+
+impl Conductor {
+    /// Why no machine of a group of this cluster could be told what to become; of each group, one machine is tried.
+    ///
+    /// A clusterd that has no Kubernetes at all makes no machines: its clusters wait until an administrator gives it some.
+    pub fn rehearse(&self, cluster: &Cluster, groups: &[NodeGroup]) -> Result<(), MachinesError> {
+        let machines = &self.world.settings.machines;
+        if machines.kubernetes.versions.is_empty() {
+            return Ok(());
+        }
+        let groups: Vec<NodeGroup> = groups.iter().map(populated).collect();
+        let spec = ClusterSpec { cluster, groups: &groups };
+        let seen = made_up(&spec);
+        let shape = cluster_core::shape(&spec);
+        let founder =
+            |machine: MachineRef| Ok(Founder { placed: placed(&machine, &shape, &seen)?, machine });
+        let founders = masters(&spec).map(founder).collect::<Result<Vec<_>, MachinesError>>()?;
+        for group in &groups {
+            let delivery = group.labels.settings().delivery;
+            if delivery == Delivery::Claim && machines.nodes.is_none() {
+                return Err(MachinesError::NoListener);
+            }
+            // A machine of the control plane founds it, or takes the place of another and joins.
+            let parts: &[&[Founder]] = match group.role {
+                GroupRole::Master => &[&founders, &[]],
+                GroupRole::Worker(_) => &[&founders],
+            };
+            let Some(machine) = group.refs().next() else { continue };
+            for founders in parts {
+                let facts = Facts::gather(&spec, &machine, &seen, founders)?;
+                let names = outside(&spec, Some(&seen))?;
+                let public = (&facts, names.as_slice());
+                let kubernetes = &machines.kubernetes;
+                let told = config::compose(kubernetes, &spec, &machine, public, (token(), pki()))?;
+                if delivery == Delivery::Inline {
+                    inline(&told).map_err(MachinesError::TooLong)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The group with one machine, where it has none yet.
+fn populated(group: &NodeGroup) -> NodeGroup {
+    let mut group = group.clone();
+    if group.machines.is_empty() {
+        group.add_machine();
+    }
+    group
+}
+
+/// An address for each object that has one.
+fn made_up(spec: &ClusterSpec<'_>) -> Seen {
+    let settings = spec.cluster.blueprint.labels.settings();
+    let mut seen = Seen::default();
+    let firsts = spec.groups.iter().filter_map(|group| group.refs().next());
+    let machines: Vec<MachineRef> = masters(spec).chain(firsts).collect();
+    let inside = [Key::VipPort(Balancer::Api), Key::Router].into_iter();
+    let inside = inside.chain(machines.iter().cloned().map(Key::Port));
+    let first = settings.node_cidr.first();
+    for (number, key) in (1..).zip(inside) {
+        seen.objects.insert(key, found(after(first, number)));
+    }
+    // TEST-NET-3: no range of a cluster's is likely to hold it, and nothing is compared with it.
+    let outside = [Key::BalancerAddress(Balancer::Api)].into_iter();
+    let outside = outside.chain(machines.into_iter().map(Key::MachineAddress));
+    for (number, key) in (1..).zip(outside) {
+        seen.objects.insert(key, found(after([203, 0, 113, 0].into(), number)));
+    }
+    seen
+}
+
+fn found(address: IpAddr) -> Found {
+    let id = address.to_string();
+    Found { id, state: FoundState::Ready, address: Some(address), facts: KeyFacts::None }
+}
+
+fn after(address: IpAddr, number: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(four) => Ipv4Addr::from(u32::from(four).wrapping_add(number)).into(),
+        IpAddr::V6(six) => Ipv6Addr::from(u128::from(six).wrapping_add(number.into())).into(),
+    }
+}
+
+fn token() -> BootstrapToken {
+    BootstrapToken::try_from("abcdef.0123456789abcdef").expect("it has the form of a token")
+}
+
+fn pki() -> Pki {
+    let pem = || "A".repeat(PEM_LENGTH);
+    let authority =
+        || Authority { certificate: pem(), key: pem().into(), public_key_sha256: "0".repeat(64) };
+    Pki {
+        cluster: authority(),
+        etcd: authority(),
+        front_proxy: authority(),
+        service_account: KeyPair { public: pem(), private: pem().into() },
+    }
+}
