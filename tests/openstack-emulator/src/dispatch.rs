@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
+use crate::schema;
 use crate::service::Service;
 use crate::world::World;
 use crate::{cinder, designate, glance, keystone, neutron, nova, octavia, placement};
@@ -71,6 +72,7 @@ fn answer(world: &mut World, asked: &mut Asked) -> Verdict {
     }
     asked.caller = keystone::caller(world, asked)?;
     asked.within_rules()?;
+    schema::check(asked)?;
     match service {
         Service::Identity => keystone::answer(world, asked, &path),
         Service::Image => glance::answer(world, asked, &path),

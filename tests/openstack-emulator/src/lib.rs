@@ -24,6 +24,7 @@ mod page;
 mod placement;
 mod problem;
 mod request;
+mod schema;
 mod seed;
 mod serve;
 mod service;

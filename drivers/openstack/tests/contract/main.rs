@@ -16,3 +16,4 @@ mod image;
 mod load_balancer;
 mod network;
 mod placement;
+mod unknown;

@@ -45,7 +45,9 @@ pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&s
                     return Err(invalid(key, "is read-only"));
                 }
             }
-            if let Some(records) = given["records"].as_array() {
+            check_ttl(&given["ttl"])?;
+            if !given["records"].is_null() {
+                let records = records(&given)?;
                 check_records(world, &old.project, old.text("type"), records)?;
             }
             if let Some(one) = world.store.get_mut(Kind::Recordset, id) {
@@ -101,8 +103,8 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
             "RecordSet is not contained within it's parent zone",
         ));
     }
-    let records = given["records"].as_array().filter(|records| !records.is_empty());
-    let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
+    check_ttl(&given["ttl"])?;
+    let records = records(&given)?;
     check_records(world, &zone.project, text("type"), records)?;
     let all = world.store.saying(Kind::Recordset, "name", &name);
     for other in all.filter(|one| one.text("zone_id") == zone.id) {
@@ -128,6 +130,19 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
     zone::settle_recordset(world, &id);
     let one = world.store.get(Kind::Recordset, &id).ok_or_else(Problem::nowhere)?;
     Ok(Answer::json(202, shown(asked, one)))
+}
+
+fn records(given: &Value) -> Result<&[Value], Problem> {
+    let records = given["records"].as_array().filter(|records| !records.is_empty());
+    let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
+    Ok(records)
+}
+
+/// designate, objects/recordset.py: from 0 to 2^31 - 1, or nothing.
+fn check_ttl(ttl: &Value) -> Result<(), Problem> {
+    let is_right = ttl.is_null()
+        || ttl.as_i64().is_some_and(|ttl| i32::try_from(ttl).is_ok_and(|ttl| ttl >= 0));
+    if is_right { Ok(()) } else { Err(invalid("ttl", &format!("'{ttl}' is not a 'ttl'"))) }
 }
 
 fn check_records(

@@ -129,29 +129,13 @@ fn check(
         }
     }
     if let Some(tags) = given.get("tags").and_then(Value::as_array) {
-        if !asked.since(52) {
-            return Err(Problem::bad(
-                "Invalid input for field/attribute server. Additional properties are not allowed ('tags' was unexpected)",
-            ));
-        }
         parts::check_tags(tags)?;
     }
     for device in
         given.get("block_device_mapping_v2").and_then(Value::as_array).into_iter().flatten()
     {
         let Some(tag) = device.get("tag") else { continue };
-        // Nova took them in 2.32, by mistake no more from 2.33, and again from 2.42.
-        if !asked.since(42) && (asked.since(33) || !asked.since(32)) {
-            return Err(Problem::bad(
-                "Invalid input for field/attribute 0. Additional properties are not allowed ('tag' was unexpected)",
-            ));
-        }
         parts::check_tags(std::slice::from_ref(tag))?;
-    }
-    if given.contains_key("description") && !asked.since(19) {
-        return Err(Problem::bad(
-            "Invalid input for field/attribute server. Additional properties are not allowed ('description' was unexpected)",
-        ));
     }
     for one in given.get("security_groups").and_then(Value::as_array).into_iter().flatten() {
         let wanted = one["name"].as_str().unwrap_or_default();

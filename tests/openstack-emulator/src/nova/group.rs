@@ -75,12 +75,6 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
             "Invalid input for field/attribute {field}. Value: {policy}. '{policy}' is not one of {POLICIES:?}"
         )));
     }
-    let unknown = given.keys().find(|key| !["name", field, "rules"].contains(&key.as_str()));
-    if let Some(key) = unknown {
-        return Err(Problem::bad(format!(
-            "Invalid input for field/attribute server_group. Additional properties are not allowed ('{key}' was unexpected)"
-        )));
-    }
     let limit = world.quota(project, "server_groups", 10);
     if usize::try_from(limit)
         .is_ok_and(|limit| world.store.count(Kind::ServerGroup, project) >= limit)

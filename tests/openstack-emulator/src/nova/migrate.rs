@@ -21,11 +21,6 @@ pub(super) fn live(world: &mut World, asked: &Asked, id: &str, given: &Value) ->
             "Invalid input for field/attribute os-migrateLive. Value: {given}. '{field}' is a required property"
         )));
     }
-    if asked.since(25) && given.get("disk_over_commit").is_some() {
-        return Err(Problem::bad(format!(
-            "Invalid input for field/attribute os-migrateLive. Value: {given}. Additional properties are not allowed ('disk_over_commit' was unexpected)"
-        )));
-    }
     let one = server(world, asked, id)?;
     action::ready(one, "os-migrateLive", &["ACTIVE", "PAUSED"])?;
     let (status, here) = (one.text("status").to_owned(), one.note("host").to_owned());

@@ -18,4 +18,5 @@ mod misbehaviour;
 mod program;
 mod routers;
 mod somebody;
+mod strict;
 mod thousands;

@@ -1,0 +1,202 @@
+//! What a service does not know it refuses, as the real one does: a client that sends a misspelt field is told so here, and not by the
+//! first real cloud.
+
+use openstack_emulator::{Kind, Settings};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::somebody::alice;
+
+/// A request with a field that the service does not know, and what its answer says.
+type Case = (&'static str, &'static str, Value, &'static str);
+
+fn cases() -> Vec<Case> {
+    let network = json!([{"uuid": "00000000-0000-4000-8000-000000000000", "colour": "red"}]);
+    let server = |more: Value| {
+        let mut server =
+            json!({"name": "s", "imageRef": "i", "flavorRef": "1", "networks": "none"});
+        more.as_object().unwrap().iter().for_each(|(key, value)| server[key] = value.clone());
+        json!({"server": server})
+    };
+    let unexpected = "Additional properties are not allowed ('colour' was unexpected)";
+    let keys = "Keys ['colour'] are not valid";
+    let attribute = "Unrecognized attribute(s) 'colour'";
+    vec![
+        ("POST", "/compute/v2.1/servers", server(json!({"colour": "red"})), unexpected),
+        ("POST", "/compute/v2.1/servers", server(json!({"networks": network})), unexpected),
+        (
+            "POST",
+            "/compute/v2.1/servers",
+            json!({"server": server(json!({}))["server"], "colour": "red"}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers",
+            server(json!({"block_device_mapping_v2": [{"boot_index": 0, "colour": "red"}]})),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers",
+            server(json!({"hostname": "h"})),
+            "'hostname' was unexpected",
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers",
+            server(json!({"personality": []})),
+            "'personality' was unexpected",
+        ),
+        (
+            "PUT",
+            "/compute/v2.1/servers/s",
+            json!({"server": {"name": "n", "colour": "red"}}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers/s/action",
+            json!({"reboot": {"type": "SOFT", "colour": "red"}}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers/s/action",
+            json!({"os-start": null, "colour": null}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers/s/action",
+            json!({"createImage": {"name": "n", "colour": "red"}}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/servers/s/action",
+            json!({"os-migrateLive": {"host": null, "block_migration": "auto", "disk_over_commit": true}}),
+            "'disk_over_commit' was unexpected",
+        ),
+        (
+            "POST",
+            "/compute/v2.1/os-server-groups",
+            json!({"server_group": {"name": "g", "policy": "affinity", "colour": "red"}}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/compute/v2.1/os-server-groups",
+            json!({"server_group": {"name": "g", "policy": "affinity", "policies": ["affinity"]}}),
+            "'policies' was unexpected",
+        ),
+        (
+            "POST",
+            "/compute/v2.1/os-keypairs",
+            json!({"keypair": {"name": "k", "public_key": "ssh-ed25519 AAAA", "colour": "red"}}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/dns/v2/zones",
+            json!({"name": "z.example.", "email": "a@example.org", "colour": "red"}),
+            keys,
+        ),
+        ("PATCH", "/dns/v2/zones/z", json!({"ttl": 60, "colour": "red"}), keys),
+        (
+            "POST",
+            "/dns/v2/zones/z/recordsets",
+            json!({"name": "a.z.example.", "type": "A", "records": ["192.0.2.1"], "colour": "red"}),
+            keys,
+        ),
+        (
+            "PUT",
+            "/dns/v2/zones/z/recordsets/r",
+            json!({"records": ["192.0.2.1"], "colour": "red"}),
+            keys,
+        ),
+        (
+            "POST",
+            "/network/v2.0/networks",
+            json!({"network": {"name": "n", "colour": "red"}}),
+            attribute,
+        ),
+        (
+            "POST",
+            "/network/v2.0/ports",
+            json!({"ports": [{"name": "n", "colour": "red"}]}),
+            attribute,
+        ),
+        (
+            "POST",
+            "/network/v2.0/routers",
+            json!({"router": {"name": "n", "colour": "red"}}),
+            attribute,
+        ),
+        (
+            "POST",
+            "/network/v2.0/security-groups",
+            json!({"security_group": {"name": "n", "colour": "red"}}),
+            attribute,
+        ),
+        (
+            "POST",
+            "/load-balancer/v2/lbaas/loadbalancers",
+            json!({"loadbalancer": {"name": "n", "colour": "red"}}),
+            "Unknown attribute: colour",
+        ),
+        (
+            "POST",
+            "/volume/v3/PROJECT/snapshots",
+            json!({"snapshot": {"volume_id": "v", "colour": "red"}}),
+            unexpected,
+        ),
+        (
+            "POST",
+            "/volume/v3/PROJECT/volumes",
+            json!({"volume": {"size": 1}, "colour": "red"}),
+            unexpected,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_field_that_a_service_does_not_know_is_refused_and_nothing_is_made() {
+    let (emulator, alice) = alice(Settings::default()).await;
+    let before = emulator.cloud.belongings(&alice.project);
+    for (method, path, body, words) in cases() {
+        let path = path.replace("PROJECT", &alice.project);
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let (status, answer) = alice.ask(method.clone(), &path, body.clone()).await;
+        let what = format!("{method} {path} {body}: {answer}");
+        assert_eq!(status, 400, "{what}");
+        let said = answer.to_string();
+        assert!(said.contains(words), "{what}");
+    }
+    assert_eq!(emulator.cloud.belongings(&alice.project), before);
+    assert_eq!(emulator.cloud.count_of(Kind::Keypair, &alice.project), 0);
+}
+
+#[tokio::test]
+async fn recordsets_hold_what_their_type_says() {
+    let (_emulator, alice) = alice(Settings::default()).await;
+    let zone = json!({"name": "z.example.", "email": "a@example.org"});
+    let zone = alice.ask(Method::POST, "/dns/v2/zones", zone).await.1;
+    let path = format!("/dns/v2/zones/{}/recordsets", zone["id"].as_str().unwrap());
+    for (kind, records, ttl) in [
+        ("A", json!(["fd00::1"]), json!(60)),
+        ("AAAA", json!(["192.0.2.1"]), json!(60)),
+        ("A", json!([]), json!(60)),
+        ("A", json!("192.0.2.1"), json!(60)),
+        ("A", json!([192]), json!(60)),
+        ("A", json!(["192.0.2.1"]), json!(-1)),
+        ("A", json!(["192.0.2.1"]), json!("60")),
+        ("A", json!(["192.0.2.1"]), json!(2_147_483_648_u64)),
+        ("COLOUR", json!(["red"]), json!(60)),
+        ("CNAME", json!(["no dot at its end"]), json!(60)),
+    ] {
+        let body = json!({"name": "a.z.example.", "type": kind, "records": records, "ttl": ttl});
+        let (status, answer) = alice.ask(Method::POST, &path, body.clone()).await;
+        assert_eq!((status, &answer["type"]), (400, &json!("invalid_object")), "{body}: {answer}");
+    }
+}
