@@ -45,6 +45,8 @@ pub(crate) struct Nodes<'a> {
     shape: &'a Shape,
     /// Nothing where it does not answer.
     answers: Option<Answers>,
+    /// Why it does not, where it was asked.
+    silence: Option<String>,
 }
 
 /// What it said.
@@ -60,15 +62,19 @@ impl<'a> Nodes<'a> {
         spec: &'a ClusterSpec<'a>,
         shape: &'a Shape,
     ) -> Result<Self, KeysError> {
-        let mut nodes = Nodes { world, spec, shape, answers: None };
+        let mut nodes = Nodes { world, spec, shape, answers: None, silence: None };
         let is_going = spec.cluster.desire == cluster_core::Desire::Gone;
         let address = spec.cluster.api_address.as_deref().filter(|_| !is_going);
         let Some(client) = client(world, spec.cluster, address).await? else { return Ok(nodes) };
         nodes.answers = match ask(&client).await {
             Ok(Some(all)) => Some(Answers { client, nodes: all }),
-            Ok(None) => None,
+            Ok(None) => {
+                nodes.silence = Some("it says that it is not ready".to_owned());
+                None
+            }
             Err(error) => {
                 tracing::debug!("the cluster's API does not answer: {error}");
+                nodes.silence = Some(error.to_string());
                 None
             }
         };

@@ -337,8 +337,11 @@ fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
         return good();
     }
     let Some(add_ons) = &seen.add_ons else {
-        let message = "the cluster's API does not answer yet";
-        return verdict_of(Truth::False, "ApiSilent", message.to_owned());
+        let message = match &seen.api_silence {
+            Some(why) => format!("the cluster's API does not answer: {why}"),
+            None => "the cluster's API does not answer yet".to_owned(),
+        };
+        return verdict_of(Truth::False, "ApiSilent", message);
     };
     let missing: Vec<String> =
         add_ons.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();

@@ -28,6 +28,8 @@ pub struct Seen {
     pub failures: BTreeMap<Key, Failure>,
     /// What is not asked for yet, for the cloud failed at it before.
     pub held: BTreeMap<Key, Held>,
+    /// Why nothing is known of its Kubernetes, where it was asked and gave no answer that can be used.
+    pub api_silence: Option<String>,
     /// Why things do not go on, where somebody knows.
     pub problem: Option<Problem>,
 }

@@ -76,11 +76,15 @@ pub(crate) async fn work(
         Some(line.updated_at.unwrap_or(line.created_at))
     };
     nodes.observe(&mut seen, asked_at).await?;
-    nodes.admit(&seen).await;
-
-    let mut troubles = Vec::new();
+    let (mut troubles, mut inside) = (Vec::new(), None);
+    if let Err(trouble) = nodes.admit(&seen).await {
+        inside = Some(trouble.problem("let machines into the cluster"));
+        troubles.push(trouble);
+    }
     if let Err(trouble) = nodes.mark_gpu_nodes(&site).await {
         tracing::warn!("cannot mark nodes with GPUs: {trouble}");
+        inside.get_or_insert_with(|| trouble.problem("mark nodes with GPUs"));
+        troubles.push(trouble);
     }
     match nodes.apply_add_ons(&site, &seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,
@@ -134,7 +138,7 @@ pub(crate) async fn work(
         let events: Vec<Event> = acted.given_up.iter().map(event).collect();
         world.store.append_events(spec.cluster.id, &events).await?;
     }
-    seen.problem = acted.problem;
+    seen.problem = acted.problem.or(inside);
     Ok(Worked { seen, next })
 }
 

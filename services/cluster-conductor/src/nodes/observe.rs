@@ -35,6 +35,7 @@ impl Nodes<'_> {
         }
         let held = reports.into_values().filter_map(|it| Some((it.machine, it.authorities?)));
         seen.authorities.held = held.collect();
+        seen.api_silence.clone_from(&self.silence);
         self.renew_trust(seen).await;
         Ok(())
     }
@@ -96,10 +97,11 @@ impl Nodes<'_> {
         group.role == GroupRole::Master
     }
 
-    /// Lets kubelets in that are our machines', and nobody else.
-    pub(crate) async fn admit(&self, seen: &Seen) {
-        let Some(answers) = &self.answers else { return };
-        if let Err(error) = self.keep_token(answers, seen).await {
+    /// Lets kubelets in that are our machines', and nobody else. The trouble is what kept one of both steps from being done.
+    pub(crate) async fn admit(&self, seen: &Seen) -> Result<(), Trouble> {
+        let Some(answers) = &self.answers else { return Ok(()) };
+        let told = self.keep_token(answers, seen).await;
+        if let Err(error) = &told {
             tracing::warn!("cannot tell the cluster what its machines join by: {error}");
         }
         let machines: Vec<Machine> =
@@ -115,8 +117,12 @@ impl Nodes<'_> {
                 for (name, why) in settled.left {
                     tracing::debug!("certificate request {name} is left to people: {why}");
                 }
+                told
             }
-            Err(error) => tracing::warn!("cannot let machines in: {error}"),
+            Err(error) => {
+                tracing::warn!("cannot let machines in: {error}");
+                Err(error.into())
+            }
         }
     }
 

@@ -13,6 +13,7 @@ mod late;
 mod lease;
 mod life;
 mod outage;
+mod own_api;
 mod parts;
 mod portrait;
 mod process;

@@ -1,0 +1,218 @@
+//! A cluster's own Kubernetes API that fails: it has too much to do, breaks, says nothing, hangs up. Whatever the conductor asks of it
+//! then, a condition says so; and once the fault has passed the cluster becomes what was asked for, with nothing there twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster_core::{Condition, GroupRole, Truth};
+use kubernetes::apply::documents;
+use openstack_emulator::{Act, Cloud, Rule};
+
+use crate::given::{Given, PATIENCE};
+use crate::life::workers;
+
+/// What has the conductor make a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// Nothing but its looking.
+    Look,
+    /// Another worker.
+    Grow,
+    /// Another credential, which the add-ons are to use.
+    Apply,
+    /// A worker less: its pods leave it.
+    Shrink,
+    /// A machine of the control plane in place of another, which leaves etcd.
+    Replace,
+}
+
+/// A kind of call: what it is for, its method and path, and what has it made.
+type Call = (&'static str, &'static str, &'static str, Task);
+
+#[rustfmt::skip]
+const CALLS: &[Call] = &[
+    ("readiness",            "GET",    "kubernetes:/readyz", Task::Look),
+    ("nodes",                "GET",    "kubernetes:/api/v1/nodes", Task::Look),
+    ("receipts of add-ons",  "GET",    "kubernetes:/api/v1/namespaces/*/configmaps", Task::Look),
+    ("certificate requests", "GET",    "kubernetes:/apis/certificates.k8s.io/v1/certificatesigningrequests", Task::Grow),
+    ("approval",             "PUT",    "kubernetes:/apis/certificates.k8s.io/v1/certificatesigningrequests/*/approval", Task::Grow),
+    ("add-ons",              "PATCH",  "kubernetes:/api/v1/namespaces/kube-system/secrets/*", Task::Apply),
+    ("cordon",               "PATCH",  "kubernetes:/api/v1/nodes/*", Task::Shrink),
+    ("pods of a node",       "GET",    "kubernetes:/api/v1/pods", Task::Shrink),
+    ("eviction",             "POST",   "kubernetes:/api/v1/namespaces/default/pods/*/eviction", Task::Shrink),
+    ("forgetting a node",    "DELETE", "kubernetes:/api/v1/nodes/*", Task::Shrink),
+    ("etcdctl",              "POST",   "kubernetes:/api/v1/namespaces/kube-system/pods", Task::Replace),
+    ("what etcdctl printed", "GET",    "kubernetes:/api/v1/namespaces/kube-system/pods/*/log", Task::Replace),
+];
+
+/// What conditions may say of such a fault.
+const REASONS: [&str; 4] = ["ApiSilent", "KubernetesRefused", "NotApplied", "DrainHeld"];
+
+/// Pods that go from one node to another.
+const PODS: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: moves, namespace: default}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: moves}}
+  template:
+    metadata: {labels: {app: moves}}
+    spec: {containers: [{name: moves, image: registry.example/moves:1}]}
+";
+
+impl Given {
+    /// Asks for what has the conductor make such calls; how many workers there are then.
+    async fn ask_for(&self, task: Task) {
+        match task {
+            Task::Look => {}
+            Task::Grow => {
+                let more = |group: &mut cluster_core::NodeGroup| {
+                    group.add_machine();
+                };
+                self.ask(|_, group| more(group), workers()).await;
+            }
+            Task::Apply => self.ask(|cluster, _| cluster.credential += 1, workers()).await,
+            Task::Shrink => {
+                self.ask(|_, group| assert!(group.machines.pop_first().is_some()), workers()).await;
+            }
+            Task::Replace => {
+                let replace = |group: &mut cluster_core::NodeGroup| {
+                    let newest = *group.machines.last().unwrap();
+                    assert!(group.replace_machine(newest));
+                };
+                self.ask(|_, group| replace(group), GroupRole::Master).await;
+            }
+        }
+    }
+
+    /// Waits until a condition says that the cluster's own API is why it does not go on.
+    async fn until_own_api_is_told(&self, what: &str) -> Condition {
+        let looking = async {
+            loop {
+                let conditions = self.find().await.unwrap().conditions;
+                let tells = |it: &Condition| {
+                    it.status == Truth::False && REASONS.contains(&it.reason.as_str())
+                };
+                if let Some(told) = conditions.into_iter().find(tells) {
+                    return told;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, looking).await {
+            Ok(told) => told,
+            Err(_) => {
+                panic!("{what}: nobody says why: {:?}", self.find().await.unwrap().conditions)
+            }
+        }
+    }
+
+    /// Asserts that the cluster has a node of each of its machines, and no other.
+    async fn assert_nodes_are_machines(&self, what: &str) {
+        let nodes = kubernetes::nodes::list(&self.kubernetes().await).await.unwrap();
+        let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.name).collect();
+        let servers = self.of_kind(openstack_emulator::Kind::Server);
+        let servers: BTreeSet<String> =
+            servers.iter().map(|it| it.text("name").to_owned()).collect();
+        assert_eq!(nodes, servers, "{what}");
+    }
+}
+
+/// One cluster, whose API fails in this way at one kind of call after another.
+async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
+    let given = Given::cluster(3, 2).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    let client = given.kubernetes().await;
+    kubernetes::apply::apply(&client, &documents(PODS).unwrap()).await.unwrap();
+    // As a first machine has it done: kubelets are let in by the conductor, and not by the cluster itself.
+    kubernetes::bootstrap::forbid_automatic_approval(&client).await.unwrap();
+    let mut count = 2;
+    for (what, method, path, task) in calls {
+        let what = format!("{what}, {act:?}");
+        let fault = given.cloud.misbehave(Rule::new(method, path, act.clone()));
+        given.ask_for(*task).await;
+        let is_hit = |cloud: &Cloud| (cloud.hits(fault) > 0).then_some(());
+        let hit = tokio::time::timeout(PATIENCE, given.cloud.wait_until(is_hit)).await;
+        assert!(hit.is_ok(), "{what}: the call was never made");
+        let told = given.until_own_api_is_told(&what).await;
+        assert!(!told.is_final && !told.message.is_empty(), "{what}: {told:?}");
+        given.cloud.forgive(fault);
+
+        given.until_complete().await;
+        given.until_complete_again().await;
+        count = match task {
+            Task::Grow => count + 1,
+            Task::Shrink => count - 1,
+            Task::Look | Task::Apply | Task::Replace => count,
+        };
+        given.until_once_again().await;
+        given.assert_once(3, count);
+        given.assert_ledger_agrees().await;
+        given.assert_nodes_are_machines(&what).await;
+        if count < 2 {
+            given.ask_for(Task::Grow).await;
+            given.until_complete().await;
+            given.until_complete_again().await;
+            count += 1;
+        }
+    }
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
+impl Given {
+    /// Waits until what an exchange leaves behind has gone: the credential before this one, a twin that cannot come any more.
+    pub(crate) async fn until_once_again(&self) {
+        let looking = async {
+            loop {
+                let lines = self.store.ledger_of(self.id).await.unwrap();
+                let is_twin = |kind: &str| kind.starts_with("twin/");
+                let credentials = lines.iter().filter(|it| it.kind.starts_with("credential"));
+                if credentials.count() == 1 && !lines.iter().any(|it| is_twin(&it.kind)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking).await.expect("it is once again");
+    }
+}
+
+fn answers(status: u16) -> Act {
+    Act::Answer { status, retry_after: None, message: None }
+}
+
+#[tokio::test]
+async fn its_own_api_has_too_much_to_do() {
+    faults(answers(429), CALLS.iter()).await;
+}
+
+#[tokio::test]
+async fn its_own_api_breaks() {
+    faults(answers(500), CALLS.iter()).await;
+}
+
+#[tokio::test]
+async fn its_own_api_serves_nobody() {
+    faults(answers(503), CALLS.iter()).await;
+}
+
+#[tokio::test]
+async fn its_own_api_hangs_up() {
+    faults(Act::Close, CALLS.iter()).await;
+}
+
+#[tokio::test]
+async fn the_answers_of_its_own_api_are_lost() {
+    faults(Act::LoseAnswer, CALLS.iter()).await;
+}
+
+/// A turn waits ten seconds for an answer: the calls that change something are enough.
+#[tokio::test]
+async fn its_own_api_says_nothing() {
+    let changes = ["nodes", "approval", "eviction", "etcdctl"];
+    faults(Act::Hang, CALLS.iter().filter(move |call| changes.contains(&call.0))).await;
+}
