@@ -20,7 +20,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Sets what a project, or a person in it, may have. What is not named is then as the configuration says.
+    /// Changes what a project, or a person in it, may have. What is not named stays as it is.
     Set(Limits),
 }
 
@@ -43,16 +43,21 @@ pub(crate) struct Limits {
     /// Of this user in the project, by id; of the whole project, unless told.
     #[arg(long)]
     user: Option<String>,
-    /// What of: vms=5, vcpus=40, lease_seconds=604800. -1 is no limit.
-    #[arg(value_name = "NAME=LIMIT", value_parser = limit)]
-    limits: Vec<(String, i64)>,
+    /// What of: vms=5, vcpus=40, lease_seconds=604800. -1 is no limit, and default is what the configuration says.
+    #[arg(value_name = "NAME=LIMIT", value_parser = limit, required = true)]
+    limits: Vec<(String, Option<i64>)>,
 }
 
 /// `NAME=LIMIT`; the names are the API's to know.
-fn limit(given: &str) -> Result<(String, i64), String> {
-    let (name, number) = given.split_once('=').ok_or("it is not NAME=LIMIT")?;
-    let number = number.parse().map_err(|_| format!("{number:?} is not a whole number"))?;
-    Ok((name.to_owned(), number))
+fn limit(given: &str) -> Result<(String, Option<i64>), String> {
+    let (name, limit) = given.split_once('=').ok_or("it is not NAME=LIMIT")?;
+    let limit = match limit {
+        "default" => None,
+        number => Some(
+            number.parse().map_err(|_| format!("{number:?} is no whole number, nor default"))?,
+        ),
+    };
+    Ok((name.to_owned(), limit))
 }
 
 /// Does as told.
@@ -63,7 +68,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             watch.show(format, async || Ok(shown(api.get(&path).await?))).await
         }
         Command::Set(limits) => {
-            shown(api.put(&limits.path()?, &limits.body()).await?).write(format)
+            shown(api.patch(&limits.path()?, &limits.body()).await?).write(format)
         }
     }
 }
@@ -153,16 +158,17 @@ mod tests {
         let limits = |user: Option<&str>| Limits {
             project: "a/b".to_owned(),
             user: user.map(str::to_owned),
-            limits: vec![("vms".to_owned(), 5)],
+            limits: vec![("vms".to_owned(), Some(5)), ("gpus".to_owned(), None)],
         };
         assert_eq!(limits(None).path().unwrap(), "/bedplate/v1/quotas/a%2Fb");
         assert_eq!(limits(Some("mia")).path().unwrap(), "/bedplate/v1/quotas/a%2Fb/users/mia");
-        assert_eq!(limits(None).body(), json!({"vms": 5}));
+        assert_eq!(limits(None).body(), json!({"vms": 5, "gpus": null}));
     }
 
     #[test]
     fn a_limit_is_a_name_and_a_number() {
-        assert_eq!(limit("vms=-1"), Ok(("vms".to_owned(), -1)));
+        assert_eq!(limit("vms=-1"), Ok(("vms".to_owned(), Some(-1))));
+        assert_eq!(limit("vms=default"), Ok(("vms".to_owned(), None)));
         assert!(limit("vms").is_err());
         assert!(limit("vms=many").is_err());
     }

@@ -65,6 +65,23 @@ impl TryFrom<BTreeMap<String, Limit>> for Limits {
     }
 }
 
+/// Limits that are to change: `None` is the configured limit again. A resource that is not among them keeps its limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "BTreeMap<String, Option<Limit>>")]
+pub struct LimitChanges(pub BTreeMap<Resource, Option<Limit>>);
+
+impl TryFrom<BTreeMap<String, Option<Limit>>> for LimitChanges {
+    type Error = UnknownResource;
+
+    fn try_from(raw: BTreeMap<String, Option<Limit>>) -> Result<Self, UnknownResource> {
+        let known = |(name, limit): (String, Option<Limit>)| match Resource::read(&name) {
+            Some(resource) => Ok((resource, limit)),
+            None => Err(UnknownResource(name.chars().take(64).collect())),
+        };
+        raw.into_iter().map(known).collect::<Result<_, _>>().map(LimitChanges)
+    }
+}
+
 impl Limits {
     /// These, and `others` where these say nothing.
     pub fn or(&self, others: &Limits) -> Limits {

@@ -42,8 +42,8 @@ pub use address::{
     api_address, api_name, api_name_of_machines, lone_endpoint, machine_addresses, subdomain,
 };
 pub use allowance::{
-    Account, Defaults, Denial, Excess, InvalidLimit, Limit, Limits, UnknownResource, Whose, admit,
-    admit_lease,
+    Account, Defaults, Denial, Excess, InvalidLimit, Limit, LimitChanges, Limits, UnknownResource,
+    Whose, admit, admit_lease,
 };
 #[cfg(feature = "samples")]
 pub use asked::Asked;

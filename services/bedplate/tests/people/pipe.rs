@@ -53,6 +53,13 @@ async fn what_somebody_may_have_is_set_and_shown() {
     let shown = given.run(&["quota", "show", "--project", "lab", "--user", "mia"]).await.done();
     let line = shown.lines().find(|line| line.trim_start().starts_with("vms")).expect("its line");
     assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "vms 0 of 5 0 of 2");
+    given.run(&["quota", "set", "lab", "gpus=1"]).await.done();
+    let told =
+        given.run(&["quota", "set", "lab", "lease_seconds=default", "-o", "json"]).await.done();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let limits = ["vms", "gpus", "vcpus"].map(|name| told["project"][name]["limit"].as_i64());
+    assert_eq!(limits, [Some(5), Some(1), Some(-1)], "what is not named stays as it is: {told}");
+    given.run(&["quota", "set", "lab"]).await.ended(2, &["NAME=LIMIT"]);
     given.run(&["quota", "set", "lab", "gold=1"]).await.ended(1, &["gold"]);
     given.run(&["quota", "set", "lab", "vms"]).await.ended(2, &["NAME=LIMIT"]);
 }

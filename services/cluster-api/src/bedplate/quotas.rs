@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Account, Limits, Resource, Whose};
+use cluster_core::{Account, LimitChanges, Limits, Resource, Whose};
 use http::StatusCode;
 use openstack_api::{
     ApiError, Caller, Handle, Need, Query, Reach, Routes, Segment, Shape, Strict, json,
@@ -26,17 +26,20 @@ pub(crate) fn routes() -> Routes<App> {
         )
         .at(
             "/bedplate/v1/quotas/{project}",
-            [Handle::put("Set the limits of a project", set)
-                .needs(Need::Administer)
-                .reads(limits())
-                .tells(shape())],
+            [
+                Handle::put("Set the limits of a project", set).reads(limits()),
+                Handle::patch("Change some limits of a project", change).reads(changes()),
+            ]
+            .map(|handle| handle.needs(Need::Administer).tells(shape())),
         )
         .at(
             "/bedplate/v1/quotas/{project}/users/{user}",
-            [Handle::put("Set the limits of a user in a project", grant)
-                .needs(Need::Administer)
-                .reads(limits())
-                .tells(shape())],
+            [
+                Handle::put("Set the limits of a user in a project", grant).reads(limits()),
+                Handle::patch("Change some limits of a user in a project", change_grant)
+                    .reads(changes()),
+            ]
+            .map(|handle| handle.needs(Need::Administer).tells(shape())),
         )
 }
 
@@ -53,10 +56,16 @@ fn shape() -> Shape {
 
 /// The limits that hold from then on; those that are not named are as the configuration says. -1 is no limit.
 fn limits() -> RefOr<Schema> {
-    let limit = || {
-        let whole = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
-        whole.minimum(Some(-1))
-    };
+    each_limit(SchemaType::Type(Type::Integer))
+}
+
+/// Some limits: those that are not named stay as they are, and null is as the configuration says.
+fn changes() -> RefOr<Schema> {
+    each_limit(SchemaType::Array(vec![Type::Integer, Type::Null]))
+}
+
+fn each_limit(kind: SchemaType) -> RefOr<Schema> {
+    let limit = || ObjectBuilder::new().schema_type(kind.clone()).minimum(Some(-1));
     let object = Resource::ALL
         .into_iter()
         .fold(ObjectBuilder::new(), |object, resource| object.property(resource.as_str(), limit()));
@@ -159,11 +168,41 @@ async fn grant(
     Segment((project, user)): Segment<(String, String)>,
     Strict(limits): Strict<Limits>,
 ) -> Result<Response, Error> {
+    let whose = person(project, user)?;
+    app.store.set_limits(&whose, &limits, (app.clock)()).await?;
+    told(&app, whose.project, whose.person).await
+}
+
+/// `PATCH /bedplate/v1/quotas/{project}`: what is not named stays as it is.
+async fn change(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment(project): Segment<String>,
+    Strict(changes): Strict<LimitChanges>,
+) -> Result<Response, Error> {
+    check_project(&project)?;
+    let whose = Whose { project, person: None };
+    app.store.change_limits(&whose, &changes, (app.clock)()).await?;
+    told(&app, whose.project, None).await
+}
+
+/// `PATCH /bedplate/v1/quotas/{project}/users/{user}`.
+async fn change_grant(
+    _caller: Caller,
+    State(app): State<App>,
+    Segment((project, user)): Segment<(String, String)>,
+    Strict(changes): Strict<LimitChanges>,
+) -> Result<Response, Error> {
+    let whose = person(project, user)?;
+    app.store.change_limits(&whose, &changes, (app.clock)()).await?;
+    told(&app, whose.project, whose.person).await
+}
+
+/// A user in a project, both by ids that there can be.
+fn person(project: String, user: String) -> Result<Whose, Error> {
     check_project(&project)?;
     if user.is_empty() || user.len() > 255 || user.chars().any(char::is_control) {
         return Err(ApiError::bad_field("user_id", "it must be the id of a user").into());
     }
-    let whose = Whose { project, person: Some(user) };
-    app.store.set_limits(&whose, &limits, (app.clock)()).await?;
-    told(&app, whose.project, whose.person).await
+    Ok(Whose { project, person: Some(user) })
 }

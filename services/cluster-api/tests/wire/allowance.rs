@@ -60,6 +60,33 @@ async fn what_is_used_and_what_may_be_is_told() {
 }
 
 #[tokio::test]
+async fn granting_one_limit_leaves_the_others_as_they_are() {
+    let api = Api::start().await;
+    let patch = async |path: &str, body: &str| {
+        api.send("PATCH", &format!("/bedplate/v1/quotas/{path}"), "", body).await
+    };
+    for (path, account) in [("p", "project"), ("p/users/ann", "user")] {
+        api.limit(path, &json!({"nodes": 5, "gpus": 2})).await;
+        let told = patch(path, r#"{"vms": 3, "gpus": -1}"#).await.has(200).json();
+        let limit = |told: &Value, name: &str| told[account][name]["limit"].clone();
+        let limits = ["nodes", "vms", "gpus"].map(|name| limit(&told, name));
+        assert_eq!(limits, [json!(5), json!(3), json!(-1)], "{told}");
+        let told = patch(path, r#"{"nodes": null}"#).await.has(200).json();
+        assert_eq!((limit(&told, "nodes"), limit(&told, "vms")), (json!(-1), json!(3)));
+        assert!(
+            patch(path, r#"{"colours": 1}"#)
+                .await
+                .has(400)
+                .text
+                .contains("nothing that is limited")
+        );
+        let told = patch(path, "{}").await.has(200).json();
+        assert_eq!(limit(&told, "vms"), json!(3), "what was refused changed nothing");
+    }
+    patch("a%2Fb", "{}").await.has(400);
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_limits_is_named() {
     let api = Api::start().await;
     let put = async |path: &str, body: &str| {

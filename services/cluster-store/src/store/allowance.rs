@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, Limits, Name, NodeGroup,
-    Whose, admit, admit_lease, holdings,
+    Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, LimitChanges, Limits, Name,
+    NodeGroup, Whose, admit, admit_lease, holdings,
 };
 use database::Extent::AnyDecides;
 use database::{Connection, StoreError};
@@ -35,6 +35,31 @@ impl Store {
                 Box::pin(
                     async move { check(c, (&new, new.user.as_str()), &asked, &defaults).await },
                 )
+            })
+            .await
+    }
+
+    /// Changes some limits of `whose`; the others stay as they are, also those that somebody else changes at the same time.
+    pub async fn change_limits(
+        &self,
+        whose: &Whose,
+        changes: &LimitChanges,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (Whose { project, person }, changes) = (whose.clone(), changes.clone());
+        self.database
+            .write(AnyDecides, move |c| {
+                Box::pin(async move {
+                    c.write_in_turn_as(&project).await?;
+                    for (resource, limit) in &changes.0 {
+                        let new = (*resource, *limit);
+                        match &person {
+                            None => quota::change(c, &project, new, now).await?,
+                            Some(person) => grant::change(c, (&project, person), new, now).await?,
+                        }
+                    }
+                    Ok(())
+                })
             })
             .await
     }

@@ -1,6 +1,6 @@
 //! The table `grants`: the limits of people in projects.
 
-use cluster_core::{Limits, Resource};
+use cluster_core::{Limit, Limits, Resource};
 use database::{Connection, StoreError, values};
 use jiff::Timestamp;
 
@@ -13,13 +13,31 @@ pub(crate) async fn set(
     new: &Limits,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    const CLEAR: &str = "DELETE FROM grants WHERE project = $1 AND person = $2";
-    const INSERT: &str = "INSERT INTO grants (project, person, resource, hard_limit, set_at) VALUES ($1, $2, $3, $4, $5)";
-    connection.execute(CLEAR, values![project, person]).await?;
-    for (resource, limit) in &new.0 {
-        let values = values![project, person, resource.as_str(), i64::from(*limit), now];
-        connection.execute(INSERT, values).await?;
+    for resource in Resource::ALL {
+        let limit = new.0.get(&resource).copied();
+        change(connection, (project, person), (resource, limit), now).await?;
     }
+    Ok(())
+}
+
+/// Writes one limit of a person; `None` takes it away.
+pub(crate) async fn change(
+    connection: &mut Connection,
+    (project, person): (&str, &str),
+    (resource, limit): (Resource, Option<Limit>),
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const CLEAR: &str = "DELETE FROM grants WHERE project = $1 AND person = $2 AND resource = $3";
+    const SET: &str = "INSERT INTO grants (project, person, resource, hard_limit, set_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (project, person, resource) DO UPDATE SET hard_limit = $4, set_at = $5";
+    let word = resource.as_str();
+    match limit {
+        None => connection.execute(CLEAR, values![project, person, word]).await?,
+        Some(limit) => {
+            let limit = i64::from(limit);
+            connection.execute(SET, values![project, person, word, limit, now]).await?
+        }
+    };
     Ok(())
 }
 

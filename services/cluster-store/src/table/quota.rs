@@ -62,18 +62,29 @@ pub(crate) async fn set(
     new: &Limits,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    for resource in Resource::ALL {
+        change(connection, project, (resource, new.0.get(&resource).copied()), now).await?;
+    }
+    Ok(())
+}
+
+/// Writes one limit of a project; `None` takes it away. A limit that is written again keeps its id.
+pub(crate) async fn change(
+    connection: &mut Connection,
+    project: &str,
+    (resource, limit): (Resource, Option<Limit>),
+    now: Timestamp,
+) -> Result<(), StoreError> {
     const CLEAR: &str = "DELETE FROM quotas WHERE project = $1 AND resource = $2";
     const SET: &str = "INSERT INTO quotas (id, project, resource, hard_limit, created_at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (project, resource) DO UPDATE SET hard_limit = $4, updated_at = $5";
-    for resource in Resource::ALL {
-        match new.0.get(&resource) {
-            None => connection.execute(CLEAR, values![project, word(resource)]).await?,
-            Some(limit) => {
-                let (id, limit) = (QuotaUuid::new_v4(), i64::from(*limit));
-                connection.execute(SET, values![id, project, word(resource), limit, now]).await?
-            }
-        };
-    }
+    match limit {
+        None => connection.execute(CLEAR, values![project, word(resource)]).await?,
+        Some(limit) => {
+            let (id, limit) = (QuotaUuid::new_v4(), i64::from(limit));
+            connection.execute(SET, values![id, project, word(resource), limit, now]).await?
+        }
+    };
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cluster_core::{
     Amounts, Cluster, Defaults, Denial, FlavorSize, LedgerEntry, LedgerState, LedgerUuid, Limit,
-    Limits, NodeGroup, Resource, Whose, resize,
+    LimitChanges, Limits, NodeGroup, Resource, Whose, resize,
 };
 use cluster_store::{Change, Store, StoreError};
 use database::scratch::Scratch;
@@ -19,6 +19,7 @@ on_both! { Store:
     a_flavor_that_becomes_another_changes_nothing_that_was_asked_for
     a_machine_that_is_to_go_counts_until_its_server_is_gone
     limits_are_set_whole_and_people_s_beside_their_project_s
+    of_limits_that_change_at_once_none_is_lost
     what_is_too_much_is_refused_and_nothing_of_it_written
     what_was_measured_late_counts_from_then_on
     a_decision_on_what_is_no_longer_so_is_stale_and_not_refused
@@ -148,6 +149,34 @@ async fn limits_are_set_whole_and_people_s_beside_their_project_s(store: Store) 
     assert_eq!(limits(None).await.of(Nodes), Limit::Unlimited);
     set(None, &Limits::default(), 3).await;
     assert_eq!((magnum().await, limits(None).await), (None, defaults.project.clone()));
+}
+
+async fn of_limits_that_change_at_once_none_is_lost(store: Store) {
+    let nobody = Defaults::default();
+    for person in [None, Some("u")] {
+        store.set_limits(&whose(person), &at_most(&[(Resource::Gpus, 1)]), at(1)).await.unwrap();
+        let changes =
+            Resource::ALL.into_iter().filter(|it| *it != Resource::Gpus).map(|resource| {
+                let (store, change) =
+                    (store.clone(), LimitChanges([(resource, Some(Limit::AtMost(7)))].into()));
+                tokio::spawn(async move {
+                    store.change_limits(&whose(person), &change, at(2)).await.unwrap()
+                })
+            });
+        for change in changes.collect::<Vec<_>>() {
+            change.await.unwrap();
+        }
+        let limits = store.account(&whose(person), &nobody).await.unwrap().limits;
+        let all = Resource::ALL.map(|it| (it, if it == Resource::Gpus { 1 } else { 7 }));
+        assert_eq!(limits, at_most(&all));
+        let back =
+            LimitChanges([(Resource::Gpus, None), (Resource::Vms, Some(Limit::Unlimited))].into());
+        store.change_limits(&whose(person), &back, at(3)).await.unwrap();
+        let limits = store.account(&whose(person), &nobody).await.unwrap().limits;
+        assert_eq!(limits.0.get(&Resource::Gpus), None);
+        assert_eq!(limits.0.get(&Resource::Vms), Some(&Limit::Unlimited));
+        assert_eq!(limits.of(Resource::Nodes), Limit::AtMost(7));
+    }
 }
 
 async fn what_is_too_much_is_refused_and_nothing_of_it_written(store: Store) {

@@ -78,7 +78,7 @@ pub(super) fn rows(account: &Value) -> Vec<Row> {
     COUNTED.iter().filter_map(row).collect()
 }
 
-/// `POST /quotas`: what an administrator grants.
+/// `POST /quotas`: what an administrator grants. What is left empty stays as it is.
 async fn set(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let (project, user) = (fields.get("project")?.trim(), fields.find("user").map(str::trim));
     let mut limits = Map::new();
@@ -93,7 +93,7 @@ async fn set(Posted { person, fields }: Posted) -> Result<Response, Problem> {
         path = format!("{path}/users/{}", segment(user)?);
         back = format!("{back}&user={}", segment(user)?);
     }
-    person.clusters()?.send(Method::PUT, &path, Some(&Value::Object(limits))).await?;
+    person.clusters()?.send(Method::PATCH, &path, Some(&Value::Object(limits))).await?;
     Ok(Redirect::to(&back).into_response())
 }
 

@@ -173,6 +173,16 @@ impl Given {
         format!("/nodes/{name}")
     }
 
+    /// What a service answers to whoever asks it beside the console: the status, and the body if it is JSON.
+    pub(crate) async fn api(&self, url: &str) -> (u16, serde_json::Value) {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let request = client.get(url).header("x-openstack-ironic-api-version", "1.95");
+        let request = request.header("openstack-api-version", "container-infra latest");
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.json().await.unwrap_or_default())
+    }
+
     pub(crate) fn browser(&self) -> Browser {
         self.browser_at(Ipv4Addr::LOCALHOST)
     }
@@ -321,6 +331,19 @@ impl Browser {
                 return answer;
             }
             assert!(Instant::now() < deadline, "no {words:?} in {}", answer.text);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Loads a page until it says this no more.
+    pub(crate) async fn until_gone(&mut self, page: &str, words: &str) -> Answer {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.get(page).await.has(200);
+            if !answer.text.contains(words) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "still {words:?} in {}", answer.text);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

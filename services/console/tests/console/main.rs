@@ -7,5 +7,6 @@ mod hosts;
 mod many;
 mod pages;
 mod profiles;
+mod quotas;
 mod samples;
 mod serial;

@@ -130,6 +130,8 @@ fn steps() -> Vec<Step> {
         look("/bedplate/v1/quotas"),
         step(Project, "PUT", "/bedplate/v1/quotas/{project}", json!({"clusters": 100000})),
         step(Project, "PUT", "/bedplate/v1/quotas/{project}/users/{user}", json!({"clusters": 100000})),
+        step(Project, "PATCH", "/bedplate/v1/quotas/{project}", json!({"clusters": 100000})),
+        step(Project, "PATCH", "/bedplate/v1/quotas/{project}/users/{user}", json!({"clusters": 100000})),
         look("/v1/stats"),
         look("/v1/mservices"),
 

@@ -1,0 +1,26 @@
+//! What an administrator grants on the page of quotas.
+
+use crate::given::{Auth, Given};
+
+#[tokio::test]
+async fn granting_one_quota_leaves_the_others_as_they_are() {
+    let given = Given::start(Auth::None).await;
+    let mut browser = given.browser();
+    for user in ["", "mia"] {
+        for limit in [("vms", "5"), ("gpus", "2"), ("vcpus", "-1")] {
+            let fields = [("project", "lab"), ("user", user), limit];
+            let granted = browser.fill("/quotas", "/quotas", &fields).await;
+            assert!(granted.leads().starts_with("/quotas?project=lab"));
+        }
+        let url = format!("{}/bedplate/v1/quotas?project_id=lab&user_id=mia", given.clusters);
+        let (_, told) = given.api(&url).await;
+        let account = if user.is_empty() { &told["project"] } else { &told["user"] };
+        let limits = ["vms", "gpus", "vcpus"].map(|name| account[name]["limit"].as_i64());
+        assert_eq!(limits, [Some(5), Some(2), Some(-1)], "{told}");
+    }
+    let nothing = [("project", "lab")];
+    browser.fill("/quotas", "/quotas", &nothing).await;
+    let (_, told) =
+        given.api(&format!("{}/bedplate/v1/quotas?project_id=lab", given.clusters)).await;
+    assert_eq!(told["project"]["vms"]["limit"], 5);
+}
