@@ -83,6 +83,15 @@ impl Conductor {
         self.world.host(name).await
     }
 
+    /// The compute services of all hosts, by the names of the hosts: one question.
+    ///
+    /// # Errors
+    ///
+    /// When the cloud does not tell us.
+    pub async fn hosts(&self) -> Result<Vec<ComputeService>, HostError> {
+        Ok(services::list_compute(self.world.administrator()?).await?)
+    }
+
     /// Where something is: a cluster's machines or a person's machine, by id or name, or a server, by id or name.
     ///
     /// # Errors

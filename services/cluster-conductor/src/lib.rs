@@ -27,6 +27,7 @@ pub use machines::{
 };
 pub use openstack::compute::consoles::ConsoleKind;
 pub use openstack::compute::servers::Server;
+pub use openstack::compute::services::ComputeService;
 pub use preview::Preview;
 pub use sizes::Unmeasured;
 pub use tenancy::{Tenancy, TenancyError};

@@ -53,6 +53,16 @@ pub struct ComputeService {
     pub disabled_reason: Option<String>,
 }
 
+/// Every `nova-compute`, by the names of their hosts.
+pub async fn list_compute(session: &Session) -> Result<Vec<ComputeService>, CloudError> {
+    let call = session.get(SERVICE, &["os-services"]).microversion(MICROVERSION);
+    let mut found: Vec<ComputeService> =
+        call.query("binary", "nova-compute").under("services").await?;
+    found.retain(|one| one.binary == "nova-compute");
+    found.sort_by(|one, other| one.host.cmp(&other.host));
+    Ok(found)
+}
+
 /// The `nova-compute` on the host of this name.
 pub async fn find_compute(
     session: &Session,

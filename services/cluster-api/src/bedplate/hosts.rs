@@ -1,9 +1,11 @@
 //! `/bedplate/v1/hosts` and `/bedplate/v1/places`: what a compute host carries, and on which one something is.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::response::Response;
-use cluster_conductor::{Host, Places, Role, Server, of, role, vm_of};
-use cluster_core::{Cluster, HostName, Known, Member, NodeGroup, Quorum};
+use cluster_conductor::{ComputeService, Host, Places, Role, Server, of, role, vm_of};
+use cluster_core::{Cluster, Drain, HostName, Known, Member, NodeGroup, Quorum};
 use cluster_store::Belongings;
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Role as Needed, Routes, Rule, Segment, Shape, json};
@@ -19,10 +21,13 @@ pub(super) const RULE: Rule =
 
 /// What is answered here.
 pub(crate) fn routes() -> Routes<App> {
+    let hosts = Shape::object([("hosts", Shape::list(listed()))]);
+    let list = Handle::get("List compute hosts and their drains", list).ruled(RULE).tells(hosts);
     let show = Handle::get("Show what a compute host carries", show).ruled(RULE).tells(shape());
     let places = Shape::object([("places", Shape::list(place()))]);
     let find = Handle::get("Find on which hosts something is", find).ruled(RULE).tells(places);
     Routes::new("bedplate")
+        .at("/bedplate/v1/hosts", [list.refuses([StatusCode::CONFLICT])])
         .at(
             "/bedplate/v1/hosts/{host}",
             [show.refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])],
@@ -30,13 +35,27 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/places/{thing}", [find.refuses([StatusCode::CONFLICT])])
 }
 
-/// What a host is like.
-fn shape() -> Shape {
-    let service = Shape::object([
+/// What a host's compute service is like.
+fn service() -> Shape {
+    Shape::object([
         ("status", Shape::text()),
         ("state", Shape::text()),
         ("disabled_reason", Shape::text().or_null()),
-    ]);
+    ])
+}
+
+/// What a host is like in a list. A host that the cloud does not know any more has no service, and is listed for its drain.
+fn listed() -> Shape {
+    Shape::object([
+        ("host", Shape::text()),
+        ("zone", Shape::text().or_null()),
+        ("service", service().or_null()),
+        ("drain", Shape::either(drains::shape(), Shape::null())),
+    ])
+}
+
+/// What a host is like.
+fn shape() -> Shape {
     let etcd = Shape::object([
         ("members", Shape::list(Shape::text())),
         ("needed", Shape::whole()),
@@ -59,7 +78,7 @@ fn shape() -> Shape {
     ]);
     Shape::object([
         ("host", Shape::text()),
-        ("service", service),
+        ("service", service()),
         ("clusters", Shape::list(cluster)),
         ("machines", Shape::list(owned())),
         ("foreign", Shape::whole()),
@@ -198,6 +217,59 @@ pub(super) fn host_name(raw: &str) -> Result<HostName, ApiError> {
     raw.parse().map_err(|_| crate::app::missing("Host", raw))
 }
 
+/// A host's compute service as clients see it.
+#[derive(Serialize)]
+struct ShownService<'a> {
+    status: &'a str,
+    state: &'a str,
+    disabled_reason: Option<&'a str>,
+}
+
+impl<'a> ShownService<'a> {
+    fn of(service: &'a ComputeService) -> Self {
+        ShownService {
+            status: service.status.as_str(),
+            state: service.state.as_str(),
+            disabled_reason: service.disabled_reason.as_deref(),
+        }
+    }
+}
+
+/// `GET /bedplate/v1/hosts`: every compute host of the cloud, with its drain if it has one.
+async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Listed<'a> {
+        host: &'a str,
+        zone: Option<&'a str>,
+        service: Option<ShownService<'a>>,
+        drain: Option<drains::Shown<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        hosts: Vec<Listed<'a>>,
+    }
+    let services = app.conductor.hosts().await?;
+    let drains = app.store.drains().await?;
+    let mut of_hosts: BTreeMap<&str, &Drain> =
+        drains.iter().map(|drain| (drain.host.as_str(), drain)).collect();
+    let mut hosts: Vec<Listed<'_>> = services
+        .iter()
+        .map(|service| Listed {
+            host: &service.host,
+            zone: service.zone.as_deref(),
+            service: Some(ShownService::of(service)),
+            drain: of_hosts.remove(service.host.as_str()).map(drains::shown),
+        })
+        .collect();
+    hosts.extend(of_hosts.into_iter().map(|(host, drain)| Listed {
+        host,
+        zone: None,
+        service: None,
+        drain: Some(drains::shown(drain)),
+    }));
+    Ok(json(StatusCode::OK, &Body { hosts }))
+}
+
 /// `GET /bedplate/v1/hosts/{host}`: of others' servers only how many there are.
 async fn show(
     _caller: Caller,
@@ -205,15 +277,9 @@ async fn show(
     Segment(name): Segment<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
-    struct Service<'a> {
-        status: &'a str,
-        state: &'a str,
-        disabled_reason: Option<&'a str>,
-    }
-    #[derive(Serialize)]
     struct Body<'a> {
         host: &'a str,
-        service: Service<'a>,
+        service: ShownService<'a>,
         clusters: Vec<ShownCluster<'a>>,
         machines: Vec<ShownOwn<'a>>,
         foreign: usize,
@@ -223,11 +289,7 @@ async fn show(
     let drain = app.store.find_drain(&host.name).await?;
     let body = Body {
         host: host.name.as_str(),
-        service: Service {
-            status: host.service.status.as_str(),
-            state: host.service.state.as_str(),
-            disabled_reason: host.service.disabled_reason.as_deref(),
-        },
+        service: ShownService::of(&host.service),
         clusters: host
             .ours
             .clusters

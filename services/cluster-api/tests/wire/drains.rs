@@ -128,6 +128,15 @@ async fn a_host_tells_what_it_carries_and_is_drained_while_quorums_last() {
     assert_eq!(forced["forced"], json!([id]));
     let all = api.get("/bedplate/v1/drains").await.has(200).json();
     assert_eq!(all["drains"].as_array().unwrap().len(), 2);
+    let listed = api.get("/bedplate/v1/hosts").await.has(200).json();
+    let listed = listed["hosts"].as_array().unwrap();
+    let drain_of = |name: &str| {
+        let host = listed.iter().find(|host| host["host"] == name).expect("every host is listed");
+        assert_eq!(host["service"]["state"], "up", "{host}");
+        host["drain"]["state"].clone()
+    };
+    let drains = [first, second, fourth].map(|host| drain_of(host));
+    assert_eq!(drains, [json!("draining"), json!("draining"), json!(null)]);
     assert_eq!(api.delete(&path(first)).await.has(202).json()["state"], "ending");
     api.put(&path("nowhere"), "").await.refuses(404, "Host nowhere could not be found.");
     api.delete(&path("nowhere")).await.refuses(404, "Drain nowhere could not be found.");
