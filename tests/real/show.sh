@@ -49,7 +49,7 @@ for _ in $(seq 100); do
 done
 
 bedplate rack enroll "$RACK/rack.yaml"
-bedplate rack up show --image http://10.78.0.1:6386/images/tiny.qcow2 \
+bedplate rack up show --yes --image http://10.78.0.1:6386/images/tiny.qcow2 \
   --checksum "sha256:$(sha256sum "$BEDPLATE_CACHE/images/tiny.qcow2" | cut -d' ' -f1)"
 cat <<C
 

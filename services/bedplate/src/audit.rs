@@ -41,8 +41,8 @@ pub(crate) struct Wanted {
     /// Earlier than this.
     #[arg(long)]
     until: Option<String>,
-    /// At most so many rows of each service.
-    #[arg(long, default_value_t = 100)]
+    /// At most so many requests of each service.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
     watch: Watch,
@@ -79,17 +79,43 @@ async fn list(wanted: &Wanted, connection: &Connection) -> anyhow::Result<Answer
     let query = query(wanted);
     let mut trails = Map::new();
     for service in Service::all_or(wanted.service) {
-        let answer =
-            service.api(connection).await?.get(&format!("/bedplate/v1/audit?{query}")).await?;
-        trails.insert(service.name().to_owned(), answer["audit"].clone());
+        let api = service.api(connection).await?;
+        let rows = newest(&api, &query, wanted.limit as usize).await?;
+        trails.insert(service.name().to_owned(), Value::Array(rows));
     }
     let rows: Vec<_> = trails.iter().flat_map(lines).collect();
     Ok(Answer::of_services(trails, &HEADER, rows))
 }
 
+/// The newest rows that are told, `at_most` so many. A request is two rows of the trail, one of which is told as the result of the other: so
+/// rows are asked for until there are enough that are told.
+async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Value>> {
+    let mut told = Vec::new();
+    let mut marker = String::new();
+    while told.len() < at_most {
+        let size = (2 * (at_most - told.len())).min(PAGE);
+        let mut page = api.get(&format!("/bedplate/v1/audit?limit={size}{query}{marker}")).await?;
+        let has_more = page["next"].is_string();
+        let rows = page["audit"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let last = rows.last().and_then(|row| row["number"].as_i64());
+        told.extend(rows.into_iter().filter(is_told));
+        match last {
+            Some(last) if has_more => marker = format!("&marker={last}"),
+            Some(_) | None => break,
+        }
+    }
+    told.truncate(at_most);
+    Ok(told)
+}
+
+/// Whether it is what was asked, or a count of refusals: what a request came to is told where it was asked.
+fn is_told(row: &Value) -> bool {
+    matches!(row["outcome"].as_str(), Some("asked" | "refused"))
+}
+
+/// What narrows the trail, after another parameter.
 fn query(wanted: &Wanted) -> String {
     let mut query = Serializer::new(String::new());
-    query.append_pair("limit", &wanted.limit.to_string());
     for (name, value) in [
         ("user", &wanted.by),
         ("project", &wanted.project),
@@ -101,15 +127,15 @@ fn query(wanted: &Wanted) -> String {
             query.append_pair(name, value);
         }
     }
-    query.finish()
+    let query = query.finish();
+    if query.is_empty() { query } else { format!("&{query}") }
 }
 
 const HEADER: [&str; 8] = ["row", "service", "time", "who", "from", "what", "which", "came of it"];
 
-/// A line for each request, and for each count of refusals: what a request came to is told where it was asked.
+/// A line for each request, and for each count of refusals.
 fn lines((service, rows): (&String, &Value)) -> Vec<Vec<String>> {
-    let is_told = |row: &&Value| matches!(row["outcome"].as_str(), Some("asked" | "refused"));
-    let rows = rows.as_array().into_iter().flatten().filter(is_told);
+    let rows = rows.as_array().into_iter().flatten();
     rows.map(|row| line(service, row)).collect()
 }
 
@@ -207,7 +233,7 @@ mod tests {
         );
         came(json!({"outcome": "asked", "result": null}), "no end is known");
         came(json!({"outcome": "refused", "times": 7, "status": 401}), "refused 7 times: 401");
-        let answered = json!([{"outcome": "answered"}, {"outcome": "asked"}]);
-        assert_eq!(lines((&"clusters".to_owned(), &answered)).len(), 1);
+        let told = ["answered", "asked", "refused"].map(|word| is_told(&json!({"outcome": word})));
+        assert_eq!(told, [false, true, true]);
     }
 }

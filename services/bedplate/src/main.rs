@@ -4,10 +4,13 @@ mod api;
 mod audit;
 mod cluster;
 mod connection;
+mod consent;
 mod dev;
+mod discovery;
 mod doctor;
 mod drain;
 mod exit;
+mod host;
 mod image;
 mod keys;
 mod machines;
@@ -59,6 +62,12 @@ enum Command {
     /// Single machines.
     #[command(subcommand)]
     Node(node::Command),
+    /// Machines that asked for a boot and that nobody enrolled.
+    #[command(subcommand)]
+    Discovery(discovery::Command),
+    /// Compute hosts of the cloud, and which of them are drained.
+    #[command(subcommand)]
+    Host(host::Command),
     /// Hypervisor profiles: what makes machines compute hosts of the cloud.
     #[command(subcommand)]
     Profile(profile::Command),
@@ -138,6 +147,14 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Node(command) => {
             let api = Api::of_machines(&arguments.connection).await?;
             node::run(command, &api, arguments.output).await
+        }
+        Command::Discovery(command) => {
+            let api = Api::of_machines(&arguments.connection).await?;
+            discovery::run(command, &api, arguments.output).await
+        }
+        Command::Host(command) => {
+            let api = Api::of_clusters(&arguments.connection).await?;
+            host::run(command, &api, arguments.output).await
         }
         Command::Profile(command) => {
             let api = Api::of_machines(&arguments.connection).await?;
@@ -233,7 +250,11 @@ mod tests {
         parses("bedplate rack status r1 --timeout 15m", false);
         parses("bedplate rack up r1 --timeout 1h", true);
         parses("bedplate rack up r1 --detach --timeout 1h", false);
-        parses("bedplate vm delete lab-1 --wait", true);
+        parses("bedplate vm delete lab-1 --wait --yes", true);
+        parses("bedplate node delete r1u7 -y --force blue", true);
+        parses("bedplate rack delete r1 --nodes --yes", true);
+        parses("bedplate discovery dismiss 52:54:00:00:00:01", true);
+        parses("bedplate host list --watch", true);
         parses("bedplate cluster events blue --watch", true);
         parses("bedplate cluster show blue --wait --timeout never", false);
         parses("bedplate where blue --watch", true);

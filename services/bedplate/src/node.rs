@@ -2,12 +2,14 @@
 
 mod console;
 
+use anyhow::{Context, bail};
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
+use crate::consent::Consent;
 use crate::output::{Answer, Format, plain, text};
 use crate::reservation::Term;
 use crate::vm::within;
@@ -69,6 +71,16 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with_all = ["reason", "force"])]
         end: bool,
     },
+    /// Takes a node out: deletes its record with its ports and its history, and leaves its machine as it is. A node in use is given back first.
+    Delete {
+        /// Its name or id.
+        node: String,
+        /// The compute host that it is, or a cluster on it that may lose its quorum, by name; may be given several times.
+        #[arg(long, value_name = "NAME")]
+        force: Vec<String>,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// Shows the readings of a machine's sensors.
     Sensors {
         /// Its name or id.
@@ -109,6 +121,15 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::Maintain { node, reason, force, end: false } => {
             maintain(api, &node, reason, &force).await?.write(format)
+        }
+        Command::Delete { node, force, consent } => {
+            let one = Leaving::find(api, &node).await?;
+            consent.to(
+                &format!("node {} is deleted with its ports and its history", one.label),
+                &node,
+            )?;
+            one.delete(api, &force).await?;
+            Answer::said(Value::Null, format!("node {} is deleted", one.label)).write(format)
         }
         Command::Sensors { node, watch } => {
             watch.show(format, async || sensors(api, &node).await).await
@@ -166,6 +187,61 @@ async fn maintain(
     });
     let said = format!("node {node} is in maintenance{}", host.unwrap_or_default());
     Ok(Answer::said(shown, plain(&said)))
+}
+
+/// A node that is to be deleted, and may be as far as its state tells.
+pub(crate) struct Leaving {
+    id: String,
+    /// What a person calls it.
+    pub(crate) label: String,
+}
+
+impl Leaving {
+    /// The node of this name or id.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or another verb is needed first, which the error names.
+    pub(crate) async fn find(api: &Api, node: &str) -> anyhow::Result<Leaving> {
+        let shown = api.get(&within("/v1/nodes", node, "")?).await?;
+        let id = shown["uuid"].as_str().context("the API's answer has no id")?;
+        let label = shown["name"].as_str().map_or_else(|| plain(node), plain);
+        let state = shown["provision_state"].as_str().unwrap_or_default();
+        if let Some(first) = needed_first(state, shown["maintenance"] == true, &label) {
+            bail!(
+                "node {label} can not be deleted while it is in state {state}. To go on: {first}"
+            );
+        }
+        Ok(Leaving { id: id.to_owned(), label })
+    }
+
+    /// Deletes it. What its host carries may break where that is named.
+    pub(crate) async fn delete(&self, api: &Api, force: &[String]) -> anyhow::Result<()> {
+        let path = within("/v1/nodes", &self.id, "")?;
+        let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
+        let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
+        api.delete(&path).await.map(drop)
+    }
+}
+
+/// What brings a node from this state to one in which it may be deleted; `None` where it may be. The API decides, and says no where more is
+/// in the way.
+fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<String> {
+    let verb = |verb: &str| {
+        Some(format!("`openstack baremetal node {verb} {node} --wait`, then delete it"))
+    };
+    match state {
+        "verifying" | "inspecting" | "cleaning" | "deploying" | "deleting" | "adopting" => {
+            Some("wait until that is done, then delete it".to_owned())
+        }
+        "clean wait" | "inspect wait" | "wait call-back" => {
+            Some(format!("`openstack baremetal node abort {node}`, then delete it"))
+        }
+        _ if is_in_maintenance => None,
+        "active" | "deploy failed" | "error" => verb("undeploy"),
+        "clean failed" | "inspect failed" => verb("manage"),
+        _ => None,
+    }
 }
 
 async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
@@ -237,6 +313,19 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn who_deletes_a_node_in_use_is_told_which_verb_is_needed_first() {
+        let first = |state, maintained| needed_first(state, maintained, "n1");
+        for free in ["enroll", "manageable", "available", "adopt failed"] {
+            assert_eq!(first(free, false), None, "{free}");
+        }
+        assert!(first("active", false).unwrap().contains("node undeploy n1 --wait"));
+        assert!(first("clean failed", false).unwrap().contains("node manage n1"));
+        assert!(first("clean wait", true).unwrap().contains("node abort n1"));
+        assert!(first("deploying", true).unwrap().contains("wait until"));
+        assert_eq!(first("active", true), None);
+    }
 
     #[test]
     fn a_node_is_explained_line_by_line() {

@@ -7,7 +7,9 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::consent::Consent;
 use crate::output::{Answer, Format, plain, text};
+use crate::vm::within;
 use crate::watch::Watch;
 
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     Delete {
         /// Which one.
         profile: String,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -61,7 +65,10 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             let name = asked["name"].as_str().context("the file names no profile: name")?;
             shown(api.put(&format!("{PROFILES}/{name}"), &asked).await?).write(format)
         }
-        Command::Delete { profile } => api.delete(&format!("{PROFILES}/{profile}")).await.map(drop),
+        Command::Delete { profile, consent } => {
+            consent.to(&format!("hypervisor profile {profile} is deleted"), &profile)?;
+            api.delete(&within(PROFILES, &profile, "")?).await.map(drop)
+        }
     }
 }
 

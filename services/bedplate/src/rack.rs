@@ -12,11 +12,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::consent::Consent;
 use crate::image::ImageOptions;
 use crate::machines::{Machine, RackStatus, Way};
+use crate::node::Leaving;
 use crate::output::{Answer, Format, line, plain, text};
 use crate::patience::{Deadline, Patience, length};
 use crate::progress::{Display, Row};
+use crate::vm::within;
 use crate::watch::Watch;
 
 /// `bedplate rack …`.
@@ -56,6 +59,18 @@ pub(crate) enum Command {
         /// Shows it no longer than this, such as 90s, 15m or 2h; the service goes on by itself.
         #[arg(long, value_name = "LENGTH", value_parser = length, conflicts_with = "detach")]
         timeout: Option<Duration>,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Deletes a rack. Its machines are left as they are.
+    Delete {
+        /// Which rack.
+        rack: String,
+        /// Deletes the nodes of its machines, too, with their ports and their history.
+        #[arg(long)]
+        nodes: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Begins nothing more with a rack's machines; what is under way goes on to its end.
     Pause {
@@ -99,7 +114,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
         Command::Enroll { manifest, name } => enroll(api, &manifest, name, format).await,
-        Command::Up { rack, image, profile, reach, limit, detach, timeout } => {
+        Command::Up { rack, image, profile, reach, limit, detach, timeout, consent } => {
             let info = image.instance_info()?;
             let reach = reach.unwrap_or(if info.is_some() || profile.is_some() {
                 Reach::Installed
@@ -107,12 +122,20 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
                 Reach::Available
             });
             let goal = Goal { reach, instance_info: info, profile, limit };
+            let erased = erased(&fetch(api, &rack).await?, reach);
+            if erased > 0 {
+                consent.to(
+                    &format!("the disks of {erased} machines of rack {rack} are erased"),
+                    &rack,
+                )?;
+            }
             ask_up(api, &rack, goal).await?;
             if detach {
                 return Ok(());
             }
             settled(api, &rack, Deadline::after(timeout), format).await
         }
+        Command::Delete { rack, nodes, consent } => delete(api, &rack, nodes, consent).await,
         Command::Pause { rack } => {
             api.delete(&format!("/bedplate/v1/racks/{rack}/up")).await.map(drop)
         }
@@ -123,6 +146,41 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             watch.show(format, async || status(api, &rack).await).await
         }
     }
+}
+
+/// How many machines lose what is on their disks on the way to `reach`: those that are in use stay as they are, and those that are free are
+/// clean until something is installed.
+fn erased(status: &RackStatus, reach: Reach) -> usize {
+    let is_left = |machine: &&Machine| match (reach, machine.provision_state.as_str()) {
+        (Reach::Inspected, _) | (_, "active") | (Reach::Available, "available") => true,
+        (Reach::Available | Reach::Installed, _) => false,
+    };
+    status.machines.iter().filter(|machine| !is_left(machine)).count()
+}
+
+/// Deletes a rack, and its nodes where that was asked for. Whatever hinders one of the nodes is told before the first is deleted.
+async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow::Result<()> {
+    let path = within("/bedplate/v1/racks", rack, "")?;
+    let machines = fetch(api, rack).await?.machines;
+    let (count, name) = (machines.len(), plain(rack));
+    if count > 0 && !nodes {
+        bail!(
+            "rack {name} has {count} machines. To go on: `bedplate rack delete {name} --nodes` deletes their nodes, too"
+        );
+    }
+    let mut leaving = Vec::new();
+    for machine in &machines {
+        leaving.push(Leaving::find(api, &machine.uuid).await?);
+    }
+    consent.to(&format!("rack {name} is deleted, with the nodes of its {count} machines"), rack)?;
+    // Machines that come and go are brought up no more.
+    api.delete(&format!("{path}/up")).await?;
+    for node in &leaving {
+        node.delete(api, &[]).await?;
+        line(&format!("node {} is deleted", node.label))?;
+    }
+    api.delete(&path).await?;
+    line(&format!("rack {name} is deleted"))
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::consent::Consent;
 use crate::exit::Failure;
 use crate::image::ImageOptions;
 use crate::output::{Answer, Format, line, plain, text};
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Delete {
         /// Its name or id.
         reservation: String,
+        #[command(flatten)]
+        consent: Consent,
         #[command(flatten)]
         patience: Patience,
     },
@@ -181,7 +184,9 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Undo { reservation } => {
             shown(api.post(&path(&reservation, "/lease/undo"), &json!({})).await?).write(format)
         }
-        Command::Delete { reservation, patience } => delete(api, &reservation, patience).await,
+        Command::Delete { reservation, consent, patience } => {
+            delete(api, &reservation, consent, patience).await
+        }
     }
 }
 
@@ -216,12 +221,21 @@ async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> an
     )
 }
 
-async fn delete(api: &Api, reservation: &str, patience: Patience) -> anyhow::Result<()> {
+async fn delete(
+    api: &Api,
+    reservation: &str,
+    consent: Consent,
+    patience: Patience,
+) -> anyhow::Result<()> {
     // By its id from here on: another may get its name.
     let there = api.get(&path(reservation, "")).await?;
     let id = there["uuid"].as_str().context("the API's answer has no id")?;
-    api.delete(&path(id, "")).await?;
     let name = plain(reservation);
+    consent.to(
+        &format!("the machine of reservation {name} is switched off and erased"),
+        reservation,
+    )?;
+    api.delete(&path(id, "")).await?;
     if !patience.wait {
         return line(&format!("{name} is given back: its machine is switched off and erased."));
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::api::Api;
+use crate::consent::Consent;
 use crate::output::{Answer, Format, line, plain, text};
 use crate::patience::Patience;
 use crate::watch::Watch;
@@ -107,6 +108,8 @@ pub(crate) enum Command {
     DeleteSnapshot {
         /// Its name or id.
         snapshot: String,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Prints an address that shows a machine's console to whoever has it, for some minutes.
     Console {
@@ -120,6 +123,8 @@ pub(crate) enum Command {
     Delete {
         /// Its name or id.
         vm: String,
+        #[command(flatten)]
+        consent: Consent,
         #[command(flatten)]
         patience: Patience,
     },
@@ -206,12 +211,13 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Snapshots { vm, watch } => {
             watch.show(format, async || show::snapshots(api, vm.as_deref()).await).await
         }
-        Command::DeleteSnapshot { snapshot } => {
+        Command::DeleteSnapshot { snapshot, consent } => {
+            consent.to(&format!("snapshot {snapshot} is deleted"), &snapshot)?;
             api.delete(&within(SNAPSHOTS, &snapshot, "")?).await?;
             line(&plain(&format!("snapshot {snapshot} is being deleted")))
         }
         Command::Console { vm, kind } => console(api, &vm, kind, format).await,
-        Command::Delete { vm, patience } => delete(api, &vm, patience).await,
+        Command::Delete { vm, consent, patience } => delete(api, &vm, consent, patience).await,
         Command::Images => show::images(api).await?.write(format),
         Command::Idle { filter, watch } => {
             watch.show(format, async || show::idle(api, &filter).await).await
@@ -298,10 +304,11 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
     Answer::said(told, url).write(format)
 }
 
-async fn delete(api: &Api, vm: &str, patience: Patience) -> anyhow::Result<()> {
+async fn delete(api: &Api, vm: &str, consent: Consent, patience: Patience) -> anyhow::Result<()> {
     // By its id from here on: another may get its name.
     let there = api.get(&path(vm, "")?).await?;
     let id = there["uuid"].as_str().context("the API's answer has no id")?;
+    consent.to(&format!("machine {vm} is deleted with its disk"), vm)?;
     api.delete(&path(id, "")?).await?;
     if patience.wait {
         wait::until_gone(api, id, patience.begin()).await?;

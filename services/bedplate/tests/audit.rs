@@ -73,6 +73,14 @@ async fn what_was_asked_is_listed() {
     let said = given.audit(&["--output", "json", "list", "clusters", "--by", "nobody"]).await;
     let listed: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(listed, serde_json::json!({"clusters": []}));
+    given.ask().await;
+    given.ask().await;
+    for (limit, requests) in [("1", 1), ("2", 2), ("9", 3)] {
+        let said = given.audit(&["list", "clusters", "--limit", limit]).await;
+        assert_eq!(said.out.lines().count(), 1 + requests, "of --limit {limit}: {}", said.out);
+    }
+    let said = given.audit(&["list", "clusters", "--limit", "0"]).await;
+    assert_eq!(said.status, 2, "{}", said.error);
     let said = given.audit(&["list", "clusters", "--since", "yesterday"]).await;
     assert_eq!(said.status, 1);
     assert!(said.error.contains("since: it must be a time"), "{}", said.error);

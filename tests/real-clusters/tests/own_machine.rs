@@ -90,7 +90,7 @@ fn a_machine_is_lent_by_name_taken_back_and_gone_in_a_real_openstack() {
     assert_eq!((&vm["status"], &vm["address"]), (&json!("ACTIVE"), &json!(address)), "{vm:#}");
     assert_eq!(cloud.json("server list")[0]["Status"], "ACTIVE");
     assert_eq!(cloud.dig(NAME), [address]);
-    person.vm(&["delete", "lab-1", "--wait"]).expect("it is deleted");
+    person.vm(&["delete", "lab-1", "--wait", "--yes"]).expect("it is deleted");
     drop_kept(&person);
     until("nothing that is left", || (Left::of(&mut cloud) == before).then_some(()));
     drop(person);
@@ -113,7 +113,7 @@ fn a_machine_is_lent_by_name_taken_back_and_gone_in_a_real_openstack() {
 fn drop_kept(person: &Person) {
     for kept in person.json(&["snapshots"]).as_array().expect("a list") {
         let id = kept["uuid"].as_str().expect("an id");
-        person.vm(&["delete-snapshot", id]).expect("it is deleted");
+        person.vm(&["delete-snapshot", id, "--yes"]).expect("it is deleted");
     }
     until("snapshots that are gone", || (person.json(&["snapshots"]) == json!([])).then_some(()));
 }

@@ -21,8 +21,16 @@ fn a_mixed_rack_is_brought_up_by_one_command() {
     );
 
     let checksum = format!("sha256:{}", image.sha256);
-    let told =
-        story.bedplate(&["rack", "up", "mixed", "--image", &image.url, "--checksum", &checksum]);
+    let told = story.bedplate(&[
+        "rack",
+        "up",
+        "mixed",
+        "--yes",
+        "--image",
+        &image.url,
+        "--checksum",
+        &checksum,
+    ]);
     for machine in &story.rack.machines {
         assert!(told.contains(&machine.name), "not a word of {}:\n{told}", machine.name);
         machine.prints(machine.firmware.boots_as(), 1, Duration::from_secs(180));

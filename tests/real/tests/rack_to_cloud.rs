@@ -37,7 +37,7 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     story.bedplate(&["profile", "create", profile.to_str().expect("a path is text")]);
 
     let begun = Instant::now();
-    story.bedplate(&["rack", "up", "cloud", "--profile", "kvm"]);
+    story.bedplate(&["rack", "up", "cloud", "--yes", "--profile", "kvm"]);
     eprintln!("the rack is up after {:.0?}", begun.elapsed());
 
     let mut admin = CommandLine::in_cloud(&cloud.clouds_yaml, "admin");

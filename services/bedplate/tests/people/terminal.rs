@@ -13,13 +13,13 @@ use crate::given::{BEDPLATE, Given};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A terminal of 100 by 20, with a shell in it.
-struct Terminal {
+pub(crate) struct Terminal {
     socket: String,
 }
 
 impl Terminal {
     /// `None` where there is no tmux.
-    async fn start(given: &Given) -> Option<Terminal> {
+    pub(crate) async fn start(given: &Given) -> Option<Terminal> {
         if !peers::installed("tmux") {
             peers::skip("terminal", "tmux is not installed");
             return None;
@@ -51,7 +51,7 @@ impl Terminal {
         output
     }
 
-    async fn types(&self, line: &str) {
+    pub(crate) async fn types(&self, line: &str) {
         self.tmux(&["send-keys", "-l", line]).await;
         self.tmux(&["send-keys", "Enter"]).await;
     }
@@ -66,7 +66,7 @@ impl Terminal {
     }
 
     /// Waits for a screen, and returns it.
-    async fn shows(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+    pub(crate) async fn shows(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             let screen = self.screen().await;

@@ -134,7 +134,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     let file = file.to_str().expect("a path");
     let made = given.done(&["profile", "create", file]).await;
     assert!(made.contains("by rack") && !made.contains(PASSWORD), "{made}");
-    let said = given.done(&["rack", "up", "r1", "--profile", "kvm", "--limit", "2"]).await;
+    let said = given.done(&["rack", "up", "r1", "--yes", "--profile", "kvm", "--limit", "2"]).await;
     assert!(said.contains("4 machines there, 0 stuck"), "{said}");
 
     for machine in &machines {
@@ -182,10 +182,10 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     for text in [shown, node] {
         assert!(!text.contains(PASSWORD) && !text.contains("rabbit://"), "{text}");
     }
-    let kept = given.bedplate(&["profile", "delete", "kvm"]).await;
+    let kept = given.bedplate(&["profile", "delete", "kvm", "--yes"]).await;
     assert!(!kept.status.success(), "a rack is to become it");
     given.done(&["rack", "pause", "r1"]).await;
-    given.done(&["profile", "delete", "kvm"]).await;
+    given.done(&["profile", "delete", "kvm", "--yes"]).await;
 
     // What is taken out of use is no hypervisor any more.
     let body = json!({"target": "deleted"});
@@ -211,7 +211,7 @@ async fn what_does_not_join_says_why_and_joins_when_asked_again() {
     // Its nova-compute reports, and Placement does not take its password.
     let file = given.profile("ignition", "3s");
     given.done(&["profile", "create", file.to_str().expect("a path")]).await;
-    let said = given.bedplate(&["rack", "up", "r1", "--profile", "kvm"]).await;
+    let said = given.bedplate(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
     assert!(!said.status.success());
     let told = given.done(&["node", "explain", "r1u1"]).await;
     for part in ["no resource provider with anything to give", "Placement takes"] {
@@ -224,7 +224,7 @@ async fn what_does_not_join_says_why_and_joins_when_asked_again() {
     // The cause is gone: now the cloud takes that password. And at the first attempt nobody hears that the aggregate was made.
     given.cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
     given.cloud.misbehave(Rule::new("POST", "/compute/v2.1/os-aggregates", Act::LoseAnswer).nth(1));
-    given.done(&["rack", "up", "r1", "--profile", "kvm"]).await;
+    given.done(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
     assert_eq!(given.hypervisor("r1u1").await["state"], "joined");
     let aggregates = given.cloud.objects(Kind::Aggregate);
     let mut names: Vec<&str> = aggregates.iter().map(|one| one.text("name")).collect();

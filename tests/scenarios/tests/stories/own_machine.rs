@@ -297,13 +297,13 @@ async fn a_machine_does_what_its_owner_asks_for() {
     given.vm(&["extend", "lab-1", "--for", "2h"]).await.refused(&["1h"]);
     given.vm(&["undo", "lab-1"]).await.refused(&["has not ended"]);
 
-    given.vm(&["delete", "lab-1", "--wait"]).await.done();
+    given.vm(&["delete", "lab-1", "--wait", "--yes"]).await.done();
     given.nothing_is_left();
     // What was kept outlives it.
     assert_eq!(given.copies(), ["active"]);
     let table = given.vm(&["snapshots"]).await.done();
     assert!(table.contains("before"), "{table}");
-    given.vm(&["delete-snapshot", "before"]).await.done();
+    given.vm(&["delete-snapshot", "before", "--yes"]).await.done();
     self::until("a snapshot that is gone", async || given.copies().is_empty().then_some(())).await;
 }
 

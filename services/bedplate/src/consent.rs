@@ -1,0 +1,73 @@
+//! Asks before something is erased or deleted: on a terminal for its name, elsewhere for `--yes`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::exit::{Exit, Failure};
+use crate::output::plain;
+
+/// Whether the caller agreed beforehand.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Consent {
+    /// Does it without asking. Needed where there is no terminal to ask at.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Consent {
+    /// Goes on only if the caller agreed, or writes `name` on the terminal. `what` says what is lost.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can be asked, or something else is written. Nothing was done then.
+    pub(crate) fn to(self, what: &str, name: &str) -> anyhow::Result<()> {
+        if self.yes {
+            return Ok(());
+        }
+        let what = plain(what);
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let sentence = format!(
+                "{what}. Nothing was done, for there is no terminal to ask at. To go on: give --yes"
+            );
+            return Err(Failure::usage(sentence).into());
+        }
+        let written = ask(&mut io::stderr(), &mut io::stdin().lock(), &what, name)?;
+        if written == name {
+            return Ok(());
+        }
+        let sentence = format!("nothing was done: {written:?} was written and not {name:?}");
+        Err(Failure::new(Exit::Failed, sentence).into())
+    }
+}
+
+fn ask(
+    screen: &mut impl Write,
+    keyboard: &mut impl BufRead,
+    what: &str,
+    name: &str,
+) -> anyhow::Result<String> {
+    write!(screen, "{what}.\nWrite {} to go on: ", plain(name)).context("cannot ask")?;
+    screen.flush().context("cannot ask")?;
+    let mut line = String::new();
+    keyboard.read_line(&mut line).context("cannot read the answer")?;
+    Ok(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_told_before_the_name_is_asked_for() {
+        let mut screen = Vec::new();
+        let mut typed: &[u8] = b" n1\nmore\n";
+        let written = ask(&mut screen, &mut typed, "node n1 is erased", "n1").unwrap();
+        assert_eq!(written, "n1");
+        let shown = String::from_utf8(screen).unwrap();
+        assert_eq!(shown, "node n1 is erased.\nWrite n1 to go on: ");
+        let mut closed: &[u8] = b"";
+        assert_eq!(ask(&mut Vec::new(), &mut closed, "", "n1").unwrap(), "");
+    }
+}

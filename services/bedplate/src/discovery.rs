@@ -1,0 +1,53 @@
+//! `bedplate discovery …`: machines that asked for a boot and that nobody enrolled.
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::output::{Answer, Format, plain, text};
+use crate::vm::within;
+use crate::watch::Watch;
+
+const DISCOVERIES: &str = "/bedplate/v1/discoveries";
+
+/// `bedplate discovery …`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Lists machines that asked for a boot and that nobody enrolled.
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Takes a machine off the list. It is listed again when it asks for another boot.
+    Dismiss {
+        /// Its MAC address.
+        mac: String,
+    },
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+        Command::Dismiss { mac } => {
+            api.delete(&within(DISCOVERIES, &mac, "")?).await?;
+            let said = plain(&format!("{mac} is not listed any more"));
+            Answer::said(Value::Null, said).write(format)
+        }
+    }
+}
+
+async fn list(api: &Api) -> anyhow::Result<Answer> {
+    let answer = api.get(DISCOVERIES).await?;
+    let found = answer["discoveries"].as_array().cloned().unwrap_or_default();
+    let rows = found.iter().map(|one| {
+        let vendor = &one["data"]["inventory"]["system_vendor"];
+        let machine =
+            format!("{} {}", text(&vendor["manufacturer"]), text(&vendor["product_name"]));
+        let times = [&one["first_seen_at"], &one["last_seen_at"]].map(text);
+        let [first, last] = times;
+        vec![text(&one["mac"]), first, last, machine.trim().to_owned()]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    Ok(Answer::table(answer, &["MAC", "First seen", "Last seen", "Machine"], rows))
+}

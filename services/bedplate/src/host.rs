@@ -1,0 +1,75 @@
+//! `bedplate host …`: the cloud's compute hosts, and which of them are drained.
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::output::{Answer, Format, text};
+use crate::watch::Watch;
+
+/// `bedplate host …`. What one carries is told by `bedplate where`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Lists compute hosts, whether they take servers, and how far their drains are.
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
+}
+
+/// Does as told.
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+    }
+}
+
+async fn list(api: &Api) -> anyhow::Result<Answer> {
+    Ok(listed(api.get("/bedplate/v1/hosts").await?))
+}
+
+fn listed(answer: Value) -> Answer {
+    let hosts = answer["hosts"].as_array().cloned().unwrap_or_default();
+    let rows: Vec<Vec<String>> = hosts.iter().map(row).collect();
+    let header =
+        ["Host", "Service", "Takes servers", "Drain", "Servers left", "Asked by", "Problem"];
+    Answer::table(answer, &header, rows)
+}
+
+fn row(host: &Value) -> Vec<String> {
+    let (service, drain) = (&host["service"], &host["drain"]);
+    let takes = match service["status"].as_str() {
+        Some("enabled") => "yes",
+        Some(_) => "no",
+        None => "",
+    };
+    let left = drain["left"].as_array().map(|left| {
+        let foreign = drain["foreign"].as_u64().unwrap_or_default();
+        (left.len() as u64 + foreign).to_string()
+    });
+    let [name, state] = [&host["host"], &service["state"]].map(text);
+    let [phase, by, problem] = [&drain["state"], &drain["asked_by"], &drain["problem"]].map(text);
+    vec![name, state, takes.to_owned(), phase, left.unwrap_or_default(), by, problem]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_host_and_its_drain_are_a_row() {
+        let up = json!({"status": "enabled", "state": "up", "disabled_reason": null});
+        let free = json!({"host": "r1u1", "zone": "r1", "service": up, "drain": null});
+        assert_eq!(row(&free), ["r1u1", "up", "yes", "", "", "", ""]);
+        let off =
+            json!({"status": "disabled", "state": "up", "disabled_reason": "bedplate: drained"});
+        let drain = json!({"state": "stuck", "left": [{}], "foreign": 2, "asked_by": "ann", "problem": "one stays"});
+        let drained = json!({"host": "r1u2", "zone": null, "service": off, "drain": drain});
+        assert_eq!(row(&drained), ["r1u2", "up", "no", "stuck", "3", "ann", "one stays"]);
+        let drain = json!({"state": "ending", "left": [], "foreign": 0, "asked_by": "ann", "problem": null});
+        let gone = json!({"host": "r1u3", "zone": null, "service": null, "drain": drain});
+        assert_eq!(row(&gone), ["r1u3", "", "", "ending", "0", "ann", ""]);
+    }
+}

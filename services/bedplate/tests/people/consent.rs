@@ -1,0 +1,92 @@
+//! Nothing is erased or deleted by a slip: a terminal is asked for a name, and a pipe has to say `--yes`.
+
+use reqwest::Client;
+use sqlx::{Connection, SqliteConnection};
+
+use crate::given::Given;
+use crate::terminal::Terminal;
+
+const RACK: &str = "rack: r1\nmachines:\n\
+    - {name: r1u1, mac: \"52:54:00:de:00:01\", bmc: {type: fake}}\n\
+    - {name: r1u2, mac: \"52:54:00:de:00:02\", bmc: {type: fake}}\n";
+
+impl Given {
+    /// The status by which the API answers this path.
+    async fn answers(&self, path: &str) -> u16 {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let request = client.get(format!("{}{path}", self.machines));
+        let request = request.header("X-OpenStack-Ironic-API-Version", "1.95");
+        request.send().await.unwrap().status().as_u16()
+    }
+
+    async fn rack(&self) {
+        std::fs::write(self.folder.path().join("r1.yaml"), RACK).unwrap();
+        self.run(&["rack", "enroll", "r1.yaml"]).await.done();
+    }
+}
+
+#[tokio::test]
+async fn in_a_pipe_nothing_is_erased_or_deleted_without_yes() {
+    let given = Given::start().await;
+    given.rack().await;
+    let up = ["rack", "up", "r1", "--reach", "available", "--detach"];
+    let words = ["the disks of 2 machines of rack r1 are erased", "--yes"];
+    given.run(&up).await.ended(2, &words);
+    let shown = given.run(&["rack", "status", "r1", "-o", "json"]).await.done();
+    assert!(shown.contains("\"goal\": null"), "nothing was asked of the rack: {shown}");
+    given.run(&["rack", "up", "r1", "--reach", "inspected", "--timeout", "1m"]).await;
+
+    let node = ["node", "delete", "r1u1"];
+    given.run(&node).await.ended(2, &["node r1u1 is deleted", "--yes"]);
+    assert_eq!(given.answers("/v1/nodes/r1u1").await, 200);
+    let told = given.run(&[&node[..], &["--yes"]].concat()).await.done();
+    assert_eq!(told, "node r1u1 is deleted\n");
+    assert_eq!(given.answers("/v1/nodes/r1u1").await, 404);
+    given.run(&[&node[..], &["--yes"]].concat()).await.ended(4, &["`bedplate node list`"]);
+
+    given.run(&["rack", "delete", "r1", "--yes"]).await.ended(1, &["1 machines", "--nodes"]);
+    let rack = ["rack", "delete", "r1", "--nodes"];
+    given.run(&rack).await.ended(2, &["--yes"]);
+    assert_eq!(given.answers("/v1/nodes/r1u2").await, 200);
+    let told = given.run(&[&rack[..], &["--yes"]].concat()).await.done();
+    assert_eq!(told, "node r1u2 is deleted\nrack r1 is deleted\n");
+    assert_eq!(given.answers("/v1/nodes/r1u2").await, 404);
+    assert_eq!(given.answers("/bedplate/v1/racks/r1").await, 404);
+}
+
+#[tokio::test]
+async fn on_a_terminal_the_name_is_asked_for() {
+    let given = Given::start().await;
+    given.node("n1").await;
+    let Some(terminal) = Terminal::start(&given).await else { return };
+    terminal.types("clear; $bedplate node delete n1; echo status $?").await;
+    terminal.shows("question", |screen| screen.contains("Write n1 to go on:")).await;
+    terminal.types("y").await;
+    let screen = terminal.shows("the end", |screen| screen.contains("status 1")).await;
+    assert!(screen.contains("nothing was done"), "{screen}");
+    assert_eq!(given.answers("/v1/nodes/n1").await, 200);
+    terminal.types("clear; $bedplate node delete n1; echo status $?").await;
+    terminal.shows("question", |screen| screen.contains("Write n1 to go on:")).await;
+    terminal.types("n1").await;
+    let screen = terminal.shows("the end", |screen| screen.contains("status 0")).await;
+    assert!(screen.contains("node n1 is deleted"), "{screen}");
+    assert_eq!(given.answers("/v1/nodes/n1").await, 404);
+}
+
+#[tokio::test]
+async fn a_machine_that_nobody_enrolled_is_listed_and_dismissed() {
+    let given = Given::start().await;
+    let file = given.folder.path().join("baremetald/baremetal.db");
+    let mut database =
+        SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    sqlx::query("INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ('52:54:00:de:00:09', 1, 2)")
+        .execute(&mut database)
+        .await
+        .unwrap();
+    let listed = given.run(&["discovery", "list"]).await.done();
+    assert!(listed.contains("52:54:00:de:00:09"), "{listed}");
+    given.run(&["discovery", "dismiss", "52:54:00:de:00:09"]).await.done();
+    let listed = given.run(&["discovery", "list"]).await.done();
+    assert!(!listed.contains("52:54:00:de:00:09"), "{listed}");
+    given.run(&["discovery", "dismiss", "nonsense"]).await.ended(1, &["mac"]);
+}
