@@ -4,6 +4,7 @@ mod audit;
 mod bring_up;
 mod cluster_new;
 mod clusters;
+mod confirm;
 mod discoveries;
 mod hosts;
 mod images;

@@ -25,6 +25,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "base.html",
     "parts.html",
     "problem.html",
+    "confirm.html",
     "login.html",
     "overview.html",
     "racks.html",

@@ -6,7 +6,9 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import time
 import unittest
+import urllib.error
 import urllib.request
 
 from playwright.sync_api import expect, sync_playwright
@@ -20,6 +22,8 @@ PAGES = {
     "racks": "/racks",
     "rack": "/racks/dev",
     "nodes": "/nodes",
+    "node-confirm": "/nodes/dev-1/confirm?target=rebuild",
+    "rack-delete": "/racks/dev/delete",
     "node": "/nodes/dev-1",
     "sensors": "/nodes/dev-1/sensors",
     "serial": "/nodes/dev-4/console",
@@ -82,6 +86,20 @@ def ask(port, method, path, body=None):
         return answer.read()
 
 
+def status(port, path):
+    """The status by which a service answers: whether there is such a thing."""
+    try:
+        ask(port, "GET", path)
+        return 200
+    except urllib.error.HTTPError as refused:
+        return refused.code
+
+
+def answered(port, path):
+    """What a service says of something."""
+    return json.loads(ask(port, "GET", path))
+
+
 class Console(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -104,6 +122,18 @@ class Console(unittest.TestCase):
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("request", lambda asked: self.problems.append(asked.url) if not asked.url.startswith(CONSOLE) else None)
         return page
+
+    def gone(self, port, path):
+        """Waits until a service has no such thing any more."""
+        end = time.monotonic() + PATIENCE / 1000
+        while status(port, path) != 404:
+            self.assertLess(time.monotonic(), end, f"{path} is there still")
+            time.sleep(0.1)
+
+    def confirm(self, page, name, verb):
+        """Writes a name on the page that asks for it, and goes on."""
+        page.get_by_label(re.compile("^Write .* to go on")).fill(name)
+        page.get_by_role("button", name=verb).click()
 
     def test_every_page_is_readable_in_both_schemes_and_widths(self):
         for kind in KINDS:
@@ -184,9 +214,22 @@ class Console(unittest.TestCase):
         expect(page.locator("#live .notice strong")).to_have_text("drained")
         if PICTURES:
             page.screenshot(path=f"{PICTURES}/host-drained-light.png", full_page=True)
-        page.locator(".path").get_by_role("link", name="dev-3").click()
-        page.get_by_role("button", name="Give back").click()
+        self.assertEqual(answered(9511, "/bedplate/v1/drains/dev-3")["state"], "drained")
+        page.goto("/hosts")
+        row = page.locator("tr", has_text="dev-3")
+        expect(row.get_by_role("button", name="End the drain")).to_be_visible()
+        expect(page.locator("tr", has_text="dev-4").get_by_role("button")).to_have_count(0)
+        page.goto("/nodes/dev-3")
+        expect(page.get_by_role("button", name="End the drain")).to_be_visible()
+        page.get_by_role("link", name="Give back").click()
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/node-confirm-light.png", full_page=True)
+        self.confirm(page, "dev-4", "Give back")
+        expect(page.get_by_role("alert")).to_contain_text("nothing was done")
+        self.assertEqual(answered(6385, "/v1/nodes/dev-3")["provision_state"], "active")
+        self.confirm(page, "dev-3", "Give back")
         expect(page.locator("#live .chip").first).to_have_text("available")
+        self.assertEqual(answered(6385, "/v1/nodes/dev-3")["provision_state"], "available")
         expect(page.locator(".timeline li").first).to_be_visible()
 
     def test_a_serial_console_is_enabled_followed_and_typed_at(self):
@@ -232,8 +275,25 @@ class Console(unittest.TestCase):
         page.get_by_role("button", name="Check again").click()
         expect(page.locator("tbody .chip.good")).to_have_count(4)
         page.get_by_role("button", name="Enroll 4 machines").click()
+        expect(page.get_by_role("alert")).to_contain_text("the name of the rack")
+        self.assertEqual(status(6385, "/bedplate/v1/racks/browser"), 404)
+        page.get_by_label("to have disks erased").fill("browser")
+        page.get_by_role("button", name="Enroll 4 machines").click()
         expect(page).to_have_url(re.compile("/racks/browser$"))
         expect(page.locator(".units .chip", has_text="available")).to_have_count(4)
+        for name in ("b1", "b2", "b3", "b4"):
+            page.goto(f"/nodes/{name}")
+            page.get_by_role("link", name="Delete").click()
+            self.confirm(page, name, "Delete")
+            expect(page).to_have_url(re.compile("/nodes$"))
+            self.assertEqual(status(6385, f"/v1/nodes/{name}"), 404)
+        page.goto("/racks/browser")
+        page.get_by_role("link", name="Delete").click()
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/rack-delete-light.png", full_page=True)
+        self.confirm(page, "browser", "Delete")
+        expect(page).to_have_url(re.compile("/racks$"))
+        self.assertEqual(status(6385, "/bedplate/v1/racks/browser"), 404)
 
     def test_a_stuck_node_is_explained_mended_and_goes_on(self):
         page = self.open()
@@ -245,6 +305,7 @@ class Console(unittest.TestCase):
         page.get_by_label("Name of the rack").fill("stuck")
         page.get_by_role("button", name="Check").click()
         page.get_by_label("Password BMC").fill("another one")
+        page.get_by_label("to have disks erased").fill("stuck")
         page.get_by_role("button", name="Enroll 1 machine").click()
         # It has the BMC of another, which is looked at and not to be switched.
         page.get_by_role("button", name="Begin nothing more").click()
@@ -265,6 +326,8 @@ class Console(unittest.TestCase):
         page.goto("/")
         expect(page.locator("#live")).to_contain_text("Nothing is stuck")
         ask(6385, "DELETE", "/v1/nodes/s1")
+        ask(6385, "DELETE", "/bedplate/v1/racks/stuck")
+        self.assertEqual(status(6385, "/v1/nodes/s1"), 404)
         self.assertEqual(self.problems, [])
 
     def test_a_cluster_is_planned_made_watched_and_reached(self):
@@ -301,6 +364,7 @@ class Console(unittest.TestCase):
         page.get_by_label("to delete it").fill("browser")
         page.get_by_role("button", name="Delete the cluster").click()
         expect(page).to_have_url(re.compile("/clusters$"))
+        self.gone(9511, "/v1/clusters/browser")
 
     def test_a_chain_leads_from_a_machine_to_its_rack_and_back(self):
         page = self.open()
@@ -330,6 +394,7 @@ class Console(unittest.TestCase):
         page.get_by_role("button", name="Delete the profile").click()
         expect(page).to_have_url(re.compile("/profiles$"))
         expect(page.get_by_role("link", name="browser", exact=True)).to_have_count(0)
+        self.assertEqual(status(6385, "/bedplate/v1/hypervisor-profiles/browser"), 404)
 
     def test_a_virtual_machine_is_asked_for_and_extended(self):
         page = self.open()
@@ -346,6 +411,7 @@ class Console(unittest.TestCase):
         page.get_by_label("to delete it").fill("browser")
         page.get_by_role("button", name="Delete the machine").click()
         expect(page).to_have_url(re.compile("/vms$"))
+        self.gone(9511, "/bedplate/v1/machines/browser")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ use rack_manifest::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::confirm::check_name;
 use super::profiles;
-use super::racks::goal;
+use super::racks::{erases, goal};
 use crate::api::{Api, segment};
 use crate::form::{Fields, Posted};
 use crate::problem::Problem;
@@ -234,7 +235,7 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
     // Before anything is enrolled: what could not be begun afterwards is told now.
     let goal = match fields.find("reach") {
         None | Some("enrolled") => None,
-        Some(_) => match goal(&fields) {
+        Some(_) => match confirmed(&fields, &manifest.rack) {
             Ok(goal) => Some(goal),
             Err(why) => return again(&why).await,
         },
@@ -252,6 +253,14 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
         api.send(Method::PUT, &format!("/bedplate/v1/racks/{name}/up"), Some(&goal)).await?;
     }
     Ok(Redirect::to(&format!("/racks/{name}")).into_response())
+}
+
+/// What the rack is brought to; where that erases disks, only with its name written out.
+fn confirmed(fields: &Fields, rack: &str) -> Result<Value, Problem> {
+    if erases(fields) {
+        check_name(fields, rack, "rack")?;
+    }
+    goal(fields)
 }
 
 /// Takes the machines that were just enrolled out of the inbox of those that nobody had. What is left there can be forgotten by hand.

@@ -8,6 +8,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use serde_json::{Value, json};
 
+use super::confirm::check_name;
 use crate::api::segment;
 use crate::form::Posted;
 use crate::problem::Problem;
@@ -84,16 +85,45 @@ async fn kubeconfig(
     Ok(([(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, named)], text).into_response())
 }
 
-/// `POST /clusters/{cluster}/resize`: how many machines a node group is to have.
+/// `POST /clusters/{cluster}/resize`: how many machines a node group is to have; fewer than it has only with the cluster's name written out.
 async fn resize(
     Path(cluster): Path<String>,
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
-    let mut body = json!({"node_count": fields.number("node_count")?});
+    let count = fields.number("node_count")?;
+    let mut body = json!({"node_count": count});
     if let Some(group) = fields.find("nodegroup") {
         body["nodegroup"] = group.into();
     }
+    if shrinks(&person, &cluster, fields.find("nodegroup"), count).await? {
+        check_name(&fields, &name_of(&person, &cluster).await?, "cluster")?;
+    }
     ask(&person, &cluster, Method::POST, "/actions/resize", Some(&body)).await
+}
+
+/// Whether a node group has more machines than it is to have.
+async fn shrinks(
+    person: &Person,
+    cluster: &str,
+    group: Option<&str>,
+    count: Option<i64>,
+) -> Result<bool, Problem> {
+    let path = format!("/v1/clusters/{}/nodegroups", segment(cluster)?);
+    let found = person.clusters()?.get(&path).await?;
+    let groups = found["nodegroups"].as_array().into_iter().flatten();
+    // Without a group the API resizes the default one for workers.
+    let is_meant = |it: &&Value| match group {
+        Some(group) => it["uuid"] == group || it["name"] == group,
+        None => it["role"] == "worker" && it["is_default"] == true,
+    };
+    let now = groups.filter(is_meant).filter_map(|it| it["node_count"].as_i64()).max();
+    Ok(count.zip(now).is_none_or(|(count, now)| count < now))
+}
+
+/// What a cluster is called.
+async fn name_of(person: &Person, cluster: &str) -> Result<String, Problem> {
+    let shown = person.clusters()?.get(&format!("/v1/clusters/{}", segment(cluster)?)).await?;
+    Ok(shown["name"].as_str().unwrap_or(cluster).to_owned())
 }
 
 /// `POST /clusters/{cluster}/groups`.
@@ -108,12 +138,15 @@ async fn add_group(
     ask(&person, &cluster, Method::POST, "/nodegroups", Some(&body)).await
 }
 
-/// `POST /clusters/{cluster}/groups/delete`.
+/// `POST /clusters/{cluster}/groups/delete`: only with the group's name written out.
 async fn delete_group(
     Path(cluster): Path<String>,
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
     let path = format!("/nodegroups/{}", segment(fields.get("target")?)?);
+    let of = format!("/v1/clusters/{}{path}", segment(&cluster)?);
+    let shown = person.clusters()?.get(&of).await?;
+    check_name(&fields, shown["name"].as_str().unwrap_or_default(), "node group")?;
     ask(&person, &cluster, Method::DELETE, &path, None).await
 }
 

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::place::above;
@@ -23,11 +23,27 @@ pub(super) fn routes() -> Router<Console> {
         .route("/hosts/{host}/undrain", post(undrain))
 }
 
-/// `GET /hosts`: those that are drained. All of them is the cloud's to tell.
+/// `GET /hosts`: every compute host with its drain; where the cloud does not tell clusterd its hosts, those that have a drain.
 async fn list(person: Person) -> Result<Response, Problem> {
-    let mut found = person.clusters()?.get("/bedplate/v1/drains").await?;
+    let api = person.clusters()?;
+    let (hosts, unknown) = match api.get("/bedplate/v1/hosts").await {
+        Ok(mut found) => (found["hosts"].take(), None),
+        Err(
+            why @ Problem::Refused {
+                status: StatusCode::CONFLICT | StatusCode::SERVICE_UNAVAILABLE,
+                ..
+            },
+        ) => {
+            let found = api.get("/bedplate/v1/drains").await?;
+            let drains = found["drains"].as_array().into_iter().flatten();
+            let hosts =
+                drains.map(|drain| json!({"host": drain["host"], "service": null, "drain": drain}));
+            (hosts.collect(), Some(why.to_string()))
+        }
+        Err(why) => return Err(why),
+    };
     let page = person.page("hosts.html", "Hosts").under("hosts").live();
-    person.show(page.put("drains", found["drains"].take()))
+    person.show(page.put("hosts", hosts).put("unknown", unknown))
 }
 
 /// `GET /hosts/{host}`.

@@ -7,10 +7,11 @@ use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use futures::future::join_all;
-use http::Method;
+use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::confirm::{Question, check_name};
 use super::profiles;
 use crate::api::segment;
 use crate::form::{Fields, Posted};
@@ -32,6 +33,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/racks/{rack}", get(show))
         .route("/racks/{rack}/up", post(up))
         .route("/racks/{rack}/pause", post(pause))
+        .route("/racks/{rack}/delete", get(confirm).post(delete))
 }
 
 #[derive(Deserialize)]
@@ -126,14 +128,62 @@ fn draw(mut rack: Value) -> Drawn {
     Drawn { rack, units, elsewhere, tally }
 }
 
-/// `POST /racks/{rack}/up`: what its machines are to become.
+/// `POST /racks/{rack}/up`: what its machines are to become; where that erases disks, only with the rack's name written out.
 async fn up(
     Path(rack): Path<String>,
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
+    if erases(&fields) {
+        check_name(&fields, &rack, "rack")?;
+    }
     let path = format!("/bedplate/v1/racks/{}/up", segment(&rack)?);
     person.machines()?.send(Method::PUT, &path, Some(&goal(&fields)?)).await?;
     Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())
+}
+
+/// Whether a bring-up erases what is on disks: nothing is erased for machines to be enrolled or inspected.
+pub(super) fn erases(fields: &Fields) -> bool {
+    let reach = fields.find("reach");
+    fields.find("profile").is_some() || !matches!(reach, None | Some("enrolled" | "inspected"))
+}
+
+/// The question before a rack is deleted.
+fn question(rack: &str) -> Result<Question, Problem> {
+    let address = segment(rack)?;
+    Ok(Question {
+        verb: "Delete",
+        loss: "The rack is forgotten. Its nodes have to be deleted first.",
+        kind: "rack",
+        name: rack.to_owned(),
+        action: format!("/racks/{address}/delete"),
+        target: None,
+        back: format!("/racks/{address}"),
+        force: None,
+    })
+}
+
+/// `GET /racks/{rack}/delete`.
+async fn confirm(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
+    question(&rack)?.ask(&person, "racks")
+}
+
+/// `POST /racks/{rack}/delete`: only with its name written out, and only once it has no machines.
+async fn delete(
+    Path(rack): Path<String>,
+    Posted { person, fields }: Posted,
+) -> Result<Response, Problem> {
+    let question = question(&rack)?;
+    if let Err(why) = question.check(&fields) {
+        return question.ask_again(&person, "racks", &why);
+    }
+    let path = format!("/bedplate/v1/racks/{}", segment(&rack)?);
+    match person.machines()?.send(Method::DELETE, &path, None).await {
+        Ok(_) => Ok(Redirect::to("/racks").into_response()),
+        Err(why @ Problem::Refused { status: StatusCode::CONFLICT, .. }) => {
+            question.ask_again(&person, "racks", &why)
+        }
+        Err(why) => Err(why),
+    }
 }
 
 /// What a form says of a bring-up.

@@ -30,19 +30,28 @@ async fn where_something_runs_is_a_chain_of_links_and_its_host_is_emptied() {
     let page = format!("/hosts/{host}");
     assert_eq!(browser.get(&format!("/where?thing={host}")).await.leads(), page);
     browser.get(&page).await.has(200).says("lab-1").says(&vm);
-    browser.get("/hosts").await.has(200).says("No host is drained");
+    let all = browser.get("/hosts").await.has(200).says(&format!("href=\"{page}\""));
+    let hosts = all.text.matches("href=\"/hosts/").count();
+    assert!(hosts > 1, "every compute host is listed: {}", all.text);
+    for place in ["/hosts", page.as_str()] {
+        let shown = browser.get(place).await.has(200);
+        assert!(!shown.text.contains("End the drain"), "{place}: no host is drained");
+    }
     browser.get("/hosts/no-such-host").await.has(404).says("no-such-host could not be found");
 
     let drained = browser.fill(&page, &format!("{page}/drain"), &[]).await;
     assert_eq!(drained.leads(), page);
     browser.until(&page, "It is <strong>drained</strong>").await.says("chip warn\">disabled<");
-    browser.get("/hosts").await.has(200).says(&format!("href=\"{page}\""));
+    let drained = browser.get("/hosts").await.has(200).says("drained<");
+    assert_eq!(drained.text.matches("End the drain").count(), 1, "{}", drained.text);
+    let shown = browser.get(&page).await.has(200).says("End the drain");
+    assert!(!shown.text.contains("Drain the host"), "it is drained already");
     let moved = browser.get("/where?thing=lab-1").await.has(200);
     assert_ne!(host_in(&moved.text), host, "it runs elsewhere");
 
     let ended = browser.fill(&page, &format!("{page}/undrain"), &[]).await;
     assert_eq!(ended.leads(), page);
-    browser.until("/hosts", "No host is drained").await;
+    browser.until_gone("/hosts", "End the drain").await;
     browser.until(&page, "chip good\">enabled<").await;
 }
 
@@ -65,8 +74,8 @@ async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_n
     let page = format!("/hosts/{}", host_in(member));
     let refused = browser.fill(&page, &format!("{page}/drain"), &[]).await.has(409);
     let refused = refused.says("role=\"alert\"").says("quorum").says("web");
-    assert!(refused.text.contains("End the drain"), "it is the host's page still");
-    browser.get("/hosts").await.has(200).says("No host is drained");
+    assert!(refused.text.contains("Drain the host"), "it is the host's page still");
+    browser.until_gone("/hosts", "End the drain").await;
     let wrong = browser.fill(&page, &format!("{page}/drain"), &[("force", "other")]).await.has(400);
     wrong.says("force").says("value=\"other\"");
     let host = page.rsplit('/').next().unwrap();
@@ -74,7 +83,8 @@ async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_n
     for (form, target) in [("power", "power off"), ("provision", "rebuild"), ("maintenance", "on")]
     {
         let address = format!("{node}/{form}");
-        let refused = browser.fill(&node, &address, &[("target", target)]).await.has(409);
+        let fields = [("target", target), ("name", "r1u07")];
+        let refused = browser.fill(&node, &address, &fields).await.has(409);
         refused.says("role=\"alert\"").says("etcd").says("Do it all the same");
     }
     let (address, off) = (format!("{node}/power"), ("target", "power off"));
@@ -87,4 +97,8 @@ async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_n
     let forced = browser.fill(&page, &format!("{page}/drain"), &[("force", "web")]).await;
     assert_eq!(forced.leads(), page);
     browser.get("/hosts").await.has(200).says(&page);
+    browser.get(&node).await.has(200).says("End the drain");
+    let ended = browser.fill(&node, &format!("{page}/undrain"), &[]).await;
+    assert_eq!(ended.leads(), page);
+    browser.until_gone(&node, "End the drain").await;
 }

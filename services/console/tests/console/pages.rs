@@ -9,7 +9,8 @@ const RACK: &str = "name,position,mac,bmc_type,bmc_address,role\n\
 
 /// Enrolls a rack of machines without BMCs.
 async fn enroll(browser: &mut Browser, reach: &str) {
-    let fields = [("manifest", RACK), ("format", "csv"), ("rack", "r1"), ("reach", reach)];
+    let fields =
+        [("manifest", RACK), ("format", "csv"), ("rack", "r1"), ("reach", reach), ("name", "r1")];
     let made = browser.fill("/bring-up", "/bring-up/enroll", &fields).await;
     assert_eq!(made.leads(), "/racks/r1");
 }
@@ -28,6 +29,8 @@ async fn every_page_is_read_without_a_script_and_is_small() {
         "/nodes",
         "/nodes?state=available",
         "/discoveries",
+        "/hosts",
+        "/racks/r1/delete",
         "/bring-up",
         "/clusters",
         "/clusters/new",
@@ -41,7 +44,8 @@ async fn every_page_is_read_without_a_script_and_is_small() {
         "/audit",
         "/audit?of=clusters",
     ];
-    let own = [format!("/nodes/{node}"), format!("/nodes/{node}/sensors")];
+    let own = ["", "/confirm?target=rebuild", "/confirm?target=delete", "/sensors"];
+    let own = own.map(|rest| format!("/nodes/{node}{rest}"));
     for page in pages.into_iter().chain(own.iter().map(String::as_str)) {
         let answer = browser.get(page).await;
         if page.ends_with("/sensors") {
@@ -73,6 +77,7 @@ async fn every_page_is_read_without_a_script_and_is_small() {
         assert!(bytes > answer.text.len(), "{page} names files of its own");
         assert!(bytes <= 150_000, "{page}: {bytes} bytes at first");
     }
+    browser.get("/hosts").await.has(200).says("Only hosts with a drain are listed");
     browser.get("/nodes/nobody").await.has(404).says("nobody");
     browser.get("/nothing").await.has(404).says("there is nothing here");
     browser.get("/assets/0/console.css").await.has(404);
@@ -119,7 +124,8 @@ async fn a_page_that_is_followed_changes_by_itself() {
         !page.contains("<html") && !page.contains("<form class=\"form"),
         "it is the live part alone: {page}"
     );
-    let up = browser.fill("/racks/r1", "/racks/r1/up", &[("reach", "available")]).await;
+    let up =
+        browser.fill("/racks/r1", "/racks/r1/up", &[("reach", "available"), ("name", "r1")]).await;
     assert_eq!(up.leads(), "/racks/r1");
     stream.until(">available<").await;
 
@@ -136,18 +142,18 @@ async fn a_form_of_a_stranger_changes_nothing() {
     let path = "/racks/r1/up";
     let token = browser.get("/racks/r1").await.has(200).token();
     let others = given.browser().get("/racks/r1").await.has(200).token();
-    let reach = ("reach", "available");
-    browser.post(path, &[reach]).await.has(403);
-    browser.post(path, &[("token", "00"), reach]).await.has(403);
-    browser.post(path, &[("token", &others), reach]).await.has(403);
+    let (reach, name) = (("reach", "available"), ("name", "r1"));
+    browser.post(path, &[reach, name]).await.has(403);
+    browser.post(path, &[("token", "00"), reach, name]).await.has(403);
+    browser.post(path, &[("token", &others), reach, name]).await.has(403);
     browser
-        .post_from(path, &[("token", &token), reach], Some("https://evil.example"))
+        .post_from(path, &[("token", &token), reach, name], Some("https://evil.example"))
         .await
         .has(403);
     let page = browser.get("/racks/r1").await.has(200);
     assert!(!page.text.contains("Being brought to"), "{}", page.text);
     let own = browser.url.clone();
-    let answer = browser.post_from(path, &[("token", &token), reach], Some(&own)).await;
+    let answer = browser.post_from(path, &[("token", &token), reach, name], Some(&own)).await;
     assert_eq!(answer.leads(), "/racks/r1");
 }
 

@@ -83,7 +83,7 @@ async fn a_profile_is_made_of_a_document_and_a_rack_asks_for_it() {
     browser.fill("/bring-up", "/bring-up/enroll", &fields).await;
     browser.get("/racks/r1").await.has(200).says("<option>gpu</option>");
     // This baremetald knows no cloud, and says so itself.
-    let up = [("reach", "available"), ("profile", "gpu")];
+    let up = [("reach", "available"), ("profile", "gpu"), ("name", "r1")];
     let refused = browser.fill("/racks/r1", "/racks/r1/up", &up).await.has(400);
     refused.says("there is no cloud to join");
 }
