@@ -8,6 +8,7 @@ mod lending;
 mod machines;
 mod people;
 mod reserving;
+mod reviewed;
 mod service;
 mod trail;
 mod walk;

@@ -1,0 +1,58 @@
+//! The whole policy of both services, as it was reviewed: one row for each route. The walk compares a service with its own table, and a row
+//! that was loosened by mistake is loosened in both; here it is a line of a file that changes.
+//!
+//! `UPDATE_EXPECT=1` writes the files anew.
+
+use expect_test::{ExpectFile, expect_file};
+use serde_json::Value;
+
+use crate::service::{Cloud, Service};
+
+/// A table as text: method, path, and the least role of each scope that the route takes. `-` is nobody.
+fn text(table: &Value) -> String {
+    let mut rows: Vec<[String; 7]> = table["policy"].as_array().unwrap().iter().map(row).collect();
+    rows.sort_by(|one, other| (&one[1], &one[0]).cmp(&(&other[1], &other[0])));
+    let header = ["METHOD", "PATH", "CLOUD", "SERVICES", "OWNER", "LESSEE", "RECORDED"];
+    rows.insert(0, header.map(str::to_owned));
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |row: &[String; 7]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(row: &Value) -> [String; 7] {
+    let text = |key: &str| row[key].as_str().unwrap_or("-").to_owned();
+    let yes = |key: &str| if row[key] == true { "yes" } else { "-" }.to_owned();
+    // A public route is open to all of them.
+    let scope = |key: &str| if row["public"] == true { "anyone".to_owned() } else { text(key) };
+    let services = if row["public"] == true { "anyone".to_owned() } else { yes("services") };
+    [
+        text("method"),
+        text("path"),
+        scope("cloud"),
+        services,
+        scope("owner"),
+        scope("lessee"),
+        yes("recorded"),
+    ]
+}
+
+async fn compare(service: Service, reviewed: ExpectFile) {
+    let table = service.ask_as("system-admin", "GET", "/bedplate/v1/policy", &Value::Null).await;
+    reviewed.assert_eq(&text(&table.has(200).json()));
+}
+
+#[tokio::test]
+async fn the_policy_of_machines_is_as_it_was_reviewed() {
+    let service = Service::machines(Cloud::emulated().await).await;
+    compare(service, expect_file!["../../machines.txt"]).await;
+}
+
+#[tokio::test]
+async fn the_policy_of_clusters_is_as_it_was_reviewed() {
+    let service = Service::clusters(Cloud::emulated().await).await;
+    compare(service, expect_file!["../../clusters.txt"]).await;
+}
