@@ -39,13 +39,27 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             unit.after.iter().filter(|name| units.contains_key(*name)).cloned().collect();
         let (unit, reaper, board) = (unit.clone(), Arc::clone(&reaper), Arc::clone(&board));
         thread::spawn(move || {
-            before.iter().for_each(|name| board.wait(name));
+            before.iter().for_each(|name| {
+                board.wait(name);
+            });
+            if let Some(missing) = board.missing(&unit, &before) {
+                say(began, &format!("{}: not started, for it requires {missing}", unit.name));
+                return board.post(began, &unit.name, Started::Failed);
+            }
             say(began, &format!("{}: starts", unit.name));
             let report = |line: String| say(began, &line);
             service::run(&unit, &reaper, &report, &|how| board.post(began, &unit.name, how));
         });
     }
     reaper.run()
+}
+
+/// Whether a requirement that ended so keeps who requires it from starting. systemd.unit(5): a condition that is not met does not.
+fn is_met(how: Started) -> bool {
+    match how {
+        Started::Yes | Started::Skipped => true,
+        Started::Failed => false,
+    }
 }
 
 /// Enabled units and what they want.
@@ -65,8 +79,14 @@ fn wanted(root: &Path) -> Result<BTreeMap<String, Unit>> {
             continue;
         }
         if let Some(unit) = load(root, &name)? {
-            open.extend(unit.wants.iter().cloned());
+            open.extend(unit.wants.iter().chain(&unit.requires).cloned());
             units.insert(name, unit);
+        }
+    }
+    for unit in units.values() {
+        let is_unknown = |name: &&String| name.ends_with(".service") && !units.contains_key(*name);
+        if let Some(name) = unit.requires.iter().find(is_unknown) {
+            bail!("{} requires {name}, and there is no such unit", unit.name);
         }
     }
     Ok(units)
@@ -90,11 +110,24 @@ fn enabled(root: &Path) -> Result<BTreeSet<String>> {
 }
 
 impl Board {
-    fn wait(&self, name: &str) {
+    /// Waits until the unit has started, or will not.
+    fn wait(&self, name: &str) -> Started {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        while !started.contains_key(name) {
-            started = self.changed.wait(started).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match started.get(name) {
+                Some(how) => return *how,
+                None => {
+                    started = self.changed.wait(started).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
         }
+    }
+
+    /// The unit that `unit` requires and comes after, and that failed. One that it does not come after starts beside it: systemd does not
+    /// wait for that either.
+    fn missing(&self, unit: &Unit, before: &[String]) -> Option<String> {
+        let required = before.iter().filter(|name| unit.requires.contains(*name));
+        required.into_iter().find(|name| !is_met(self.wait(name))).cloned()
     }
 
     fn post(&self, began: Instant, name: &str, how: Started) {
@@ -111,5 +144,67 @@ fn say(began: Instant, line: &str) {
     if let Ok(mut log) = log {
         // Whoever looks for it finds it missing.
         let _ = writeln!(log, "{:8.1} {line}", began.elapsed().as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with these units, of which the first is enabled.
+    fn machine(units: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+            fs::write(path, text).expect("it can be written");
+        };
+        for (name, text) in units {
+            write(&format!("etc/systemd/system/{name}"), text);
+        }
+        write("etc/systemd/system-preset/10.preset", &format!("enable {}\n", units[0].0));
+        root
+    }
+
+    const MAIN: &str = "[Unit]\nRequires=base.service\nAfter=base.service\n[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
+    const BASE: &str = "[Service]\nType=oneshot\nExecStart=/bin/false\n";
+
+    #[test]
+    fn a_unit_does_not_start_whose_requirement_failed() {
+        let root = machine(&[("main.service", MAIN), ("base.service", BASE)]);
+        let units = wanted(root.path()).expect("they are understood");
+        let main = &units["main.service"];
+        let before = ["base.service".to_owned()];
+        for (how, missing) in [
+            (Started::Failed, Some("base.service")),
+            (Started::Skipped, None),
+            (Started::Yes, None),
+        ] {
+            let board = Board::default();
+            board.started.lock().expect("nobody panicked").insert("base.service".to_owned(), how);
+            assert_eq!(board.missing(main, &before).as_deref(), missing, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_wanted_may_fail() {
+        let wants = MAIN.replace("Requires", "Wants");
+        let root = machine(&[("main.service", &wants), ("base.service", BASE)]);
+        let units = wanted(root.path()).expect("they are understood");
+        let board = Board::default();
+        let failed = ("base.service".to_owned(), Started::Failed);
+        board.started.lock().expect("nobody panicked").extend([failed]);
+        assert_eq!(board.missing(&units["main.service"], &["base.service".to_owned()]), None);
+    }
+
+    #[test]
+    fn a_requirement_that_there_is_not_ends_the_machine_and_a_wish_does_not() {
+        let why = wanted(machine(&[("main.service", MAIN)]).path()).expect_err("it lacks one");
+        assert_eq!(
+            why.to_string(),
+            "main.service requires base.service, and there is no such unit"
+        );
+        let wants = MAIN.replace("Requires", "Wants");
+        assert!(wanted(machine(&[("main.service", &wants)]).path()).is_ok());
     }
 }

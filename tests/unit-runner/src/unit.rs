@@ -70,6 +70,8 @@ pub(crate) enum Variables {
 pub(crate) struct Unit {
     pub(crate) name: String,
     pub(crate) wants: BTreeSet<String>,
+    /// Units without which this one does not start.
+    pub(crate) requires: BTreeSet<String>,
     pub(crate) after: BTreeSet<String>,
     pub(crate) wanted_by: BTreeSet<String>,
     /// Paths that have to be, or with `false` not to be.
@@ -114,6 +116,7 @@ impl Unit {
         Unit {
             name: name.to_owned(),
             wants: BTreeSet::new(),
+            requires: BTreeSet::new(),
             after: BTreeSet::new(),
             wanted_by: BTreeSet::new(),
             conditions: Vec::new(),
@@ -152,7 +155,8 @@ impl Unit {
     fn set(&mut self, section: &str, name: &str, value: &str) -> Result<()> {
         let names = || value.split_whitespace().map(str::to_owned);
         match (section, name) {
-            ("Unit", "Wants" | "Requires") => self.wants.extend(names()),
+            ("Unit", "Wants") => self.wants.extend(names()),
+            ("Unit", "Requires") => self.requires.extend(names()),
             ("Unit", "After") => self.after.extend(names()),
             ("Unit", "ConditionPathExists") => {
                 let (path, there) =
