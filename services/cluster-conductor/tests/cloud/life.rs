@@ -152,6 +152,36 @@ async fn a_credential_is_exchanged_and_the_old_one_goes() {
     working.abort();
 }
 
+#[tokio::test]
+async fn a_control_plane_of_five_outlives_the_loss_of_one_and_of_two() {
+    let given = Given::cluster(5, 1).await;
+    let working = given.conductor();
+    given.until_complete().await;
+    given.assert_once(5, 1);
+    for lost in [vec!["-default-master-1"], vec!["-default-master-0", "-default-master-4"]] {
+        for name in &lost {
+            let servers = given.of_kind(Kind::Server);
+            let server = servers.iter().find(|it| it.text("name").ends_with(name)).unwrap();
+            given.delete_server(&server.id).await;
+        }
+        let stays = |machine: &u32| !lost.iter().any(|name| name.ends_with(&format!("-{machine}")));
+        given
+            .until_groups(|group| {
+                let all = &group.machines;
+                group.role != GroupRole::Master || (all.len() == 5 && all.iter().all(stays))
+            })
+            .await;
+        given.until_complete_again().await;
+        given.assert_once(5, 1);
+        given.assert_ledger_agrees().await;
+        let nodes = kubernetes::nodes::list(&given.kubernetes().await).await.unwrap();
+        assert_eq!(nodes.len(), 6, "{lost:?}");
+    }
+    given.delete().await;
+    given.until_gone().await;
+    working.abort();
+}
+
 impl Given {
     /// Somebody deletes a machine of the control plane; returns once another is to take its place.
     async fn lose_the_second_master(&self) {

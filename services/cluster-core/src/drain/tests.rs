@@ -55,6 +55,35 @@ fn two_of_three_members_are_never_taken_whichever_is_asked_for_first() {
     }
 }
 
+/// Of five members two may be out, in whichever order they are asked for, and whether a drain takes them or they are not ready.
+#[test]
+fn of_five_members_two_may_be_taken_and_no_third() {
+    let orders = [[0, 1, 2], [2, 0, 4], [4, 3, 1]];
+    for [first, second, third] in orders {
+        let all = quorum(7, 5);
+        let mut granted = Granted::new();
+        for number in [first, second] {
+            assert_eq!(ask(number, &[member(7, number)], &granted, &all), Ok(()), "{number}");
+            granted.insert(host(number), [member(7, number)].into());
+        }
+        let refused = ask(third, &[member(7, third)], &granted, &all).unwrap_err();
+        assert!(refused.contains("would have 2 of its 5 etcd members and needs 3"), "{refused}");
+
+        let one_away = Quorum { away: [machine(first)].into(), ..quorum(7, 5) };
+        assert_eq!(ask(second, &[member(7, second)], &Granted::new(), &one_away), Ok(()));
+        let two_away = Quorum { away: [machine(first), machine(second)].into(), ..quorum(7, 5) };
+        assert!(ask(third, &[member(7, third)], &Granted::new(), &two_away).is_err());
+        // Two on one host are two.
+        let both = [member(7, first), member(7, second)];
+        assert_eq!(ask(first, &both, &Granted::new(), &quorum(7, 5)), Ok(()));
+        assert!(ask(first, &both, &Granted::new(), &one_away_of(third)).is_err());
+    }
+}
+
+fn one_away_of(number: usize) -> Quorum {
+    Quorum { away: [machine(number)].into(), ..quorum(7, 5) }
+}
+
 #[test]
 fn a_refusal_names_the_cluster_its_members_what_would_be_left_and_what_stands_in_the_way() {
     let quorum = Quorum { away: [machine(2)].into(), ..quorum(7, 5) };
