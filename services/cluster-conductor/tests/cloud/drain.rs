@@ -236,3 +236,55 @@ async fn killed_before_each_call_of_a_drain() {
 async fn killed_after_each_call_of_a_drain() {
     killed(Stop::After, 4).await;
 }
+
+/// The same of a worker that does not move: its node is emptied, and takes pods again at the end.
+async fn killed_emptying(stop: Stop, at_least: usize) {
+    let mut given = Given::cluster_of_operators(1, 2).await;
+    given.settings.look_every = Duration::from_millis(50);
+    let first = working(&given);
+    given.until_complete().await;
+    let host = host_of(&given, "default-worker-0").await;
+    close_others(&given, &host, true).await;
+    first.conductor.drain(&host, &asked()).await.unwrap();
+    drop(first);
+    let mut points = BTreeSet::new();
+    for part in [Some(DrainPhase::Drained), None] {
+        given.cloud.set_trap(stop);
+        loop {
+            let working = working(&given);
+            if part.is_none() {
+                working.conductor.end_drain(&host).await.unwrap();
+            }
+            let caught = tokio::select! {
+                biased;
+                call = given.cloud.wait_until(Cloud::caught) => Some(call),
+                _ = until(&given, &host, |drain| drain.map(|it| it.phase) == part) => None,
+            };
+            drop(working);
+            let Some(call) = caught else { break };
+            points.insert(format!("{part:?}: {call}"));
+            given.cloud.open_trap();
+        }
+        given.cloud.remove_trap();
+        assert_eq!(is_cordoned(&given, "default-worker-0").await, part.is_some());
+        let worker: MachineRef = "default-worker-0".parse().unwrap();
+        let drained = given.store.drained_of(given.id).await.unwrap();
+        assert_eq!(drained.contains(&worker), part.is_some());
+    }
+    let last = working(&given);
+    given.until_complete_again().await;
+    drop(last);
+    given.assert_once(1, 2);
+    let of_nodes = points.iter().filter(|it| it.contains("kubernetes:/api/v1/nodes/"));
+    assert!(of_nodes.count() >= at_least, "{points:?}");
+}
+
+#[tokio::test]
+async fn killed_before_each_call_of_a_drain_that_empties_a_worker() {
+    killed_emptying(Stop::Before, 2).await;
+}
+
+#[tokio::test]
+async fn killed_after_each_call_of_a_drain_that_empties_a_worker() {
+    killed_emptying(Stop::After, 2).await;
+}

@@ -11,7 +11,7 @@ use openstack_emulator::Kind;
 use crate::given::{Given, PATIENCE};
 
 /// All of it within some seconds.
-fn ladder(undo_window: &str) -> Ladder {
+pub(crate) fn ladder(undo_window: &str) -> Ladder {
     let raw = format!(
         r#"{{"warn_before": ["3s", "1s"], "notice": "1s", "undo_window": "{undo_window}"}}"#
     );
@@ -23,7 +23,7 @@ const RUNGS: [&str; 4] = ["LeaseEnds", "LeaseEnded", "DeletionNear", "LeaseDelet
 
 impl Given {
     /// Changes the cluster's record, as the API does.
-    async fn write(&self, change: impl Fn(Cluster) -> Cluster) {
+    pub(crate) async fn write(&self, change: impl Fn(Cluster) -> Cluster) {
         loop {
             let changed = change(self.find().await.unwrap());
             match self.store.change_cluster(&Change::of(changed)).await {
@@ -34,7 +34,7 @@ impl Given {
         }
     }
 
-    async fn lend(&self, length: &str) {
+    pub(crate) async fn lend(&self, length: &str) {
         let length = length.parse().unwrap();
         self.write(|cluster| {
             let lending = Lending { lease: Lease::new(Timestamp::now(), length), notify: None };
@@ -52,7 +52,7 @@ impl Given {
         said
     }
 
-    async fn until_servers(&self, status: &str) {
+    pub(crate) async fn until_servers(&self, status: &str) {
         let all_are = || self.of_kind(Kind::Server).iter().all(|it| it.text("status") == status);
         let looking = async {
             while !all_are() {

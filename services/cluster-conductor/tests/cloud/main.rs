@@ -10,6 +10,7 @@ mod given;
 mod gpu;
 mod interrupted;
 mod late;
+mod later;
 mod lease;
 mod life;
 mod outage;

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster_core::{ErrandKind, SnapshotState, SnapshotUuid, VmPhase};
+use cluster_core::{ErrandKind, SnapshotState, SnapshotUuid, Vm, VmPhase};
 use openstack_emulator::{Cloud, Stop};
 
+use crate::errands::larger;
 use crate::given::Given;
 
 /// The parts of a machine's life.
@@ -14,19 +15,34 @@ use crate::given::Given;
 enum Part {
     Create,
     Stop,
+    Start,
+    Reboot,
+    Resize,
     Snapshot,
     Forget,
     Delete,
 }
 
 impl Part {
-    const ALL: [Part; 5] = [Part::Create, Part::Stop, Part::Snapshot, Part::Forget, Part::Delete];
+    const ALL: [Part; 8] = [
+        Part::Create,
+        Part::Stop,
+        Part::Start,
+        Part::Reboot,
+        Part::Resize,
+        Part::Snapshot,
+        Part::Forget,
+        Part::Delete,
+    ];
 
     /// Asks for it.
     async fn ask(self, given: &Given, snapshot: &mut Option<SnapshotUuid>) {
         match self {
             Part::Create => {}
             Part::Stop => given.errand(ErrandKind::Stop).await,
+            Part::Start => given.errand(ErrandKind::Start).await,
+            Part::Reboot => given.errand(ErrandKind::RebootHard).await,
+            Part::Resize => given.errand(ErrandKind::Resize(larger())).await,
             Part::Snapshot => *snapshot = Some(given.snapshot("one").await),
             Part::Forget => given.delete_snapshot(snapshot.unwrap()).await,
             Part::Delete => given.delete().await,
@@ -40,7 +56,14 @@ impl Part {
                 given.until_whole().await;
             }
             Part::Stop => {
-                given.until_phase(VmPhase::Stopped).await;
+                given.until(|vm| vm.phase() == VmPhase::Stopped && vm.errand.is_none()).await;
+            }
+            Part::Start | Part::Reboot => {
+                given.until(|vm| vm.phase() == VmPhase::Active && vm.errand.is_none()).await;
+            }
+            Part::Resize => {
+                let is_larger = |vm: &Vm| vm.errand.is_none() && vm.flavor.id == larger().id;
+                given.until(|vm| is_larger(vm) && vm.phase() == VmPhase::Active).await;
             }
             Part::Snapshot => {
                 given.until_snapshot(snapshot.unwrap(), Some(SnapshotState::Active)).await;
@@ -54,7 +77,7 @@ impl Part {
 }
 
 /// Kills conductors at each call of a machine's life, and asserts that there were so many in each part at least.
-async fn life(stop: Stop, at_least: [usize; 5]) {
+async fn life(stop: Stop, at_least: [usize; 8]) {
     let mut given = Given::vm(|vm| vm).await;
     given.settings.look_every = Duration::from_millis(50);
     let mut snapshot = None;
@@ -112,7 +135,7 @@ async fn at_calls(
     points
 }
 
-const CALLS: [usize; 5] = [12, 3, 2, 1, 5];
+const CALLS: [usize; 8] = [12, 3, 2, 2, 3, 2, 1, 5];
 
 #[tokio::test]
 async fn killed_before_each_call() {

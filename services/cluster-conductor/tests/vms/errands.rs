@@ -5,7 +5,7 @@ use openstack_emulator::{Act, Rule};
 
 use crate::given::Given;
 
-fn larger() -> VmFlavor {
+pub(crate) fn larger() -> VmFlavor {
     let size = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 40, gpus: 0 };
     VmFlavor { id: "4".to_owned(), name: "m1.medium".to_owned(), size }
 }
