@@ -1,14 +1,16 @@
-//! The same story against every real BMC whose address is given: an emulator, sushy-tools, or
-//! hardware. See the README for the form of `BEDPLATE_TEST_REDFISH`.
+//! The same story against an emulated BMC of each maker, and against every BMC whose address is given: sushy-tools, or hardware. See the
+//! README for the form of `BEDPLATE_TEST_REDFISH`.
 //!
 //! It ends with the machine switched off, the drive empty and the disk as boot device.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
 use std::future::Future;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bmc::{Bmc, BmcError, IdentifyLight};
+use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, serve};
 use hardware::{BootDevice, BootOverride, MacAddress, Persistence, PowerChange, PowerState};
 use redfish::{Auth, Connector, Target, Trust};
 use tokio::time::{interval, timeout};
@@ -28,12 +30,38 @@ struct Candidate {
 /// `address user password [media=url] [mac=address] [system=path]`, several separated by `;`.
 fn candidates() -> Vec<Candidate> {
     let given = std::env::var("BEDPLATE_TEST_REDFISH").unwrap_or_default();
-    let lines: Vec<&str> =
-        given.split(';').map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() {
-        eprintln!("skipped: BEDPLATE_TEST_REDFISH names no BMC");
-    }
-    lines.into_iter().map(candidate).collect()
+    let lines = given.split(';').map(str::trim).filter(|line| !line.is_empty());
+    lines.map(candidate).collect()
+}
+
+/// The makers whose BMCs are emulated.
+const FAMILIES: [&str; 7] =
+    ["generic", "dell-idrac", "hpe-ilo", "supermicro", "lenovo-xcc", "ami-megarac", "poor"];
+
+/// A machine whose BMC is one of that family's.
+fn emulated(family: &str) -> Machine {
+    Machine::new(MachineSpec {
+        name: family.to_owned(),
+        uuid: uuid::Uuid::from_u128(1),
+        serial: "SN0001".to_owned(),
+        manufacturer: "Acme Servers".to_owned(),
+        model: "R650 Clone".to_owned(),
+        firmware: Firmware::Uefi,
+        nics: vec![NicSpec { mac: Mac([2, 0, 0, 0, 0, 1]), speed_mbps: 10_000 }],
+        disks: Vec::new(),
+        cpus: 8,
+        memory_mib: 8192,
+        bmc: BmcSpec {
+            kind: BmcKind::Redfish,
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            tls: true,
+            username: "admin".to_owned(),
+            password: "secret".to_owned(),
+            profile: family.to_owned(),
+            also_ipmi: None,
+            own_certificate: false,
+        },
+    })
 }
 
 fn candidate(line: &str) -> Candidate {
@@ -57,8 +85,11 @@ fn candidate(line: &str) -> Candidate {
 }
 
 /// Runs `story` with every candidate.
-async fn with_each<F: Future<Output = ()>>(story: impl Fn(Bmc, Candidate) -> F) {
-    for candidate in candidates() {
+async fn with_each<F: Future<Output = ()>>(
+    candidates: Vec<Candidate>,
+    story: impl Fn(Bmc, Candidate) -> F,
+) {
+    for candidate in candidates {
         let connector = Connector::new(b"").unwrap();
         eprintln!("trying {}", candidate.target.address);
         story(connector.bmc(candidate.target.clone()), candidate).await;
@@ -106,7 +137,23 @@ fn if_supported<T>(outcome: Result<T, BmcError>) -> Option<T> {
 /// One test, because its parts would disturb each other on the same machine.
 #[tokio::test]
 async fn every_given_bmc_honours_the_contract() {
-    with_each(async |bmc: Bmc, candidate| {
+    honours_the_contract(candidates()).await;
+}
+
+#[tokio::test]
+async fn an_emulated_bmc_of_each_maker_honours_the_contract() {
+    let served = serve(FAMILIES.map(emulated).to_vec()).await.unwrap();
+    let candidates = served.machines.iter().map(|machine| {
+        let address = machine.redfish.unwrap();
+        // A poor BMC knows no network cards.
+        let mac = if machine.name == "poor" { "" } else { "mac=02:00:00:00:00:01" };
+        candidate(&format!("https://{address} admin secret {mac}"))
+    });
+    honours_the_contract(candidates.collect()).await;
+}
+
+async fn honours_the_contract(candidates: Vec<Candidate>) {
+    with_each(candidates, async |bmc: Bmc, candidate| {
         machine_is_known(&bmc, candidate.mac).await;
         power_follows(&bmc).await;
         boot_override_holds(&bmc).await;

@@ -32,8 +32,9 @@ impl Cloud {
         let machines = told("BEDPLATE_TEST_MACHINES");
         let fits = machines.is_some() == with_machines;
         let Some(clouds_yaml) = told("BEDPLATE_TEST_OPENSTACK").filter(|_| fits) else {
-            eprintln!(
-                "SKIPPED: no such cloud; `make test-cloud` and `make test-kubernetes` make one"
+            peers::skip(
+                "clusters in a cloud",
+                "there is no such cloud; `make test-cloud` makes one",
             );
             return None;
         };

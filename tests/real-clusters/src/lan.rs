@@ -26,7 +26,7 @@ impl Lan {
     #[track_caller]
     pub fn begin(name: &str, host: &str) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
-            eprintln!("SKIPPED: {name} needs a machine; `make test-ignition` makes it");
+            peers::skip(name, "it needs a machine; `make test-ignition` makes it");
             return None;
         }
         let folder = cache().join("fcos/machines").join(name);

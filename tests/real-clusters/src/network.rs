@@ -24,7 +24,7 @@ impl Network {
     #[track_caller]
     pub fn begin(name: &str) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
-            eprintln!("SKIPPED: {name} needs machines; `make test-kubernetes` makes them");
+            peers::skip(name, "it needs machines; `make test-kubernetes` makes them");
             return None;
         }
         let network = Network { name: name.to_owned(), balancer: None, machines: Vec::new() };

@@ -75,15 +75,16 @@ fn five_machines_booted_at_once_become_a_cluster() {
         all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
         etcd_has(&network, &["cp-1", "cp-2", "cp-3"]);
         echo_answers(&network, &kubectl, 2, &["cp-1", "cp-3", "worker-1", "worker-2"]);
-    } else {
-        eprintln!(
-            "SKIPPED: its authorities are not exchanged, which takes six minutes; BEDPLATE_ROTATE=1 does"
-        );
     }
 
     a_lost_member_is_replaced(&mut network, &kubectl, &mut cluster);
     kubectl.ask(&["scale", "deployment/echo", "--replicas=3"]).expect("the deployment is scaled");
     echo_answers(&network, &kubectl, 3, &["cp-2", "cp-4", "worker-3"]);
+    // Last, for where every peer is required this ends the story.
+    if env::var_os("BEDPLATE_ROTATE").is_none() {
+        let why = "it takes six minutes, and BEDPLATE_ROTATE is not set";
+        peers::skip("the exchange of authorities on real machines", why);
+    }
 }
 
 /// Waits without asking too often: what asks takes the processors that are waited for.

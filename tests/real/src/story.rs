@@ -41,7 +41,7 @@ impl Story {
     #[track_caller]
     pub fn begin_given(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
-            eprintln!("SKIPPED: {name} needs a rack; `make test-rack` brings one up");
+            peers::skip(name, "it needs a rack; `make test-rack` brings one up");
             return None;
         }
         let rack = Rack::up(name, firmware, given);

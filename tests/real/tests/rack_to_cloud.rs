@@ -110,7 +110,10 @@ impl Cloud {
         });
         let told = told.filter(|cloud| !cloud.address.starts_with("127."));
         if told.is_none() {
-            eprintln!("SKIPPED: no cloud that a rack reaches; `make test-hypervisor` makes one");
+            peers::skip(
+                "from a rack to a cloud",
+                "there is no cloud that a rack reaches; `make test-hypervisor` makes one",
+            );
         }
         told
     }
