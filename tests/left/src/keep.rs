@@ -31,8 +31,12 @@ pub fn keep(from: &Path, name: &str) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let to = folder.join(format!("{name}-{}-{number}", std::process::id()));
-    if let Err(error) = copy(from, &to) {
-        eprintln!("what {name} left cannot be kept: {error}");
+    // What has to be found is planted in what is kept, and in what is printed.
+    let planted = crate::control::planted();
+    let kept = copy(from, &to).and_then(|()| fs::write(to.join("planted"), &planted));
+    match kept {
+        Ok(()) => eprintln!("kept what {name} left, with {planted}"),
+        Err(error) => eprintln!("what {name} left cannot be kept: {error}"),
     }
 }
 

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod canary;
+pub mod control;
+mod decoded;
 mod keep;
 mod search;
 mod spelling;

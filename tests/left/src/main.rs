@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use left::{Search, canary, known};
+use left::{Find, Search, canary, control, known};
 
 fn main() -> anyhow::Result<ExitCode> {
     let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -11,10 +11,24 @@ fn main() -> anyhow::Result<ExitCode> {
     for path in &paths {
         made.extend(known(path)?);
     }
-    let search = Search::of(canary::ALL.into_iter().chain(made.iter().map(String::as_str)))?;
-    let (mut finds, mut looked) = (Vec::new(), 0);
+    let fixed = canary::ALL.into_iter().chain(control::ALL);
+    let search = Search::of(fixed.chain(made.iter().map(String::as_str)))?;
+    let (mut finds, mut looked, mut blind) = (Vec::new(), 0, false);
     for path in &paths {
-        looked += search.path(path, &mut finds)?;
+        let mut here = Vec::new();
+        let files = search.path(path, &mut here)?;
+        looked += files;
+        let planted = |it: &Find| control::ALL.contains(&it.secret.as_str());
+        let (controls, leaks): (Vec<Find>, Vec<Find>) = here.into_iter().partition(planted);
+        finds.extend(leaks);
+        let is_found = |it: &str| controls.iter().any(|find| find.secret == it);
+        for control in control::ALL.into_iter().filter(|it| files > 0 && !is_found(it)) {
+            eprintln!(
+                "{}: {control:?} is not found, which is planted wherever something is kept: nothing was kept, or it is not seen",
+                path.display()
+            );
+            blind = true;
+        }
     }
     for find in &finds {
         eprintln!("{}: holds {:?}, {}", find.file.display(), find.secret, find.how);
@@ -29,5 +43,5 @@ fn main() -> anyhow::Result<ExitCode> {
         made.len(),
         finds.len()
     );
-    Ok(if finds.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if finds.is_empty() && !blind { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -12,14 +12,15 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::read::MultiGzDecoder;
 
+use crate::decoded::decoded;
 use crate::spelling::spellings;
 
 /// So much of a file is in memory at once: more than of any that was kept.
 const PIECE: usize = 32 << 20;
 /// Of what is packed no more is looked at.
 const UNPACKED: u64 = 64 << 20;
-/// How often something may be packed in something.
-const LAYERS: u8 = 3;
+/// How often something may be packed in something, or spelled by something.
+const LAYERS: u8 = 4;
 
 /// How gzip begins (RFC 1952, section 2.3: the magic number, then the method, which is always 8), and how that begins in base64.
 const GZIP: &[u8] = &[0x1f, 0x8b, 8];
@@ -91,6 +92,10 @@ impl Search {
                 self.look(&packed, layers - 1, found);
             }
         }
+        let spelled = if layers > 1 { decoded(text) } else { Vec::new() };
+        if !spelled.is_empty() {
+            self.look(&spelled, layers - 1, found);
+        }
     }
 
     /// What is in a file, or in any file of a folder. What is not there holds nothing; the count is of files looked at.
@@ -140,7 +145,7 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
 }
 
 /// What the letters at the beginning spell, of either alphabet.
-fn from_base64(text: &[u8]) -> Vec<u8> {
+pub(crate) fn from_base64(text: &[u8]) -> Vec<u8> {
     const EITHER: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
         GeneralPurposeConfig::new()

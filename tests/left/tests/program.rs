@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use left::canary;
+use left::{canary, control};
 
 fn left(path: &Path) -> (bool, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_left")).arg(path).output().unwrap();
@@ -18,8 +18,9 @@ fn a_planted_canary_is_found_and_said_where() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("baremetald.log");
         fs::write(&log, "INFO all is well\n").unwrap();
+        fs::write(folder.path().join("planted"), control::planted()).unwrap();
         let (clean, said) = left(folder.path());
-        assert!(clean && said.contains("in 1 files: 0 found"), "{said}");
+        assert!(clean && said.contains("in 2 files: 0 found"), "{said}");
 
         fs::write(&log, format!("WARN the BMC refused {canary}\n")).unwrap();
         let (clean, said) = left(folder.path());
@@ -45,10 +46,30 @@ fn a_secret_that_was_made_is_kept_beside_and_found() {
     assert!(!clean && said.contains("log: holds \"gAAAAAmade\""), "{said}");
 }
 
+#[test]
+fn a_folder_in_which_nothing_was_kept_is_no_clean_one() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("printed"), "test a ... ok\n").unwrap();
+    let (clean, said) = left(folder.path());
+    assert!(!clean && said.contains("nothing was kept"), "{said}");
+    // Each of what is planted has to be seen.
+    for control in control::ALL {
+        let all: String = control::ALL.iter().filter(|it| **it != control).copied().collect();
+        fs::write(folder.path().join("printed"), all).unwrap();
+        let (clean, said) = left(folder.path());
+        assert!(!clean && said.contains(control), "{said}");
+    }
+    fs::write(folder.path().join("printed"), control::planted()).unwrap();
+    assert!(left(folder.path()).0);
+}
+
 /// By itself it keeps nothing, for nobody wants it.
 #[test]
 fn keeps_where_it_is_told_to() {
     left::note("note", b"nothing of worth");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("state"), "nothing of worth").unwrap();
+    left::keep(folder.path(), "service");
     left::know(["gAAAAAmade".to_owned(), "short".to_owned()]);
 }
 

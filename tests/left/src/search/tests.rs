@@ -93,3 +93,54 @@ fn a_secret_is_found_across_pieces_and_deep_in_folders() {
     let want = Find { secret: canary::BMC.to_owned(), how: "plain", file: deep.join("log") };
     assert_eq!((looked, finds), (2, vec![want]));
 }
+
+#[test]
+fn each_secret_is_found_in_base64_of_what_holds_it_in_base64() {
+    let search = search();
+    for secret in canary::ALL {
+        for before in ["", "a", "ab", "abc"] {
+            for engine in [&STANDARD, &URL_SAFE] {
+                let inner = format!("{{\"write_files\": [\"{}\"]}}", engine.encode(secret));
+                let outer = engine.encode(format!("{before}{inner}"));
+                // A path has the same letters as what comes after it.
+                for text in [format!("{{\"user_data\": \"{outer}\"}}"), format!("/v1/a/{outer}")] {
+                    let found = search.text(text.as_bytes());
+                    assert!(found.iter().any(|(it, _)| *it == secret), "{secret}: {text}");
+                }
+                let thrice = engine.encode(format!("[\"{outer}\"]"));
+                let found = search.text(thrice.as_bytes());
+                assert!(found.iter().any(|(it, _)| *it == secret), "{secret}: {thrice}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_secret_is_found_percent_encoded_in_whatever_part() {
+    let search = search();
+    let lower = |text: &str| text.replace(' ', "%20").replace('/', "%2f").replace('+', "%2b");
+    for secret in canary::ALL {
+        let each: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let twice = lower(secret).replace('%', "%25");
+        for text in [lower(secret), secret.replace(' ', "%20"), each, twice] {
+            let found = search.text(format!("GET /v1/nodes?q={text}&limit=1 200").as_bytes());
+            assert!(found.iter().any(|(it, _)| *it == secret), "{secret}: {text}");
+        }
+    }
+}
+
+#[test]
+fn each_secret_is_found_as_a_list_of_bytes() {
+    let search = search();
+    for secret in canary::ALL {
+        let list = format!("{:?}", secret.as_bytes());
+        let pretty = format!("{:#?}", secret.as_bytes());
+        let dense = list.replace(' ', "");
+        for list in [list, pretty, dense] {
+            let text = format!("Body {{ bytes: {list} }}");
+            let found = search.text(text.as_bytes());
+            assert!(found.iter().any(|(it, _)| *it == secret), "{secret}: {text}");
+        }
+    }
+    assert!(search.text(b"[99, 97, 110, 97, 114, 121, 32, 300, 1]").is_empty());
+}
