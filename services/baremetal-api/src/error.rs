@@ -107,6 +107,7 @@ fn store(why: &StoreError) -> ApiError {
         | StoreError::NewerSchema { .. }
         | StoreError::BadUrl
         | StoreError::CannotCreate { .. }
+        | StoreError::Damaged { .. }
         | StoreError::Unavailable { .. } => {
             error!("the store failed: {}", chain(why));
             ApiError::broken("the store failed; the service's log says why")

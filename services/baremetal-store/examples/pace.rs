@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 
 const NODES: usize = 10_000;
 const CLIENTS: usize = 16;
+/// So many updates are made one after the other.
+const ALONE: usize = 200;
 
 #[tokio::main]
 async fn main() {
@@ -42,6 +44,17 @@ async fn main() {
         store.update_node(&changed, &[line]).await.unwrap();
     })
     .await;
+
+    // Nobody shares the wait for the disk.
+    let begun = Instant::now();
+    for node in &nodes[..ALONE] {
+        let node = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+        store.update_node(&node, &[]).await.unwrap();
+    }
+    println!("update, alone    {:>8.2} ms each", millis(begun.elapsed()) / ALONE as f64);
+    let begun = Instant::now();
+    drop(Store::open(&url).await.unwrap());
+    println!("open again       {:>8.1} ms, all looked through", millis(begun.elapsed()));
 
     list(&store, NodeSort::CreatedAt).await;
     list(&store, NodeSort::ProvisionState).await;

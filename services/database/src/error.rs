@@ -68,6 +68,18 @@ pub enum StoreError {
         /// Why.
         source: io::Error,
     },
+    /// The database file is spoiled.
+    #[error(
+        "the database file {} is damaged ({found}): keep a copy of it, put the last backup in its place, or save what can be read by `sqlite3 {} .recover`",
+        path.display(),
+        path.display()
+    )]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// The first thing that is wrong with it.
+        found: String,
+    },
     /// The database failed, or cannot be reached.
     #[error("the database failed")]
     Unavailable {

@@ -3,6 +3,7 @@
 mod connection;
 mod database;
 mod error;
+mod integrity;
 mod migrate;
 pub mod outbox;
 mod query;
