@@ -147,6 +147,44 @@ fn look_at<'a>(value: &'a Value, by: &mut Option<&'a str>) {
     }
 }
 
+/// A secret of this node that the key sealed, and its place.
+pub(crate) fn sample_of_node(node: &Node, key: &str) -> Option<(String, String)> {
+    let driver = sample_in(&node.driver_info, &driver_info(node), key);
+    driver.or_else(|| sample_in(&node.instance_info, &instance_info(node), key))
+}
+
+/// The same of a rack's document.
+pub(crate) fn sample_of_rack(name: &str, document: &Value, key: &str) -> Option<(String, String)> {
+    sample_in(document.as_object()?, &rack(name), key)
+}
+
+/// The same of a profile's document.
+pub(crate) fn sample_of_profile(
+    name: &str,
+    document: &Value,
+    key: &str,
+) -> Option<(String, String)> {
+    sample_in(document.as_object()?, &of_profile(name), key)
+}
+
+fn sample_in(object: &Object, place: &str, key: &str) -> Option<(String, String)> {
+    object.iter().find_map(|(name, value)| {
+        if !is_secret(name) {
+            return sample_within(value, place, key);
+        }
+        let sealed = value.as_str().filter(|text| is_sealed(text) && id_of(text) == Some(key));
+        sealed.map(|sealed| (at(place, name), sealed.to_owned()))
+    })
+}
+
+fn sample_within(value: &Value, place: &str, key: &str) -> Option<(String, String)> {
+    match value {
+        Value::Object(object) => sample_in(object, place, key),
+        Value::Array(values) => values.iter().find_map(|value| sample_within(value, place, key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
 /// Seals every secret of a rack's document.
 pub(crate) fn seal_rack(
     keys: &SealingKeys,
@@ -250,7 +288,12 @@ mod tests {
 
     fn keys(ids: &[&str]) -> String {
         let line = SealingKeys::generate().unwrap();
-        ids.iter().map(|id| line.replacen('1', id, 1)).collect()
+        let bytes = line.split_once(':').unwrap().1;
+        ids.iter().map(|id| format!("{id}:{bytes}")).collect()
+    }
+
+    fn ring_of(text: &str) -> SealingKeys {
+        SealingKeys::parse(text).unwrap()
     }
 
     /// Both objects, as they are.
@@ -297,6 +340,10 @@ mod tests {
         secrets.settle(&sealed, &mut settled);
         assert_eq!(settled.driver_info["redfish_password"], sealed.driver_info["redfish_password"]);
 
+        let (place, sample) = sample_of_node(&sealed, "1").unwrap();
+        assert!(ring_of(&text).open(&place, &sample).is_ok());
+        assert_eq!(sample_of_node(&sealed, "2"), None);
+
         let stolen = Node { id: NodeUuid::new_v4(), ..sealed };
         assert!(secrets.text(&stolen, "redfish_password").is_err());
     }
@@ -318,6 +365,10 @@ mod tests {
         let mut plain = Node { driver_info: Map::new(), instance_info: Map::new(), ..node() };
         seal_node(&ring, &mut plain).unwrap();
         assert_eq!(node_sealed_by(&plain), Some(NOTHING));
+        let mut secret = json!({"goal": [{"instance_info": {"configdrive": "x"}}]});
+        seal_rack(&ring, "r", &mut secret).unwrap();
+        let (place, sample) = sample_of_rack("r", &secret, "1").unwrap();
+        assert!(ring.open(&place, &sample).is_ok());
         let mut document = json!({"goal": {"instance_info": {"image_source": "http://x"}}});
         seal_rack(&ring, "r", &mut document).unwrap();
         assert_eq!(sealed_by(&document), Some(NOTHING));

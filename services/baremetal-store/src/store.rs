@@ -33,6 +33,7 @@ const TABLES: Schema = &[
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
+    include_str!("schema-10.sql"),
 ];
 
 /// The power a machine was seen to have.
@@ -72,6 +73,11 @@ impl Store {
         let database = Database::open(url, TABLES).await?;
         let trail = Recorder::new(database.clone(), "baremetald");
         Ok(Store { database, trail, seals: None })
+    }
+
+    /// Looks through all of a database file, if there is one: `Damaged`, where it is spoiled. Nothing is changed.
+    pub async fn check(url: &str) -> Result<(), StoreError> {
+        Database::check(url).await
     }
 
     /// Which database it is, and which version its tables have now.

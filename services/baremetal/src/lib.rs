@@ -6,4 +6,4 @@ pub mod provisioning;
 mod service;
 
 pub use config::Config;
-pub use service::{Listeners, Service};
+pub use service::{Listeners, Service, check};

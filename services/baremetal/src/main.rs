@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use baremetal::{Config, Service};
+use baremetal::{Config, Service, check};
 use clap::Parser;
 
 /// The Bare Metal service: enrolls, inspects, cleans and installs machines.
@@ -14,7 +14,7 @@ struct Arguments {
     /// The configuration file.
     #[arg(long, default_value = "/etc/bedplate/baremetald.toml")]
     config: PathBuf,
-    /// Reads the configuration, says whether it is valid, and ends.
+    /// Reads the configuration, says whether it and the database file are valid, and ends.
     #[arg(long)]
     check: bool,
 }
@@ -32,18 +32,18 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config: Config = daemon::load(&arguments.config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
     if arguments.check {
-        return Ok(());
+        return runtime.block_on(check(&config));
     }
     daemon::log_to_stderr(config.log);
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok()
         .context("another TLS provider is installed")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start threads")?;
     // In a task, and so by the threads that do the work: what the start has no more use for is theirs to use again, where glibc
     // would keep it for this thread, which from now on does nothing.
     let service = runtime.spawn(async {

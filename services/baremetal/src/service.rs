@@ -71,9 +71,10 @@ impl Service {
         })?;
         let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
-        let keys = Keyring::open(&config.seal_keys_file())
-            .context("cannot use the keys that seal secrets (seal_keys)")?;
         let store = Store::open(&url).await.context("cannot open the database")?;
+        let known = store.known_keys().await.context("cannot read the database")?;
+        let keys = Keyring::open(&config.seal_keys_file(), &known)
+            .context("cannot use the keys that seal secrets (seal_keys)")?;
         let store = store.sealing(Arc::new(keys)).await.context("cannot seal what is stored")?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
@@ -192,6 +193,14 @@ impl Service {
         self.store.trail().settle().await;
         outcome
     }
+}
+
+/// Whether what a configuration names can be used: the key file, and all of the database file. Nothing is made, and nobody is asked.
+pub async fn check(config: &Config) -> anyhow::Result<()> {
+    let url = config.database_url().context("cannot read database.url_file")?;
+    Store::check(&url).await.context("cannot open the database")?;
+    Keyring::look_at(&config.seal_keys_file())
+        .context("cannot use the keys that seal secrets (seal_keys)")
 }
 
 /// How the API is reached.

@@ -68,7 +68,7 @@ impl Given {
     /// What the daemon left, as another program opens it.
     async fn store(&self) -> Store {
         let url = format!("sqlite://{}", self.state().join("baremetal.db").display());
-        let keys = Keyring::open(&self.key_file()).unwrap();
+        let keys = Keyring::open(&self.key_file(), &[]).unwrap();
         Store::open(&url).await.unwrap().sealing(Arc::new(keys)).await.unwrap()
     }
 

@@ -75,7 +75,7 @@ pub(crate) struct World {
     pub(crate) store: Store,
     /// The cloud that clusters are made in, and as whom.
     pub(crate) cloud: Option<Premises>,
-    pub(crate) keys: Keyring,
+    pub(crate) keys: Arc<Keyring>,
     /// Another key seals from now on.
     pub(crate) rotated: Notify,
     pub(crate) hush: Hush,
@@ -117,7 +117,7 @@ impl Conductor {
     pub fn new(
         settings: Settings,
         store: Store,
-        keys: impl Into<Keyring>,
+        keys: impl Into<Arc<Keyring>>,
         cloud: Option<Session>,
     ) -> Self {
         let cloud = cloud.map(|session| Premises::new(session, Tenancy::Shared));
@@ -128,13 +128,13 @@ impl Conductor {
     pub fn of_tenants(
         settings: Settings,
         store: Store,
-        keys: impl Into<Keyring>,
+        keys: impl Into<Arc<Keyring>>,
         cloud: Session,
     ) -> Self {
         Conductor::of(settings, store, keys.into(), Some(Premises::new(cloud, Tenancy::Own)))
     }
 
-    fn of(settings: Settings, store: Store, keys: Keyring, cloud: Option<Premises>) -> Self {
+    fn of(settings: Settings, store: Store, keys: Arc<Keyring>, cloud: Option<Premises>) -> Self {
         let world = World {
             settings,
             store,

@@ -11,7 +11,6 @@ use tracing::{error, info, warn};
 
 use crate::Conductor;
 use crate::handle::World;
-use crate::vm;
 
 /// How often it is looked whether something is sealed by another key than the first: another program may have rotated.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -133,13 +132,13 @@ async fn user_data(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, S
 fn secret_anew(keys: &SealingKeys, secret: &SealedSecret) -> Option<String> {
     let SealedSecret { cluster, name, sealed } = secret;
     let failed = |why| error!(cluster.id = %cluster, "the secret {name} cannot be opened: {why}");
-    anew(keys, &format!("{cluster}/{name}"), sealed).map_err(failed).ok()
+    anew(keys, &secret.place(), sealed).map_err(failed).ok()
 }
 
 /// The same, sealed by the first key; `None` if it does not open.
 fn user_data_anew(keys: &SealingKeys, told: &SealedUserData) -> Option<String> {
     let failed = |why| error!(vm.id = %told.vm, "what it is told cannot be opened: {why}");
-    anew(keys, &vm::place(told.vm), &told.sealed).map_err(failed).ok()
+    anew(keys, &told.place(), &told.sealed).map_err(failed).ok()
 }
 
 fn anew(keys: &SealingKeys, place: &str, sealed: &str) -> Result<String, SealError> {

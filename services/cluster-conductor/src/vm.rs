@@ -18,7 +18,6 @@ use openstack::Session;
 use openstack::compute::consoles::{self, ConsoleKind};
 use url::Url;
 
-pub(crate) use data::place;
 pub use order::{OfferedImage, VmError, VmFound, VmOrder};
 pub(crate) use snapshot::turn as snapshot_turn;
 pub(crate) use turn::turn;

@@ -8,6 +8,7 @@ mod seals;
 mod vm;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use allowance::Asked;
 use audit_store::Recorder;
@@ -20,6 +21,7 @@ use database::outbox::{self, Outbox};
 use database::{Connection, Database, Schema, SchemaVersion, StoreError};
 
 pub use drain::Belongings;
+use sealing::Keyring;
 use seals::Known;
 pub use seals::{SealedSecret, SealedUserData};
 
@@ -39,6 +41,7 @@ const TABLES: Schema = &[
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
     include_str!("schema-10.sql"),
+    include_str!("schema-11.sql"),
 ];
 
 /// All of clusterd's that must not be lost. Clones share one database.
@@ -50,6 +53,8 @@ pub struct Store {
     bell: Bell,
     trail: Recorder,
     known: Known,
+    /// The keys that secrets are sealed by, where the store was told.
+    keys: Option<Arc<Keyring>>,
 }
 
 impl Store {
@@ -60,9 +65,15 @@ impl Store {
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
         database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
         let trail = Recorder::new(database.clone(), "clusterd");
-        let store = Store { database, bell: Bell::new(), trail, known: Known::default() };
+        let store =
+            Store { database, bell: Bell::new(), trail, known: Known::default(), keys: None };
         store.note_seals().await?;
         Ok(store)
+    }
+
+    /// Looks through all of a database file, if there is one: `Damaged`, where it is spoiled. Nothing is changed.
+    pub async fn check(url: &str) -> Result<(), StoreError> {
+        Database::check(url).await
     }
 
     /// Which database it is, and which version its tables have now.

@@ -21,14 +21,14 @@ struct Arguments {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let config: Config = daemon::load(&arguments.config)?;
-    if arguments.check {
-        return check(&config);
-    }
-    daemon::log_to_stderr(config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
+    if arguments.check {
+        return runtime.block_on(check(&config));
+    }
+    daemon::log_to_stderr(config.log);
     // In a task, and so by the threads that do the work: what the start has no more use for is theirs to use again, where glibc
     // would keep it for this thread, which from now on does nothing.
     let service = runtime.spawn(async {

@@ -1,6 +1,7 @@
 //! Start and stop of clusterd.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use cluster_api::{App, Streams};
@@ -55,8 +56,12 @@ impl Service {
         let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let store = Store::open(&url).await.context("cannot open the database")?;
-        let keys = Keyring::open(&config.seal_keys_file())
+        let known = store.known_keys().await.context("cannot read the database")?;
+        let keys = Keyring::open(&config.seal_keys_file(), &known)
             .context("cannot use the keys that seal secrets (seal_keys)")?;
+        let keys = Arc::new(keys);
+        let store =
+            store.sealing(keys.clone()).await.context("cannot use the keys that seal secrets")?;
 
         let pump = pump(&config)?;
         let outbox = (pump, store.outbox(), AsEvent(store.clone()));
@@ -193,12 +198,15 @@ impl Service {
     }
 }
 
-/// Whether the files that a configuration names can be used: passwords, the cloud, what is shown to machines. Nothing is made, and nobody
-/// is asked.
-pub fn check(config: &Config) -> anyhow::Result<()> {
+/// Whether the files that a configuration names can be used: passwords, the cloud, what is shown to machines, the key file, all of the
+/// database file. Nothing is made, and nobody is asked.
+pub async fn check(config: &Config) -> anyhow::Result<()> {
     auth(&config.api)?;
     config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
-    config.database_url().context("cannot read database.url_file")?;
+    let url = config.database_url().context("cannot read database.url_file")?;
+    Store::check(&url).await.context("cannot open the database")?;
+    Keyring::look_at(&config.seal_keys_file())
+        .context("cannot use the keys that seal secrets (seal_keys)")?;
     cloud(config)?;
     pump(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());

@@ -131,7 +131,7 @@ fn place(vm: VmUuid) -> String {
 /// What the daemon left, as another program opens it.
 async fn open(folder: &Path) -> (Store, Keyring) {
     let state = folder.join("state");
-    let keys = Keyring::open(&state.join("seal.keys")).unwrap();
+    let keys = Keyring::open(&state.join("seal.keys"), &[]).unwrap();
     let url = format!("sqlite://{}", state.join("clusterd.db").display());
     (Store::open(&url).await.unwrap(), keys)
 }

@@ -21,6 +21,38 @@ pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
     Ok(Stamp { inode: seen.ino(), length: seen.len(), changed: (seen.ctime(), seen.ctime_nsec()) })
 }
 
+/// Whose eyes a key file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Privacy {
+    /// Its owner's alone, and the owner is who runs this program.
+    Ours,
+    /// Its owner's alone.
+    Owners,
+}
+
+/// What is wrong with who owns the file and who may read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exposed {
+    /// Its group or others may read or write it: its mode.
+    ToOthers(u32),
+    /// Another account owns it: that, and ours.
+    OwnedBy(u32, u32),
+}
+
+/// Whether nobody else can read the file.
+pub(crate) fn exposure(path: &Path, privacy: Privacy) -> io::Result<Option<Exposed>> {
+    let seen = fs::metadata(path)?;
+    let we = rustix::process::geteuid().as_raw();
+    let mode = seen.mode() & 0o7777;
+    Ok(if mode & 0o077 != 0 {
+        Some(Exposed::ToOthers(mode))
+    } else if privacy == Privacy::Ours && seen.uid() != we {
+        Some(Exposed::OwnedBy(seen.uid(), we))
+    } else {
+        None
+    })
+}
+
 /// The file's text.
 pub(crate) fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tracing::{info, warn};
 
-use crate::file::{self, Stamp};
-use crate::{Derived, Opened, Purpose, SealError, SealingKeys, id_of};
+use crate::file::{self, Exposed, Privacy, Stamp};
+use crate::{Derived, KnownKey, LostKey, Opened, Purpose, SealError, SealingKeys, id_of};
 
 /// The keys of a service, as its key file has them now. Prints none of them.
 pub struct Keyring {
@@ -49,6 +49,54 @@ pub enum KeyFileError {
         /// Why not.
         source: SealError,
     },
+    /// Its group or others may read or write it.
+    #[error(
+        "the key file {} can be read or written by others than its owner (mode {mode:o}): chmod 600 it, and rotate the keys if somebody may have read it",
+        path.display()
+    )]
+    ReadByOthers {
+        /// Which file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is another account's.
+    #[error("the key file {} is owned by user {owner}, and this service runs as user {we}: chown it", path.display())]
+    NotOurs {
+        /// Which file.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+        /// Who we are.
+        we: u32,
+    },
+    /// It is not there, and another would open nothing of what is stored.
+    #[error(
+        "the key file {} is missing, and {needed} records in the database are sealed by the key {id} that was in it: put the file back from its backup, for a new key would open none of them",
+        path.display()
+    )]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+        /// One of the keys.
+        id: String,
+        /// How many records need that.
+        needed: u64,
+    },
+    /// It is there, and is not the one that the database needs.
+    #[error("cannot use the key file {}", path.display())]
+    Lost {
+        /// Which file.
+        path: PathBuf,
+        /// What is missing.
+        source: LostKey,
+    },
+    /// It has another key now in the place of one that has sealed.
+    #[error("the key file {} has other keys now under the same ids", path.display())]
+    Exchanged {
+        /// Which file.
+        path: PathBuf,
+    },
     /// No new key can be made.
     #[error("cannot make a key")]
     Make(#[source] SealError),
@@ -70,21 +118,48 @@ impl From<SealingKeys> for Keyring {
     }
 }
 
+impl From<SealingKeys> for Arc<Keyring> {
+    fn from(keys: SealingKeys) -> Self {
+        Arc::new(Keyring::from(keys))
+    }
+}
+
 impl Keyring {
-    /// The keys in this file. If it is not there, it is made with one key.
-    pub fn open(path: &Path) -> Result<Self, KeyFileError> {
+    /// The keys in this file, which open what the database says is `known`. If the file is not there and nothing is sealed yet, it is made
+    /// with one key.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` and `Lost`, where something is sealed and this is not the file that it was sealed by. Nothing is made then.
+    pub fn open(path: &Path, known: &[KnownKey]) -> Result<Self, KeyFileError> {
         let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
         if !path.try_exists().map_err(unreadable)? {
+            if let Some(key) = known.iter().find(|key| key.needed > 0) {
+                let (id, needed) = (key.id.clone(), key.needed);
+                return Err(KeyFileError::Missing { path: path.to_owned(), id, needed });
+            }
             let unwritable = |source| KeyFileError::Unwritable { path: path.to_owned(), source };
             let _lock = file::lock(path).map_err(unwritable)?;
             // Another program may have been faster.
             if !path.try_exists().map_err(unreadable)? {
                 let text = SealingKeys::generate().map_err(KeyFileError::Make)?;
                 file::write(path, &text).map_err(unwritable)?;
+                info!("made the key file {}: take a backup of it", path.display());
             }
         }
-        let held = read(path)?;
+        let held = read(path, Privacy::Ours)?;
+        let lost = |source| KeyFileError::Lost { path: path.to_owned(), source };
+        held.keys.check(known).map_err(lost)?;
         Ok(Keyring { path: Some(path.to_owned()), held: RwLock::new(held) })
+    }
+
+    /// Whether the file, if it is there, can be used. Whoever asks may be another than who is to use it; nothing is made.
+    pub fn look_at(path: &Path) -> Result<(), KeyFileError> {
+        let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
+        if path.try_exists().map_err(unreadable)? {
+            read(path, Privacy::Owners)?;
+        }
+        Ok(())
     }
 
     /// The keys as the file has them now. While it cannot be read, those that it had.
@@ -136,9 +211,9 @@ impl Keyring {
 
     /// Writes a new key into the file, which seals from now on; the answer is its id. The others stay.
     pub fn rotate(&self) -> Result<String, KeyFileError> {
-        let (id, _) = self.change(|keys, text| {
-            let id = keys.next_id();
-            let line = SealingKeys::generate_as(&id).map_err(KeyFileError::Make)?;
+        let (id, _) = self.change(|_, text| {
+            let line = SealingKeys::generate().map_err(KeyFileError::Make)?;
+            let id = SealingKeys::parse(&line).map_err(KeyFileError::Make)?.current().to_owned();
             Ok((id, zeroize::Zeroizing::new(format!("{}{text}", *line))))
         })?;
         info!(key.id = id, "key {id} seals from now on");
@@ -179,7 +254,10 @@ impl Keyring {
     }
 
     fn look_again(&self, path: &Path) -> Result<Arc<SealingKeys>, KeyFileError> {
-        let now = read(path)?;
+        let now = read(path, Privacy::Ours)?;
+        if now.keys.contradicts(&self.held()) {
+            return Err(KeyFileError::Exchanged { path: path.to_owned() });
+        }
         let keys = now.keys.clone();
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = now;
         Ok(keys)
@@ -190,8 +268,18 @@ impl Keyring {
     }
 }
 
-fn read(path: &Path) -> Result<Held, KeyFileError> {
+fn read(path: &Path, privacy: Privacy) -> Result<Held, KeyFileError> {
     let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
+    let owned = || path.to_owned();
+    match file::exposure(path, privacy).map_err(unreadable)? {
+        None => {}
+        Some(Exposed::ToOthers(mode)) => {
+            return Err(KeyFileError::ReadByOthers { path: owned(), mode });
+        }
+        Some(Exposed::OwnedBy(owner, we)) => {
+            return Err(KeyFileError::NotOurs { path: owned(), owner, we });
+        }
+    }
     // The stamp first: what is replaced between the two is read again.
     let stamp = file::stamp(path).map_err(unreadable)?;
     let text = file::read(path).map_err(unreadable)?;
@@ -217,33 +305,108 @@ mod tests {
         keyring.keys().ids().map(str::to_owned).collect()
     }
 
+    fn open(path: &Path) -> Keyring {
+        Keyring::open(path, &[]).unwrap()
+    }
+
+    fn known(ring: &Keyring, needed: u64) -> Vec<KnownKey> {
+        let keys = ring.keys();
+        let one = |id: &str| KnownKey {
+            id: id.to_owned(),
+            canary: keys.canary(id),
+            needed,
+            sample: None,
+        };
+        keys.ids().map(one).collect()
+    }
+
     #[test]
     fn a_file_is_made_and_is_its_owners_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
-        let ring = Keyring::open(&path).unwrap();
-        assert_eq!(ids(&ring), ["1"]);
-        ring.rotate().unwrap();
+        let ring = open(&path);
+        let first = ids(&ring)[0].clone();
+        let second = ring.rotate().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(format!("{ring:?}"), "Keyring(2, 1)");
+        assert_eq!(format!("{ring:?}"), format!("Keyring({second}, {first})"));
+    }
+
+    #[test]
+    fn a_lost_file_is_not_replaced_while_something_is_sealed_by_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.keys");
+        let ring = open(&path);
+        let (text, needed, before) = (fs::read(&path).unwrap(), known(&ring, 2), ids(&ring));
+        fs::remove_file(&path).unwrap();
+        let refused = Keyring::open(&path, &needed).unwrap_err();
+        assert!(matches!(refused, KeyFileError::Missing { needed: 2, .. }), "{refused}");
+        let said = refused.to_string();
+        assert!(said.contains(&path.display().to_string()) && said.contains("backup"), "{said}");
+        assert!(!path.exists());
+        // Another key is not the one, whatever it is called.
+        let stranger = open(&folder.path().join("other.keys"));
+        fs::copy(folder.path().join("other.keys"), &path).unwrap();
+        let refused = Keyring::open(&path, &needed).unwrap_err();
+        assert!(matches!(refused, KeyFileError::Lost { .. }), "{refused}");
+        fs::write(&path, &text).unwrap();
+        Keyring::open(&path, &needed).unwrap();
+        // Where nothing is sealed, a new file is made.
+        fs::remove_file(&path).unwrap();
+        let anew = Keyring::open(&path, &known(&stranger, 0)).unwrap();
+        assert_ne!(ids(&anew), before);
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.keys");
+        let ring = open(&path);
+        let allow = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        for mode in [0o640, 0o604, 0o620, 0o660, 0o644] {
+            allow(mode);
+            let refused = Keyring::open(&path, &[]).unwrap_err();
+            assert!(matches!(refused, KeyFileError::ReadByOthers { .. }), "{mode:o}: {refused}");
+            assert!(Keyring::look_at(&path).is_err());
+        }
+        // A program that runs goes on with the keys that it has.
+        assert_eq!(ring.keys().ids().count(), 1);
+        allow(0o400);
+        open(&path);
+        Keyring::look_at(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_another_account_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: only root gives a file away");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.keys");
+        open(&path);
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        let refused = Keyring::open(&path, &[]).unwrap_err();
+        assert!(matches!(refused, KeyFileError::NotOurs { owner: 65534, .. }), "{refused}");
+        // Who only asks whether it can be used is often root.
+        Keyring::look_at(&path).unwrap();
     }
 
     #[test]
     fn what_another_program_rotated_is_taken_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
-        let (one, two) = (Keyring::open(&path).unwrap(), Keyring::open(&path).unwrap());
+        let (one, two) = (open(&path), open(&path));
         let old = two.seal("p", b"old").unwrap();
-        assert_eq!(one.rotate().unwrap(), "2");
+        let id = one.rotate().unwrap();
 
         let new = one.seal("p", b"new").unwrap();
-        assert!(new.starts_with("sealed:v1:2:"));
+        assert!(new.starts_with(&format!("sealed:v1:{id}:")));
         assert_eq!(&*two.open_sealed("p", &new).unwrap(), b"new");
         assert_eq!(&*one.open_sealed("p", &old).unwrap(), b"old");
-        assert!(two.seal("p", b"s").unwrap().starts_with("sealed:v1:2:"));
+        assert!(two.seal("p", b"s").unwrap().starts_with(&format!("sealed:v1:{id}:")));
 
         let token = one.derive(Purpose::Report, "m").unwrap();
-        assert_eq!(token.key, "2");
+        assert_eq!(token.key, id);
         assert!(two.verify(Purpose::Report, "m", &token.token));
     }
 
@@ -251,24 +414,24 @@ mod tests {
     fn a_key_that_seals_is_not_retired_and_another_leaves_the_rest() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
-        let ring = Keyring::open(&path).unwrap();
+        let ring = open(&path);
+        let first = ids(&ring)[0].clone();
         let sealed = ring.seal("p", b"s").unwrap();
-        assert!(matches!(ring.retire("1"), Err(KeyFileError::Seals { .. })));
-        ring.rotate().unwrap();
-        ring.rotate().unwrap();
-        assert_eq!(ids(&ring), ["3", "2", "1"]);
-        ring.retire("1").unwrap();
-        assert_eq!(ids(&ring), ["3", "2"]);
+        assert!(matches!(ring.retire(&first), Err(KeyFileError::Seals { .. })));
+        let (second, third) = (ring.rotate().unwrap(), ring.rotate().unwrap());
+        assert_eq!(ids(&ring), [&*third, &*second, &*first]);
+        ring.retire(&first).unwrap();
+        assert_eq!(ids(&ring), [&*third, &*second]);
         assert!(matches!(ring.open_sealed("p", &sealed), Err(SealError::UnknownKey { .. })));
-        ring.retire("1").unwrap();
-        assert_eq!(ids(&ring), ["3", "2"]);
+        ring.retire(&first).unwrap();
+        assert_eq!(ids(&ring), [third, second]);
     }
 
     #[test]
     fn a_file_that_was_spoiled_leaves_the_keys_that_were() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
-        let ring = Keyring::open(&path).unwrap();
+        let ring = open(&path);
         let sealed = ring.seal("p", b"s").unwrap();
         fs::write(&path, "nonsense").unwrap();
         assert_eq!(&*ring.open_sealed("p", &ring.seal("p", b"t").unwrap()).unwrap(), b"t");
@@ -278,15 +441,38 @@ mod tests {
         assert_eq!(&*ring.open_sealed("p", &sealed).unwrap(), b"s");
     }
 
+    /// A key with an id as earlier versions gave them.
+    fn numbered() -> String {
+        format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1)
+    }
+
     #[test]
-    fn comments_stay_and_keys_in_no_file_never_change() {
+    fn another_key_under_the_id_of_one_that_has_sealed_is_not_taken_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
-        let text = SealingKeys::generate().unwrap();
-        fs::write(&path, format!("# ours\n{}", *text)).unwrap();
-        Keyring::open(&path).unwrap().rotate().unwrap();
+        file::write(&path, &numbered()).unwrap();
+        let ring = open(&path);
+        let sealed = ring.seal("p", b"s").unwrap();
+        file::write(&path, &numbered()).unwrap();
+        let after = ring.seal("p", b"t").unwrap();
+        assert_eq!(&*ring.open_sealed("p", &sealed).unwrap(), b"s");
+        assert_eq!(&*ring.open_sealed("p", &after).unwrap(), b"t");
+        assert!(matches!(ring.rotate(), Err(KeyFileError::Exchanged { .. })));
+    }
+
+    #[test]
+    fn keys_of_earlier_versions_go_on_and_comments_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.keys");
+        let text = numbered();
+        file::write(&path, &format!("# ours\n{text}")).unwrap();
+        let ring = open(&path);
+        let sealed = ring.seal("p", b"s").unwrap();
+        assert!(sealed.starts_with("sealed:v1:1:"));
+        let id = ring.rotate().unwrap();
         let lines = fs::read_to_string(&path).unwrap();
-        assert!(lines.starts_with("2:") && lines.contains("\n# ours\n1:"));
+        assert!(lines.starts_with(&format!("{id}:")) && lines.contains("\n# ours\n1:"));
+        assert_eq!(&*open(&path).open_sealed("p", &sealed).unwrap(), b"s");
 
         let fixed = Keyring::from(SealingKeys::parse(&text).unwrap());
         assert!(matches!(fixed.rotate(), Err(KeyFileError::NoFile)));

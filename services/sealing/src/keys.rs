@@ -24,6 +24,8 @@ pub struct SealingKeys {
 
 struct SealingKey {
     id: String,
+    /// What [`fingerprint`] makes of it, whatever its id is.
+    fingerprint: String,
     seals: LessSafeKey,
     /// Another key, made of the same one: what seals never signs.
     derives: hmac::Key,
@@ -34,8 +36,20 @@ impl SealingKey {
         let seals = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).ok()?);
         let derives = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, bytes), b"bedplate: derive");
         let derives = hmac::Key::new(hmac::HMAC_SHA256, derives.as_ref());
-        Some(SealingKey { id: id.to_owned(), seals, derives })
+        Some(SealingKey { id: id.to_owned(), fingerprint: fingerprint(bytes), seals, derives })
     }
+}
+
+/// The id of a key: a letter, and 16 hexadecimal digits that are made of its bytes and tell nothing of them. Two keys with one id do not
+/// happen.
+fn fingerprint(bytes: &[u8]) -> String {
+    let made = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, bytes), b"bedplate: key id");
+    format!("k{}", hex::encode(&made.as_ref()[..8]))
+}
+
+/// Whether an id is a fingerprint. Earlier versions counted keys: those ids are numbers, and stay as they are.
+fn is_fingerprint(id: &str) -> bool {
+    id.len() == 17 && id.starts_with('k') && id[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What is derived from the keys is good for one thing.
@@ -65,6 +79,12 @@ pub enum SealError {
         /// Which, from 1.
         line: usize,
     },
+    /// The id on a line is the fingerprint of another key.
+    #[error("line {line} of the key file: the key is not the one that its id names")]
+    WrongId {
+        /// Which, from 1.
+        line: usize,
+    },
     /// There is no key.
     #[error("the key file holds no key")]
     NoKeys,
@@ -83,15 +103,11 @@ pub enum SealError {
 }
 
 impl SealingKeys {
-    /// The text of a key file with one new key.
+    /// The text of a key file with one new key: its line. The id is the key's fingerprint.
     pub fn generate() -> Result<Zeroizing<String>, SealError> {
-        SealingKeys::generate_as("1")
-    }
-
-    /// The line of a new key with this id.
-    pub(crate) fn generate_as(id: &str) -> Result<Zeroizing<String>, SealError> {
         let mut key = Zeroizing::new([0; 32]);
         SystemRandom::new().fill(key.as_mut()).map_err(|_| SealError::NoRandom)?;
+        let id = fingerprint(key.as_ref());
         let key = Zeroizing::new(STANDARD.encode(key.as_ref()));
         Ok(Zeroizing::new(format!("{id}:{}\n", *key)))
     }
@@ -111,10 +127,13 @@ impl SealingKeys {
         self.ids().any(|known| known == id)
     }
 
-    /// An id that no key has had: they are numbers that count up.
-    pub(crate) fn next_id(&self) -> String {
-        let last = self.ids().filter_map(|id| id.parse::<u64>().ok()).max().unwrap_or(0);
-        last.saturating_add(1).to_string()
+    /// Whether both hold a key with one id, which is not the same key.
+    pub(crate) fn contradicts(&self, other: &SealingKeys) -> bool {
+        let differs = |one: &SealingKey| {
+            let same_id = other.keys.iter().find(|key| key.id == one.id);
+            same_id.is_some_and(|key| key.fingerprint != one.fingerprint)
+        };
+        self.keys.iter().any(differs)
     }
 
     /// Whether this was sealed by another key than the one that seals now.
@@ -136,7 +155,11 @@ impl SealingKeys {
                 let key = SealingKey::new(id, &Zeroizing::new(STANDARD.decode(key).ok()?))?;
                 legal.then_some(key)
             };
-            keys.push(read().ok_or(SealError::BadLine { line: at + 1 })?);
+            let key = read().ok_or(SealError::BadLine { line: at + 1 })?;
+            if is_fingerprint(&key.id) && key.id != key.fingerprint {
+                return Err(SealError::WrongId { line: at + 1 });
+            }
+            keys.push(key);
         }
         if keys.is_empty() {
             return Err(SealError::NoKeys);
@@ -146,7 +169,11 @@ impl SealingKeys {
 
     /// Seals `secret`, to be opened for the same `place` only.
     pub fn seal(&self, place: &str, secret: &[u8]) -> Result<String, SealError> {
-        let SealingKey { id, seals, .. } = self.keys.first().ok_or(SealError::NoKeys)?;
+        self.seal_by(self.keys.first().ok_or(SealError::NoKeys)?, place, secret)
+    }
+
+    fn seal_by(&self, key: &SealingKey, place: &str, secret: &[u8]) -> Result<String, SealError> {
+        let SealingKey { id, seals, .. } = key;
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).map_err(|_| SealError::NoRandom)?;
         let mut sealed = secret.to_vec();
@@ -175,6 +202,23 @@ impl SealingKeys {
         opened.truncate(length);
         Ok(Opened::new(opened))
     }
+}
+
+impl SealingKeys {
+    /// What a database keeps beside the id of a key, to tell that key from another with the same id; none, where there is no such key.
+    pub fn canary(&self, id: &str) -> Option<String> {
+        let key = self.keys.iter().find(|key| key.id == id)?;
+        self.seal_by(key, &canary_place(id), b"canary").ok()
+    }
+
+    /// Whether the key `id` made this canary.
+    pub(crate) fn opens_canary(&self, id: &str, canary: &str) -> bool {
+        id_of(canary) == Some(id) && self.open(&canary_place(id), canary).is_ok()
+    }
+}
+
+fn canary_place(id: &str) -> String {
+    format!("seals/{id}/canary")
 }
 
 impl SealingKeys {
@@ -248,9 +292,13 @@ mod tests {
         SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap()
     }
 
-    /// The same key with another id.
-    fn renamed(line: &str) -> String {
-        format!("2:{}", line.strip_prefix("1:").unwrap())
+    /// The same key with another id, as earlier versions gave them.
+    fn renamed(line: &str, id: &str) -> String {
+        format!("{id}:{}", line.split_once(':').unwrap().1)
+    }
+
+    fn id(line: &str) -> String {
+        line.split_once(':').unwrap().0.to_owned()
     }
 
     #[test]
@@ -275,19 +323,40 @@ mod tests {
     #[test]
     fn the_first_key_seals_and_all_open() {
         let (old, new) = (SealingKeys::generate().unwrap(), SealingKeys::generate().unwrap());
+        let old = renamed(&old, "1");
         let sealed = SealingKeys::parse(&old).unwrap().seal("p", b"s").unwrap();
-        let both = format!("# newer first\n{}{}", renamed(&new), *old);
-        let both = SealingKeys::parse(&both).unwrap();
+        assert!(sealed.starts_with("sealed:v1:1:"));
+        let both = SealingKeys::parse(&format!("# newer first\n{}{old}", *new)).unwrap();
         assert_eq!(&*both.open("p", &sealed).unwrap(), b"s");
-        assert!(both.needs_reseal(&sealed) && both.needs_reseal("v1:2:x"));
+        assert!(both.needs_reseal(&sealed) && both.needs_reseal(&format!("v1:{}:x", id(&new))));
         let resealed = both.seal("p", b"s").unwrap();
-        assert!(resealed.starts_with("sealed:v1:2:") && !both.needs_reseal(&resealed));
-        assert_eq!(
-            (both.ids().collect::<Vec<_>>(), both.next_id()),
-            (vec!["2", "1"], "3".to_owned())
-        );
-        let without = SealingKeys::parse(&renamed(&new)).unwrap();
+        assert!(resealed.starts_with(&format!("sealed:v1:{}:", id(&new))));
+        assert!(!both.needs_reseal(&resealed));
+        assert_eq!(both.ids().collect::<Vec<_>>(), [&id(&new), "1"]);
+        let without = SealingKeys::parse(&new).unwrap();
         assert!(matches!(without.open("p", &sealed), Err(SealError::UnknownKey { .. })));
+    }
+
+    #[test]
+    fn an_id_is_the_fingerprint_of_its_key_and_names_no_other() {
+        let (one, other) = (SealingKeys::generate().unwrap(), SealingKeys::generate().unwrap());
+        assert!(is_fingerprint(&id(&one)) && id(&one) != id(&other));
+        assert_eq!(SealingKeys::parse(&one).unwrap().current(), id(&one));
+        let exchanged = format!("{}{}", *other, renamed(&one, &id(&other)));
+        let refused = SealingKeys::parse(&exchanged);
+        assert!(matches!(refused, Err(SealError::WrongId { line: 2 })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_canary_tells_a_key_from_another_with_the_same_id() {
+        let with_id = |id: &str| renamed(&SealingKeys::generate().unwrap(), id);
+        let (one, other) = (with_id("1"), with_id("1"));
+        let keys = SealingKeys::parse(&format!("{}{one}", with_id("2"))).unwrap();
+        let canary = keys.canary("1").unwrap();
+        assert!(keys.opens_canary("1", &canary) && !keys.opens_canary("2", &canary));
+        assert!(!SealingKeys::parse(&other).unwrap().opens_canary("1", &canary));
+        assert_eq!(keys.canary("3"), None);
+        assert!(SealingKeys::parse(&other).unwrap().contradicts(&keys) && !keys.contradicts(&keys));
     }
 
     #[test]
@@ -295,7 +364,7 @@ mod tests {
         let (old, new) = (SealingKeys::generate().unwrap(), SealingKeys::generate().unwrap());
         let key = SealingKeys::parse(&old).unwrap();
         let derived = key.derive(Purpose::Claim, "c1").unwrap();
-        assert_eq!(format!("{derived:?}"), "Derived(by 1, …)");
+        assert_eq!(format!("{derived:?}"), format!("Derived(by {}, …)", id(&old)));
         let token = derived.token;
         assert_eq!(token, key.derive(Purpose::Claim, "c1").unwrap().token);
         assert!(key.verify(Purpose::Claim, "c1", &token));
@@ -303,7 +372,7 @@ mod tests {
         assert!(!key.verify(Purpose::Claim, "c2", &token));
         assert!(!key.verify(Purpose::Claim, "c1", ""));
         assert!(!keys().verify(Purpose::Claim, "c1", &token));
-        let both = format!("{}{}", renamed(&new), *old);
+        let both = format!("{}{}", *new, *old);
         assert!(SealingKeys::parse(&both).unwrap().verify(Purpose::Claim, "c1", &token));
     }
 

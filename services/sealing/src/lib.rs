@@ -3,10 +3,12 @@
 mod file;
 mod keyring;
 mod keys;
+mod known;
 mod opened;
 mod usage;
 
 pub use keyring::{KeyFileError, Keyring};
 pub use keys::{Derived, Purpose, SealError, SealingKeys, id_of, is_sealed, random};
+pub use known::{KnownKey, LostKey};
 pub use opened::Opened;
 pub use usage::{KeyUse, RetireError};

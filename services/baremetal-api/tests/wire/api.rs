@@ -68,7 +68,7 @@ impl Api {
     /// With these limits.
     pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
         let folder = tempfile::tempdir().unwrap();
-        let keys = Keyring::open(&folder.path().join("seal.keys")).unwrap();
+        let keys = Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap();
         let store = Store::open("sqlite::memory:").await.unwrap();
         let store = store.sealing(Arc::new(keys)).await.unwrap();
         let conductor =

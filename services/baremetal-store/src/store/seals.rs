@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use baremetal_core::Node;
 use database::Extent::{FirstDecides, OneStatement};
 use database::StoreError;
-use sealing::{Keyring, SealingKeys};
+use sealing::{Keyring, KnownKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
 
@@ -40,12 +40,20 @@ impl Store {
     ///
     /// `Corrupt`, where something stored is sealed by a key that is not among these.
     pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
-        let now = keys.keys();
-        for (id, rows) in self.seals_in_use().await? {
-            if rows > 0 && !now.holds(&id) {
-                let missing = sealing::SealError::UnknownKey { id: id.clone() };
-                return Err(StoreError::corrupt("seals", &id, missing));
-            }
+        let (known, now) = (self.known_keys().await?, keys.keys());
+        now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
+        let missing = now.missing_canaries(&known);
+        if !missing.is_empty() {
+            self.database
+                .write(FirstDecides, |c| {
+                    Box::pin(async move {
+                        for (id, canary) in &missing {
+                            seal::save_canary(c, id, canary).await?;
+                        }
+                        Ok(())
+                    })
+                })
+                .await?;
         }
         self.seals = Some(Seals { keys, known: Arc::default() });
         let sealed = self.reseal_from(None).await?;
@@ -53,6 +61,42 @@ impl Store {
             info!("what was secret and stored in the clear is sealed now: {} rows", sealed.done);
         }
         Ok(self)
+    }
+
+    /// The keys that the database knows, for [`Keyring::open`].
+    pub async fn known_keys(&self) -> Result<Vec<KnownKey>, StoreError> {
+        let in_use = self.seals_in_use().await?;
+        let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
+        let mut known = Vec::with_capacity(in_use.len());
+        for (id, needed) in in_use {
+            let canary = canaries.get(&id).cloned();
+            let sample = if canary.is_none() { self.sample(&id).await? } else { None };
+            known.push(KnownKey { id, canary, needed, sample });
+        }
+        Ok(known)
+    }
+
+    /// One text that this key sealed, and what for.
+    async fn sample(&self, id: &str) -> Result<Option<(String, String)>, StoreError> {
+        let key = id.to_owned();
+        self.database
+            .read(|c| {
+                Box::pin(async move {
+                    let by = Some(key.as_str());
+                    if let Some(node) = node::sealed_by(c, by, None, 1).await?.first() {
+                        return Ok(secrets::sample_of_node(node, &key));
+                    }
+                    if let Some((name, document, _)) = rack::sealed_by(c, by).await?.first() {
+                        return Ok(secrets::sample_of_rack(name, document, &key));
+                    }
+                    let profiles = profile::sealed_by(c, by).await?;
+                    let first = profiles.first();
+                    Ok(first.and_then(|(name, document, _)| {
+                        secrets::sample_of_profile(name, document, &key)
+                    }))
+                })
+            })
+            .await
     }
 
     /// What opens secrets.
@@ -226,21 +270,24 @@ impl Store {
     pub(super) async fn sealer(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
         let Some(seals) = &self.seals else { return Ok(None) };
         let keys = seals.keys.keys();
-        self.know(seals, keys.current()).await?;
+        self.know(seals, &keys).await?;
         Ok(Some(keys))
     }
 
-    /// Tells the database of a key before something is sealed by it.
-    async fn know(&self, seals: &Seals, id: &str) -> Result<(), StoreError> {
+    /// Tells the database of the key that seals, before something is sealed by it.
+    async fn know(&self, seals: &Seals, keys: &SealingKeys) -> Result<(), StoreError> {
+        let id = keys.current();
         let is_known = |known: &Mutex<BTreeSet<String>>| {
             known.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
         };
         if is_known(&seals.known) {
             return Ok(());
         }
-        let key = id.to_owned();
+        let (key, canary) = (id.to_owned(), keys.canary(id));
         self.database
-            .write(OneStatement, |c| Box::pin(async move { seal::know(c, &key).await }))
+            .write(OneStatement, |c| {
+                Box::pin(async move { seal::know(c, &key, canary.as_deref()).await })
+            })
             .await?;
         seals.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
         Ok(())

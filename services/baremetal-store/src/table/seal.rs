@@ -1,15 +1,42 @@
 //! The table `seals`: the keys that something may be sealed by.
 
+use std::collections::BTreeMap;
+
 use database::table::is_orphan;
 use database::{Connection, StoreError, values};
 
 use crate::secrets::NOTHING;
 
-/// Something may be sealed by this key.
-pub(crate) async fn know(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
-    const KNOW: &str = "INSERT INTO seals (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
-    connection.execute(KNOW, values![id]).await?;
+/// Something may be sealed by this key. What tells it from another is written with it, where it is known.
+pub(crate) async fn know(
+    connection: &mut Connection,
+    id: &str,
+    canary: Option<&str>,
+) -> Result<(), StoreError> {
+    const KNOW: &str = "INSERT INTO seals (id, canary) VALUES ($1, $2) \
+         ON CONFLICT (id) DO UPDATE SET canary = excluded.canary WHERE seals.canary IS NULL";
+    connection.execute(KNOW, values![id, canary]).await?;
     Ok(())
+}
+
+/// Writes what tells this key from another, in place of what was there.
+pub(crate) async fn save_canary(
+    connection: &mut Connection,
+    id: &str,
+    canary: &str,
+) -> Result<(), StoreError> {
+    const SAVE: &str = "UPDATE seals SET canary = $2 WHERE id = $1";
+    connection.execute(SAVE, values![id, canary]).await?;
+    Ok(())
+}
+
+/// What tells each key from another, where that is known.
+pub(crate) async fn canaries(
+    connection: &mut Connection,
+) -> Result<BTreeMap<String, String>, StoreError> {
+    const CANARIES: &str = "SELECT id, canary FROM seals WHERE canary IS NOT NULL";
+    let rows = connection.rows(CANARIES, values![]).await?;
+    rows.iter().map(|row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))).collect()
 }
 
 /// Nothing may be sealed by this key any more; `InUse` while something is.

@@ -1,12 +1,15 @@
 //! Opening a database: the first time, again, and when it cannot be.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use baremetal_core::NodeIdent;
 use baremetal_store::{Store, StoreError};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection};
 
+use crate::machine::port;
 use crate::scratch::{Scratch, named, open};
 
 #[tokio::test]
@@ -51,6 +54,82 @@ async fn reopen(scratch: Scratch) {
     open(&scratch).await.insert_node(&node).await.unwrap();
     let again = open(&scratch).await;
     assert_eq!(again.find_node(&NodeIdent::Id(node.id)).await.unwrap(), Some(node));
+}
+
+/// A file with nodes and ports in it, all of it in the one file; and a connection that knows no rules.
+async fn filled() -> (Scratch, PathBuf, SqliteConnection) {
+    let scratch = Scratch::sqlite();
+    let store = open(&scratch).await;
+    for number in 0..50 {
+        let node = named(&format!("n{number}"));
+        store.insert_node(&node).await.unwrap();
+        store.insert_port(&port(&node, number)).await.unwrap();
+    }
+    drop(store);
+    let options = SqliteConnectOptions::from_str(&scratch.url).unwrap().foreign_keys(false);
+    let mut connection = options.connect().await.unwrap();
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await.unwrap();
+    let path = PathBuf::from(scratch.url.trim_start_matches("sqlite://"));
+    (scratch, path, connection)
+}
+
+/// It is refused by name, by whoever asks, and says what to do.
+async fn is_refused_as_damaged(scratch: &Scratch, path: &Path, found: &str) {
+    let opened = Store::open(&scratch.url).await.err();
+    for refused in [opened, Store::check(&scratch.url).await.err()] {
+        let refused = refused.expect("it is taken for whole");
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{refused:?}");
+        let said = refused.to_string();
+        for word in [&path.display().to_string(), found, "backup", ".recover"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_a_spoiled_page_is_refused_by_name() {
+    let (scratch, path, mut connection) = filled().await;
+    Store::check(&scratch.url).await.unwrap();
+    // A page that no start would read: of an index.
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'nodes_rack'";
+    let root: i64 = sqlx::query_scalar(root).fetch_one(&mut connection).await.unwrap();
+    let size: i64 =
+        sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let begin = usize::try_from((root - 1) * size).unwrap();
+    bytes[begin..begin + usize::try_from(size).unwrap()].fill(0xa5);
+    std::fs::write(&path, &bytes).unwrap();
+    is_refused_as_damaged(&scratch, &path, "").await;
+    // Nothing was changed by looking.
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_short_is_refused_by_name() {
+    let (scratch, path, connection) = filled().await;
+    connection.close().await.unwrap();
+    let length = std::fs::metadata(&path).unwrap().len();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(length / 2).unwrap();
+    is_refused_as_damaged(&scratch, &path, "malformed").await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_by_name() {
+    let (scratch, path, connection) = filled().await;
+    connection.close().await.unwrap();
+    std::fs::write(&path, "this is a letter\n".repeat(1000)).unwrap();
+    is_refused_as_damaged(&scratch, &path, "not a database").await;
+}
+
+#[tokio::test]
+async fn a_file_in_which_what_a_row_belongs_to_is_gone_is_refused_by_name() {
+    let (scratch, path, mut connection) = filled().await;
+    let cut = "DELETE FROM nodes WHERE name = 'n7'";
+    sqlx::query(cut).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    is_refused_as_damaged(&scratch, &path, "a row of ports belongs to one of nodes").await;
 }
 
 #[tokio::test]
@@ -114,7 +193,7 @@ async fn a_file_that_is_no_database_is_left_alone() {
     let text = "not a database, but long enough to be mistaken for one. ".repeat(100);
     std::fs::write(path, &text).unwrap();
     let refused = Store::open(&scratch.url).await.err().unwrap();
-    assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
+    assert!(matches!(refused, StoreError::Damaged { .. }), "{refused:?}");
     assert_eq!(std::fs::read_to_string(path).unwrap(), text);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baremetal_core::{Driver, Node, NodeIdent, NodeUuid};
 use baremetal_store::{Resealed, Store, StoreError};
-use sealing::Keyring;
+use sealing::{KeyFileError, Keyring, SealingKeys};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -17,13 +17,14 @@ on_both! { Store:
     rotation_seals_all_anew_and_then_a_key_can_go
     what_was_read_before_a_rotation_is_refused
     a_key_that_is_missing_keeps_the_store_shut
+    another_key_with_the_same_id_keeps_the_store_shut
     a_rack_keeps_its_secrets_sealed
     programs_that_share_a_key_file_take_up_a_rotation
 }
 
 /// A key file of a test's own.
 fn keyring(folder: &Path) -> Arc<Keyring> {
-    Arc::new(Keyring::open(&folder.join("seal.keys")).unwrap())
+    Arc::new(Keyring::open(&folder.join("seal.keys"), &[]).unwrap())
 }
 
 fn node(number: usize) -> Node {
@@ -101,7 +102,8 @@ async fn what_was_stored_in_the_clear_is_sealed_on_the_first_start(store: Store)
     assert!(!infos(&found).contains("canary"));
     assert_eq!((found.version, found.updated_at), (2, None));
     opens(&sealed, &known).await;
-    assert_eq!(sealed.seals_in_use().await.unwrap(), [("1".to_owned(), 120)]);
+    let id = sealed.keyring().unwrap().keys().current().to_owned();
+    assert_eq!(sealed.seals_in_use().await.unwrap(), [(id, 120)]);
     // The second time there is nothing to do.
     let again = sealed.sealing(keyring(folder.path())).await.unwrap();
     assert_eq!(read(&again, known[7].0).await, found);
@@ -113,19 +115,19 @@ async fn rotation_seals_all_anew_and_then_a_key_can_go(store: Store) {
     let ring = keyring(folder.path());
     let store = store.sealing(ring.clone()).await.unwrap();
     let known = fill(&store, 130).await;
-    assert_eq!(ring.rotate().unwrap(), "2");
-    assert!(matches!(store.forget_seal("1").await, Err(StoreError::InUse { .. })));
+    let (old, new) = (ring.keys().current().to_owned(), ring.rotate().unwrap());
+    assert!(matches!(store.forget_seal(&old).await, Err(StoreError::InUse { .. })));
     // Whoever is written meanwhile is sealed by the new key.
     let one = read(&store, known[0].0).await;
     store.update_node(&one, &[]).await.unwrap();
-    assert_eq!(store.seals_in_use().await.unwrap(), [("1".to_owned(), 129), ("2".to_owned(), 1)]);
+    assert_eq!(in_use(&store).await, sorted([(old.clone(), 129), (new.clone(), 1)]));
 
     assert_eq!(store.reseal().await.unwrap(), Resealed { done: 129, broken: 0 });
     assert_eq!(store.reseal().await.unwrap(), Resealed::default());
-    store.forget_seal("1").await.unwrap();
-    ring.retire("1").unwrap();
+    store.forget_seal(&old).await.unwrap();
+    ring.retire(&old).unwrap();
     opens(&store, &known).await;
-    assert_eq!(store.seals_in_use().await.unwrap(), [("2".to_owned(), 130)]);
+    assert_eq!(in_use(&store).await, [(new, 130)]);
 }
 
 async fn what_was_read_before_a_rotation_is_refused(store: Store) {
@@ -144,11 +146,48 @@ async fn a_key_that_is_missing_keeps_the_store_shut(store: Store) {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let sealed = store.clone().sealing(keyring(one.path())).await.unwrap();
     let ring = sealed.keyring().unwrap().clone();
-    ring.rotate().unwrap();
+    let id = ring.rotate().unwrap();
     fill(&sealed, 1).await;
-    let refused = store.sealing(keyring(other.path())).await.err().unwrap();
+    let refused = store.clone().sealing(keyring(other.path())).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
-    assert!(source.to_string().contains("the key 2, which the key file does not hold"), "{source}");
+    assert!(source.to_string().contains(&format!("does not hold the key {id}")), "{source}");
+    // Where the file is gone, none is made in its place.
+    let known = store.known_keys().await.unwrap();
+    let gone = other.path().join("gone.keys");
+    let refused = Keyring::open(&gone, &known).unwrap_err();
+    assert!(matches!(refused, KeyFileError::Missing { .. }), "{refused}");
+    assert!(!gone.exists());
+}
+
+/// A key as earlier versions named them.
+fn numbered(id: &str) -> Arc<Keyring> {
+    let made = SealingKeys::generate().unwrap();
+    let line = format!("{id}:{}", made.split_once(':').unwrap().1);
+    SealingKeys::parse(&line).unwrap().into()
+}
+
+async fn another_key_with_the_same_id_keeps_the_store_shut(store: Store) {
+    let (ours, other) = (numbered("1"), numbered("1"));
+    // One that sealed nothing yet may be exchanged.
+    store.clone().sealing(other.clone()).await.unwrap();
+    let sealed = store.clone().sealing(ours.clone()).await.unwrap();
+    let known = fill(&sealed, 2).await;
+    let canary = store.known_keys().await.unwrap()[0].canary.clone().unwrap();
+    assert!(canary.starts_with("sealed:v1:1:"), "{canary}");
+    let refused = store.clone().sealing(other).await.err().unwrap();
+    let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
+    assert!(source.to_string().contains("its key 1 is not the key 1"), "{source}");
+    opens(&store.sealing(ours).await.unwrap(), &known).await;
+}
+
+async fn in_use(store: &Store) -> Vec<(String, u64)> {
+    sorted(store.seals_in_use().await.unwrap())
+}
+
+fn sorted(keys: impl Into<Vec<(String, u64)>>) -> Vec<(String, u64)> {
+    let mut keys = keys.into();
+    keys.sort();
+    keys
 }
 
 async fn a_rack_keeps_its_secrets_sealed(store: Store) {
@@ -172,9 +211,10 @@ async fn programs_that_share_a_key_file_take_up_a_rotation(store: Store) {
     // Another program has keys of its own from the same file.
     let two = store.sealing(keyring(folder.path())).await.unwrap();
     let known = fill(&two, 3).await;
-    one.keyring().unwrap().rotate().unwrap();
+    let old = one.keyring().unwrap().keys().current().to_owned();
+    let new = one.keyring().unwrap().rotate().unwrap();
     assert_eq!(one.reseal().await.unwrap(), Resealed { done: 3, broken: 0 });
     opens(&two, &known).await;
     fill(&two, 1).await;
-    assert_eq!(two.seals_in_use().await.unwrap(), [("1".to_owned(), 0), ("2".to_owned(), 4)]);
+    assert_eq!(in_use(&two).await, sorted([(old, 0), (new, 4)]));
 }

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cluster_core::{Told, UserData, Vm, VmUuid};
+use cluster_store::SealedUserData;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -18,7 +19,7 @@ const IGNITION_USER: &str = "core";
 
 /// For what a machine's user-data is sealed.
 pub(crate) fn place(vm: VmUuid) -> String {
-    format!("vm/{vm}/user-data")
+    SealedUserData::place_of(vm)
 }
 
 impl Conductor {

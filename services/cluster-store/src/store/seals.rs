@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cluster_core::{ClusterUuid, VmUuid};
 use database::Extent::{FirstDecides, OneStatement};
 use database::StoreError;
+use sealing::{Keyring, KnownKey};
 
 use crate::Store;
 use crate::table::{seal, secret, vm};
@@ -34,6 +35,25 @@ pub struct SealedUserData {
     pub sealed: String,
 }
 
+impl SealedSecret {
+    /// What it is sealed for.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.cluster, self.name)
+    }
+}
+
+impl SealedUserData {
+    /// What it is sealed for.
+    pub fn place(&self) -> String {
+        SealedUserData::place_of(self.vm)
+    }
+
+    /// What that is sealed for which the owner of this machine told it.
+    pub fn place_of(vm: VmUuid) -> String {
+        format!("vm/{vm}/user-data")
+    }
+}
+
 impl Known {
     fn set(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -41,6 +61,53 @@ impl Known {
 }
 
 impl Store {
+    /// The keys that the database knows, for [`Keyring::open`].
+    pub async fn known_keys(&self) -> Result<Vec<KnownKey>, StoreError> {
+        let in_use = self.seals_in_use().await?;
+        let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
+        let mut known = Vec::with_capacity(in_use.len());
+        for (id, records, reports) in in_use {
+            let canary = canaries.get(&id).cloned();
+            let sample = if canary.is_none() { self.sample(&id).await? } else { None };
+            known.push(KnownKey { id, canary, needed: records + reports, sample });
+        }
+        Ok(known)
+    }
+
+    /// Secrets are sealed by these keys: from now on the database keeps what tells each from another with the same id.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt`, where something stored is sealed by a key that is not among these.
+    pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
+        let (known, now) = (self.known_keys().await?, keys.keys());
+        now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
+        let missing = now.missing_canaries(&known);
+        if !missing.is_empty() {
+            self.database
+                .write(FirstDecides, |c| {
+                    Box::pin(async move {
+                        for (id, canary) in &missing {
+                            seal::save_canary(c, id, canary).await?;
+                        }
+                        Ok(())
+                    })
+                })
+                .await?;
+        }
+        self.keys = Some(keys);
+        Ok(self)
+    }
+
+    /// One text that this key sealed, and what for.
+    async fn sample(&self, id: &str) -> Result<Option<(String, String)>, StoreError> {
+        if let Some(secret) = self.secrets_sealed_by(id, None, 1).await?.pop() {
+            return Ok(Some((secret.place(), secret.sealed)));
+        }
+        let told = self.user_data_sealed_by(id, None, 1).await?.pop();
+        Ok(told.map(|told| (told.place(), told.sealed)))
+    }
+
     /// The keys that something needs or needed: how many secrets each seals, and how many machines report by it.
     pub async fn seals_in_use(&self) -> Result<Vec<(String, u64, u64)>, StoreError> {
         self.database.read(|c| Box::pin(seal::counts(c))).await
@@ -157,8 +224,11 @@ impl Store {
             return Ok(());
         }
         let key = id.to_owned();
+        let canary = self.keys.as_ref().and_then(|keys| keys.keys().canary(id));
         self.database
-            .write(OneStatement, |c| Box::pin(async move { seal::know(c, &key).await }))
+            .write(OneStatement, |c| {
+                Box::pin(async move { seal::know(c, &key, canary.as_deref()).await })
+            })
             .await?;
         self.known.set().insert(id.to_owned());
         Ok(())

@@ -1,16 +1,18 @@
 //! By which keys secrets are sealed, and what keys are needed for.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use cluster_core::{ClaimUuid, UserData, Vm};
 use cluster_store::{Claim, Store, StoreError, VmChange};
-use sealing::SealingKeys;
+use sealing::{Keyring, SealingKeys};
 
 use crate::samples::{at, on_both, stored};
 use crate::vms::vm;
 
 on_both! { Store:
     a_key_that_seals_something_is_not_forgotten
+    the_key_that_sealed_is_told_from_another_with_the_same_id
     what_is_something_else_by_now_is_not_sealed_anew
     a_key_that_seals_what_a_machine_is_told_is_not_forgotten
     a_machine_needs_the_key_that_it_reports_by
@@ -19,8 +21,42 @@ on_both! { Store:
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn sealed(id: &str, text: &str) -> String {
-    let line = SealingKeys::generate().unwrap().replacen('1', id, 1);
-    SealingKeys::parse(&line).unwrap().seal("p", text.as_bytes()).unwrap()
+    keys(id).seal("p", text.as_bytes()).unwrap()
+}
+
+/// A key as earlier versions named them.
+fn keys(id: &str) -> SealingKeys {
+    let made = SealingKeys::generate().unwrap();
+    SealingKeys::parse(&format!("{id}:{}", made.split_once(':').unwrap().1)).unwrap()
+}
+
+async fn the_key_that_sealed_is_told_from_another_with_the_same_id(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let (ours, other): (Arc<Keyring>, Arc<Keyring>) = (keys("1").into(), keys("1").into());
+    // An earlier version registered the key, and what tells it from another was not kept.
+    let place = format!("{}/a", cluster.id);
+    store.save_secret(cluster.id, "a", &ours.seal(&place, b"s").unwrap()).await.unwrap();
+    let known = store.known_keys().await.unwrap();
+    assert_eq!((known[0].canary.is_some(), known[0].needed), (false, 1));
+    for _ in 0..2 {
+        let refused = store.clone().sealing(other.clone()).await.err().unwrap();
+        let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
+        assert!(source.to_string().contains("its key 1 is not the key 1"), "{source}");
+        // From its first start on it is.
+        store.clone().sealing(ours.clone()).await.unwrap();
+        let known = store.known_keys().await.unwrap();
+        assert!(known[0].canary.is_some() && known[0].sample.is_none());
+    }
+    let refused = store.clone().sealing(keys("2").into()).await.err().unwrap();
+    let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
+    assert!(source.to_string().contains("does not hold the key 1"), "{source}");
+    // A key is registered with what tells it from another.
+    store.delete_secret(cluster.id, "a").await.unwrap();
+    let fresh: Arc<Keyring> = keys("3").into();
+    let store = store.sealing(fresh.clone()).await.unwrap();
+    store.save_secret(cluster.id, "b", &fresh.seal("p", b"s").unwrap()).await.unwrap();
+    let known = store.known_keys().await.unwrap();
+    assert!(known.iter().any(|key| key.id == "3" && key.canary.is_some()), "{known:?}");
 }
 
 async fn a_key_that_seals_something_is_not_forgotten(store: Store) {
