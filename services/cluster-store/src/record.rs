@@ -174,6 +174,8 @@ pub enum Redeemed {
     First,
     /// It was redeemed from the same address a moment ago, and the machine has not been heard of since: the answer was lost.
     Again,
+    /// As before, and that has been done as often as it is done.
+    TooOften,
     /// It cannot be redeemed: it is unknown, too old, or was redeemed before.
     No,
 }

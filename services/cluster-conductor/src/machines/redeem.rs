@@ -2,7 +2,7 @@
 //!
 //! **Once.** The first who shows a claim in time and from the machine's address redeems it, in one statement of the store.
 //! Ignition asks again when an answer breaks off, and a machine whose answer was lost on the way would be lost with it. So
-//! the same address may have the answer again for [`AGAIN`], until the machine has spoken. It speaks when its first unit
+//! the same address may have the answer again, a few times within [`AGAIN`], until the machine has spoken. It speaks when its first unit
 //! has done or failed, which is before anything runs there that is not the cluster's own: from then on a claim found in a
 //! machine's user data is worth nothing, even to who shares its address.
 
@@ -91,6 +91,11 @@ pub(super) async fn redeem(
         Redeemed::Again => {
             let said = "fetched its config again, as after a lost answer";
             tell(world, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
+        }
+        Redeemed::TooOften => {
+            let said = "asked for its config once more than an answer can be lost; repair makes another machine";
+            tell(world, &claim, Severity::Warning, "ClaimAskedTooOften", from, said).await?;
+            return Ok(Answer::Nothing);
         }
         Redeemed::No => {
             let said = "asked for its config, which was handed out before: somebody may have read its user data";

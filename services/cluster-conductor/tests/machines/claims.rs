@@ -63,6 +63,32 @@ async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
 }
 
 #[tokio::test]
+async fn a_claim_is_not_redeemed_over_and_over_before_its_machine_has_spoken() {
+    let given = Given::labelled(&[]).await;
+    let claim = given.claim("default-worker-0").await;
+    let mut answers = Vec::new();
+    for _ in 0..40 {
+        answers.push(given.redeem(&claim, "10.0.0.20").await);
+    }
+    let (handed_out, refused) = answers.split_at(5);
+    assert!(handed_out.iter().all(is_config));
+    assert!(refused.iter().all(|answer| *answer == Answer::Nothing));
+    let reason = |event: &String| event.split(':').next().unwrap_or_default().to_owned();
+    let events: Vec<_> = given.events().await.iter().map(reason).collect();
+    assert_eq!(
+        events,
+        [
+            "info ClaimRedeemed",
+            "info ClaimRedeemedAgain",
+            "info ClaimRedeemedAgain",
+            "info ClaimRedeemedAgain",
+            "info ClaimRedeemedAgain",
+            "warning ClaimAskedTooOften",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_claim_is_of_no_use_from_elsewhere_unless_that_is_allowed() {
     let given = Given::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;

@@ -10,6 +10,8 @@ use super::{of_cluster, refused};
 use crate::{Claim, Redeemed};
 
 const TABLE: &str = "claims";
+/// So often a config whose answer was lost is handed out again.
+const REPEATS: u32 = 4;
 
 pub(crate) async fn insert(connection: &mut Connection, claim: &Claim) -> Result<(), StoreError> {
     const INSERT: &str = "INSERT INTO claims (id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by) \
@@ -61,8 +63,8 @@ pub(crate) async fn of(
     row.as_ref().map(read).transpose()
 }
 
-/// Redeems a claim, if it can still be. It can be again after `since` from the same address, while nothing was heard of
-/// the machine.
+/// Redeems a claim, if it can still be. It can be again after `since` from the same address, [`REPEATS`] times, while nothing was
+/// heard of the machine.
 pub(crate) async fn redeem(
     connection: &mut Connection,
     claim: ClaimUuid,
@@ -72,14 +74,20 @@ pub(crate) async fn redeem(
     reports_by: &str,
 ) -> Result<Redeemed, StoreError> {
     const REDEEM: &str = "UPDATE claims SET redeemed_at = $2, redeemed_by = $3, reports_by = $4 WHERE id = $1 AND redeemed_at IS NULL AND expires_at > $2";
-    const AGAIN: &str = "UPDATE claims SET reports_by = $4 WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
-         AND EXISTS (SELECT 1 FROM machines WHERE claim = $1 AND at IS NULL)";
+    const AGAIN: &str = "UPDATE claims SET reports_by = $4, repeats = repeats + 1 WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
+         AND repeats < $5 AND EXISTS (SELECT 1 FROM machines WHERE claim = $1 AND at IS NULL)";
     let by = by.to_string();
     if connection.execute(REDEEM, values![claim, now, by.as_str(), reports_by]).await? == 1 {
         return Ok(Redeemed::First);
     }
-    let again = connection.execute(AGAIN, values![claim, by, since, reports_by]).await?;
-    Ok(if again == 1 { Redeemed::Again } else { Redeemed::No })
+    const USED_UP: &str =
+        "SELECT repeats FROM claims WHERE id = $1 AND redeemed_by = $2 AND repeats >= $3";
+    let values = values![claim, by.as_str(), since, reports_by, REPEATS];
+    if connection.execute(AGAIN, values).await? == 1 {
+        return Ok(Redeemed::Again);
+    }
+    let used_up = connection.row(USED_UP, values![claim, by, REPEATS]).await?;
+    Ok(if used_up.is_some() { Redeemed::TooOften } else { Redeemed::No })
 }
 
 fn read(row: &Row) -> Result<Claim, StoreError> {

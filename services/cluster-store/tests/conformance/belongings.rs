@@ -17,6 +17,7 @@ on_both! { Store:
     a_secret_is_kept_or_replaced
     a_claim_is_redeemed_once_and_in_time
     an_answer_that_was_lost_is_given_again_until_the_machine_speaks
+    an_answer_is_given_again_a_few_times_and_no_more
     a_claim_is_renewed_until_it_is_redeemed
     a_machine_is_who_holds_its_last_claim
     a_machine_is_forgotten_with_its_server
@@ -178,6 +179,22 @@ async fn an_answer_that_was_lost_is_given_again_until_the_machine_speaks(store: 
     assert_eq!(redeem(&one, 55).await, Redeemed::Again);
     store.note_report(one.id, &said("join", 55), at(25)).await.unwrap();
     assert_eq!(redeem(&one, 55).await, Redeemed::No);
+}
+
+async fn an_answer_is_given_again_a_few_times_and_no_more(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let one = claim(&cluster, "default-worker-0", "d1");
+    store.insert_claim(&one).await.unwrap();
+    let redeem = async |by| store.redeem_claim(one.id, by, at(50), at(40), "1").await.unwrap();
+    assert_eq!(redeem(HERE).await, Redeemed::First);
+    let mut handed_out = 0;
+    while redeem(HERE).await == Redeemed::Again {
+        handed_out += 1;
+        assert!(handed_out < 6, "it goes on");
+    }
+    assert_eq!(handed_out, 4);
+    assert_eq!(redeem(HERE).await, Redeemed::TooOften);
+    assert_eq!(redeem(THERE).await, Redeemed::No);
 }
 
 async fn a_claim_is_renewed_until_it_is_redeemed(store: Store) {
