@@ -6,5 +6,5 @@ mod table;
 
 pub use database::{SchemaVersion, StoreError};
 pub use secrets::{SecretError, Secrets};
-pub use store::{Resealed, Reserved, SeenPower, Store};
+pub use store::{Resealed, Reserved, SCHEMA, SeenPower, Store};
 pub use table::{ProfileRow, Tally};

@@ -22,8 +22,8 @@ use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 pub use seals::Resealed;
 use seals::Seals;
 
-/// The versions of the tables.
-const TABLES: Schema = &[
+/// The versions of the tables, the first first.
+pub const SCHEMA: Schema = &[
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -70,7 +70,7 @@ impl Store {
     /// it; once that is gone, every write is refused as `Closing`. Secrets are kept as they come until
     /// [`Store::sealing`] says by what they are sealed.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        let database = Database::open(url, TABLES).await?;
+        let database = Database::open(url, SCHEMA).await?;
         let trail = Recorder::new(database.clone(), "baremetald");
         Ok(Store { database, trail, seals: None })
     }
@@ -82,7 +82,7 @@ impl Store {
 
     /// Which database it is, and which version its tables have now.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
-        Ok((self.database.kind(), self.database.schema_version(TABLES).await?))
+        Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
     }
 
     /// The audit trail, in the same database.

@@ -10,5 +10,5 @@ pub use record::{
     Certificate, Change, Claim, Happened, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
     SnapshotChange, VmChange, VmScope,
 };
-pub use store::{Belongings, SealedSecret, SealedUserData, Store};
+pub use store::{Belongings, SCHEMA, SealedSecret, SealedUserData, Store};
 pub use written::Listener;

@@ -29,8 +29,8 @@ use crate::table::{cluster, event, node_group, subdomain, template, vm_event};
 use crate::written::Bell;
 use crate::{Change, Happened, Scope};
 
-/// The versions of the tables.
-const TABLES: Schema = &[
+/// The versions of the tables, the first first.
+pub const SCHEMA: Schema = &[
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -61,7 +61,7 @@ impl Store {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
     /// to date.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        let database = Database::open(url, TABLES).await?;
+        let database = Database::open(url, SCHEMA).await?;
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
         database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
         let trail = Recorder::new(database.clone(), "clusterd");
@@ -78,7 +78,7 @@ impl Store {
 
     /// Which database it is, and which version its tables have now.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
-        Ok((self.database.kind(), self.database.schema_version(TABLES).await?))
+        Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
     }
 
     /// The audit trail, in the same database.

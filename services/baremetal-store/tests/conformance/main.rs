@@ -17,3 +17,4 @@ mod records;
 mod roundtrip;
 mod scratch;
 mod seals;
+mod versions;

@@ -12,4 +12,5 @@ mod records;
 mod samples;
 mod seals;
 mod templates;
+mod versions;
 mod vms;

@@ -1,0 +1,149 @@
+//! Databases as each version of the tables left them, down to the first: today's store opens them, and reads all that is in them.
+//!
+//! A fixture holds what that version wrote, as SQL that both databases understand. Whoever adds a version adds one.
+
+use std::sync::Arc;
+
+use audit::{Filter, Order, Trail};
+use baremetal_core::{NodeFilter, NodeSort, Page, PortFilter, PortSort, State};
+use baremetal_store::{SCHEMA, Store};
+use database::scratch::Scratch;
+use database::{Database, Extent};
+use jiff::SignedDuration;
+use sealing::{Keyring, SealingKeys};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use crate::scratch::at;
+
+/// What each version wrote, the first first.
+const FIXTURES: &[&str] = &[
+    include_str!("../fixtures/version-1.sql"),
+    include_str!("../fixtures/version-2.sql"),
+    include_str!("../fixtures/version-3.sql"),
+    include_str!("../fixtures/version-4.sql"),
+    include_str!("../fixtures/version-5.sql"),
+    include_str!("../fixtures/version-6.sql"),
+    include_str!("../fixtures/version-7.sql"),
+    include_str!("../fixtures/version-8.sql"),
+    include_str!("../fixtures/version-9.sql"),
+    include_str!("../fixtures/version-10.sql"),
+];
+/// The key file that the secrets in them are sealed by, as it was written before ids were fingerprints.
+const KEYS: &str = include_str!("../fixtures/seal.keys");
+
+#[test]
+fn every_version_of_the_tables_has_a_fixture() {
+    assert_eq!(FIXTURES.len(), SCHEMA.len(), "a new version needs tests/fixtures/version-N.sql");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_version_is_opened_and_read_on_sqlite() {
+    for version in 1..=FIXTURES.len() {
+        let scratch = Scratch::sqlite();
+        is_read(&scratch, version).await;
+        Store::check(&scratch.url).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_version_is_opened_and_read_on_postgres() {
+    for version in 1..=FIXTURES.len() {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        is_read(&scratch, version).await;
+    }
+}
+
+async fn is_read(scratch: &Scratch, version: usize) {
+    let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
+    let fixture = FIXTURES[version - 1].to_owned();
+    let written =
+        before.write(Extent::AnyDecides, |c| Box::pin(async move { Ok(c.script(fixture).await?) }));
+    written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
+    drop(before);
+    // The second time nothing is brought up to date, and all is as it was.
+    for _ in 0..2 {
+        let store = Store::open(&scratch.url).await.unwrap();
+        let keys: Arc<Keyring> = SealingKeys::parse(KEYS).unwrap().into();
+        let store = store.sealing(keys).await.unwrap();
+        holds_all(&store, version).await;
+    }
+    // Another key under the same number opens nothing of it, and is told from the one that sealed.
+    let line = format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1);
+    let other: Arc<Keyring> = SealingKeys::parse(&line).unwrap().into();
+    let store = Store::open(&scratch.url).await.unwrap();
+    assert!(store.sealing(other).await.is_err(), "version {version}");
+}
+
+/// All that version `version` wrote.
+async fn holds_all(store: &Store, version: usize) {
+    let (_, schema) = store.schema().await.unwrap();
+    assert_eq!(schema.found, i64::try_from(SCHEMA.len()).unwrap());
+    let page = Page { limit: 100, marker: None, sort: NodeSort::Name, descending: false };
+    let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
+    let names: Vec<_> = nodes.iter().map(|node| node.name.as_ref().unwrap().to_string()).collect();
+    assert_eq!(names, ["r1u1", "r1u2", "r1u3"], "version {version}");
+    let [enrolled, working, active] = nodes.try_into().unwrap();
+    let opened = store.secrets().text(&enrolled, "redfish_password").unwrap().unwrap();
+    assert_eq!(opened.expose_secret(), "hunter2");
+    assert_eq!(enrolled.failure.as_ref().unwrap().cause, "the agent never reported");
+    assert_eq!(working.provision_state, State::DeployWait);
+    assert_eq!(working.work.as_ref().unwrap().cursor, 3);
+    assert!(working.power_request.is_some() && working.maintenance.is_some());
+    assert_eq!(store.busy_nodes().await.unwrap(), [working.id]);
+    assert_eq!(active.provision_state, State::Active);
+    assert_eq!(active.place.as_ref().unwrap().rack, "r1");
+    assert_eq!(active.lending.is_some(), version >= 3);
+    assert_eq!(active.hypervisor.is_some(), version >= 8);
+    let tally = store.tally_nodes(None).await.unwrap();
+    assert_eq!(tally.iter().map(|it| it.count).sum::<u64>(), 3);
+    assert!(tally.iter().any(|it| it.is_failed), "version {version}");
+
+    let page = Page { limit: 100, marker: None, sort: PortSort::Address, descending: false };
+    let ports = store.list_ports(&PortFilter::default(), &page).await.unwrap();
+    assert_eq!(ports.len(), 2);
+    let boot = store.find_boot(working.id).await.unwrap().unwrap();
+    assert_eq!(boot.agent_version.as_deref(), Some("0.1.0"));
+    assert!(store.find_inspected(enrolled.id).await.unwrap().is_some());
+    assert_eq!(store.history(enrolled.id, 10, None).await.unwrap().len(), 2);
+    let leased = store.find_lease("52:54:00:00:00:01".parse().unwrap()).await.unwrap();
+    assert_eq!(leased, Some([10, 0, 0, 9].into()));
+    assert_eq!(store.list_discoveries().await.unwrap().len(), 1);
+    assert_eq!(store.list_conductors().await.unwrap(), [("host".to_owned(), at(0))]);
+    let (mut rack, _) = store.find_rack("r1").await.unwrap().unwrap();
+    let Value::Object(document) = &mut rack else { panic!("{rack}") };
+    store.secrets().open_rack("r1", document).unwrap();
+    assert_eq!(rack["goal"]["instance_info"]["configdrive"]["user_data"], "drive-secret");
+    if version >= 2 {
+        let page = Page { limit: 9, marker: None, sort: Default::default(), descending: false };
+        let allocations = store.list_allocations(&Default::default(), &page).await.unwrap();
+        assert_eq!(allocations.len(), 2);
+        let reserved = allocations.iter().filter(|it| it.reservation.is_some()).count();
+        assert_eq!(reserved, usize::from(version >= 5));
+    }
+    if version >= 3 {
+        assert_eq!(store.lent_nodes().await.unwrap(), [active.id]);
+        let longest = SignedDuration::from_hours(1);
+        let letters = store.outbox().due(at(1000), longest, 9).await.unwrap();
+        assert_eq!(letters.len(), 1);
+    }
+    if version >= 4 {
+        let filter = Filter {
+            user: None,
+            project: None,
+            request_id: None,
+            since: None,
+            until: None,
+            order: Order::OldestFirst,
+            marker: None,
+            limit: 9,
+        };
+        assert_eq!(store.trail().list(&filter).await.unwrap().len(), 2);
+        assert_eq!(store.trail().head().await.unwrap().number, 2);
+    }
+    if version >= 8 {
+        let profile = store.find_profile("kvm").await.unwrap().unwrap().profile;
+        let opened = store.secrets().with_profile(&profile).unwrap();
+        assert_eq!(opened.settings.keystone.username, "nova");
+    }
+}

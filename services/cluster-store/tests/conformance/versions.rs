@@ -1,0 +1,144 @@
+//! Databases as each version of the tables left them, down to the first: today's store opens them, and reads all that is in them.
+//!
+//! A fixture holds what that version wrote, as SQL that both databases understand. Whoever adds a version adds one.
+
+use std::sync::Arc;
+
+use audit::{Filter, Order, Trail};
+use cluster_core::{ClusterSort, Defaults, Page, Resource, TemplateSort, VmSort, Whose};
+use cluster_store::{SCHEMA, Scope, Store, VmScope};
+use database::scratch::Scratch;
+use database::{Database, Extent};
+use jiff::SignedDuration;
+use sealing::{Keyring, SealingKeys};
+
+use crate::samples::at;
+
+/// What each version wrote, the first first.
+const FIXTURES: &[&str] = &[
+    include_str!("../fixtures/version-1.sql"),
+    include_str!("../fixtures/version-2.sql"),
+    include_str!("../fixtures/version-3.sql"),
+    include_str!("../fixtures/version-4.sql"),
+    include_str!("../fixtures/version-5.sql"),
+    include_str!("../fixtures/version-6.sql"),
+    include_str!("../fixtures/version-7.sql"),
+    include_str!("../fixtures/version-8.sql"),
+    include_str!("../fixtures/version-9.sql"),
+    include_str!("../fixtures/version-10.sql"),
+    include_str!("../fixtures/version-11.sql"),
+];
+/// The key file that the secrets in them are sealed by, as it was written before ids were fingerprints.
+const KEYS: &str = include_str!("../fixtures/seal.keys");
+
+#[test]
+fn every_version_of_the_tables_has_a_fixture() {
+    assert_eq!(FIXTURES.len(), SCHEMA.len(), "a new version needs tests/fixtures/version-N.sql");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_version_is_opened_and_read_on_sqlite() {
+    for version in 1..=FIXTURES.len() {
+        let scratch = Scratch::sqlite();
+        is_read(&scratch, version).await;
+        Store::check(&scratch.url).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_version_is_opened_and_read_on_postgres() {
+    for version in 1..=FIXTURES.len() {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        is_read(&scratch, version).await;
+    }
+}
+
+async fn is_read(scratch: &Scratch, version: usize) {
+    let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
+    let fixture = FIXTURES[version - 1].to_owned();
+    let written =
+        before.write(Extent::AnyDecides, |c| Box::pin(async move { Ok(c.script(fixture).await?) }));
+    written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
+    drop(before);
+    // The second time nothing is brought up to date, and all is as it was.
+    for _ in 0..2 {
+        let store = Store::open(&scratch.url).await.unwrap();
+        let keys: Arc<Keyring> = SealingKeys::parse(KEYS).unwrap().into();
+        let store = store.sealing(keys.clone()).await.unwrap();
+        holds_all(&store, &keys, version).await;
+    }
+    // Another key under the same number opens nothing of it, and is told from the one that sealed.
+    let line = format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1);
+    let other: Arc<Keyring> = SealingKeys::parse(&line).unwrap().into();
+    let store = Store::open(&scratch.url).await.unwrap();
+    assert!(store.sealing(other).await.is_err(), "version {version}");
+}
+
+/// All that version `version` wrote.
+async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
+    let (_, schema) = store.schema().await.unwrap();
+    assert_eq!(schema.found, i64::try_from(SCHEMA.len()).unwrap());
+    let page = Page { limit: 9, marker: None, sort: TemplateSort::Name, descending: false };
+    let templates = store.list_templates(&Scope::All, &page).await.unwrap();
+    assert_eq!(templates.len(), 1);
+    let page = Page { limit: 9, marker: None, sort: ClusterSort::Name, descending: false };
+    let clusters = store.list_clusters(&Scope::All, &page).await.unwrap();
+    let [cluster] = clusters.try_into().unwrap();
+    assert_eq!((cluster.name.as_str(), cluster.template), ("one", templates[0].id));
+    assert_eq!(cluster.machine_addresses.len(), 1);
+    let groups = store.groups_of(cluster.id).await.unwrap();
+    assert_eq!((groups.len(), groups[0].machines.len()), (1, 2));
+    let ledger = store.ledger_of(cluster.id).await.unwrap();
+    assert_eq!((ledger.len(), ledger[0].cloud_id.as_deref()), (1, Some("server-0")));
+    assert_eq!(store.events_of(cluster.id, 9, None).await.unwrap().len(), 2);
+    let sealed = store.find_secret(cluster.id, "pki").await.unwrap().unwrap();
+    let opened = keys.open_sealed(&format!("{}/pki", cluster.id), &sealed).unwrap();
+    assert_eq!(opened.text().unwrap(), "authority-secret");
+    let machine = "default-worker-0".parse().unwrap();
+    let claim = store.claim_of(cluster.id, &machine).await.unwrap().unwrap();
+    assert!(claim.redeemed_at.is_some() && claim.redeemed_by.is_some());
+    let reports = store.machines_of(cluster.id).await.unwrap();
+    assert_eq!(reports.len(), 1);
+    assert_eq!(store.certificates_of(cluster.id).await.unwrap().len(), 1);
+    assert_eq!(store.list_quotas(&Scope::All, None).await.unwrap().len(), 1);
+    assert_eq!(store.list_services().await.unwrap().len(), 1);
+    // What was not counted yet is counted as the store is opened.
+    let whose = Whose { project: "p".to_owned(), person: Some("u".to_owned()) };
+    let used = store.account(&whose, &Defaults::default()).await.unwrap().used;
+    assert_eq!((used[Resource::Clusters], used[Resource::Nodes]), (1, 2), "version {version}");
+    let known = store.known_keys().await.unwrap();
+    assert!(known.iter().any(|key| key.id == "1" && key.canary.is_some()));
+    if version >= 5 {
+        let filter = Filter {
+            user: None,
+            project: None,
+            request_id: None,
+            since: None,
+            until: None,
+            order: Order::OldestFirst,
+            marker: None,
+            limit: 9,
+        };
+        assert_eq!(store.trail().list(&filter).await.unwrap().len(), 2);
+        assert_eq!(store.trail().head().await.unwrap().number, 2);
+    }
+    if version >= 6 {
+        let letters = store.outbox().due(at(1000), SignedDuration::from_hours(1), 9).await.unwrap();
+        assert_eq!(letters.len(), 1);
+    }
+    if version >= 8 {
+        let page = Page { limit: 9, marker: None, sort: VmSort::Name, descending: false };
+        let vms = store.list_vms(&VmScope::All, None, &page).await.unwrap();
+        assert_eq!(vms.len(), 1);
+        let told = store.sealed_user_data(vms[0].id).await.unwrap().unwrap();
+        let place = cluster_store::SealedUserData::place_of(vms[0].id);
+        assert_eq!(keys.open_sealed(&place, &told).unwrap().text().unwrap(), "user-secret");
+        assert_eq!(store.snapshots_of(vms[0].id).await.unwrap().len(), 1);
+        assert_eq!(store.ledger_of(vms[0].id).await.unwrap().len(), 1);
+        assert_eq!(store.vm_events_of(vms[0].id, 9, None).await.unwrap().len(), 1);
+    }
+    if version >= 10 {
+        let drains = store.drains().await.unwrap();
+        assert_eq!((drains.len(), drains[0].takes.len()), (1, 1));
+    }
+}
