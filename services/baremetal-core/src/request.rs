@@ -4,7 +4,7 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::Wanted;
 
-use crate::lending::end_with_instance;
+use crate::lending::{end_with_instance, given_back};
 use crate::{
     AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest, Reason, State,
     Work, WorkUuid, work,
@@ -172,7 +172,7 @@ pub fn ask(
         Verb::Provide => (Some(State::Available), automated_clean(node)),
         Verb::Clean(command) => (Some(State::Manageable), work::clean(node, command)),
         Verb::Deploy | Verb::Rebuild => (Some(State::Active), work::deploy(node)),
-        Verb::Undeploy => (Some(State::Available), work::undeploy()),
+        Verb::Undeploy => (Some(goal_of_cleaning(node)), work::undeploy()),
         Verb::Adopt => (Some(State::Active), work::verify()),
         Verb::Abort => {
             let doing =
@@ -224,6 +224,11 @@ fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
         return Err(Refusal::LeaseEnded { node: label(), verb: verb.as_str() });
     }
     Ok(())
+}
+
+/// Where automated cleaning leads. A retired node is not offered for use again: as in Ironic it becomes manageable.
+fn goal_of_cleaning(node: &Node) -> State {
+    if node.retired.is_some() { State::Manageable } else { State::Available }
 }
 
 /// The cleaning on the way to `available`. What a lessee wrote is not for the next one to read: their disks are erased as a whole.
@@ -288,7 +293,9 @@ pub fn finish(
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), IllegalEvent> {
     let by_hand = node.work.as_ref().is_some_and(|work| work.by_hand);
-    let event = if by_hand { Event::DoneByHand } else { Event::Done };
+    let is_cleaned = node.provision_state == State::Cleaning && !by_hand;
+    let is_withheld = is_cleaned && goal_of_cleaning(node) == State::Manageable;
+    let event = if by_hand || is_withheld { Event::DoneByHand } else { Event::Done };
     let mut done = node.clone();
     done.provision_state = node.provision_state.on(event)?;
     done.provision_updated_at = Some(now);
@@ -308,8 +315,15 @@ pub fn finish(
             done.instance_name = None;
             done.allocation = None;
             end_with_instance(&mut done, now);
-            done.target_provision_state = Some(State::Available);
+            done.target_provision_state = Some(goal_of_cleaning(&done));
             done.work = Some(Work::new(cleaning, automated_clean(&done), now));
+        }
+        // A retired node never becomes available, where it would be given back: its lessee leaves it here.
+        State::Cleaning if is_withheld && node.wanted_by_lease() == Wanted::Gone => {
+            let (free, returned) = given_back(&done, now);
+            let event = format!("done, and {}", returned.event);
+            let entry = HistoryEntry::changed(node, &free, event, now);
+            return Ok((free, entry));
         }
         State::Enroll
         | State::Verifying

@@ -74,7 +74,7 @@ pub enum Event {
     Resume,
     /// The work is done.
     Done,
-    /// The work of cleaning is done, and was asked for by the verb `clean`.
+    /// The work of cleaning is done, and was asked for by the verb `clean`, or the node is retired.
     DoneByHand,
     /// The work cannot go on.
     Fail,

@@ -165,3 +165,17 @@ fn what_was_lent_for_an_instance_ends_with_it() {
         assert_eq!(cleaning.lessee.as_deref(), Some("lab"), "until it is clean");
     }
 }
+
+#[test]
+fn a_retired_node_is_given_back_where_its_cleaning_ends() {
+    let node = Node { retired: Some("old".to_owned()), ..gone(State::Active) };
+    let (deleting, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
+    let (cleaning, _) = finish(&deleting, WorkUuid::nil(), at(120)).unwrap();
+    let erases = Task::Agent(crate::AgentCommand::EraseDisks);
+    assert!(cleaning.work.as_ref().unwrap().tasks.contains(&erases));
+    assert!(cleaning.lessee.is_some());
+    let (free, entry) = finish(&cleaning, WorkUuid::nil(), at(121)).unwrap();
+    assert_eq!(free.provision_state, State::Manageable);
+    assert_eq!((free.lessee, free.lending), (None, None));
+    assert_eq!(entry.event, "done, and given back by its lessee");
+}

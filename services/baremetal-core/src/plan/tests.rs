@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Driver, Event, NodeUuid, State, Verb, WorkUuid, ask, finish, give_up, power_step_done,
+    Driver, Event, NodeUuid, Refusal, State, Verb, WorkUuid, ask, finish, give_up, power_step_done,
     start_next_task,
 };
 
@@ -286,6 +286,27 @@ fn a_node_lives_its_whole_life() {
         assert_eq!(node.provision_state, State::Active);
         let node = live(&node, Verb::Undeploy);
         assert_eq!(node.provision_state, State::Available);
+    }
+}
+
+#[test]
+fn a_retired_node_is_manageable_after_its_cleaning_and_is_not_provided() {
+    let ready = live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage);
+    for automated_clean in [None, Some(false)] {
+        let active = live(&live(&ready, Verb::Provide), Verb::Deploy);
+        let retired = Node { retired: Some("old".to_owned()), automated_clean, ..active };
+        let (asked, _) = ask(&retired, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
+        assert_eq!(asked.target_provision_state, Some(State::Manageable));
+        let cleaning = finish(&asked, WorkUuid::nil(), T0).unwrap().0;
+        assert_eq!(cleaning.provision_state, State::Cleaning);
+        assert_eq!(cleaning.target_provision_state, Some(State::Manageable));
+        let given_up = live(&retired, Verb::Undeploy);
+        assert_eq!(given_up.provision_state, State::Manageable);
+        assert_eq!((given_up.target_provision_state, given_up.work.as_ref()), (None, None));
+        let refused = ask(&given_up, Verb::Provide, WorkUuid::nil(), T0).unwrap_err();
+        assert!(matches!(refused, Refusal::Retired { verb: "provide", .. }), "{refused}");
+        let kept = Node { retired: None, ..given_up };
+        assert_eq!(live(&kept, Verb::Provide).provision_state, State::Available);
     }
 }
 
