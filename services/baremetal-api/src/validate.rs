@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{Interface, check_boot};
+use baremetal_core::{InspectInterface, Interface, Node, Port, check_boot};
 use http::StatusCode;
 use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Shape, json};
 use serde::Serialize;
@@ -43,23 +43,43 @@ async fn validate(
 ) -> Result<Response, Error> {
     let node = app.node(&caller, asked, &ident).await?;
     let ports = app.store.ports_of(node.id).await?;
-    let verdict = |interface| match interface {
-        Interface::Power | Interface::Management => app.conductor.check_driver_info(&node).into(),
-        Interface::Boot => check_boot(&node, &ports).into(),
-        Interface::Deploy => app.conductor.check_deploy(&node).into(),
-        Interface::Bios
-        | Interface::Console
-        | Interface::Firmware
-        | Interface::Inspect
-        | Interface::Network
-        | Interface::Raid
-        | Interface::Rescue
-        | Interface::Storage
-        | Interface::Vendor => Verdict { result: true, reason: None },
-    };
     // Ironic leaves the vendor's interface out.
     let interfaces = Interface::ALL.into_iter().filter(|interface| *interface != Interface::Vendor);
-    let verdicts: BTreeMap<&str, Verdict> =
-        interfaces.map(|interface| (interface.as_str(), verdict(interface))).collect();
+    let verdicts: BTreeMap<&str, Verdict> = interfaces
+        .map(|interface| (interface.as_str(), verdict(&app, &node, &ports, interface)))
+        .collect();
     Ok(json(StatusCode::OK, &verdicts))
+}
+
+/// Whether the node says all that this interface of it needs.
+fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verdict {
+    if !node.has(interface) {
+        return unsupported(node, interface);
+    }
+    let bmc = || app.conductor.check_driver_info(node);
+    match interface {
+        Interface::Power | Interface::Management | Interface::Console => bmc().into(),
+        Interface::Boot => check_boot(node, ports).into(),
+        Interface::Deploy => app.conductor.check_deploy(node).into(),
+        Interface::Inspect => match (bmc(), node.inspect_interface()) {
+            (Ok(()), InspectInterface::Agent) => check_boot(node, ports).into(),
+            (checked, _) => checked.into(),
+        },
+        // Their one implementation, "noop", needs nothing of a node. Nova deploys to no node whose storage is not valid.
+        Interface::Network | Interface::Storage => Verdict { result: true, reason: None },
+        // No driver implements them.
+        Interface::Bios
+        | Interface::Firmware
+        | Interface::Raid
+        | Interface::Rescue
+        | Interface::Vendor => unsupported(node, interface),
+    }
+}
+
+/// In Ironic's words.
+fn unsupported(node: &Node, interface: Interface) -> Verdict {
+    let (driver, interface) = (node.driver, interface.as_str());
+    let reason =
+        format!("Driver {driver} does not support {interface} (disabled or not implemented).");
+    Verdict { result: false, reason: Some(reason) }
 }

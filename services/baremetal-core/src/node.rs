@@ -262,6 +262,11 @@ impl Node {
         self.interfaces.get(&interface).map_or(self.driver.default(interface), String::as_str)
     }
 
+    /// Whether the node has this interface: an implementation that is named `no-` refuses whatever is asked of it.
+    pub fn has(&self, interface: Interface) -> bool {
+        !self.interface(interface).starts_with("no-")
+    }
+
     /// How the ramdisk gets onto its machine.
     pub fn boot_interface(&self) -> BootInterface {
         match self.interface(Interface::Boot) {

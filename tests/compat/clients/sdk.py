@@ -86,7 +86,8 @@ class BareMetal(unittest.TestCase):
         """Provision states, waited for as Ansible's modules wait."""
         node = self.available("sdk-road")
         self.assertEqual(node.provision_state, "available")
-        self.assertTrue(all(answer.result is not False for answer in self.baremetal.validate_node(node, required=()).values()))
+        validated = self.baremetal.validate_node(node, required=("boot", "deploy", "management", "power", "storage"))
+        self.assertFalse(validated["raid"].result)
         node = self.baremetal.update_node(node, instance_info={"image_source": "http://192.0.2.1/i", "image_checksum": "0" * 64})
         node = self.baremetal.set_node_provision_state(
             node, "active", config_drive={"meta_data": {"hostname": "sdk-road"}}, wait=True, timeout=WAIT

@@ -187,9 +187,8 @@ fn a_node_is_validated_interface_by_interface() {
     for interface in ["boot", "deploy", "inspect", "management", "network", "power", "storage"] {
         assert_eq!(row(interface), true, "{interface}");
     }
-    for interface in ["bios", "console", "raid", "rescue"] {
-        // true, or null for what the node does not have
-        assert_ne!(row(interface), false, "{interface}");
+    for interface in ["bios", "console", "firmware", "raid", "rescue"] {
+        assert_eq!(row(interface), false, "{interface}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Drivers, conductors, validation, inventory, and lists of what there is none of.
 
-use baremetal_core::{Driver, Inspected};
+use baremetal_core::{Driver, Inspected, Interface};
 use serde_json::json;
 
 use crate::api::{Api, ID, NEWEST};
@@ -75,22 +75,16 @@ async fn conductors_are_alive_while_they_are_heard_of() {
 async fn validation_tells_what_a_node_lacks() {
     let api = Api::start().await;
     api.enroll("").await;
-    let fine = [
-        "bios",
-        "boot",
-        "console",
-        "deploy",
-        "firmware",
-        "inspect",
-        "management",
-        "network",
-        "power",
-        "raid",
-        "rescue",
-        "storage",
-    ];
-    let fine = fine.map(|name| format!(r#""{name}": {{"result": true}}"#)).join(", ");
-    api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).is(&format!("{{{fine}}}"));
+    let fine = ["boot", "deploy", "inspect", "management", "network", "power", "storage"]
+        .map(|name| format!(r#""{name}": {{"result": true}}"#));
+    let lacking = ["bios", "console", "firmware", "raid", "rescue"].map(|name| {
+        format!(
+            r#""{name}": {{"result": false,
+                "reason": "Driver fake-hardware does not support {name} (disabled or not implemented)."}}"#
+        )
+    });
+    let all = [fine.join(", "), lacking.join(", ")].join(", ");
+    api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).is(&format!("{{{all}}}"));
 
     api.edit(|node| node.driver = Driver::Redfish).await;
     let verdicts = api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).json();
@@ -102,10 +96,46 @@ async fn validation_tells_what_a_node_lacks() {
         verdicts["deploy"]["reason"],
         "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image"
     );
-    for interface in ["power", "management"] {
+    for interface in ["power", "management", "inspect"] {
         assert_eq!(verdicts[interface]["result"], false);
         assert!(verdicts[interface]["reason"].as_str().unwrap().contains("redfish_address"));
     }
+    assert_eq!(verdicts["storage"], json!({"result": true}));
+}
+
+#[tokio::test]
+async fn an_interface_that_a_node_does_not_have_is_not_valid() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let validated = async |interface: &str| {
+        let mut verdicts = api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).json();
+        verdicts[interface].take()
+    };
+    let choose = async |interface: Interface, name: &str| {
+        api.edit(|node| {
+            node.interfaces.insert(interface, name.to_owned());
+        })
+        .await;
+    };
+    choose(Interface::Console, "fake").await;
+    assert_eq!(validated("console").await["result"], true);
+    choose(Interface::Inspect, "no-inspect").await;
+    assert_eq!(
+        validated("inspect").await["reason"],
+        "Driver fake-hardware does not support inspect (disabled or not implemented)."
+    );
+
+    api.edit(|node| {
+        node.driver = Driver::Ipmi;
+        node.driver_info.insert("ipmi_address".to_owned(), "192.0.2.1".into());
+        node.interfaces.clear();
+    })
+    .await;
+    assert_eq!(validated("power").await["result"], true);
+    assert_eq!(validated("console").await["result"], false);
+    assert!(validated("inspect").await["reason"].as_str().unwrap().contains("pxe_enabled"));
+    choose(Interface::Console, "ipmitool-socat").await;
+    assert_eq!(validated("console").await["result"], true);
 }
 
 #[tokio::test]
