@@ -8,13 +8,13 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 
-use crate::ApiError;
 use crate::limits::{Limiter, SeatOf, check_shape};
+use crate::{ApiError, check_unique_keys};
 
 /// A JSON body, read as `T`.
 ///
-/// A body that is too large, not UTF-8, nested too deeply or of too many elements, or of the wrong shape is refused, the
-/// last with the path of what is wrong. As `Option<Strict<T>>` a missing body is `None`.
+/// A body that is too large, not UTF-8, nested too deeply or of too many elements, with a key twice in one object, or of the
+/// wrong shape is refused, the last two with the path of what is wrong. As `Option<Strict<T>>` a missing body is `None`.
 #[derive(Clone, Debug)]
 pub struct Strict<T>(pub T);
 
@@ -59,6 +59,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
         ));
     }
     check_shape(&body, &limits.unwrap_or_default())?;
+    check_unique_keys(&body)?;
     Ok(body)
 }
 

@@ -28,6 +28,7 @@ mod segment;
 mod shape;
 mod standing;
 mod time;
+mod unique_keys;
 mod versions;
 mod watch;
 
@@ -57,5 +58,6 @@ pub use segment::Segment;
 pub use shape::Shape;
 pub use standing::Standing;
 pub use time::Time;
+pub use unique_keys::check_unique_keys;
 pub use versions::{Document, Version, document};
 pub use watch::Aftermath;

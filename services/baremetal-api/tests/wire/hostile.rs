@@ -80,6 +80,32 @@ async fn what_is_no_json_is_refused_everywhere() {
     }
 }
 
+/// `body` with the first key of its first object given twice, and that key.
+fn doubled(body: &Value) -> (String, String) {
+    let object = body.get(0).unwrap_or(body).as_object().unwrap();
+    let (key, value) = object.iter().next().unwrap();
+    let twice = format!("{{{key:?}:{value},");
+    (body.to_string().replacen('{', &twice, 1), key.clone())
+}
+
+#[tokio::test]
+async fn a_key_that_is_given_twice_is_refused_everywhere() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    for (method, path, body) in readers() {
+        let (text, key) = doubled(&body);
+        let request = Request::builder()
+            .method(method)
+            .uri(&path)
+            .header("x-openstack-ironic-api-version", NEWEST)
+            .header("content-type", "application/json");
+        let answer = api.raw(request.body(Body::from(text)).unwrap()).await.has(400);
+        is_a_refusal(&answer, &format!("{method} {path}"));
+        let named = answer.text.contains(&key) && answer.text.contains("is given twice");
+        assert!(named, "{method} {path}: {}", answer.text);
+    }
+}
+
 #[tokio::test]
 async fn an_unknown_field_is_named_everywhere() {
     let api = Api::start().await;

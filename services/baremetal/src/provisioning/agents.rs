@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::StatusCode;
 use baremetal_conductor::Heartbeat;
@@ -14,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Provisioning;
 use super::error::Answer;
+use super::report::Report;
 
 /// The highest version agents speak to us; ironic-python-agent caps itself at 1.68.
 const VERSION: &str = "1.72";
@@ -54,9 +54,8 @@ pub(super) async fn heartbeat(
     State(provisioning): State<Provisioning>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Path(node): Path<NodeUuid>,
-    body: Result<Json<Heartbeat>, JsonRejection>,
+    Report(beat): Report<Heartbeat>,
 ) -> Result<StatusCode, Answer> {
-    let Json(beat) = body.map_err(|error| Answer::bad_request(error.body_text()))?;
     provisioning.conductor.heartbeat(node, &beat, peer.ip()).await?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -71,9 +70,8 @@ pub(super) struct InspectionQuery {
 pub(super) async fn continue_inspection(
     State(provisioning): State<Provisioning>,
     Query(query): Query<InspectionQuery>,
-    body: Result<Json<Map<String, Value>>, JsonRejection>,
+    Report(body): Report<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<Value>), Answer> {
-    let Json(body) = body.map_err(|error| Answer::bad_request(error.body_text()))?;
     provisioning.conductor.inspected(query.node_uuid, &query.capability, body).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"uuid": query.node_uuid}))))
 }
@@ -82,9 +80,8 @@ pub(super) async fn continue_inspection(
 pub(super) async fn discovered(
     State(provisioning): State<Provisioning>,
     Path((mac, capability)): Path<(MacAddress, String)>,
-    body: Result<Json<Map<String, Value>>, JsonRejection>,
+    Report(body): Report<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<Value>), Answer> {
-    let Json(body) = body.map_err(|error| Answer::bad_request(error.body_text()))?;
     provisioning.conductor.discovered(mac, &capability, body).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"uuid": null}))))
 }

@@ -6,6 +6,7 @@ mod boot;
 mod error;
 mod files;
 mod iso;
+mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,0 +1,68 @@
+//! Reading what an agent reports.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::CONTENT_TYPE;
+use bytes::Bytes;
+use openstack_api::check_unique_keys;
+use serde::de::DeserializeOwned;
+
+use super::error::Answer;
+
+/// A JSON body, read as `T`. As the operators' API does, it refuses an object that has a key twice.
+pub(super) struct Report<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Report<T> {
+    type Rejection = Answer;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Answer> {
+        let json = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        if !json.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
+            let why = "Content-Type: it must be application/json".to_owned();
+            return Err(Answer::bad_request(why));
+        }
+        let body = Bytes::from_request(request, state).await;
+        let body = body.map_err(|why| Answer::bad_request(why.body_text()))?;
+        check_unique_keys(&body).map_err(|why| Answer::bad_request(why.message))?;
+        let read = Json::from_bytes(&body);
+        let Json(read) = read.map_err(|why: JsonRejection| Answer::bad_request(why.body_text()))?;
+        Ok(Report(read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use axum::http::StatusCode;
+    use axum::routing::post;
+    use serde_json::{Map, Value};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn reported(kind: &str, body: &str) -> (StatusCode, String) {
+        let app = Router::new().route("/", post(async |_: Report<Map<String, Value>>| {}));
+        let request =
+            Request::post("/").header(CONTENT_TYPE, kind).body(Body::from(body.to_owned()));
+        let answer = app.oneshot(request.unwrap()).await.unwrap();
+        let status = answer.status();
+        (
+            status,
+            String::from_utf8(to_bytes(answer.into_body(), 4096).await.unwrap().to_vec()).unwrap(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_key_that_a_report_gives_twice_is_refused_by_name() {
+        let (status, said) = reported("application/json", r#"{"a": {"b": 1, "b": 2}}"#).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(said.contains("error_message") && said.contains("is given twice"), "{said}");
+        let (status, _) = reported("application/json; charset=utf-8", r#"{"a": {"b": 1}}"#).await;
+        assert_eq!(status, StatusCode::OK);
+        for (kind, body) in [("text/plain", "{}"), ("application/json", "[]"), ("", "{}")] {
+            assert_eq!(reported(kind, body).await.0, StatusCode::BAD_REQUEST, "{kind} {body}");
+        }
+    }
+}
