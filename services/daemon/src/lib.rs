@@ -3,6 +3,7 @@
 mod bodies;
 mod connections;
 mod files;
+mod host;
 mod neighbours;
 mod pace;
 mod serve;

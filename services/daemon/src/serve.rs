@@ -25,12 +25,12 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 use tracing::{debug, error};
 
-use crate::Connections;
 use crate::bodies::{Answered, Awaited};
 use crate::connections::{LONGEST_HEAD, MOST_HEADERS};
 use crate::neighbours::Neighbours;
 use crate::pace::{Paced, Turn};
 use crate::tls::Tls;
+use crate::{Connections, host};
 
 /// How long requests under way may take to end once the service is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -165,10 +165,14 @@ impl Connection {
             let (turn, answering) = (turn.clone(), turn.begin());
             let (mut head, body) = request.into_parts();
             head.extensions.insert(ConnectInfo(from));
+            let refusal = host::refusal(&head);
             let request = Request::from_parts(head, Awaited::body(body, limits));
-            let answer = router.clone().oneshot(request);
+            let router = router.clone();
             async move {
-                let answer: Result<Response<Body>, Infallible> = answer.await;
+                let answer: Result<Response<Body>, Infallible> = match refusal {
+                    Some(refusal) => Ok(refusal),
+                    None => router.oneshot(request).await,
+                };
                 let switches = |it: &Response<Body>| it.status() == StatusCode::SWITCHING_PROTOCOLS;
                 if answer.as_ref().is_ok_and(switches) {
                     turn.hand_over();

@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, or too many, over real sockets; and beside each one that is not.
+//! Clients that are slow, silent, too many, or unclear about the host they ask, over real sockets; and beside each one that is not.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::net::SocketAddr;
@@ -267,4 +267,30 @@ async fn who_does_not_agree_on_tls_is_let_go() {
     let stop = CancellationToken::new();
     tokio::spawn(daemon::serve_api(listener, Some(tls), Router::new(), limits, stop));
     assert_eq!(rest(&mut TcpStream::connect(at).await.unwrap()).await, "");
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_say_once_which_host_it_is_for_is_refused() {
+    let (at, _) = listening("").await;
+    let status = async |request: &str| {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = rest(&mut stream).await;
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    let close = "connection: close\r\n\r\n";
+    for (version, hosts, want) in [
+        ("1.1", "host: x\r\n", "200"),
+        ("1.1", "", "400"),
+        ("1.1", "host: x\r\nhost: x\r\n", "400"),
+        ("1.1", "host: x\r\nHost: evil.example\r\n", "400"),
+        ("1.0", "", "200"),
+        ("1.0", "host: x\r\nhost: y\r\n", "400"),
+    ] {
+        let got = status(&format!("GET / HTTP/{version}\r\n{hosts}{close}")).await;
+        assert_eq!(got, want, "HTTP/{version} with {hosts:?}");
+    }
+    // The address in the request line does not stand in for the header.
+    let got = status(&format!("GET http://x/ HTTP/1.1\r\n{close}")).await;
+    assert_eq!(got, "400");
 }
