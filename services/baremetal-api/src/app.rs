@@ -144,6 +144,7 @@ impl App {
         again(|| async {
             let (mut changed, entry) = decide(&self.node(caller, asked, ident).await?)?;
             changed.updated_at = Some((self.clock)());
+            let entry = entry.map(|entry| entry.by(caller.user()));
             Ok(self.store.update_node(&changed, entry.as_slice()).await?)
         })
         .await

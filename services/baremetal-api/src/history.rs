@@ -40,7 +40,7 @@ fn shape() -> Shape {
     shape.maybe([
         ("event_type", Shape::text()),
         ("conductor", Shape::text()),
-        ("user", Shape::null()),
+        ("user", Shape::text().or_null()),
     ])
 }
 
@@ -66,7 +66,7 @@ struct Shown<'a> {
 struct More<'a> {
     event_type: &'a str,
     conductor: &'a str,
-    user: Option<()>,
+    user: Option<&'a str>,
 }
 
 /// How much of each event is shown.
@@ -87,7 +87,7 @@ fn view<'a>(app: &'a App, entry: &'a HistoryEntry, origin: &Origin, extent: Exte
         more: (extent == Extent::Detail).then(|| More {
             event_type: &entry.to,
             conductor: app.conductor.hostname(),
-            user: None,
+            user: entry.user.as_deref(),
         }),
         links: [Link { href, rel: "self" }],
     }

@@ -23,6 +23,8 @@ pub struct HistoryEntry {
     pub to: String,
     /// What happened, for people.
     pub event: String,
+    /// Who asked for it, by Keystone's id of the user or by name; `None` where the service did it by itself, or asks nobody for a name.
+    pub user: Option<String>,
 }
 
 /// How bad an event is.
@@ -55,7 +57,13 @@ impl HistoryEntry {
             from: before.provision_state.to_string(),
             to: after.provision_state.to_string(),
             event,
+            user: None,
         }
+    }
+
+    /// The same, asked for by this user.
+    pub fn by(self, user: Option<&str>) -> Self {
+        HistoryEntry { user: user.map(str::to_owned), ..self }
     }
 
     /// The node's work was given up.

@@ -50,5 +50,6 @@ pub fn reserve(
     taken.lending = Some(order.lending.clone());
     check_deploy(&taken)?;
     let (asked, entry) = ask(&taken, Verb::Deploy, order.work, now)?;
-    Ok((asked, written, entry))
+    let user = allocation.reservation.as_ref().and_then(|it| it.user.as_deref());
+    Ok((asked, written, entry.by(user)))
 }

@@ -34,6 +34,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
     include_str!("schema-10.sql"),
+    include_str!("schema-11.sql"),
 ];
 
 /// The power a machine was seen to have.

@@ -193,7 +193,7 @@ async fn give_back(
         let (mut asked, entry) = ask(&ended, Verb::Undeploy, work, now)
             .map_err(|why| ApiError::conflict(why.to_string()))?;
         asked.updated_at = Some(now);
-        app.store.update_node(&asked, &[entry]).await?;
+        app.store.update_node(&asked, &[entry.by(caller.user())]).await?;
         app.conductor.wake(node.id);
         info!(node.id = %node.id, "node {} is given back by {}", node.label(), found.id);
         Ok(())
@@ -246,7 +246,7 @@ async fn change(
         let Some(node) = node else { return Err(gone(ident).into()) };
         let (mut changed, entry) = decide(&node, now)?;
         changed.updated_at = Some(now);
-        let written = app.store.update_node(&changed, &[entry]).await?;
+        let written = app.store.update_node(&changed, &[entry.by(caller.user())]).await?;
         app.conductor.wake(written.id);
         Ok((found, written))
     })

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use baremetal_core::{HistoryEntry, State};
 use http::Request;
 use openstack_api::{Auth, Htpasswd};
+use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::{Answer, Api, ID, NEWEST};
 
 /// `admin:secret`, hashed by bcrypt with its least cost.
 fn users() -> Auth {
@@ -44,4 +46,45 @@ async fn a_password_opens_the_rest() {
             .header("authorization", format!("Basic {credentials}"));
         api.raw(request.body(Body::empty()).unwrap()).await.has(status);
     }
+}
+
+/// Sends a request as `admin:secret`.
+async fn as_admin(api: &Api, method: &str, path: &str, body: &str) -> Answer {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "api:6385")
+        .header("x-openstack-ironic-api-version", NEWEST)
+        .header("content-type", "application/json")
+        .header("authorization", "Basic YWRtaW46c2VjcmV0");
+    api.raw(request.body(Body::from(body.to_owned())).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_nodes_history_tells_who_asked() {
+    let api = Api::with(users()).await;
+    let node = format!(r#"{{"uuid": "{ID}", "driver": "fake-hardware"}}"#);
+    as_admin(&api, "POST", "/v1/nodes", &node).await.has(201);
+    let states = format!("/v1/nodes/{ID}/states/provision");
+    as_admin(&api, "PUT", &states, r#"{"target": "manage"}"#).await.has(202);
+    // Done by the service: nobody asked for it.
+    api.edit(|node| node.provision_state = State::Manageable).await;
+    let found = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+    let done = HistoryEntry::changed(&found, &found, "done".to_owned(), found.created_at);
+    api.store.update_node(&found, &[done]).await.unwrap();
+    let lease = format!("/bedplate/v1/nodes/{ID}/lease");
+    let lent = r#"{"lessee": "lab", "for": "1d"}"#;
+    as_admin(&api, "POST", &lease, lent).await.has(200);
+
+    let path = format!("/v1/nodes/{ID}/history?detail=true");
+    let told = as_admin(&api, "GET", &path, "").await.has(200).json();
+    let told = told["history"].as_array().unwrap();
+    let users: Vec<_> = told.iter().map(|it| (&it["event_type"], &it["user"])).collect();
+    let [verifying, manageable] = ["verifying", "manageable"].map(Value::from);
+    let (admin, nobody) = (Value::from("admin"), Value::Null);
+    let want = [(&verifying, &admin), (&manageable, &nobody), (&manageable, &admin)];
+    assert_eq!(users, want);
+    let id = told[0]["uuid"].as_str().unwrap();
+    let one = as_admin(&api, "GET", &format!("/v1/nodes/{ID}/history/{id}"), "").await;
+    assert_eq!(one.has(200).json()["user"], "admin");
 }

@@ -15,8 +15,8 @@ pub(crate) async fn append(
     node: NodeUuid,
     entries: &[HistoryEntry],
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO history (id, node, at, severity, state_from, state_to, event) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    const INSERT: &str = "INSERT INTO history (id, node, at, severity, state_from, state_to, event, user_id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     const TRIM: &str = "DELETE FROM history WHERE node = $1 AND seq <= \
          (SELECT seq FROM history WHERE node = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
     if entries.is_empty() {
@@ -31,6 +31,7 @@ pub(crate) async fn append(
             entry.from.as_str(),
             entry.to.as_str(),
             entry.event.as_str(),
+            entry.user.as_deref(),
         ];
         connection.execute(INSERT, values).await?;
     }
@@ -45,7 +46,7 @@ pub(crate) async fn list(
     limit: u32,
     marker: Option<HistoryUuid>,
 ) -> Result<Vec<HistoryEntry>, StoreError> {
-    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event FROM history \
+    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id FROM history \
          WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     const MARKER: &str = "SELECT seq FROM history WHERE node = $1 AND id = $2";
     let after = match marker {
@@ -64,7 +65,7 @@ pub(crate) async fn find(
     node: NodeUuid,
     entry: HistoryUuid,
 ) -> Result<Option<HistoryEntry>, StoreError> {
-    const FIND: &str = "SELECT id, node, at, severity, state_from, state_to, event FROM history \
+    const FIND: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id FROM history \
          WHERE node = $1 AND id = $2";
     connection.row(FIND, values![node, entry]).await?.as_ref().map(read).transpose()
 }
@@ -83,5 +84,6 @@ fn read(row: &Row) -> Result<HistoryEntry, StoreError> {
         from: row.text(4)?.to_owned(),
         to: row.text(5)?.to_owned(),
         event: row.text(6)?.to_owned(),
+        user: row.optional_text(7)?.map(str::to_owned),
     })
 }

@@ -28,6 +28,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-8.sql"),
     include_str!("../fixtures/version-9.sql"),
     include_str!("../fixtures/version-10.sql"),
+    include_str!("../fixtures/version-11.sql"),
 ];
 /// The key file that the secrets in them are sealed by, as it was written before ids were fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -105,7 +106,10 @@ async fn holds_all(store: &Store, version: usize) {
     let boot = store.find_boot(working.id).await.unwrap().unwrap();
     assert_eq!(boot.agent_version.as_deref(), Some("0.1.0"));
     assert!(store.find_inspected(enrolled.id).await.unwrap().is_some());
-    assert_eq!(store.history(enrolled.id, 10, None).await.unwrap().len(), 2);
+    let history = store.history(enrolled.id, 10, None).await.unwrap();
+    assert_eq!(history.len(), 2);
+    assert_eq!(history[0].user.as_deref(), (version >= 11).then_some("u1"));
+    assert_eq!(history[1].user, None);
     let leased = store.find_lease("52:54:00:00:00:01".parse().unwrap()).await.unwrap();
     assert_eq!(leased, Some([10, 0, 0, 9].into()));
     assert_eq!(store.list_discoveries().await.unwrap().len(), 1);
