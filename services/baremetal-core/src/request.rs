@@ -187,6 +187,10 @@ pub fn ask(
         let by_hand = matches!(verb, Verb::Clean(_));
         Work { by_hand, ..Work::new(work, tasks, now) }
     });
+    if asked.work.is_some() {
+        // Work switches the machine as it needs; what was asked of the power before would be done to what the work has made of it.
+        asked.power_request = None;
+    }
     asked.hypervisor = match verb {
         // What is installed anew has to join anew; what is taken out of use is a hypervisor until its machine is off.
         Verb::Deploy | Verb::Rebuild => asked.hypervisor.as_ref().map(|host| host.installing(now)),

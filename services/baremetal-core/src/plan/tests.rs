@@ -6,9 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Driver, Event, NodeUuid, Refusal, State, Verb, WorkUuid, ask, finish, give_up, power_step_done,
+    Driver, NodeUuid, Refusal, State, Verb, WorkUuid, ask, finish, give_up, power_step_done,
     start_next_task,
 };
+
+mod lives;
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -200,6 +202,16 @@ fn a_restart_is_off_and_then_on() {
 }
 
 #[test]
+fn a_change_of_power_ends_with_the_work_that_begins_before_it_is_done() {
+    let ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    let ready = Node { provision_state: State::Available, ..ready };
+    let off = crate::ask_power(&ready, PowerChange::ForceOff, T0).unwrap();
+    assert_eq!(off.target_power_state(), Some(PowerState::Off));
+    let deployed = live(&off, Verb::Deploy);
+    assert_eq!((deployed.provision_state, deployed.target_power_state()), (State::Active, None));
+}
+
+#[test]
 fn a_machine_that_restarts_is_told_to_be_on_throughout() {
     let restart = crate::PowerRequest::new(PowerChange::SoftRestart, T0);
     let node = Node {
@@ -338,38 +350,4 @@ fn a_failure_leads_to_the_failed_state_and_the_same_verb_goes_on_from_there() {
     assert!(entry.event.starts_with("the checksum is wrong. To go on: "), "{}", entry.event);
     let again = live(&failed, Verb::Deploy);
     assert_eq!((again.provision_state, again.failure), (State::Active, None));
-}
-
-proptest! {
-    /// Whatever is seen, in whatever state of any work, the plan is legal: its events are in the table.
-    #[test]
-    fn every_plan_is_legal(
-        verb in prop::sample::select(vec![Verb::Inspect, Verb::Provide, Verb::Clean(AgentCommand::EraseMetadata)]),
-        cursor in 0_usize..12,
-        intent in prop::option::of(0_usize..4),
-        commands in 0_usize..4,
-        power: bool,
-        inventory: bool,
-        late in 0_u64..10_000,
-    ) {
-        let node = live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage);
-        let (mut node, _) = ask(&node, verb, WorkUuid::nil(), T0).unwrap();
-        for _ in 0..cursor.min(node.work.as_ref().unwrap().tasks.len()) {
-            node = start_next_task(&node, T0).unwrap().0;
-        }
-        node.work.as_mut().unwrap().intent = intent;
-        let seen = Observed {
-            power: PowerSeen::Is(if power { PowerState::On } else { PowerState::Off }),
-            agent: AgentSeen::Commands(vec![CommandSeen::Succeeded; commands]),
-            inventory,
-            watching_since: T0,
-        };
-        match plan(&node, &seen, &timeouts(), T0 + Duration::from_secs(late)) {
-            Step::NextTask => prop_assert!(start_next_task(&node, T0).is_ok()),
-            Step::Finish => prop_assert!(finish(&node, WorkUuid::nil(), T0).is_ok()),
-            Step::GiveUp(_) => prop_assert!(node.provision_state.on(Event::Fail).is_ok()),
-            Step::Act(_) | Step::Wait { .. } => {}
-            step @ (Step::Rest | Step::PowerStepDone | Step::PowerGivenUp(_)) => prop_assert!(false, "{step:?}"),
-        }
-    }
 }

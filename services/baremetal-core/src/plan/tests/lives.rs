@@ -1,0 +1,342 @@
+//! Whole lives of nodes: whatever is asked and whatever is seen, a node goes along the table of states and comes to rest.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use lease::{Length, Terms};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+use super::*;
+use crate::{Interface, Loan, Maintenance, TRANSITIONS, ask_power, lend, lending_taken};
+
+type Checked = Result<(), TestCaseError>;
+
+/// Something that befalls a node.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// Somebody asks for a change of its provision state.
+    Asked(Verb),
+    /// Somebody asks for a change of its power.
+    Power(PowerChange),
+    /// Its machine does what the task at hand wants of it; its turn.
+    Obliged,
+    /// This is seen of its machine, so many seconds later; its turn, in which an action ends so.
+    Seen(Observed, u64, Performed),
+    /// The conductor starts anew.
+    Restarted,
+}
+
+/// How an action ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Performed {
+    Well,
+    /// For good: what may pass is tried again.
+    Badly,
+    /// The conductor died before it recorded anything.
+    Interrupted,
+}
+
+/// A node, and the time.
+struct Life {
+    node: Node,
+    now: Timestamp,
+    watching_since: Timestamp,
+    /// The changes of state so far.
+    taken: BTreeSet<(State, State)>,
+}
+
+impl Life {
+    fn of(node: Node) -> Life {
+        Life { node, now: T0, watching_since: T0, taken: BTreeSet::new() }
+    }
+
+    /// The node is so from now on.
+    fn becomes(&mut self, next: Node) -> Checked {
+        let (from, to) = (self.node.provision_state, next.provision_state);
+        let is_row = TRANSITIONS.iter().any(|row| (row.0, row.2) == (from, to));
+        prop_assert!(from == to || is_row, "from {} to {}", from, to);
+        prop_assert_eq!(next.work.is_some(), to.is_busy(), "{}", to);
+        prop_assert!(!to.is_failed() || next.failure.is_some(), "{} without a failure", to);
+        prop_assert!(next.work.is_none() || next.power_request.is_none(), "two own its power");
+        self.taken.insert((from, to));
+        self.node = next;
+        Ok(())
+    }
+
+    fn befalls(&mut self, happening: &Happening) -> Checked {
+        match happening {
+            Happening::Asked(verb) => match ask(&self.node, *verb, WorkUuid::nil(), self.now) {
+                Ok((asked, _)) => self.becomes(asked),
+                Err(_) => Ok(()),
+            },
+            Happening::Power(change) => {
+                match ask_power(&self.node, *change, self.now + timeouts().power) {
+                    Ok(asked) => self.becomes(asked),
+                    Err(_) => Ok(()),
+                }
+            }
+            Happening::Obliged => self.turn(&self.wanted(), Performed::Well).map(drop),
+            Happening::Seen(seen, after, performed) => {
+                self.now += Duration::from_secs(*after);
+                let seen = Observed { watching_since: self.watching_since, ..seen.clone() };
+                self.turn(&seen, *performed).map(drop)
+            }
+            Happening::Restarted => {
+                self.watching_since = self.now;
+                Ok(())
+            }
+        }
+    }
+
+    /// What is seen of a machine that does what it should.
+    fn wanted(&self) -> Observed {
+        let work = self.node.work.as_ref();
+        let power = match work.and_then(Work::task) {
+            Some(Task::Power(wanted)) => *wanted,
+            Some(_) => PowerState::On,
+            None => self.node.target_power_state().unwrap_or(PowerState::On),
+        };
+        let given = work.and_then(|work| work.intent).map_or(0, |before| before + 1);
+        Observed {
+            power: PowerSeen::Is(power),
+            agent: AgentSeen::Commands(vec![CommandSeen::Succeeded; given]),
+            inventory: true,
+            watching_since: self.watching_since,
+        }
+    }
+
+    /// One turn, as the conductor has it; tells whether the node rests.
+    fn turn(&mut self, seen: &Observed, performed: Performed) -> Result<bool, TestCaseError> {
+        let node = self.node.clone();
+        match plan(&node, seen, &timeouts(), self.now) {
+            Step::Rest => {
+                prop_assert!(node.work.is_none() && node.power_request.is_none());
+                return Ok(true);
+            }
+            Step::Wait { until } => prop_assert!(until > self.now, "it waits for what is over"),
+            Step::Act(action) => self.act(action, seen, performed)?,
+            Step::NextTask => self.next_task()?,
+            Step::Finish => self.becomes(legal(finish(&node, WorkUuid::nil(), self.now))?.0)?,
+            Step::GiveUp(failure) => self.becomes(legal(give_up(&node, failure, self.now))?.0)?,
+            Step::PowerStepDone => self.becomes(power_step_done(&node))?,
+            Step::PowerGivenUp(failure) => {
+                self.becomes(Node { power_request: None, failure: Some(failure), ..node })?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn act(&mut self, action: Action, seen: &Observed, performed: Performed) -> Checked {
+        let mut next = self.node.clone();
+        match (performed, action) {
+            (Performed::Interrupted, _) => return Ok(()),
+            (Performed::Badly, _) if next.work.is_some() => {
+                return self.becomes(legal(give_up(&next, problem(false).into(), self.now))?.0);
+            }
+            (Performed::Badly, _) => {
+                next.power_request = None;
+                next.failure = Some(problem(false).into());
+            }
+            (Performed::Well, Action::ReadInventory | Action::BootRamdisk | Action::BootDisk) => {
+                return self.next_task();
+            }
+            (Performed::Well, Action::RequestPower(_)) => {
+                match (&mut next.work, &mut next.power_request) {
+                    (Some(work), _) => work.asked_at = Some(self.now),
+                    (None, Some(request)) => request.asked_at = Some(self.now),
+                    (None, None) => prop_assert!(false, "a change of power that nobody asked for"),
+                }
+            }
+            (Performed::Well, Action::Command(_)) => {
+                let AgentSeen::Commands(given) = &seen.agent else {
+                    return Err(TestCaseError::fail("a command for an agent that was not seen"));
+                };
+                let work = next.work.as_mut();
+                work.expect("a command is part of work").intent = Some(given.len());
+            }
+        }
+        self.becomes(next)
+    }
+
+    fn next_task(&mut self) -> Checked {
+        self.becomes(legal(start_next_task(&self.node, self.now))?.0)?;
+        if self.node.work.as_ref().is_some_and(|work| work.task().is_none()) {
+            let (done, _) = legal(finish(&self.node, WorkUuid::nil(), self.now))?;
+            self.becomes(done)?;
+        }
+        Ok(())
+    }
+
+    /// From now on nothing else is seen of its machine: its work ends by itself, well or badly.
+    fn rests_in_the_end(&mut self, seen: &Observed) -> Checked {
+        let power = match &seen.power {
+            // The conductor asks where the task needs that.
+            PowerSeen::NotAsked => PowerSeen::Failed(problem(true)),
+            seen @ (PowerSeen::Is(_) | PowerSeen::Failed(_)) => seen.clone(),
+        };
+        let seen = Observed { power, watching_since: self.watching_since, ..seen.clone() };
+        for _ in 0..500 {
+            if self.turn(&seen, Performed::Well)? {
+                return Ok(());
+            }
+            self.now += timeouts().power;
+        }
+        Err(TestCaseError::fail(format!(
+            "it stays {}: {:?}",
+            self.node.provision_state, self.node.work
+        )))
+    }
+}
+
+fn legal<T>(next: Result<T, crate::IllegalEvent>) -> Result<T, TestCaseError> {
+    next.map_err(|illegal| TestCaseError::fail(illegal.to_string()))
+}
+
+fn verbs() -> impl Strategy<Value = Verb> {
+    prop::sample::select(vec![
+        Verb::Manage,
+        Verb::Inspect,
+        Verb::Provide,
+        Verb::Clean(AgentCommand::EraseMetadata),
+        Verb::Clean(AgentCommand::EraseDisks),
+        Verb::Deploy,
+        Verb::Rebuild,
+        Verb::Undeploy,
+        Verb::Abort,
+        Verb::Adopt,
+    ])
+}
+
+fn changes() -> impl Strategy<Value = PowerChange> {
+    prop::sample::select(vec![
+        PowerChange::On,
+        PowerChange::ForceOff,
+        PowerChange::SoftOff,
+        PowerChange::ForceRestart,
+        PowerChange::SoftRestart,
+    ])
+}
+
+/// All that can be seen: of a machine that does not switch, fails or boots something else, and of an agent that is silent, is another
+/// one, forgets, lags or fails.
+fn observations() -> impl Strategy<Value = Observed> {
+    let power = prop_oneof![
+        Just(PowerSeen::NotAsked),
+        Just(PowerSeen::Is(PowerState::On)),
+        Just(PowerSeen::Is(PowerState::Off)),
+        any::<bool>().prop_map(|transient| PowerSeen::Failed(problem(transient))),
+    ];
+    let command = prop_oneof![
+        Just(CommandSeen::Running(None)),
+        Just(CommandSeen::Succeeded),
+        Just(CommandSeen::Failed("no".to_owned())),
+    ];
+    let silent = (0_i64..10_000, any::<bool>()).prop_map(|(since, transient)| AgentSeen::Silent {
+        since: Timestamp::from_second(since).expect("it is a time"),
+        problem: problem(transient),
+    });
+    let agent = prop_oneof![
+        Just(AgentSeen::Absent),
+        Just(AgentSeen::Present),
+        prop::collection::vec(command, 0..4).prop_map(AgentSeen::Commands),
+        silent,
+    ];
+    (power, agent, any::<bool>()).prop_map(|(power, agent, inventory)| Observed {
+        power,
+        agent,
+        inventory,
+        watching_since: T0,
+    })
+}
+
+fn happenings() -> impl Strategy<Value = Happening> {
+    let performed =
+        prop::sample::select(vec![Performed::Well, Performed::Badly, Performed::Interrupted]);
+    let seen = (observations(), 0_u64..4000, performed);
+    prop_oneof![
+        12 => Just(Happening::Obliged),
+        4 => verbs().prop_map(Happening::Asked),
+        1 => changes().prop_map(Happening::Power),
+        1 => seen.prop_map(|(seen, after, performed)| Happening::Seen(seen, after, performed)),
+        1 => Just(Happening::Restarted),
+    ]
+}
+
+/// Nodes in `enroll` or in use, of every driver, with any of its ways to boot and to be inspected, and any flags.
+fn nodes() -> impl Strategy<Value = Node> {
+    let driver = prop::sample::select(Driver::ALL.to_vec());
+    let ways = driver.prop_flat_map(|driver| {
+        let one_of = |interface| prop::sample::select(driver.supported(interface).to_vec());
+        (Just(driver), one_of(Interface::Boot), one_of(Interface::Inspect))
+    });
+    let state = prop::sample::select(vec![
+        State::Enroll,
+        State::Manageable,
+        State::Available,
+        State::Active,
+    ]);
+    let lent = prop::option::of(any::<bool>());
+    let rarely = || prop::bool::weighted(0.2);
+    let flags = [rarely(), rarely(), rarely(), rarely()];
+    (ways, state, flags, prop::option::of(any::<bool>()), lent).prop_map(
+        |((driver, boot, inspect), provision_state, flags, automated_clean, lent)| {
+            let [maintenance, protected, retired, disable_power_off] = flags;
+            let mut node = Node::new(NodeUuid::nil(), driver, T0);
+            node.interfaces.insert(Interface::Boot, boot.to_owned());
+            node.interfaces.insert(Interface::Inspect, inspect.to_owned());
+            let node = Node {
+                provision_state,
+                maintenance: maintenance.then_some(Maintenance { reason: None }),
+                protected: protected.then(String::new),
+                retired: retired.then(String::new),
+                disable_power_off,
+                automated_clean,
+                ..node
+            };
+            let Some(is_over) = lent else { return node };
+            let length = Length::from_secs(3600).expect("an hour is a length");
+            let loan = Loan { lessee: "lab".to_owned(), length, notify: None };
+            let (lent, _) =
+                lend(&node, loan, "root", Terms::default(), T0).expect("it can be lent");
+            if is_over { lending_taken(&lent, lease::Step::Delete, T0).0 } else { lent }
+        },
+    )
+}
+
+fn lives() -> impl Strategy<Value = (Node, Vec<Happening>, Observed)> {
+    (nodes(), prop::collection::vec(happenings(), 0..120), observations())
+}
+
+fn lived(
+    (node, happenings, last): (Node, Vec<Happening>, Observed),
+) -> Result<Life, TestCaseError> {
+    let mut life = Life::of(node);
+    for happening in &happenings {
+        life.befalls(happening)?;
+    }
+    life.rests_in_the_end(&last)?;
+    Ok(life)
+}
+
+proptest! {
+    #[test]
+    fn every_plan_is_legal(life in lives()) {
+        lived(life)?;
+    }
+}
+
+#[test]
+fn every_row_of_the_table_is_taken_by_some_life() {
+    let config = Config { cases: 1000, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut taken = BTreeSet::new();
+    let all = RefCell::new(&mut taken);
+    let lives = TestRunner::new_with_rng(config, rng).run(&lives(), |life| {
+        all.borrow_mut().extend(lived(life)?.taken);
+        Ok(())
+    });
+    lives.expect("every plan is legal");
+    for (from, event, to) in TRANSITIONS {
+        assert!(taken.contains(&(*from, *to)), "no life went from {from} to {to} by {event:?}");
+    }
+}
