@@ -66,6 +66,8 @@ fn routes() -> Routes<App> {
 
 /// The whole API.
 pub fn router(app: App) -> Router {
+    let store = app.store.for_callers(app.settings.limits.document);
+    let app = App { store, ..app };
     let manners = Manners {
         dialect: microversion::dialect(),
         envelope: error::envelope,

@@ -11,7 +11,7 @@ use audit_store::Recorder;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
-use database::{Database, Schema, SchemaVersion, StoreError};
+use database::{Bound, Database, Schema, SchemaVersion, StoreError};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -61,6 +61,8 @@ pub struct Store {
     trail: Recorder,
     /// What seals secrets; without it they are kept as they come.
     seals: Option<Seals>,
+    /// How large the documents may be that are written through it.
+    pub(crate) bound: Bound,
 }
 
 impl Store {
@@ -73,7 +75,7 @@ impl Store {
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         let database = Database::open(url, SCHEMA).await?;
         let trail = Recorder::new(database.clone(), "baremetald");
-        Ok(Store { database, trail, seals: None })
+        Ok(Store { database, trail, seals: None, bound: Bound::default() })
     }
 
     /// Looks through all of a database file, if there is one: `Damaged`, where it is spoiled. Nothing is changed.
@@ -93,6 +95,7 @@ impl Store {
 
     /// Adds a node.
     pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
+        self.admit_node(node).await?;
         let node = self.sealed(node).await?;
         self.database
             .write(OneStatement, |c| Box::pin(async move { node::insert(c, &node).await }))
@@ -156,6 +159,7 @@ impl Store {
         node: &Node,
         history: &[HistoryEntry],
     ) -> Result<Node, StoreError> {
+        self.admit_node(node).await?;
         let extent = if history.is_empty() { OneStatement } else { FirstDecides };
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         self.database
@@ -228,6 +232,10 @@ impl Store {
         removed_ports: &[PortUuid],
     ) -> Result<(), StoreError> {
         let (name, version) = (rack.0.to_owned(), rack.2);
+        self.admit_rack(&name, rack.1).await?;
+        for node in new_nodes.iter().chain(changed_nodes) {
+            self.admit_node(node).await?;
+        }
         let document = self.sealed_rack(&name, rack.1).await?;
         let new_nodes = self.sealed_all(new_nodes).await?;
         let changed_nodes = self.sealed_all(changed_nodes).await?;

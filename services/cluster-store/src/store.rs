@@ -18,7 +18,7 @@ use cluster_core::{
 };
 use database::Extent::{AnyDecides, OneStatement};
 use database::outbox::{self, Outbox};
-use database::{Connection, Database, Schema, SchemaVersion, StoreError};
+use database::{Bound, Connection, Database, Schema, SchemaVersion, StoreError};
 
 pub use drain::Belongings;
 use sealing::Keyring;
@@ -55,6 +55,8 @@ pub struct Store {
     known: Known,
     /// The keys that secrets are sealed by, where the store was told.
     keys: Option<Arc<Keyring>>,
+    /// How large the documents may be that are written through it.
+    pub(crate) bound: Bound,
 }
 
 impl Store {
@@ -65,8 +67,14 @@ impl Store {
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
         database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
         let trail = Recorder::new(database.clone(), "clusterd");
-        let store =
-            Store { database, bell: Bell::new(), trail, known: Known::default(), keys: None };
+        let store = Store {
+            database,
+            bell: Bell::new(),
+            trail,
+            known: Known::default(),
+            keys: None,
+            bound: Bound::default(),
+        };
         store.note_seals().await?;
         Ok(store)
     }
@@ -88,6 +96,7 @@ impl Store {
 
     /// Adds a template.
     pub async fn insert_template(&self, new: &Template) -> Result<(), StoreError> {
+        self.admit_template(new).await?;
         let new = new.clone();
         self.database
             .write(OneStatement, |c| Box::pin(async move { template::insert(c, &new).await }))
@@ -120,6 +129,7 @@ impl Store {
 
     /// Writes the whole template, if its version is still the one that was read. The answer carries the new version.
     pub async fn update_template(&self, changed: &Template) -> Result<Template, StoreError> {
+        self.admit_template(changed).await?;
         let changed = changed.clone();
         self.database
             .write(OneStatement, |c| Box::pin(async move { template::update(c, &changed).await }))
@@ -143,6 +153,7 @@ impl Store {
         events: &[Event],
         within: Option<&Defaults>,
     ) -> Result<Result<(), Denial>, StoreError> {
+        self.admit_cluster(new, groups).await?;
         let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
         let within = within.cloned();
         self.database
@@ -221,6 +232,7 @@ impl Store {
     /// Writes a change, if all versions in it are still those that were read, or nothing. The answer is the cluster with
     /// its new version.
     pub async fn change_cluster(&self, change: &Change) -> Result<Cluster, StoreError> {
+        self.admit_change(change).await?;
         let change = change.clone();
         let written = self
             .database
@@ -241,6 +253,7 @@ impl Store {
         change: &Change,
         defaults: &Defaults,
     ) -> Result<Result<Cluster, Denial>, StoreError> {
+        self.admit_change(change).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
         let written = self
             .database

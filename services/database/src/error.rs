@@ -31,6 +31,18 @@ pub enum StoreError {
         /// Which one.
         id: Uuid,
     },
+    /// It would be larger than what a caller may store.
+    #[error(
+        "{field}: the document has {bytes} bytes with it, more than {most} (api.limits.document)"
+    )]
+    TooLarge {
+        /// The largest field, in the API's word.
+        field: &'static str,
+        /// How many bytes of JSON all fields would have.
+        bytes: usize,
+        /// How many they may have.
+        most: usize,
+    },
     /// Others refer to what was to be deleted.
     #[error("it is in use by {by}")]
     InUse {

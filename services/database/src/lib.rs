@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod bound;
 mod connection;
 mod database;
 mod error;
@@ -13,6 +14,7 @@ pub mod scratch;
 pub mod table;
 mod writer;
 
+pub use bound::{Bound, Sizes};
 pub use connection::{Connection, Row, Value};
 pub use database::{Database, SchemaVersion};
 pub use error::StoreError;

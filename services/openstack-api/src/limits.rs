@@ -34,6 +34,8 @@ pub struct Limits {
     pub headers: NonZeroUsize,
     /// The largest body, in bytes, where a route does not say otherwise; 413. Each API has its own if this is not given.
     pub body: Option<NonZeroUsize>,
+    /// The largest document that a caller stores, in bytes of JSON, counted after a patch; 400.
+    pub document: NonZeroUsize,
     /// How deep JSON may be nested; 400.
     pub json_depth: NonZeroUsize,
     /// How many elements JSON may have in all; 400.
@@ -59,6 +61,7 @@ impl Default for Limits {
             url: size(8 << 10),
             headers: size(32 << 10),
             body: None,
+            document: size(64 << 10),
             json_depth: size(64),
             json_elements: size(200_000),
             reads_per_second: None,

@@ -12,6 +12,8 @@ mod bedplate;
 #[cfg(test)]
 mod consoles;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod leases;

@@ -55,6 +55,7 @@ impl Store {
         pool: &Pool,
         now: Timestamp,
     ) -> Result<Allocation, StoreError> {
+        self.admit_allocation(new).await?;
         let (new, pool) = (new.clone(), pool.clone());
         self.database
             .write(AnyDecides, move |c| {
@@ -92,6 +93,8 @@ impl Store {
         most: u32,
         now: Timestamp,
     ) -> Result<Reserved, StoreError> {
+        self.admit_allocation(new).await?;
+        self.admit_order(order).await?;
         let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
         let sealer = self.sealer().await?;
         self.database
@@ -135,6 +138,7 @@ impl Store {
         node: NodeUuid,
         now: Timestamp,
     ) -> Result<Result<Allocation, Mismatch>, StoreError> {
+        self.admit_allocation(new).await?;
         let new = new.clone();
         self.database
             .write(AnyDecides, move |c| {
@@ -209,6 +213,7 @@ impl Store {
 
     /// Writes the whole allocation, if its version is still the one that was read. Its node is not touched.
     pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation, StoreError> {
+        self.admit_allocation(changed).await?;
         let changed = changed.clone();
         self.database
             .write(OneStatement, |c| Box::pin(async move { allocation::update(c, &changed).await }))
@@ -243,6 +248,7 @@ impl Store {
         history: &[HistoryEntry],
         ended: AllocationUuid,
     ) -> Result<Node, StoreError> {
+        self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         self.database
             .write(AnyDecides, move |c| {

@@ -14,6 +14,7 @@ use database::Extent::OneStatement;
 impl Store {
     /// Adds a port to a node.
     pub async fn insert_port(&self, port: &Port) -> Result<(), StoreError> {
+        self.admit_port(port).await?;
         let port = port.clone();
         self.database
             .write(OneStatement, |c| Box::pin(async move { port::insert(c, &port).await }))
@@ -50,6 +51,7 @@ impl Store {
 
     /// Writes the whole port, if its version is still the one that was read. The answer carries the new version.
     pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
+        self.admit_port(port).await?;
         let port = port.clone();
         self.database
             .write(OneStatement, |c| Box::pin(async move { port::update(c, &port).await }))

@@ -16,6 +16,7 @@ impl Store {
         profile: &Profile,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        self.admit_profile(profile).await?;
         let (name, document) = self.sealed_profile(profile).await?;
         self.database
             .write(OneStatement, move |c| {
@@ -42,6 +43,7 @@ impl Store {
         version: i64,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        self.admit_profile(profile).await?;
         let (name, document) = self.sealed_profile(profile).await?;
         self.database
             .write(OneStatement, move |c| {

@@ -77,6 +77,7 @@ impl Store {
 
     /// Adds a rack; its version is 1.
     pub async fn insert_rack(&self, name: &str, document: &Value) -> Result<(), StoreError> {
+        self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
         self.database
             .write(OneStatement, |c| {
@@ -103,6 +104,7 @@ impl Store {
         document: &Value,
         version: i64,
     ) -> Result<(), StoreError> {
+        self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
         self.database
             .write(OneStatement, move |c| {

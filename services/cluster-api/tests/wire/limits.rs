@@ -173,3 +173,26 @@ async fn every_answer_is_guarded_and_no_other_site_is_let_in() {
         assert_eq!(answer.status == 405, method == "OPTIONS", "{method} {path}");
     }
 }
+
+#[tokio::test]
+async fn a_document_is_as_large_as_configured_whichever_way_it_grows() {
+    let api = limited(Auth::None, "document = 2000").await;
+    let body = |proxy: usize| {
+        let proxy = "x".repeat(proxy);
+        format!(r#"{{"name": "t", "image_id": "i", "coe": "kubernetes", "no_proxy": "{proxy}"}}"#)
+    };
+    let why = |answer: &Answer| answer.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    let large = api.post("/v1/clustertemplates", &body(2000)).await.has(400);
+    assert!(why(&large).starts_with("no_proxy: the document has 2"), "{}", why(&large));
+    assert!(why(&large).ends_with("more than 2000 (api.limits.document)"), "{}", why(&large));
+    api.post("/v1/clustertemplates", &body(1500)).await.has(201);
+
+    let patch = |field: &str, value: &str| {
+        format!(r#"[{{"op": "replace", "path": "/{field}", "value": "{value}"}}]"#)
+    };
+    let path = "/v1/clustertemplates/t";
+    let tags = api.send("PATCH", path, NEWEST, &patch("tags", &"y".repeat(700))).await.has(400);
+    assert!(why(&tags).starts_with("no_proxy: the document has 2"), "{}", why(&tags));
+    assert!(api.get(path).await.json()["tags"].is_null(), "nothing was changed");
+    api.send("PATCH", path, NEWEST, &patch("tags", "small")).await.has(200);
+}

@@ -21,6 +21,7 @@ impl Store {
         events: &[VmEvent],
         within: Option<&Defaults>,
     ) -> Result<Result<(), Denial>, StoreError> {
+        self.admit_vm(new).await?;
         let (new, sealed, events) = (new.clone(), sealed.map(str::to_owned), events.to_vec());
         let within = within.cloned();
         if let Some(sealed) = &sealed {
@@ -82,6 +83,7 @@ impl Store {
     /// Writes a change, if the machine's version is still the one that was read, or nothing. The answer is the machine with its new
     /// version.
     pub async fn change_vm(&self, change: &VmChange) -> Result<Vm, StoreError> {
+        self.admit_vm(&change.vm).await?;
         let change = change.clone();
         let written = self
             .database
@@ -97,6 +99,7 @@ impl Store {
         change: &VmChange,
         defaults: &Defaults,
     ) -> Result<Result<Vm, Denial>, StoreError> {
+        self.admit_vm(&change.vm).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
         let written = self
             .database

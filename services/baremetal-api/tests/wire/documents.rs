@@ -1,0 +1,97 @@
+//! No document that a caller stores grows beyond the bound, whichever way it comes.
+
+use openstack_api::{Auth, Limits};
+use serde_json::json;
+
+use crate::api::{Answer, Api, ID, NEWEST};
+
+/// The bound in these tests, in bytes of JSON.
+const MOST: usize = 2000;
+
+async fn bounded() -> Api {
+    Api::within(Auth::None, toml::from_str::<Limits>("document = 2000").unwrap()).await
+}
+
+fn too_large(answer: Answer, field: &str, bytes: usize, most: usize) {
+    let why = format!(
+        "{field}: the document has {bytes} bytes with it, more than {most} (api.limits.document)"
+    );
+    answer.refuses(400, &why);
+}
+
+async fn patch(api: &Api, path: &str, patch: &serde_json::Value) -> Answer {
+    api.send("PATCH", path, NEWEST, &patch.to_string()).await
+}
+
+#[tokio::test]
+async fn a_new_document_is_as_large_as_configured() {
+    let api = bounded().await;
+    let small = "x".repeat(1900);
+    let large = "x".repeat(MOST);
+    let node = |notes: &str| json!({"driver": "fake-hardware", "extra": {"a": notes}}).to_string();
+    too_large(api.send("POST", "/v1/nodes", NEWEST, &node(&large)).await, "extra", 2020, MOST);
+    assert_eq!(api.get("/v1/nodes").await.json()["nodes"], json!([]), "nothing was changed");
+    api.send("POST", "/v1/nodes", NEWEST, &node(&small)).await.has(201);
+
+    let wish = |notes: &str| json!({"resource_class": "gpu", "extra": {"a": notes}}).to_string();
+    too_large(
+        api.send("POST", "/v1/allocations", NEWEST, &wish(&large)).await,
+        "extra",
+        2012,
+        MOST,
+    );
+    api.send("POST", "/v1/allocations", NEWEST, &wish(&small)).await.has(201);
+
+    api.enroll("").await;
+    let port = |notes: &str| {
+        json!({"address": "52:54:00:00:00:01", "node_uuid": ID, "extra": {"a": notes}}).to_string()
+    };
+    too_large(api.send("POST", "/v1/ports", NEWEST, &port(&large)).await, "extra", 2014, MOST);
+    api.send("POST", "/v1/ports", NEWEST, &port(&small)).await.has(201);
+}
+
+#[tokio::test]
+async fn small_patches_do_not_add_up_to_a_large_document() {
+    let api = bounded().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}");
+    let third = "x".repeat(900);
+    let add = |path: &str| json!([{"op": "add", "path": path, "value": third}]);
+    patch(&api, &path, &add("/extra/a")).await.has(200);
+    patch(&api, &path, &add("/properties/a")).await.has(200);
+    too_large(patch(&api, &path, &add("/extra/b")).await, "extra", 2733, MOST);
+    let node = api.get(&path).await.json();
+    assert_eq!(node["extra"], json!({"a": third}), "nothing was changed");
+    let less = json!([{"op": "remove", "path": "/properties/a"}]);
+    patch(&api, &path, &less).await.has(200);
+    patch(&api, &path, &add("/extra/b")).await.has(200);
+}
+
+#[tokio::test]
+async fn a_document_from_before_the_bound_can_be_worked_with_and_not_grow() {
+    let api = bounded().await;
+    api.enroll("").await;
+    api.edit(|node| {
+        node.extra.insert("a".to_owned(), json!("x".repeat(3000)));
+    })
+    .await;
+    let path = format!("/v1/nodes/{ID}");
+    api.send("PUT", &format!("{path}/maintenance"), NEWEST, "").await.has(202);
+    let more = json!([{"op": "add", "path": "/extra/b", "value": 1}]);
+    too_large(patch(&api, &path, &more).await, "extra", 3026, MOST);
+    let less = json!([{"op": "replace", "path": "/extra/a", "value": "x".repeat(2500)}]);
+    patch(&api, &path, &less).await.has(200);
+}
+
+#[tokio::test]
+async fn a_config_drive_has_a_bound_of_its_own() {
+    let api = bounded().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}");
+    let drive = |length: usize| json!([{"op": "add", "path": "/instance_info/configdrive", "value": "A".repeat(length)}]);
+    let field = "instance_info/configdrive";
+    too_large(patch(&api, &path, &drive(16 * MOST)).await, field, 32_002, 16 * MOST);
+    patch(&api, &path, &drive(16 * MOST - 100)).await.has(200);
+    let more = json!([{"op": "add", "path": "/extra/b", "value": 1}]);
+    patch(&api, &path, &more).await.has(200);
+}

@@ -1,0 +1,128 @@
+//! How large the documents may be that callers store.
+
+use std::io;
+use std::num::NonZeroUsize;
+
+use serde::Serialize;
+
+use crate::StoreError;
+
+/// The most bytes of JSON that a document may have. Without a bound, as for what a service itself writes, any size is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bound(Option<NonZeroUsize>);
+
+/// The fields that callers write of one document, each with its bytes of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes(Vec<(&'static str, usize)>);
+
+impl Sizes {
+    /// These sizes, and that of `value` in `field`.
+    pub fn and(mut self, field: &'static str, value: &impl Serialize) -> Self {
+        self.0.push((field, bytes_of(value)));
+        self
+    }
+
+    fn total(&self) -> usize {
+        self.0.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    fn largest(&self) -> &'static str {
+        self.0.iter().max_by_key(|(_, bytes)| bytes).map_or("body", |(field, _)| field)
+    }
+}
+
+impl Bound {
+    /// At most so many bytes.
+    pub fn of(bytes: NonZeroUsize) -> Self {
+        Bound(Some(bytes))
+    }
+
+    /// Room for so many documents of this bound in one.
+    pub fn times(self, documents: usize) -> Self {
+        let times = NonZeroUsize::new(documents).unwrap_or(NonZeroUsize::MIN);
+        Bound(self.0.map(|bytes| bytes.saturating_mul(times)))
+    }
+
+    /// Refuses a document that is too large. One that was stored before there was a bound may be written as long as it does not grow,
+    /// so `stored` reads the sizes that it has now; it is asked only about a document that is too large.
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge`, with the largest field.
+    pub async fn admit(
+        self,
+        sizes: impl FnOnce() -> Sizes,
+        stored: impl AsyncFnOnce() -> Result<Option<Sizes>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let Some(most) = self.0 else { return Ok(()) };
+        let sizes = sizes();
+        let bytes = sizes.total();
+        if bytes <= most.get() {
+            return Ok(());
+        }
+        if stored().await?.is_some_and(|before| bytes <= before.total()) {
+            return Ok(());
+        }
+        Err(StoreError::TooLarge { field: sizes.largest(), bytes, most: most.get() })
+    }
+}
+
+/// How many bytes `value` has as JSON.
+fn bytes_of(value: &impl Serialize) -> usize {
+    struct Counted(usize);
+    impl io::Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    match serde_json::to_writer(&mut counted, value) {
+        Ok(()) => counted.0,
+        // It could not be stored either.
+        Err(_) => usize::MAX / 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(extra: usize, name: &str) -> Sizes {
+        Sizes::default().and("extra", &"x".repeat(extra)).and("name", &name)
+    }
+
+    async fn check(most: usize, new: Sizes, stored: Option<Sizes>, want: Result<(), &str>) {
+        let bound = Bound::of(most.try_into().unwrap());
+        let got = bound.admit(|| new, async || Ok(stored)).await;
+        assert_eq!(got.map_err(|why| why.to_string()), want.map_err(str::to_owned));
+    }
+
+    #[tokio::test]
+    async fn all_fields_count_and_the_largest_is_named() {
+        check(20, sizes(10, "name"), None, Ok(())).await;
+        let why = "extra: the document has 21 bytes with it, more than 20 (api.limits.document)";
+        check(20, sizes(13, "name"), None, Err(why)).await;
+        let why = "name: the document has 21 bytes with it, more than 20 (api.limits.document)";
+        check(20, sizes(3, "long-name-here"), None, Err(why)).await;
+    }
+
+    #[tokio::test]
+    async fn a_document_from_before_may_shrink_and_stay_and_not_grow() {
+        let stored = || Some(sizes(30, "name"));
+        check(20, sizes(29, "name"), stored(), Ok(())).await;
+        check(20, sizes(30, "name"), stored(), Ok(())).await;
+        let why = "extra: the document has 39 bytes with it, more than 20 (api.limits.document)";
+        check(20, sizes(31, "name"), stored(), Err(why)).await;
+    }
+
+    #[tokio::test]
+    async fn without_a_bound_nothing_is_read() {
+        let read = async || Err(StoreError::Closing);
+        Bound::default().admit(|| sizes(1 << 20, "n"), read).await.unwrap();
+    }
+}
