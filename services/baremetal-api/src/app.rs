@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use axum::extract::FromRef;
@@ -50,6 +50,8 @@ pub struct Settings {
     pub power_timeout: Duration,
     /// At how many consoles one caller may look at once.
     pub consoles_each: NonZeroUsize,
+    /// How many allocations a project may have at once.
+    pub allocations_each: NonZeroU32,
     /// Whole nodes for projects.
     pub reservations: Reservations,
 }

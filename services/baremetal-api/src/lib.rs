@@ -66,7 +66,8 @@ fn routes() -> Routes<App> {
 
 /// The whole API.
 pub fn router(app: App) -> Router {
-    let store = app.store.for_callers(app.settings.limits.document);
+    let (documents, allocations) = (app.settings.limits.document, app.settings.allocations_each);
+    let store = app.store.for_callers(documents, allocations);
     let app = App { store, ..app };
     let manners = Manners {
         dialect: microversion::dialect(),

@@ -1,7 +1,7 @@
 //! How large the documents may be that callers store: which fields of each record count, and where the bound is checked.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use baremetal_core::{Allocation, Node, NodeIdent, Order, Port, Profile};
 use database::{Bound, Sizes, StoreError};
@@ -16,9 +16,10 @@ const DOCUMENTS_A_DRIVE: usize = 16;
 
 impl Store {
     /// The same store for what callers write: no document of theirs grows beyond `bytes` of JSON, and a config drive not beyond 16 times
-    /// as many. What the service itself writes of a record, such as its work, is not counted.
-    pub fn for_callers(mut self, bytes: NonZeroUsize) -> Store {
+    /// as many; a project has `allocations_each` at most. What the service itself writes of a record, such as its work, is not counted.
+    pub fn for_callers(mut self, bytes: NonZeroUsize, allocations_each: NonZeroU32) -> Store {
         self.bound = Bound::of(bytes);
+        self.allocations_each = Some(allocations_each);
         self
     }
 

@@ -7,6 +7,8 @@ mod profile;
 mod record;
 mod seals;
 
+use std::num::NonZeroU32;
+
 use audit_store::Recorder;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
@@ -63,6 +65,8 @@ pub struct Store {
     seals: Option<Seals>,
     /// How large the documents may be that are written through it.
     pub(crate) bound: Bound,
+    /// How many allocations a project may have that did not come to nothing.
+    pub(crate) allocations_each: Option<NonZeroU32>,
 }
 
 impl Store {
@@ -75,7 +79,7 @@ impl Store {
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         let database = Database::open(url, SCHEMA).await?;
         let trail = Recorder::new(database.clone(), "baremetald");
-        Ok(Store { database, trail, seals: None, bound: Bound::default() })
+        Ok(Store { database, trail, seals: None, bound: Bound::default(), allocations_each: None })
     }
 
     /// Looks through all of a database file, if there is one: `Damaged`, where it is spoiled. Nothing is changed.

@@ -19,7 +19,7 @@ pub use cloud::CloudConfig;
 pub use clusters::{ClustersAs, ClustersConfig};
 pub use conductor::{BmcConfig, ConductorConfig, ConsolesConfig, TimeoutsConfig};
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
-pub use leases::{LeasesConfig, ReservationsConfig};
+pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
 
 /// `baremetald.toml`.
@@ -59,6 +59,9 @@ pub struct Config {
     /// Who is told outside of what happens.
     #[serde(default)]
     pub notices: NoticesConfig,
+    /// How many nodes projects may ask for.
+    #[serde(default)]
+    pub allocations: AllocationsConfig,
     /// Whole nodes that projects may have for a time.
     #[serde(default)]
     pub reservations: ReservationsConfig,

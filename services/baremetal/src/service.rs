@@ -123,6 +123,7 @@ impl Service {
                 limits: config.api.limits,
                 power_timeout: config.timeouts.power.unsigned_abs(),
                 consoles_each: config.consoles.viewed_by_one,
+                allocations_each: config.allocations.per_project,
                 reservations: Reservations {
                     nodes_per_project: config.reservations.nodes_per_project,
                     lease: config.leases.nodes,

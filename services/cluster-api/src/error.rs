@@ -156,6 +156,7 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Duplicate { field, value } => {
             ApiError::conflict(format!("{field}: {value:?} is taken already"))
         }
+        StoreError::Full { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         StoreError::TooLarge { .. } => ApiError::bad_request(why.to_string()),
         StoreError::Stale => {
             ApiError::conflict("it is being changed by others at the same time; try again")

@@ -43,6 +43,16 @@ pub enum StoreError {
         /// How many they may have.
         most: usize,
     },
+    /// There are as many of them already as their owner may have.
+    #[error("{what}: the project has {used}, and may have {most}")]
+    Full {
+        /// What there would be too many of: `allocations`.
+        what: &'static str,
+        /// How many there are.
+        used: u64,
+        /// How many there may be.
+        most: u64,
+    },
     /// Others refer to what was to be deleted.
     #[error("it is in use by {by}")]
     InUse {

@@ -221,3 +221,38 @@ async fn a_node_in_use_is_written_down_afterwards() {
     let words = format!("node: node \"n1\" is used by instance {WISH}");
     api.send("POST", "/v1/allocations", NEWEST, r#"{"node": "n1"}"#).await.refuses(409, &words);
 }
+
+#[tokio::test]
+async fn a_project_has_so_many_allocations_and_others_are_not_in_its_way() {
+    let api = Api::start().await;
+    for (name, owner) in [("n1", "ann"), ("n2", "ann"), ("n3", "ann"), ("n4", "bob")] {
+        let body = format!(
+            r#"{{"driver": "fake-hardware", "name": "{name}", "resource_class": "gpu", "owner": "{owner}"}}"#
+        );
+        api.send("POST", "/v1/nodes", NEWEST, &body).await.has(201);
+        let ident = name.parse().unwrap();
+        let mut node = api.store.find_node(&ident).await.unwrap().unwrap();
+        node.provision_state = State::Available;
+        node.power_state = Some(PowerState::Off);
+        api.store.update_node(&node, &[]).await.unwrap();
+    }
+    let ask = async |kind: &str, owner: &str| {
+        let body = format!(r#"{{"resource_class": "{kind}", "owner": "{owner}"}}"#);
+        api.send("POST", "/v1/allocations", NEWEST, &body).await
+    };
+    for _ in 0..5 {
+        ask("none", "ann").await.has(201);
+    }
+    let first = ask("gpu", "ann").await.has(201).json();
+    assert_eq!(first["state"], "active", "those that came to nothing are not counted");
+    ask("gpu", "ann").await.has(201);
+    let why = "allocations: the project has 2, and may have 2";
+    ask("gpu", "ann").await.refuses(403, why);
+    ask("none", "ann").await.refuses(403, why);
+    let living = api.get("/v1/allocations?state=active&owner=ann").await.json();
+    assert_eq!(living["allocations"].as_array().unwrap().len(), 2, "nothing was changed");
+    assert_eq!(ask("gpu", "bob").await.has(201).json()["state"], "active");
+    let path = format!("/v1/allocations/{}", first["uuid"].as_str().unwrap());
+    api.send("DELETE", &path, NEWEST, "").await.has(204);
+    assert_eq!(ask("gpu", "ann").await.has(201).json()["state"], "active");
+}

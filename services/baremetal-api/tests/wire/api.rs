@@ -1,6 +1,6 @@
 //! The API on an empty store, called without a socket.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,6 +79,7 @@ impl Api {
             limits,
             power_timeout: Duration::from_secs(60),
             consoles_each: NonZeroUsize::MIN,
+            allocations_each: NonZeroU32::MIN.saturating_add(1),
             reservations: Reservations { nodes_per_project: 1, lease: terms() },
         };
         let app = App {

@@ -1,5 +1,7 @@
 //! Allocations: a node is chosen, reserved and written down in one transaction, each in its turn.
 
+use std::num::NonZeroU32;
+
 use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, HistoryEntry,
     Mismatch, Node, NodeIdent, NodeName, NodeUuid, Order, Page, Pool, backfill, occupy, release,
@@ -48,7 +50,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `Duplicate`, where its id or name is taken.
+    /// `Duplicate`, where its id or name is taken; `Full`, where its project has as many as it may.
     pub async fn allocate(
         &self,
         new: &Allocation,
@@ -56,11 +58,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<Allocation, StoreError> {
         self.admit_allocation(new).await?;
-        let (new, pool) = (new.clone(), pool.clone());
+        let (new, pool, each) = (new.clone(), pool.clone(), self.allocations_each);
         self.database
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
                     c.write_in_turn_as(TURN).await?;
+                    check_room(c, &new, each).await?;
                     let taken = |node: &Node| {
                         let (node, written) = occupy(node, &new);
                         Some((node, written, None))
@@ -131,7 +134,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `Duplicate`, where its id or name is taken; `Stale`, where the node is written by others at the same time.
+    /// `Duplicate`, where its id or name is taken; `Full`, as for [`Store::allocate`]; `Stale`, where the node is written by others at the same time.
     pub async fn backfill(
         &self,
         new: &Allocation,
@@ -139,11 +142,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<Result<Allocation, Mismatch>, StoreError> {
         self.admit_allocation(new).await?;
-        let new = new.clone();
+        let (new, each) = (new.clone(), self.allocations_each);
         self.database
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
                     c.write_in_turn_as(TURN).await?;
+                    check_room(c, &new, each).await?;
                     let found = node::find(c, &NodeIdent::Id(node)).await?;
                     let found = found.ok_or_else(|| crate::table::no_node(node))?;
                     let (taken, written) = match backfill(&found, &new) {
@@ -261,6 +265,20 @@ impl Store {
             })
             .await
     }
+}
+
+/// Refuses one more allocation for a project that has `most`. Those of no project are an administrator's, and not counted.
+async fn check_room(
+    connection: &mut Connection,
+    new: &Allocation,
+    most: Option<NonZeroU32>,
+) -> Result<(), StoreError> {
+    let (Some(owner), Some(most)) = (&new.owner, most) else { return Ok(()) };
+    let (used, most) = (allocation::count_living(connection, owner).await?, most.get().into());
+    if used >= most {
+        return Err(StoreError::Full { what: "allocations", used, most });
+    }
+    Ok(())
 }
 
 /// Takes the first node that fits; the answer is the allocation with it, or whether there were some but for their traits.

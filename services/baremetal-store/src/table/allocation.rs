@@ -134,6 +134,17 @@ pub(crate) async fn count_reserved(
     Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
 }
 
+/// How many allocations the project has besides its reservations and those that came to nothing.
+pub(crate) async fn count_living(
+    connection: &mut Connection,
+    owner: &str,
+) -> Result<u64, StoreError> {
+    const COUNT: &str =
+        "SELECT count(*) FROM allocations WHERE owner = $1 AND state <> $2 AND reserved = 0";
+    let row = connection.row(COUNT, values![owner, AllocationState::Error.as_str()]).await?;
+    Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
+}
+
 /// What a project may see.
 const VISIBLE: &str = "owner = ?";
 

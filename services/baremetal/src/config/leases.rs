@@ -1,5 +1,7 @@
 //! For how long nodes are lent, and to whom whole ones.
 
+use std::num::NonZeroU32;
+
 use lease::{Ladder, Terms};
 use serde::Deserialize;
 
@@ -12,6 +14,20 @@ pub struct LeasesConfig {
     pub nodes: Terms,
     /// Warnings, a time in which the end can be undone; then the machine is erased. No copy is kept of machines.
     pub ladder: Ladder,
+}
+
+/// How many nodes projects may ask for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AllocationsConfig {
+    /// How many allocations each project may have at once, besides those that failed.
+    pub per_project: NonZeroU32,
+}
+
+impl Default for AllocationsConfig {
+    fn default() -> Self {
+        AllocationsConfig { per_project: NonZeroU32::MIN.saturating_add(99) }
+    }
 }
 
 /// Whole nodes that projects may have for a time.
