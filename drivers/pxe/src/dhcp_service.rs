@@ -140,6 +140,17 @@ impl Answerer {
             return;
         };
         self.observe(asked, request, &client);
+        match asked {
+            MessageType::Decline => return self.declined(request, &client).await,
+            // RFC 2131 §4.3.4: nothing is answered, and a machine that boots again gets the same address.
+            MessageType::Release => return,
+            MessageType::Discover
+            | MessageType::Request
+            | MessageType::Inform
+            | MessageType::Offer
+            | MessageType::Ack
+            | MessageType::Nak => {}
+        }
 
         let decision = self.directory.decide(&client).await;
         let answered = match port {
@@ -150,6 +161,15 @@ impl Answerer {
             Ok(reply) => self.send(socket, &client, reply, from).await,
             Err(Silence::NothingAsked(_) | Silence::NotARequest) => {}
             Err(silence) => self.refused(&client, asked, silence.to_string()),
+        }
+    }
+
+    /// RFC 2131 §4.3.3: the client names the address, and the server it had it from.
+    async fn declined(&self, request: &Message, client: &Client) {
+        let from_us = request.options.address(code::SERVER_IDENTIFIER) == Some(self.config.address);
+        let address = request.options.address(code::REQUESTED_ADDRESS);
+        if let (Mode::Full, true, Some(address)) = (self.config.mode, from_us, address) {
+            self.directory.declined(client.mac, address).await;
         }
     }
 

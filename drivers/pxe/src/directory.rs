@@ -13,6 +13,9 @@ pub trait Directory: Send + Sync + 'static {
     /// seconds, so a slow answer is no answer.
     async fn decide(&self, client: &Client) -> Decision;
 
+    /// A client found another machine at the address it was given (RFC 2131 §4.3.3).
+    async fn declined(&self, client: MacAddress, address: Ipv4Addr);
+
     /// Something was seen on the wire: for explanations, never for decisions. Must not block.
     fn saw(&self, client: MacAddress, sighting: Sighting);
 }

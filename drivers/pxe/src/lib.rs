@@ -6,6 +6,7 @@ mod dhcp_service;
 mod directory;
 pub mod ipxe;
 mod loader;
+mod prober;
 mod router_advertisements;
 mod running;
 mod socket;
@@ -15,5 +16,6 @@ pub use config::{Config, DhcpConfig, Listen, RouterAdvertisementConfig, TftpConf
 pub use dhcp::{Architecture, BootFile, Client, ClientKind, Decision, Lease, Mode, Subnet};
 pub use directory::{Directory, Sighting};
 pub use loader::Loader;
+pub use prober::Prober;
 pub use running::{Running, start};
 pub use socket::StartError;

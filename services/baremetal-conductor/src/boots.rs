@@ -132,9 +132,7 @@ impl World {
     /// The address a machine without DHCP gives itself.
     async fn static_address(&self, port: &Port) -> Option<String> {
         let leases = self.settings.leases.as_ref()?;
-        let leased =
-            self.store.lease(port.address, leases.first, leases.last, &leases.reserved).await;
-        let address = leased.ok().flatten()?;
+        let address = self.lease(port.address).await.ok().flatten()?;
         let router = leases.router.map_or(String::new(), |router| format!(",{router}"));
         Some(format!("{address}/{}{router}", leases.prefix))
     }

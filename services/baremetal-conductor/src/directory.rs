@@ -1,12 +1,14 @@
 //! What a machine that asks by DHCP is answered.
 
+use std::net::Ipv4Addr;
+
 use async_trait::async_trait;
 use baremetal_core::{BootInterface, Node, NodeIdent, Port, Work};
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use jiff::Timestamp;
 use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Sighting};
-use tracing::{error, info};
+use tracing::{debug, error, info, warn};
 use url::Url;
 
 use crate::UnknownMachines;
@@ -23,6 +25,14 @@ impl Directory for Conductor {
                 error!(error = chain(&error), "cannot answer the DHCP client {}", client.mac);
                 Decision::Ignore { reason: "the store does not answer".to_owned() }
             }
+        }
+    }
+
+    async fn declined(&self, client: MacAddress, address: Ipv4Addr) {
+        match self.world.leave_alone(client, address).await {
+            Ok(true) => warn!(mac = %client, %address, "{address} is leased to nobody for a while"),
+            Ok(false) => debug!(mac = %client, %address, "{address} is not leased to {client}"),
+            Err(error) => error!(error = chain(&error), "cannot note that {address} is in use"),
         }
     }
 
@@ -65,7 +75,8 @@ impl Conductor {
             return Ok(Decision::Ignore { reason: "its node is gone".to_owned() });
         };
         world.sightings.owns(node.id, client.mac);
-        let lease = self.lease(&port, &node).await?;
+        let hostname = node.name.as_ref().map(ToString::to_string);
+        let lease = self.lease(client.mac, hostname).await?;
         let boot = work_to_boot(&node, &port).and_then(|work| {
             let script = || world.script_url(&node, work, client.mac);
             self.boot_file(client, script)
@@ -88,7 +99,7 @@ impl Conductor {
                 })
             }
             UnknownMachines::Discover => {
-                let lease = self.leased(client.mac, None).await?;
+                let lease = self.lease(client.mac, None).await?;
                 let boot = self.boot_file(client, || world.discovery_url(client.mac));
                 Ok(Decision::Answer { lease, boot })
             }
@@ -103,22 +114,12 @@ impl Conductor {
         Loader::boot_file(client, &self.world.provisioning("ipxe/")?)
     }
 
-    async fn lease(&self, port: &Port, node: &Node) -> Result<Option<Lease>, StoreError> {
-        self.leased(port.address, node.name.as_ref().map(ToString::to_string)).await
-    }
-
-    async fn leased(
+    async fn lease(
         &self,
         mac: MacAddress,
         hostname: Option<String>,
     ) -> Result<Option<Lease>, StoreError> {
-        let Some(leases) = &self.world.settings.leases else { return Ok(None) };
-        let address =
-            self.world.store.lease(mac, leases.first, leases.last, &leases.reserved).await?;
-        if address.is_none() {
-            error!(%mac, "no address is left between {} and {}", leases.first, leases.last);
-        }
-        Ok(address.map(|address| Lease { address, hostname }))
+        Ok(self.world.lease(mac).await?.map(|address| Lease { address, hostname }))
     }
 }
 

@@ -13,6 +13,7 @@ mod gate;
 mod handle;
 mod inventory;
 mod joining;
+mod leases;
 mod lending;
 mod observe;
 mod perform;

@@ -4,9 +4,11 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::Timeouts;
+use baremetal_store::Pool;
 use lease::Ladder;
 use notices::Addressees;
 use openstack::Session;
+use pxe::Prober;
 use url::Url;
 
 use crate::clusters::Clusters;
@@ -88,12 +90,10 @@ impl Default for LendingSettings {
 /// Addresses for machines.
 #[derive(Clone, Debug)]
 pub struct Leases {
-    /// The first.
-    pub first: Ipv4Addr,
-    /// The last.
-    pub last: Ipv4Addr,
-    /// Those within that are not to be given out.
-    pub reserved: Vec<Ipv4Addr>,
+    /// Which addresses, and how long a machine that nobody enrolled keeps one.
+    pub pool: Pool,
+    /// What tells whether an address is in use.
+    pub prober: Prober,
     /// Length of the network's prefix.
     pub prefix: u8,
     /// The way out, if there is one.

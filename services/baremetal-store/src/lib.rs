@@ -8,4 +8,4 @@ mod table;
 pub use database::{SchemaVersion, StoreError};
 pub use secrets::{SecretError, Secrets};
 pub use store::{Resealed, Reserved, SCHEMA, SeenPower, Store};
-pub use table::{ProfileRow, Tally};
+pub use table::{Leased, Pool, ProfileRow, Tally};

@@ -18,7 +18,7 @@ use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{Tally, history, node, port, rack};
+use crate::table::{Tally, history, lease, node, port, rack};
 pub use allocation::Reserved;
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 pub use seals::Resealed;
@@ -37,6 +37,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-9.sql"),
     include_str!("schema-10.sql"),
     include_str!("schema-11.sql"),
+    include_str!("schema-12.sql"),
 ];
 
 /// The power a machine was seen to have.
@@ -177,11 +178,20 @@ impl Store {
             .await
     }
 
-    /// Deletes a node, if its version is still the one that was read, with all that belongs to it.
+    /// Deletes a node, if its version is still the one that was read, with all that belongs to it and the leases of its ports.
     pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
         let node = node.clone();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { node::delete(c, &node).await }))
+            .write(FirstDecides, |c| {
+                Box::pin(async move {
+                    let ports = port::of(c, node.id).await?;
+                    node::delete(c, &node).await?;
+                    for port in ports {
+                        lease::free(c, port.address).await?;
+                    }
+                    Ok(())
+                })
+            })
             .await
     }
 
@@ -253,7 +263,10 @@ impl Store {
                         Some(version) => rack::update(c, &name, &document, version).await?,
                     }
                     for id in removed_ports {
-                        port::remove(c, id).await?;
+                        if let Some(port) = port::find(c, id).await? {
+                            port::remove(c, id).await?;
+                            lease::free(c, port.address).await?;
+                        }
                     }
                     for node in &changed_nodes {
                         node::update(c, node).await?;

@@ -13,6 +13,7 @@ pub(crate) mod profile;
 pub(crate) mod rack;
 pub(crate) mod seal;
 
+pub use lease::{Leased, Pool};
 pub use node::Tally;
 pub use profile::ProfileRow;
 

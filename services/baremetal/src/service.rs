@@ -13,14 +13,15 @@ use baremetal_conductor::{
     ServiceKey, Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
-use baremetal_store::Store;
+use baremetal_store::{Pool, Store};
 use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use notices::{Addressees, Pump};
 use openstack::Session;
 use openstack_api::{Auth, Crowd, Forwarded, Scheme};
 use pxe::{
-    DhcpConfig, Listen, Loader, Mode, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles,
+    DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, Subnet, TftpConfig,
+    TftpFiles,
 };
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
@@ -235,21 +236,8 @@ fn settings(
     addressees: Addressees,
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
-    let leases =
-        provisioning.and_then(|section| section.dhcp.as_ref()).and_then(|dhcp| match dhcp.mode {
-            DhcpMode::Full { first, last } => {
-                let reserved =
-                    std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
-                Some(Leases {
-                    first,
-                    last,
-                    reserved: reserved.collect(),
-                    prefix: dhcp.prefix,
-                    router: dhcp.router,
-                })
-            }
-            DhcpMode::Proxy => None,
-        });
+    let dhcp = provisioning.and_then(|section| section.dhcp.as_ref());
+    let leases = dhcp.map(leases).transpose()?.flatten();
     let authorities = match &config.bmc.authorities {
         Some(file) => fs::read(file)
             .with_context(|| format!("cannot read {} (bmc.authorities)", file.display()))?,
@@ -302,6 +290,29 @@ fn settings(
     })
 }
 
+/// The addresses that DHCP gives out, if it does.
+fn leases(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Option<Leases>> {
+    let DhcpMode::Full { first, last } = dhcp.mode else { return Ok(None) };
+    let reserved = std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
+    let pool =
+        Pool { first, last, reserved: reserved.collect(), stranger_lease_time: dhcp.lease_time };
+    let prober = Prober::new(&listen(dhcp)?);
+    Ok(Some(Leases { pool, prober, prefix: dhcp.prefix, router: dhcp.router }))
+}
+
+/// Where DHCP is heard.
+fn listen(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Listen> {
+    match &dhcp.listen {
+        DhcpListen::Interface(name) => {
+            Ok(Listen::Interface { name: name.clone(), address: dhcp.server })
+        }
+        DhcpListen::Socket(SocketAddr::V4(address)) => Ok(Listen::Socket(*address)),
+        DhcpListen::Socket(SocketAddr::V6(_)) => {
+            anyhow::bail!("provisioning.dhcp.listen: must be an IPv4 address")
+        }
+    }
+}
+
 /// As whom we are in the cloud that machines join.
 fn cloud(section: &CloudConfig) -> anyhow::Result<Session> {
     session(&section.clouds_yaml, section.name.as_deref(), "cloud.clouds_yaml")
@@ -349,17 +360,8 @@ fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
 
 fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
     let dhcp = section.dhcp.as_ref().map(|dhcp| {
-        let listen = match &dhcp.listen {
-            DhcpListen::Interface(name) => {
-                Listen::Interface { name: name.clone(), address: dhcp.server }
-            }
-            DhcpListen::Socket(SocketAddr::V4(address)) => Listen::Socket(*address),
-            DhcpListen::Socket(SocketAddr::V6(_)) => {
-                anyhow::bail!("provisioning.dhcp.listen: must be an IPv4 address")
-            }
-        };
-        Ok(DhcpConfig {
-            listen,
+        anyhow::Ok(DhcpConfig {
+            listen: listen(dhcp)?,
             mode: match dhcp.mode {
                 DhcpMode::Full { .. } => Mode::Full,
                 DhcpMode::Proxy => Mode::Proxy,

@@ -136,6 +136,21 @@ async fn a_machine_that_is_ignored_is_told_of_with_the_reason() {
 }
 
 #[tokio::test]
+async fn an_address_that_a_machine_declines_is_told_unless_another_server_gave_it() {
+    let ours = Ipv4Addr::new(10, 78, 0, 20);
+    let recorder = Arc::new(Recorder::new(answer(Some(ours))));
+    let running = start(config(Mode::Full), recorder.clone()).await.unwrap();
+    let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for (server, address) in [([127, 0, 0, 9], 19), ([127, 0, 0, 1], 20)] {
+        let mut options = vec![53, 1, 4, 54, 4];
+        options.extend(server);
+        options.extend([50, 4, 10, 78, 0, address]);
+        relay.send_to(&relayed(&options), running.dhcp.unwrap()).await.unwrap();
+    }
+    assert_eq!(recorder.declined().await, [ours]);
+}
+
+#[tokio::test]
 async fn a_machine_with_an_address_asks_the_proxy_for_its_file() {
     let recorder = Arc::new(Recorder::new(answer(None)));
     let running = start(config(Mode::Proxy), recorder.clone()).await.unwrap();

@@ -1,14 +1,14 @@
 //! Clients nobody here wrote: `udhcpc` and `dhcping` in a network namespace (root only), and every
 //! TFTP client Debian has, on loopback.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::network::{Network, SERVER, missing};
 use crate::recorder::Recorder;
-use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Sighting, Subnet};
+use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Prober, Sighting, Subnet};
 use pxe::{RouterAdvertisementConfig, TftpConfig, TftpFiles, start};
 use tokio::process::Command;
 
@@ -73,6 +73,27 @@ fn udhcpc_takes_its_lease() {
             ])
             .await;
         running.stop().await;
+    });
+}
+
+#[test]
+fn an_address_that_a_machine_answers_at_is_in_use() {
+    if let Some(reason) = missing(&["ip"], &[]) {
+        return peers::skip("an_address_that_a_machine_answers_at_is_in_use", reason);
+    }
+    let network = Network::new("probed");
+    network.run(async {
+        let own = ["addr", "add", "10.78.0.20/24", "dev", "eth0"];
+        let own = network.in_client("ip").args(own).status().await;
+        assert!(own.unwrap().success());
+        let at = Listen::Interface { name: "br0".to_owned(), address: SERVER };
+        let prober = Prober::new(&at);
+        assert!(prober.is_used(LEASED).await.unwrap());
+        assert!(!prober.is_used(Ipv4Addr::new(10, 78, 0, 21)).await.unwrap());
+        // Through a router, or to nowhere.
+        let prober = Prober::new(&Listen::Socket(SocketAddrV4::new(SERVER, 67)));
+        assert!(prober.is_used(LEASED).await.unwrap());
+        assert!(!prober.is_used(Ipv4Addr::new(192, 0, 2, 1)).await.unwrap());
     });
 }
 

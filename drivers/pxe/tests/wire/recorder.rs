@@ -1,5 +1,7 @@
 //! A directory that always decides the same, and remembers what was seen.
 
+use std::net::Ipv4Addr;
+
 use async_trait::async_trait;
 use hardware::MacAddress;
 use pxe::{Client, Decision, Directory, Sighting};
@@ -9,6 +11,7 @@ use tokio::sync::watch;
 pub(crate) struct Recorder {
     decide: Box<dyn Fn(&Client) -> Decision + Send + Sync>,
     seen: watch::Sender<Vec<Sighting>>,
+    declined: watch::Sender<Vec<Ipv4Addr>>,
 }
 
 impl Recorder {
@@ -19,7 +22,8 @@ impl Recorder {
 
     /// Decides by `decide`.
     pub(crate) fn deciding(decide: impl Fn(&Client) -> Decision + Send + Sync + 'static) -> Self {
-        Recorder { decide: Box::new(decide), seen: watch::Sender::new(Vec::new()) }
+        let (seen, declined) = (watch::Sender::default(), watch::Sender::default());
+        Recorder { decide: Box::new(decide), seen, declined }
     }
 
     /// Waits until all of `wanted` have been seen, in any order.
@@ -32,10 +36,25 @@ impl Recorder {
     }
 }
 
+impl Recorder {
+    /// Waits until something was declined, and tells all that was.
+    pub(crate) async fn declined(&self) -> Vec<Ipv4Addr> {
+        let mut declined = self.declined.subscribe();
+        let any = declined.wait_for(|declined| !declined.is_empty());
+        let patience = std::time::Duration::from_secs(60);
+        let any = tokio::time::timeout(patience, any).await.expect("it is declined in time");
+        any.expect("the recorder lives").clone()
+    }
+}
+
 #[async_trait]
 impl Directory for Recorder {
     async fn decide(&self, client: &Client) -> Decision {
         (self.decide)(client)
+    }
+
+    async fn declined(&self, _client: MacAddress, address: Ipv4Addr) {
+        self.declined.send_modify(|declined| declined.push(address));
     }
 
     fn saw(&self, _client: MacAddress, sighting: Sighting) {

@@ -8,8 +8,8 @@ use database::StoreError;
 use hardware::MacAddress;
 
 use crate::Store;
-use crate::table::{boot, history, inspection, port};
-use database::Extent::OneStatement;
+use crate::table::{boot, history, inspection, lease, port};
+use database::Extent::{FirstDecides, OneStatement};
 
 impl Store {
     /// Adds a port to a node.
@@ -49,20 +49,35 @@ impl Store {
         self.database.read(move |c| Box::pin(port::of(c, node))).await
     }
 
-    /// Writes the whole port, if its version is still the one that was read. The answer carries the new version.
+    /// Writes the whole port, if its version is still the one that was read. The answer carries the new version. The lease of
+    /// an address that the port gives up is freed.
     pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { port::update(c, &port).await }))
+            .write(FirstDecides, |c| {
+                Box::pin(async move {
+                    let before = port::find(c, port.id).await?;
+                    let written = port::update(c, &port).await?;
+                    if let Some(before) = before.filter(|it| it.address != written.address) {
+                        lease::free(c, before.address).await?;
+                    }
+                    Ok(written)
+                })
+            })
             .await
     }
 
-    /// Deletes a port, if its version is still the one that was read.
+    /// Deletes a port, if its version is still the one that was read, and frees its lease.
     pub async fn delete_port(&self, port: &Port) -> Result<(), StoreError> {
         let port = port.clone();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { port::delete(c, &port).await }))
+            .write(FirstDecides, |c| {
+                Box::pin(async move {
+                    port::delete(c, &port).await?;
+                    lease::free(c, port.address).await
+                })
+            })
             .await
     }
 

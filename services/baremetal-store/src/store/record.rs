@@ -8,32 +8,55 @@ use hardware::MacAddress;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::Store;
 use crate::table::{conductor, discovery, lease, rack};
+use crate::{Leased, Pool, Store};
 use database::Extent::{FirstDecides, OneStatement};
 
 impl Store {
-    /// The address leased to `mac`.
-    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
+    /// The lease of `mac`, expired or not.
+    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<Leased>, StoreError> {
         self.database.read(move |c| Box::pin(lease::find(c, mac))).await
     }
 
-    /// The address of `mac`, for ever: the one it has, or the lowest from `first` to `last` that no other has and that
-    /// is not `taken`. `None` where none is free.
+    /// Leases an address of the pool to `mac`: the one it has, or the lowest free one. `None` where there is none.
     ///
-    /// An address that has come to lie outside the range or to be taken is given up for another.
+    /// A port keeps its lease as long as it lives; a stranger's expires. A port without a lease takes a stranger's where no
+    /// address is free. An address that has come to lie outside the pool or to be reserved is given up for another.
     pub async fn lease(
         &self,
         mac: MacAddress,
-        first: Ipv4Addr,
-        last: Ipv4Addr,
-        taken: &[Ipv4Addr],
-    ) -> Result<Option<Ipv4Addr>, StoreError> {
-        let taken = taken.to_vec();
+        pool: &Pool,
+        now: Timestamp,
+    ) -> Result<Option<Leased>, StoreError> {
+        let pool = pool.clone();
         self.database
             .write(FirstDecides, move |c| {
-                Box::pin(async move { lease::lease(c, mac, (first, last), &taken).await })
+                Box::pin(async move { lease::lease(c, mac, &pool, now).await })
             })
+            .await
+    }
+
+    /// Notes that no machine answered at the address that `mac` has leased.
+    pub async fn mark_lease_probed(
+        &self,
+        mac: MacAddress,
+        address: Ipv4Addr,
+    ) -> Result<(), StoreError> {
+        self.database
+            .write(OneStatement, move |c| Box::pin(lease::mark_probed(c, mac, address)))
+            .await
+    }
+
+    /// Takes `address` from `mac` and leases it to nobody before `until`, for another machine uses it. Nothing happens, and the
+    /// answer is `false`, where `mac` has not leased it.
+    pub async fn mark_address_in_use(
+        &self,
+        mac: MacAddress,
+        address: Ipv4Addr,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.database
+            .write(FirstDecides, move |c| Box::pin(lease::mark_in_use(c, mac, address, until)))
             .await
     }
 

@@ -1,45 +1,169 @@
-//! The table `leases`: an IPv4 address for each MAC, for ever.
+//! The tables `leases`, an IPv4 address for each MAC, and `addresses_in_use`, the addresses that a machine without a lease answers at.
+//!
+//! A port's lease lasts as long as the port. A stranger's lease, that of a MAC of no port, lasts until `expires_at`.
 
 use database::{Connection, Row, StoreError, values};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hardware::MacAddress;
+use jiff::Timestamp;
+
+/// The addresses that can be leased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// The first.
+    pub first: Ipv4Addr,
+    /// The last.
+    pub last: Ipv4Addr,
+    /// Addresses from `first` to `last` that are never leased.
+    pub reserved: Vec<Ipv4Addr>,
+    /// How long a stranger's lease lasts after the stranger last asked.
+    pub stranger_lease_time: Duration,
+}
+
+/// A lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Whether the address was found free when it was leased. Until then it must not be given out.
+    pub is_probed: bool,
+}
 
 pub(crate) async fn find(
     connection: &mut Connection,
     mac: MacAddress,
-) -> Result<Option<Ipv4Addr>, StoreError> {
-    const FIND: &str = "SELECT address FROM leases WHERE mac = $1";
-    connection.row(FIND, values![mac.to_string()]).await?.as_ref().map(read).transpose()
+) -> Result<Option<Leased>, StoreError> {
+    const FIND: &str = "SELECT address, probed FROM leases WHERE mac = $1";
+    let row = connection.row(FIND, values![mac.to_string()]).await?;
+    row.map(|row| Ok(Leased { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
 }
 
-/// The address of `mac`: the one it has, if that may still be used, or else the lowest free one from `first` to
-/// `last`. `None` where none is free.
+/// The address of `mac`: the one it has, if that may still be used, or else the lowest free one of the pool; where none is
+/// free and `mac` is a port's, that of the stranger who asked longest ago. `None` where there is none to take.
 pub(crate) async fn lease(
     connection: &mut Connection,
     mac: MacAddress,
-    (first, last): (Ipv4Addr, Ipv4Addr),
-    taken: &[Ipv4Addr],
-) -> Result<Option<Ipv4Addr>, StoreError> {
-    const IN_RANGE: &str = "SELECT address FROM leases WHERE address >= $1 AND address <= $2 AND mac <> $3 ORDER BY address";
-    const SAVE: &str = "INSERT INTO leases (mac, address) VALUES ($1, $2) ON CONFLICT (mac) DO UPDATE SET address = $2";
+    pool: &Pool,
+    now: Timestamp,
+) -> Result<Option<Leased>, StoreError> {
+    const IS_PORT: &str = "SELECT 1 FROM ports WHERE address = $1";
+    const SAVE: &str = "INSERT INTO leases (mac, address, expires_at, probed) VALUES ($1, $2, $3, 0) \
+         ON CONFLICT (mac) DO UPDATE SET address = $2, expires_at = $3, probed = 0";
     connection.write_alone().await?;
-    let had = find(connection, mac).await?;
-    if let Some(had) = had.filter(|had| (first..=last).contains(had) && !taken.contains(had)) {
+    let is_port = connection.row(IS_PORT, values![mac.to_string()]).await?.is_some();
+    let expires_at =
+        (!is_port).then(|| now.checked_add(pool.stranger_lease_time).unwrap_or(Timestamp::MAX));
+
+    let in_use = in_use(connection, now).await?;
+    let fits = |address: &Ipv4Addr| {
+        (pool.first..=pool.last).contains(address)
+            && !pool.reserved.contains(address)
+            && !in_use.contains(address)
+    };
+    if let Some(had) = find(connection, mac).await?.filter(|had| fits(&had.address)) {
+        renew(connection, mac, expires_at).await?;
         return Ok(Some(had));
     }
 
-    let rows = connection
-        .rows(IN_RANGE, values![u32::from(first), u32::from(last), mac.to_string()])
-        .await?;
-    let mut leased = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?.into_iter().peekable();
-    let free = (u32::from(first)..=u32::from(last))
-        .map(Ipv4Addr::from)
-        .find(|address| leased.next_if_eq(address).is_none() && !taken.contains(address));
-    if let Some(free) = free {
-        connection.execute(SAVE, values![mac.to_string(), u32::from(free)]).await?;
+    forget_expired(connection, now).await?;
+    let leased = leased_to_others(connection, mac).await?;
+    let mut pooled = (u32::from(pool.first)..=u32::from(pool.last)).map(Ipv4Addr::from);
+    let mut found = pooled.find(|address| fits(address) && !leased.contains(address));
+    if found.is_none() && is_port {
+        found = strangers(connection).await?.into_iter().find(fits);
+        if let Some(address) = found {
+            let taken = values![u32::from(address)];
+            connection.execute("DELETE FROM leases WHERE address = $1", taken).await?;
+        }
     }
-    Ok(free)
+    let Some(address) = found else { return Ok(None) };
+    connection.execute(SAVE, values![mac.to_string(), u32::from(address), expires_at]).await?;
+    Ok(Some(Leased { address, is_probed: false }))
+}
+
+/// Notes that the address of `mac` was found free.
+pub(crate) async fn mark_probed(
+    connection: &mut Connection,
+    mac: MacAddress,
+    address: Ipv4Addr,
+) -> Result<(), StoreError> {
+    const MARK: &str = "UPDATE leases SET probed = 1 WHERE mac = $1 AND address = $2";
+    connection.execute(MARK, values![mac.to_string(), u32::from(address)]).await?;
+    Ok(())
+}
+
+/// Takes `address` from `mac`, if `mac` has it, and leaves it alone until then; the answer is whether `mac` had it.
+pub(crate) async fn mark_in_use(
+    connection: &mut Connection,
+    mac: MacAddress,
+    address: Ipv4Addr,
+    until: Timestamp,
+) -> Result<bool, StoreError> {
+    const TAKE: &str = "DELETE FROM leases WHERE mac = $1 AND address = $2";
+    const MARK: &str = "INSERT INTO addresses_in_use (address, until) VALUES ($1, $2) \
+         ON CONFLICT (address) DO UPDATE SET until = $2";
+    let had = connection.execute(TAKE, values![mac.to_string(), u32::from(address)]).await? > 0;
+    if had {
+        connection.execute(MARK, values![u32::from(address), until]).await?;
+    }
+    Ok(had)
+}
+
+/// Frees the lease of `mac`, if it has one.
+pub(crate) async fn free(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM leases WHERE mac = $1", values![mac.to_string()]).await?;
+    Ok(())
+}
+
+/// A stranger's lease lasts from now on, one that has become a port's without end. Written only where something changes.
+async fn renew(
+    connection: &mut Connection,
+    mac: MacAddress,
+    expires_at: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    const FOR_A_TIME: &str = "UPDATE leases SET expires_at = $2 WHERE mac = $1";
+    const WITHOUT_END: &str =
+        "UPDATE leases SET expires_at = NULL WHERE mac = $1 AND expires_at IS NOT NULL";
+    match expires_at {
+        Some(at) => connection.execute(FOR_A_TIME, values![mac.to_string(), at]).await?,
+        None => connection.execute(WITHOUT_END, values![mac.to_string()]).await?,
+    };
+    Ok(())
+}
+
+/// A lease without an end whose port is gone was written while the port was being deleted.
+async fn forget_expired(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
+    const FORGET: &str = "DELETE FROM leases WHERE coalesce(expires_at, $1) <= $1 \
+         AND NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac)";
+    connection.execute(FORGET, values![now]).await?;
+    connection.execute("DELETE FROM addresses_in_use WHERE until <= $1", values![now]).await?;
+    Ok(())
+}
+
+async fn in_use(
+    connection: &mut Connection,
+    now: Timestamp,
+) -> Result<BTreeSet<Ipv4Addr>, StoreError> {
+    const IN_USE: &str = "SELECT address FROM addresses_in_use WHERE until > $1";
+    connection.rows(IN_USE, values![now]).await?.iter().map(read).collect()
+}
+
+async fn leased_to_others(
+    connection: &mut Connection,
+    mac: MacAddress,
+) -> Result<BTreeSet<Ipv4Addr>, StoreError> {
+    const LEASED: &str = "SELECT address FROM leases WHERE mac <> $1";
+    connection.rows(LEASED, values![mac.to_string()]).await?.iter().map(read).collect()
+}
+
+/// The addresses of strangers, that of the one who asked longest ago first.
+async fn strangers(connection: &mut Connection) -> Result<Vec<Ipv4Addr>, StoreError> {
+    const STRANGERS: &str = "SELECT address FROM leases \
+         WHERE NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac) ORDER BY expires_at, address";
+    connection.rows(STRANGERS, values![]).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<Ipv4Addr, StoreError> {

@@ -7,6 +7,7 @@ mod allocations;
 mod arbitrary;
 mod crash;
 mod enrolment;
+mod leases;
 mod lists;
 mod machine;
 mod nodes;

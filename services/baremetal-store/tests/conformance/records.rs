@@ -1,6 +1,4 @@
-//! What belongs to no node: leases, machines nobody enrolled, conductors, racks.
-
-use std::net::Ipv4Addr;
+//! What belongs to no node: machines nobody enrolled, conductors, racks.
 
 use baremetal_core::Discovery;
 use baremetal_store::{Store, StoreError};
@@ -10,8 +8,6 @@ use serde_json::json;
 use crate::scratch::{at, on_both};
 
 on_both! { Store:
-    a_lease_is_the_lowest_free_address_and_stays
-    a_lease_that_no_longer_fits_is_replaced
     a_discovery_is_noted_once_and_told_apart
     discoveries_are_bounded
     conductors_are_listed_with_when_they_were_alive
@@ -21,39 +17,6 @@ on_both! { Store:
 fn mac(n: u16) -> MacAddress {
     let [high, low] = n.to_be_bytes();
     MacAddress::new([0x52, 0x54, 0, 0, high, low])
-}
-
-fn address(n: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 0, n)
-}
-
-async fn a_lease_is_the_lowest_free_address_and_stays(store: Store) {
-    let lease =
-        async |n| store.lease(mac(n), address(10), address(13), &[address(11)]).await.unwrap();
-    assert_eq!(store.find_lease(mac(1)).await.unwrap(), None);
-    assert_eq!(lease(1).await, Some(address(10)));
-    assert_eq!(lease(2).await, Some(address(12)));
-    assert_eq!(lease(3).await, Some(address(13)));
-    assert_eq!(lease(4).await, None);
-    assert_eq!(lease(2).await, Some(address(12)));
-    assert_eq!(store.find_lease(mac(2)).await.unwrap(), Some(address(12)));
-    assert_eq!(store.find_lease(mac(4)).await.unwrap(), None);
-}
-
-async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
-    let lease = async |first, taken: &[Ipv4Addr]| {
-        store.lease(mac(1), address(first), address(200), taken).await.unwrap()
-    };
-    assert_eq!(lease(10, &[]).await, Some(address(10)));
-    assert_eq!(lease(100, &[]).await, Some(address(100)));
-    assert_eq!(lease(100, &[address(100)]).await, Some(address(101)));
-    // What was given up is free for others.
-    assert_eq!(
-        store.lease(mac(2), address(10), address(200), &[]).await.unwrap(),
-        Some(address(10))
-    );
-    let backwards = store.lease(mac(3), address(20), address(10), &[]).await.unwrap();
-    assert_eq!(backwards, None);
 }
 
 async fn a_discovery_is_noted_once_and_told_apart(store: Store) {

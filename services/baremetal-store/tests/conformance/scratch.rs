@@ -1,7 +1,10 @@
 //! An empty database for one test, and what to put into it.
 
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
 use baremetal_core::{Driver, Node, NodeUuid};
-use baremetal_store::Store;
+use baremetal_store::{Pool, Store};
 use jiff::Timestamp;
 
 pub(crate) use database::on_both;
@@ -24,4 +27,10 @@ pub(crate) fn bare_node() -> Node {
 /// A node with this name.
 pub(crate) fn named(name: &str) -> Node {
     Node { name: Some(name.parse().unwrap()), ..bare_node() }
+}
+
+/// All addresses from `first` to `last`, leased to a stranger for an hour.
+pub(crate) fn pool(first: Ipv4Addr, last: Ipv4Addr) -> Pool {
+    let stranger_lease_time = Duration::from_secs(3600);
+    Pool { first, last, reserved: Vec::new(), stranger_lease_time }
 }

@@ -1,0 +1,67 @@
+//! Leases of the provisioning network: an address is probed once before it is given out, and left alone where another machine uses it.
+
+use std::io::ErrorKind;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use baremetal_store::StoreError;
+use hardware::MacAddress;
+use jiff::Timestamp;
+use tracing::{error, warn};
+
+use crate::Leases;
+use crate::handle::World;
+use crate::problem::chain;
+
+/// How long an address that another machine uses is left alone.
+const IN_USE_FOR: Duration = Duration::from_mins(10);
+
+/// How many addresses are probed for one request; a DHCP client waits no longer, and asks again.
+const MOST_PROBES: usize = 4;
+
+impl World {
+    /// The address of `mac`; `None` where another server gives addresses out, or where none is left.
+    pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
+        let Some(leases) = &self.settings.leases else { return Ok(None) };
+        for _ in 0..MOST_PROBES {
+            let leased = self.store.lease(mac, &leases.pool, Timestamp::now()).await?;
+            let Some(leased) = leased else {
+                let (first, last) = (leases.pool.first, leases.pool.last);
+                error!(%mac, "no address is left between {first} and {last}");
+                return Ok(None);
+            };
+            if leased.is_probed {
+                return Ok(Some(leased.address));
+            }
+            if !self.is_used(leases, leased.address).await {
+                self.store.mark_lease_probed(mac, leased.address).await?;
+                return Ok(Some(leased.address));
+            }
+            warn!(%mac, address = %leased.address, "a machine without a lease answers at {}", leased.address);
+            self.leave_alone(mac, leased.address).await?;
+        }
+        Ok(None)
+    }
+
+    /// Leases `address` to nobody for a while, if `mac` had it; the answer is whether `mac` had it.
+    pub(crate) async fn leave_alone(
+        &self,
+        mac: MacAddress,
+        address: Ipv4Addr,
+    ) -> Result<bool, StoreError> {
+        self.store.mark_address_in_use(mac, address, Timestamp::now() + IN_USE_FOR).await
+    }
+
+    /// An address that cannot be probed counts as free: machines have to boot.
+    async fn is_used(&self, leases: &Leases, address: Ipv4Addr) -> bool {
+        match leases.prober.is_used(address).await {
+            Ok(is_used) => is_used,
+            Err(error) => {
+                let not_permitted = error.kind() == ErrorKind::PermissionDenied;
+                let needs = if not_permitted { " (it takes CAP_NET_RAW)" } else { "" };
+                warn!(error = chain(&error), "cannot probe the address {address}{needs}");
+                false
+            }
+        }
+    }
+}

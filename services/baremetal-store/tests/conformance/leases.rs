@@ -1,0 +1,155 @@
+//! Leases: who keeps an address, who loses it, and which addresses are left alone.
+
+use std::net::Ipv4Addr;
+
+use baremetal_core::{Node, Port};
+use baremetal_store::{Pool, Store};
+use hardware::MacAddress;
+use serde_json::json;
+
+use crate::machine::port;
+use crate::scratch::{at, bare_node, on_both, pool};
+
+on_both! { Store:
+    a_lease_is_the_lowest_free_address_and_stays
+    a_lease_that_no_longer_fits_is_replaced
+    a_lease_of_a_port_ends_with_the_port_and_not_before
+    a_lease_of_a_stranger_expires_unless_the_stranger_asks_again
+    strangers_never_keep_a_port_from_an_address
+    an_address_in_use_is_left_alone_for_a_time
+    a_lease_is_probed_once
+}
+
+const HOUR: i64 = 3600;
+
+fn mac(n: u16) -> MacAddress {
+    let [high, low] = n.to_be_bytes();
+    // Not among those that `port` makes.
+    MacAddress::new([2, 0, 0, 0, high, low])
+}
+
+fn address(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+/// The addresses from `first` to `last`.
+fn range(first: u8, last: u8) -> Pool {
+    pool(address(first), address(last))
+}
+
+/// The address leased to `mac` so many seconds after the beginning.
+async fn lease(store: &Store, mac: MacAddress, pool: &Pool, seconds: i64) -> Option<Ipv4Addr> {
+    store.lease(mac, pool, at(seconds)).await.unwrap().map(|leased| leased.address)
+}
+
+/// A node with so many ports.
+async fn enrolled(store: &Store, ports: u8) -> (Node, Vec<Port>) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let ports: Vec<_> = (1..=ports).map(|n| port(&node, n)).collect();
+    for port in &ports {
+        store.insert_port(port).await.unwrap();
+    }
+    (node, ports)
+}
+
+async fn a_lease_is_the_lowest_free_address_and_stays(store: Store) {
+    let pool = Pool { reserved: vec![address(11)], ..range(10, 13) };
+    assert_eq!(store.find_lease(mac(1)).await.unwrap(), None);
+    assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(10)));
+    assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(12)));
+    assert_eq!(lease(&store, mac(3), &pool, 0).await, Some(address(13)));
+    assert_eq!(lease(&store, mac(4), &pool, 0).await, None);
+    assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(12)));
+    assert_eq!(store.find_lease(mac(2)).await.unwrap().unwrap().address, address(12));
+    assert_eq!(store.find_lease(mac(4)).await.unwrap(), None);
+}
+
+async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
+    assert_eq!(lease(&store, mac(1), &range(10, 200), 0).await, Some(address(10)));
+    assert_eq!(lease(&store, mac(1), &range(100, 200), 0).await, Some(address(100)));
+    let reserved = Pool { reserved: vec![address(100)], ..range(100, 200) };
+    assert_eq!(lease(&store, mac(1), &reserved, 0).await, Some(address(101)));
+    // What was given up is free for others.
+    assert_eq!(lease(&store, mac(2), &range(10, 200), 0).await, Some(address(10)));
+    assert_eq!(lease(&store, mac(3), &range(20, 10), 0).await, None);
+}
+
+async fn a_lease_of_a_port_ends_with_the_port_and_not_before(store: Store) {
+    let pool = range(10, 12);
+    let (node, ports) = enrolled(&store, 3).await;
+    for (port, n) in ports.iter().zip(10..) {
+        assert_eq!(lease(&store, port.address, &pool, 0).await, Some(address(n)));
+    }
+    let year = 365 * 24 * HOUR;
+    assert_eq!(lease(&store, mac(900), &pool, year).await, None, "no port's lease ever expires");
+
+    store.delete_port(&ports[0]).await.unwrap();
+    assert_eq!(store.find_lease(ports[0].address).await.unwrap(), None);
+    let moved = Port { address: mac(901), ..ports[1].clone() };
+    store.update_port(&moved).await.unwrap();
+    assert_eq!(store.find_lease(ports[1].address).await.unwrap(), None);
+    store.enroll(("r1", &json!({}), None), &[], &[], &[], &[ports[2].id]).await.unwrap();
+    assert_eq!(store.find_lease(ports[2].address).await.unwrap(), None);
+
+    assert_eq!(lease(&store, moved.address, &pool, year).await, Some(address(10)));
+    store.delete_node(&node).await.unwrap();
+    assert_eq!(store.find_lease(moved.address).await.unwrap(), None);
+}
+
+async fn a_lease_of_a_stranger_expires_unless_the_stranger_asks_again(store: Store) {
+    let pool = range(10, 11);
+    assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(10)));
+    assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(11)));
+    assert_eq!(lease(&store, mac(2), &pool, HOUR - 1).await, Some(address(11)));
+    assert_eq!(lease(&store, mac(3), &pool, HOUR - 1).await, None);
+    assert_eq!(lease(&store, mac(3), &pool, HOUR).await, Some(address(10)));
+    assert_eq!(lease(&store, mac(4), &pool, HOUR).await, None);
+    // One that was enrolled meanwhile is no stranger any more.
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    store.insert_port(&Port { address: mac(2), ..port(&node, 1) }).await.unwrap();
+    assert_eq!(lease(&store, mac(2), &pool, HOUR).await, Some(address(11)));
+    assert_eq!(lease(&store, mac(5), &pool, 9 * HOUR).await, Some(address(10)));
+    assert_eq!(lease(&store, mac(2), &pool, 9 * HOUR).await, Some(address(11)));
+}
+
+async fn strangers_never_keep_a_port_from_an_address(store: Store) {
+    let pool = range(10, 109);
+    for n in 0..100 {
+        let seconds = i64::from(n);
+        assert!(lease(&store, mac(1000 + n), &pool, 100 - seconds).await.is_some());
+    }
+    let (_, ports) = enrolled(&store, 2).await;
+    // The stranger who asked longest ago loses its address.
+    assert_eq!(lease(&store, ports[0].address, &pool, 100).await, Some(address(109)));
+    assert_eq!(lease(&store, ports[1].address, &pool, 100).await, Some(address(108)));
+    assert_eq!(store.find_lease(mac(1099)).await.unwrap(), None);
+    assert_eq!(lease(&store, mac(2000), &pool, 100).await, None, "a stranger takes nobody's");
+}
+
+async fn an_address_in_use_is_left_alone_for_a_time(store: Store) {
+    let pool = range(10, 11);
+    let (_, ports) = enrolled(&store, 1).await;
+    let port = ports[0].address;
+    assert_eq!(lease(&store, port, &pool, 0).await, Some(address(10)));
+    assert!(store.mark_address_in_use(port, address(10), at(600)).await.unwrap());
+    assert_eq!(lease(&store, port, &pool, 0).await, Some(address(11)));
+    assert_eq!(lease(&store, mac(1), &pool, 599).await, None);
+    assert_eq!(lease(&store, mac(1), &pool, 600).await, Some(address(10)));
+
+    // Nobody spoils an address that is not leased to it.
+    assert!(!store.mark_address_in_use(mac(1), address(11), at(900)).await.unwrap());
+    assert_eq!(lease(&store, port, &pool, 600).await, Some(address(11)));
+}
+
+async fn a_lease_is_probed_once(store: Store) {
+    let pool = range(10, 99);
+    let probed = async || store.lease(mac(1), &pool, at(0)).await.unwrap().unwrap().is_probed;
+    assert!(!probed().await);
+    assert!(!probed().await, "nobody probed yet");
+    store.mark_lease_probed(mac(1), address(11)).await.unwrap();
+    assert!(!probed().await, "another address was probed");
+    store.mark_lease_probed(mac(1), address(10)).await.unwrap();
+    assert!(probed().await);
+}

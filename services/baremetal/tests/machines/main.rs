@@ -1,0 +1,7 @@
+//! The side that machines see, octet by octet: DHCP, boot scripts, agents' reports.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod addresses;
+
+mod machine;
+mod site;

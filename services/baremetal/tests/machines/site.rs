@@ -1,0 +1,104 @@
+//! A service with nodes in whatever state a test wants them, and no BMC anywhere.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use baremetal::{Config, Service};
+use baremetal_core::{Driver, Node, NodeUuid, Port, PortUuid};
+use baremetal_store::Store;
+use hardware::MacAddress;
+use jiff::Timestamp;
+use serde_json::Map;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// A service that runs until this is dropped.
+pub(crate) struct Site {
+    pub(crate) dhcp: SocketAddr,
+    stop: CancellationToken,
+    _running: JoinSet<()>,
+    _folder: tempfile::TempDir,
+}
+
+/// The server's network and pool, as the configuration has them.
+#[derive(Clone, Copy)]
+pub(crate) struct Pool {
+    pub(crate) server: &'static str,
+    pub(crate) prefix: u8,
+    pub(crate) range: &'static str,
+}
+
+/// On this host alone.
+pub(crate) const LOOPBACK: Pool =
+    Pool { server: "127.0.0.1", prefix: 8, range: "127.9.0.1-127.9.0.4" };
+
+impl Site {
+    /// Starts a service with these nodes, which does `unknown` with machines that nobody enrolled.
+    pub(crate) async fn start(pool: Pool, unknown: &str, nodes: &[(Node, Port)]) -> Site {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        std::fs::create_dir(&state).unwrap();
+        let store = open(&state).await;
+        for (node, port) in nodes {
+            store.insert_node(node).await.unwrap();
+            store.insert_port(port).await.unwrap();
+        }
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, name).unwrap();
+            path
+        };
+        let Pool { server, prefix, range } = pool;
+        let text = format!(
+            "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\n[timeouts]\npoll_every = '50ms'\n\
+             [provisioning]\nlisten = '127.0.0.1:0'\nkernel = {:?}\nramdisk = {:?}\n\
+             unknown_machines = '{unknown}'\n\
+             [provisioning.dhcp]\nlisten = '127.0.0.1:0'\nserver = '{server}'\nprefix = {prefix}\n\
+             range = '{range}'\n",
+            file("kernel"),
+            file("ramdisk"),
+        );
+        let config: Config = toml::from_str(&text).unwrap();
+        let service = Service::start(config).await.unwrap();
+        let at = service.listeners().clone();
+        let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
+        let until = stop.clone();
+        running.spawn(async move { service.run(until).await.unwrap() });
+        Site { dhcp: at.dhcp.unwrap(), stop, _running: running, _folder: folder }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn open(state: &Path) -> Store {
+    let file = state.join("baremetal.db");
+    Store::open(&format!("sqlite://{}", file.display())).await.unwrap()
+}
+
+/// A node with one port.
+pub(crate) fn enrolled(name: &str, mac: MacAddress) -> (Node, Port) {
+    let now = Timestamp::now();
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
+    node.name = Some(name.parse().unwrap());
+    let port = Port {
+        id: PortUuid::new_v4(),
+        version: 1,
+        created_at: now,
+        updated_at: None,
+        node: node.id,
+        address: mac,
+        name: None,
+        description: None,
+        pxe_enabled: true,
+        local_link_connection: Map::new(),
+        physical_network: None,
+        portgroup: None,
+        is_smartnic: false,
+        extra: Map::new(),
+    };
+    (node, port)
+}
