@@ -20,8 +20,8 @@ use database::Extent::OneStatement;
 use database::{Database, values};
 use http::{HeaderName, Request, StatusCode};
 use openstack_api::{
-    ApiError, Auth, Caller, Dialect, Forwarded, Handle, Limits, Manners, Microversion, Policy,
-    Routes, Scheme, Ward, apply,
+    ApiError, Auth, Browsers, Caller, Dialect, Forwarded, Handle, Hosts, Limits, Manners,
+    Microversion, Policy, Routes, Scheme, Ward, apply,
 };
 use tower::ServiceExt;
 use utoipa::openapi::{Info, OpenApi};
@@ -85,6 +85,7 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
         challenge: String::new(),
         scheme: Scheme::Http,
         forwarded: Forwarded::Ignored,
+        browsers: Browsers::new(&Auth::None, Hosts::new([127, 0, 0, 1].into(), Vec::new())),
         trail,
         longest_body: 1 << 20,
         limits: Limits::default(),

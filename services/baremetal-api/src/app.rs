@@ -12,8 +12,8 @@ use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{
-    ApiError, Auth, Bond, Caller, Crowd, Forwarded, Limits, Microversion, Policy, Query, Reach,
-    Scheme, Ward,
+    ApiError, Auth, Bond, Caller, Crowd, Forwarded, Hosts, Limits, Microversion, Policy, Query,
+    Reach, Scheme, Ward,
 };
 use tracing::warn;
 
@@ -38,12 +38,14 @@ pub struct App {
 }
 
 /// What an operator configured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How the listener is reached.
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
+    /// The hosts under which it may be asked.
+    pub hosts: Hosts,
     /// How much callers may have.
     pub limits: Limits,
     /// How long a change of power may take when the client does not say.

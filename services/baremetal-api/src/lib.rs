@@ -32,7 +32,7 @@ mod vifs;
 use std::sync::Arc;
 
 use axum::Router;
-use openstack_api::{Manners, Routes};
+use openstack_api::{Browsers, Manners, Routes};
 
 pub use app::{App, Reservations, Settings};
 
@@ -75,6 +75,7 @@ pub fn router(app: App) -> Router {
         challenge: app.auth.challenge("Baremetal API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
+        browsers: Browsers::new(&app.auth, app.settings.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
         longest_body: BODY_LIMIT,
         limits: app.settings.limits,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use daemon::{Connections, LogFormat, TlsFiles};
 use notices::NoticesConfig;
-use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
+use openstack_api::{Access, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use cloud::CloudConfig;
@@ -88,6 +88,8 @@ pub struct ApiConfig {
     pub tls: Option<TlsFiles>,
     /// Where it may be reached without TLS.
     pub plain_http: PlainHttp,
+    /// The hosts under which it is asked, besides this machine's own names and the address it listens at.
+    pub hosts: Vec<HostName>,
     /// How much callers may have.
     pub limits: Limits,
     /// How many connections there are, and how long the slow are waited for.
@@ -104,6 +106,7 @@ struct RawApi {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     plain_http: PlainHttp,
+    hosts: Vec<HostName>,
     limits: Limits,
     connections: Connections,
 }
@@ -119,6 +122,7 @@ impl Default for RawApi {
             certificate: None,
             key: None,
             plain_http: PlainHttp::default(),
+            hosts: Vec::new(),
             limits: Limits::default(),
             connections: Connections::default(),
         }
@@ -133,8 +137,8 @@ impl Default for ApiConfig {
 
 impl ApiConfig {
     fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
-        let RawApi { listen, plain_http, limits, connections, .. } = raw;
-        ApiConfig { listen, access, tls, plain_http, limits, connections }
+        let RawApi { listen, plain_http, hosts, limits, connections, .. } = raw;
+        ApiConfig { listen, access, tls, plain_http, hosts, limits, connections }
     }
 }
 
@@ -217,7 +221,7 @@ mod tests {
         check(
             "state_dir = '/tmp/s'\n[api]\nlisten_on = 'x'",
             expect![[
-                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`, `limits`, `connections`"#
+                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`, `hosts`, `limits`, `connections`"#
             ]],
         );
     }

@@ -18,7 +18,7 @@ use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use notices::{Addressees, Pump};
 use openstack::Session;
-use openstack_api::{Auth, Crowd, Forwarded, Scheme};
+use openstack_api::{Auth, Crowd, Forwarded, Hosts, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, Subnet, TftpConfig,
     TftpFiles,
@@ -121,6 +121,7 @@ impl Service {
             settings: baremetal_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
+                hosts: Hosts::new(config.api.listen.ip(), config.api.hosts.clone()),
                 limits: config.api.limits,
                 power_timeout: config.timeouts.power.unsigned_abs(),
                 consoles_each: config.consoles.viewed_by_one,

@@ -41,12 +41,14 @@ async fn slow_operators_and_slow_machines_are_cut_off() {
     let stop = CancellationToken::new();
     let running = tokio::spawn(service.run(stop.clone()));
 
-    let head = "POST /v1/nodes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+    let head = "POST /v1/nodes HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
     let refused = said(api, head).await;
     assert!(refused.starts_with("HTTP/1.1 408 ") && refused.contains("error_message"), "{refused}");
     assert_eq!(said(machines, "GET /v1/lookup HTTP/1.1\r\nhost: ").await, "");
-    let whole =
-        said(machines, "GET /ramdisk/kernel HTTP/1.1\r\nconnection: close\r\nhost: x\r\n\r\n");
+    let whole = said(
+        machines,
+        "GET /ramdisk/kernel HTTP/1.1\r\nconnection: close\r\nhost: localhost\r\n\r\n",
+    );
     assert!(whole.await.starts_with("HTTP/1.1 200"));
     stop.cancel();
     running.await.unwrap().unwrap();

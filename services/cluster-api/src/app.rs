@@ -9,7 +9,9 @@ use cluster_store::{Change, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{Ladder, Terms};
-use openstack_api::{ApiError, Auth, Caller, Forwarded, Limits, Policy, Reach, Scheme, Ward};
+use openstack_api::{
+    ApiError, Auth, Caller, Forwarded, Hosts, Limits, Policy, Reach, Scheme, Ward,
+};
 use uuid::Uuid;
 
 use crate::bedplate::Streams;
@@ -42,6 +44,8 @@ pub struct Settings {
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
+    /// The hosts under which it may be asked.
+    pub hosts: Hosts,
     /// How much callers may have.
     pub limits: Limits,
     /// The project that all callers are of where there is no Keystone.

@@ -21,7 +21,7 @@ mod template;
 use std::sync::Arc;
 
 use axum::Router;
-use openstack_api::{Manners, Routes};
+use openstack_api::{Browsers, Manners, Routes};
 
 pub use app::{App, Lending, Settings};
 pub use bedplate::Streams;
@@ -55,6 +55,7 @@ pub fn router(app: App) -> Router {
         challenge: app.auth.challenge("Container Infra API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
+        browsers: Browsers::new(&app.auth, app.settings.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
         longest_body: BODY_LIMIT,
         limits: app.settings.limits,

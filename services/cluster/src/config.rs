@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use daemon::{Connections, LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use notices::NoticesConfig;
-use openstack_api::{Access, AuthKind, KeystoneAccess, Limits, PlainHttp};
+use openstack_api::{Access, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
@@ -84,6 +84,8 @@ pub struct ApiConfig {
     pub tls: Option<TlsFiles>,
     /// Where it may be reached without TLS.
     pub plain_http: PlainHttp,
+    /// The hosts under which it is asked, besides this machine's own names and the address it listens at.
+    pub hosts: Vec<HostName>,
     /// The project that all callers are of where there is no Keystone.
     pub project: String,
     /// How many may follow the events of clusters at once.
@@ -106,6 +108,7 @@ struct RawApi {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     plain_http: PlainHttp,
+    hosts: Vec<HostName>,
     project: String,
     event_streams: u32,
     event_streams_each: u32,
@@ -124,6 +127,7 @@ impl Default for RawApi {
             certificate: None,
             key: None,
             plain_http: PlainHttp::default(),
+            hosts: Vec::new(),
             project: "default".to_owned(),
             event_streams: 64,
             event_streams_each: 16,
@@ -146,6 +150,7 @@ impl ApiConfig {
             access,
             tls,
             plain_http: raw.plain_http,
+            hosts: raw.hosts,
             project: raw.project,
             event_streams: raw.event_streams,
             event_streams_each: raw.event_streams_each,

@@ -12,7 +12,7 @@ use daemon::{Connections, Tls, TlsFiles};
 use jiff::Timestamp;
 use notices::{Outbox, Pump};
 use openstack::{CloudConfig, Session};
-use openstack_api::{Access, Auth, Forwarded, Scheme};
+use openstack_api::{Access, Auth, Forwarded, Hosts, Scheme};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -109,6 +109,7 @@ impl Service {
             settings: cluster_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
+                hosts: Hosts::new(config.api.listen.ip(), config.api.hosts.clone()),
                 limits: config.api.limits,
                 project: config.api.project.clone(),
                 quotas: config.quotas.defaults(),

@@ -22,7 +22,7 @@ async fn a_body_that_does_not_come_is_refused_in_the_apis_envelope() {
     let running = tokio::spawn(service.run(stop.clone()));
 
     let mut stream = TcpStream::connect(at).await.unwrap();
-    let head = "POST /v1/clusters HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+    let head = "POST /v1/clusters HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut said = String::new();
     let reading = stream.read_to_string(&mut said);

@@ -4,6 +4,7 @@ mod access;
 mod audit_routes;
 mod auth;
 mod body;
+mod browsers;
 mod caller;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -36,6 +37,7 @@ pub use access::{Access, AccessError, AuthKind, KeystoneAccess};
 pub use audit::Trail;
 pub use auth::{Auth, Exposed, PlainHttp};
 pub use body::Strict;
+pub use browsers::{Browsers, HostName, Hosts};
 pub use caller::{Caller, Reach};
 pub use error::{ApiError, Envelope, Kind, chain};
 pub use health_routes::{DatabaseHealth, Health, Reporter, health_routes};

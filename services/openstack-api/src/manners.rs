@@ -19,7 +19,7 @@ use uuid::{Builder, Uuid};
 use crate::guard::guard;
 use crate::limits::{Limiter, SeatOf};
 use crate::watch::Watch;
-use crate::{ApiError, Dialect, Envelope, Forwarded, Limits, Scheme};
+use crate::{ApiError, Browsers, Dialect, Envelope, Forwarded, Limits, Scheme};
 
 /// How one API behaves, whatever it is asked.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct Manners {
     pub scheme: Scheme,
     /// Whether a proxy before it is believed.
     pub forwarded: Forwarded,
+    /// Which requests of browsers it refuses.
+    pub browsers: Browsers,
     /// Where it is recorded what is asked of it.
     pub trail: Arc<dyn Trail>,
     /// The largest body that is read, in bytes, where neither a route nor `limits` says otherwise.
@@ -114,6 +116,7 @@ async fn behave(
     }
     let negotiated = manners.dialect.negotiate(request.headers()).map_err(ApiError::from);
     let bearable = limiter.check_head(request.uri(), request.headers());
+    let bearable = bearable.and_then(|()| manners.browsers.check(&request));
     let watch = Watch::begin(&manners.trail, id, &request, manners.forwarded);
     // Kept until the answer is there.
     let seat = SeatOf::default();

@@ -17,7 +17,7 @@ use http::{HeaderMap, Request, StatusCode};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::conformance::Described;
-use openstack_api::{Auth, Crowd, Forwarded, Limits, Scheme};
+use openstack_api::{Auth, Crowd, Forwarded, Hosts, Limits, Scheme};
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -76,6 +76,7 @@ impl Api {
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
+            hosts: Hosts::new([127, 0, 0, 1].into(), vec!["api".to_owned().try_into().unwrap()]),
             limits,
             power_timeout: Duration::from_secs(60),
             consoles_each: NonZeroUsize::MIN,

@@ -88,3 +88,54 @@ async fn a_nodes_history_tells_who_asked() {
     let one = as_admin(&api, "GET", &format!("/v1/nodes/{ID}/history/{id}"), "").await;
     assert_eq!(one.has(200).json()["user"], "admin");
 }
+
+/// What the API answers to a request with these headers and without a body.
+async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = Request::builder().method(method).uri(path);
+    let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
+    api.raw(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn another_sites_page_asks_nothing_where_nobody_has_to_prove_anything() {
+    let api = Api::start().await;
+    for (headers, names) in [
+        (&[("host", "evil.example:80")][..], "Host"),
+        (&[("host", "api:6385"), ("sec-fetch-site", "cross-site")], "Sec-Fetch-Site"),
+        (&[("host", "api:6385"), ("sec-fetch-site", "same-site")], "Sec-Fetch-Site"),
+        (&[("host", "api:6385"), ("origin", "http://evil.example")], "Origin"),
+        (&[("host", "api:6385"), ("origin", "null")], "Origin"),
+    ] {
+        for (method, path) in [("GET", "/v1/nodes"), ("DELETE", "/v1/nodes/x"), ("GET", "/")] {
+            let refused = answered(&api, method, path, headers).await.has(403);
+            assert!(refused.text.contains(names), "{method} {path} {headers:?}: {}", refused.text);
+            assert!(refused.text.contains("error_message"), "{}", refused.text);
+        }
+    }
+    for headers in [
+        &[("host", "api:6385")][..],
+        &[("host", "localhost:1")],
+        &[("host", "127.0.0.1")],
+        &[("host", "[::1]:1"), ("sec-fetch-site", "none")],
+        &[("host", "api:6385"), ("sec-fetch-site", "same-origin"), ("origin", "http://api:6385")],
+    ] {
+        answered(&api, "GET", "/v1/nodes", headers).await.has(200);
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_a_browser_remembers_serves_no_other_sites_page() {
+    let api = Api::with(users()).await;
+    // admin:secret.
+    let known = ("authorization", "Basic YWRtaW46c2VjcmV0");
+    let page = ("sec-fetch-site", "cross-site");
+    let refused = answered(&api, "DELETE", "/v1/nodes/x", &[("host", "api:6385"), known, page])
+        .await
+        .has(403);
+    assert!(refused.text.contains("Sec-Fetch-Site"), "{}", refused.text);
+    let form = ("origin", "http://evil.example");
+    answered(&api, "POST", "/v1/nodes", &[("host", "api:6385"), known, form]).await.has(403);
+    // Programs that are not browsers, under a name that nobody configured.
+    answered(&api, "DELETE", "/v1/nodes/x", &[("host", "any.example"), known]).await.has(404);
+    answered(&api, "GET", "/v1/nodes", &[("host", "api:6385"), known, page]).await.has(200);
+}

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use lease::{Ladder, Terms};
 use openstack::{CloudConfig, Session};
 use openstack_api::conformance::Described;
-use openstack_api::{Auth, Forwarded, Scheme};
+use openstack_api::{Auth, Forwarded, Hosts, Scheme};
 use openstack_emulator::Cloud;
 use sealing::SealingKeys;
 use serde_json::Value;
@@ -151,6 +151,7 @@ impl Api {
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
+            hosts: Hosts::new([127, 0, 0, 1].into(), vec!["api".to_owned().try_into().unwrap()]),
             limits,
             project: "default".to_owned(),
             quotas: Defaults {

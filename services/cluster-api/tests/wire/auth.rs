@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
+use http::Request;
 use openstack_api::{Auth, Htpasswd};
 
-use crate::api::{Api, NEWEST};
+use crate::api::{Answer, Api, NEWEST};
+
+/// `admin:secret`, hashed by bcrypt with its least cost.
+fn users() -> Auth {
+    let hash = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
+    Auth::HttpBasic(Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap()))
+}
 
 #[tokio::test]
 async fn nothing_but_versions_is_told_to_strangers() {
-    // bcrypt of "secret", cost 4.
-    let users =
-        Htpasswd::parse("admin:$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy")
-            .unwrap();
-    let api = Api::with(Auth::HttpBasic(Arc::new(users))).await;
+    let api = Api::with(users()).await;
     let document = api.send("GET", "/openapi.json", "", "").await.has(200).json();
     let mut guarded = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -28,4 +32,56 @@ async fn nothing_but_versions_is_told_to_strangers() {
         }
     }
     assert!(guarded > 25, "only {guarded} routes are guarded");
+}
+
+/// What the API answers to a request with these headers and without a body.
+async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = Request::builder().method(method).uri(path);
+    let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
+    api.raw(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn another_sites_page_asks_nothing_where_nobody_has_to_prove_anything() {
+    let api = Api::start().await;
+    for (headers, names) in [
+        (&[("host", "evil.example:80")][..], "Host"),
+        (&[("host", "api:9511"), ("sec-fetch-site", "cross-site")], "Sec-Fetch-Site"),
+        (&[("host", "api:9511"), ("sec-fetch-site", "same-site")], "Sec-Fetch-Site"),
+        (&[("host", "api:9511"), ("origin", "http://evil.example")], "Origin"),
+        (&[("host", "api:9511"), ("origin", "null")], "Origin"),
+    ] {
+        for (method, path) in [("GET", "/v1/clusters"), ("DELETE", "/v1/clusters/x"), ("GET", "/")]
+        {
+            let refused = answered(&api, method, path, headers).await.has(403);
+            assert!(refused.text.contains(names), "{method} {path} {headers:?}: {}", refused.text);
+            assert!(refused.text.contains("errors"), "{}", refused.text);
+        }
+    }
+    for headers in [
+        &[("host", "api:9511")][..],
+        &[("host", "localhost:1")],
+        &[("host", "127.0.0.1")],
+        &[("host", "[::1]:1"), ("sec-fetch-site", "none")],
+        &[("host", "api:9511"), ("sec-fetch-site", "same-origin"), ("origin", "http://api:9511")],
+    ] {
+        answered(&api, "GET", "/v1/clusters", headers).await.has(200);
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_a_browser_remembers_serves_no_other_sites_page() {
+    let api = Api::with(users()).await;
+    // admin:secret.
+    let known = ("authorization", "Basic YWRtaW46c2VjcmV0");
+    let page = ("sec-fetch-site", "cross-site");
+    let refused = answered(&api, "DELETE", "/v1/clusters/x", &[("host", "api:9511"), known, page])
+        .await
+        .has(403);
+    assert!(refused.text.contains("Sec-Fetch-Site"), "{}", refused.text);
+    let form = ("origin", "http://evil.example");
+    answered(&api, "POST", "/v1/clusters", &[("host", "api:9511"), known, form]).await.has(403);
+    // Programs that are not browsers, under a name that nobody configured.
+    answered(&api, "DELETE", "/v1/clusters/x", &[("host", "any.example"), known]).await.has(404);
+    answered(&api, "GET", "/v1/clusters", &[("host", "api:9511"), known, page]).await.has(200);
 }

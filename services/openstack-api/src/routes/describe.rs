@@ -32,20 +32,17 @@ pub(super) enum Told {
 /// What is said of a route of which nobody said what it answers; no such route may be.
 const UNSAID: &str = "Undescribed.";
 
-/// What any request may be refused with: for its address, its version, its head.
-const ANY: [StatusCode; 4] = [
+/// What any request may be refused with: for its address, its version, its head, or because another site's page sent it.
+const ANY: [StatusCode; 5] = [
     StatusCode::BAD_REQUEST,
+    StatusCode::FORBIDDEN,
     StatusCode::NOT_ACCEPTABLE,
     StatusCode::URI_TOO_LONG,
     StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
 ];
 /// As well where it takes a caller.
-const OF_CALLERS: [StatusCode; 4] = [
-    StatusCode::UNAUTHORIZED,
-    StatusCode::FORBIDDEN,
-    StatusCode::TOO_MANY_REQUESTS,
-    StatusCode::SERVICE_UNAVAILABLE,
-];
+const OF_CALLERS: [StatusCode; 3] =
+    [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
 /// As well where a body is read.
 const OF_BODIES: [StatusCode; 3] = [
     StatusCode::REQUEST_TIMEOUT,

@@ -1,0 +1,275 @@
+//! What keeps the pages of other sites from acting through somebody's browser.
+//!
+//! A browser sends a foreign page's request wherever the page says, and with the password that it remembers. A page can also give its
+//! own name this machine's address (DNS rebinding): the browser then takes the API for a part of the page's site. Both are seen in
+//! `Sec-Fetch-Site` and `Origin` (Fetch Standard), and in `Host`.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use http::header::{HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderName, StatusCode};
+use serde::Deserialize;
+
+use crate::{ApiError, Auth};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// A host as a client names it: a DNS name in lower case, or an IP address; no port.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct HostName(String);
+
+impl TryFrom<String> for HostName {
+    type Error = String;
+
+    fn try_from(raw: String) -> Result<Self, String> {
+        let bare = raw.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            return Ok(HostName(address.to_canonical().to_string()));
+        }
+        let legal = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        if raw.is_empty() || raw.len() > 253 || !raw.chars().all(legal) {
+            return Err(format!(
+                "{raw:?} is neither a host name nor an IP address (without a port)"
+            ));
+        }
+        Ok(HostName(raw.trim_end_matches('.').to_ascii_lowercase()))
+    }
+}
+
+/// The hosts under which an API may be asked.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    listen: IpAddr,
+    named: Vec<HostName>,
+}
+
+impl Hosts {
+    /// This machine's own names and addresses, the address that the API listens at, and what the configuration names.
+    pub fn new(listen: IpAddr, named: Vec<HostName>) -> Self {
+        Hosts { listen: listen.to_canonical(), named }
+    }
+
+    /// Whether the API may be asked under the host of `Host` or of a request line.
+    fn permit(&self, asked: &str) -> bool {
+        let Ok(asked) = asked.parse::<Authority>() else { return false };
+        if asked.as_str().contains('@') {
+            return false;
+        }
+        let Ok(asked) = HostName::try_from(asked.host().to_owned()) else { return false };
+        if self.named.contains(&asked) {
+            return true;
+        }
+        match asked.0.parse::<IpAddr>() {
+            // An address is nobody else's name. Where the API listens at every address, each of them is the machine's.
+            Ok(address) => {
+                address.is_loopback() || address == self.listen || self.listen.is_unspecified()
+            }
+            Err(_) => asked.0 == "localhost",
+        }
+    }
+}
+
+/// Which requests of browsers an API refuses.
+#[derive(Clone, Debug)]
+pub struct Browsers {
+    hosts: Hosts,
+    proof: Proof,
+}
+
+/// What a browser would prove of its own accord in a foreign page's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    /// Nothing has to be proven.
+    Needless,
+    /// The password of HTTP basic authentication, which it remembers.
+    Password,
+    /// Nothing: it knows no token.
+    None,
+}
+
+impl Browsers {
+    /// For an API whose callers prove who they are by `auth`, and that is asked under these hosts.
+    pub fn new(auth: &Auth, hosts: Hosts) -> Self {
+        let proof = match auth {
+            Auth::None => Proof::Needless,
+            Auth::HttpBasic(_) => Proof::Password,
+            Auth::Keystone(_) => Proof::None,
+        };
+        Browsers { hosts, proof }
+    }
+
+    /// Refuses what another site's page may have sent.
+    ///
+    /// Without authentication every request counts, and needs a host of ours. With a password only a browser's request that may
+    /// change something counts: other programs send no password that nobody gave them, so they may use any host.
+    ///
+    /// # Errors
+    ///
+    /// 403.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), ApiError> {
+        let headers = request.headers();
+        match self.proof {
+            Proof::None => return Ok(()),
+            Proof::Password if request.method().is_safe() => return Ok(()),
+            Proof::Password
+                if !headers.contains_key(ORIGIN) && !headers.contains_key(SEC_FETCH_SITE) =>
+            {
+                return Ok(());
+            }
+            Proof::Password | Proof::Needless => {}
+        }
+        let refuse = |why: String| Err(ApiError::protocol(StatusCode::FORBIDDEN, why));
+        if headers
+            .get_all(SEC_FETCH_SITE)
+            .iter()
+            .any(|from| from != "same-origin" && from != "none")
+        {
+            return refuse("Sec-Fetch-Site: another site's page may not ask here".to_owned());
+        }
+        let host = headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+        let authority = request.uri().authority().map(Authority::as_str);
+        if let Some(other) =
+            [host, authority].into_iter().flatten().find(|it| !self.hosts.permit(it))
+        {
+            let other: String = other.chars().take(64).collect();
+            return refuse(format!(
+                "Host: {other:?} is not known as a name of this service: add it to api.hosts if it is one"
+            ));
+        }
+        let own = |origin: &http::HeaderValue| {
+            let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            origin.zip(host).is_some_and(|((_, from), host)| from.eq_ignore_ascii_case(host))
+        };
+        match headers.get_all(ORIGIN).iter().all(own) {
+            true => Ok(()),
+            false => refuse("Origin: another site's page may not ask here".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::Body;
+    use http::Method;
+
+    use super::*;
+    use crate::Htpasswd;
+
+    const OWN: &str = "127.0.0.1:6385";
+
+    fn hosts(listen: &str) -> Hosts {
+        let named = ["Cloud.Example", "192.0.2.1"].map(|name| name.to_owned().try_into().unwrap());
+        Hosts::new(listen.parse().unwrap(), named.into())
+    }
+
+    fn basic() -> Auth {
+        let hash = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
+        Auth::HttpBasic(Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap()))
+    }
+
+    /// The first word of what is refused with these headers, or that it is let pass.
+    fn asked(auth: &Auth, method: Method, uri: &str, headers: &[(&str, &str)]) -> String {
+        let request = Request::builder().method(method).uri(uri);
+        let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
+        let browsers = Browsers::new(auth, hosts("127.0.0.1"));
+        match browsers.check(&request.body(Body::empty()).unwrap()) {
+            Ok(()) => "passes".to_owned(),
+            Err(why) => {
+                assert_eq!(why.status, StatusCode::FORBIDDEN);
+                why.message.split(':').next().unwrap().to_owned()
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(auth: &Auth, method: Method, headers: &[(&str, &str)], want: &str) {
+        assert_eq!(asked(auth, method, "/", headers), want, "{headers:?}");
+    }
+
+    #[test]
+    fn a_name_that_somebody_else_points_here_is_not_ours() {
+        for (host, want) in [
+            (OWN, "passes"),
+            ("localhost:6385", "passes"),
+            ("LOCALHOST", "passes"),
+            ("[::1]:6385", "passes"),
+            ("[::ffff:127.0.0.1]", "passes"),
+            ("cloud.example:443", "passes"),
+            ("cloud.example.", "passes"),
+            ("192.0.2.1", "passes"),
+            ("evil.example:6385", "Host"),
+            ("localhost.evil.example", "Host"),
+            ("127.0.0.1.evil.example", "Host"),
+            ("evil.example@127.0.0.1", "Host"),
+            ("10.0.0.1:6385", "Host"),
+            ("", "Host"),
+            ("a b", "Host"),
+        ] {
+            for method in [Method::GET, Method::POST] {
+                check(&Auth::None, method, &[("host", host)], want);
+            }
+        }
+        // HTTP/1.0, which no browser speaks.
+        check(&Auth::None, Method::POST, &[], "passes");
+        let absolute = asked(&Auth::None, Method::GET, "http://evil.example/", &[("host", OWN)]);
+        assert_eq!(absolute, "Host");
+    }
+
+    #[test]
+    fn where_every_address_is_listened_at_each_is_ours() {
+        assert!(hosts("0.0.0.0").permit("10.0.0.1:6385") && hosts("::").permit("[2001:db8::1]"));
+        assert!(!hosts("0.0.0.0").permit("evil.example"));
+        assert!(hosts("10.0.0.1").permit("10.0.0.1") && !hosts("10.0.0.1").permit("10.0.0.2"));
+    }
+
+    #[test]
+    fn another_sites_page_is_refused_without_authentication() {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
+            for (name, value, want) in [
+                ("sec-fetch-site", "cross-site", "Sec-Fetch-Site"),
+                ("sec-fetch-site", "same-site", "Sec-Fetch-Site"),
+                ("sec-fetch-site", "same-origin", "passes"),
+                ("sec-fetch-site", "none", "passes"),
+                ("origin", "http://evil.example", "Origin"),
+                ("origin", "http://127.0.0.1:3000", "Origin"),
+                ("origin", "null", "Origin"),
+                ("origin", "http://127.0.0.1:6385", "passes"),
+            ] {
+                check(&Auth::None, method.clone(), &[("host", OWN), (name, value)], want);
+            }
+            check(&Auth::None, method, &[("host", OWN), ("user-agent", "curl/8")], "passes");
+        }
+    }
+
+    #[test]
+    fn a_password_that_a_browser_remembers_changes_nothing_for_another_site() {
+        let cross = [("host", "any.example"), ("sec-fetch-site", "cross-site")];
+        let origin = [("host", "any.example"), ("origin", "http://evil.example")];
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            check(&basic(), method.clone(), &cross, "Sec-Fetch-Site");
+            check(&basic(), method.clone(), &origin, "Host");
+            let named = [("host", "cloud.example"), ("origin", "http://evil.example")];
+            check(&basic(), method.clone(), &named, "Origin");
+            let rebound = [("host", "evil.example"), ("origin", "http://evil.example")];
+            check(&basic(), method.clone(), &rebound, "Host");
+            // Programs that are not browsers, behind any name.
+            check(&basic(), method, &[("host", "any.example")], "passes");
+        }
+        check(&basic(), Method::GET, &cross, "passes");
+    }
+
+    #[test]
+    fn a_host_of_the_configuration_is_a_name_or_an_address() {
+        let read = |raw: &str| HostName::try_from(raw.to_owned()).map(|HostName(name)| name);
+        assert_eq!(read("API.example."), Ok("api.example".to_owned()));
+        assert_eq!(read("[2001:DB8::1]"), Ok("2001:db8::1".to_owned()));
+        for raw in ["", "http://a", "a:6385", "*", "a b"] {
+            assert!(read(raw).is_err(), "{raw:?} passed");
+        }
+    }
+}
