@@ -97,7 +97,7 @@ impl Conductor {
         }
         if let Some(given) = changed(&wanted.keypair, of(|it| it.keypair.as_deref())) {
             // Machines are made as clusterd's own user: its keypairs, which Nova keeps by user, are those that an operator offers to all.
-            let found = keypairs::find(session, given).await;
+            let found = by_id(keypairs::find(session, given).await);
             told("keypair", given, found.map(|found| found.map(drop)))?;
         }
         Ok(Blueprint {
@@ -155,13 +155,21 @@ fn told<T>(
     found.ok_or_else(missing)
 }
 
+/// What was found under an id. A name such as `debian/12` cannot be an id: nothing is found under it, and nothing was asked.
+pub(crate) fn by_id<T>(found: Result<Option<T>, CloudError>) -> Result<Option<T>, CloudError> {
+    match found {
+        Err(CloudError::InvalidId { .. }) => Ok(None),
+        found => found,
+    }
+}
+
 /// Their own first, then what is for everybody, then what others share with them.
 async fn own_image(
     session: &Session,
     who: Borrower<'_>,
     given: &str,
 ) -> Result<Option<String>, CloudError> {
-    let named = match images::show(session, given).await? {
+    let named = match by_id(images::show(session, given).await)? {
         Some(image) => vec![image],
         None => images::find(session, given).await?,
     };
@@ -188,7 +196,7 @@ pub(crate) async fn own_network(
     given: &str,
 ) -> Result<String, BorrowError> {
     const SETTING: &str = "fixed_network";
-    let named = match networks::show(session, given).await {
+    let named = match by_id(networks::show(session, given).await) {
         Ok(Some(network)) => Ok(vec![network]),
         Ok(None) => networks::find(session, given).await,
         Err(why) => Err(why),
@@ -207,7 +215,7 @@ fn may_use(who: Borrower<'_>, network: &Network, given: &str) -> bool {
 
 /// Machines that let out packets of pods as they are could take any of their addresses: on a network that is shared, those of others.
 async fn own_for_pods(session: &Session, who: Borrower<'_>, id: &str) -> Result<(), BorrowError> {
-    let found = networks::show(session, id).await;
+    let found = by_id(networks::show(session, id).await);
     let away = |source| BorrowError::Away { setting: "fixed_network", source };
     let is_own = |network: Network| network.project_id.as_deref() == Some(who.project);
     let own = found.map_err(away)?.is_some_and(is_own);
@@ -221,7 +229,7 @@ async fn own_subnet(
     given: &str,
 ) -> Result<String, BorrowError> {
     let look = async {
-        let named = match subnets::show(session, given).await? {
+        let named = match by_id(subnets::show(session, given).await)? {
             Some(subnet) => vec![subnet],
             None => subnets::find(session, given).await?,
         };

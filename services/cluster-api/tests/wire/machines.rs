@@ -117,6 +117,9 @@ async fn what_is_wrong_is_named_and_nothing_is_written() {
         (json!({"flavor": "huge"}), "flavor: the cloud has no \"huge\""),
         (json!({"flavor": "m1.nano"}), "needs at least 5 GiB of disk"),
         (json!({"network": "theirs"}), "the cloud has no \"theirs\" that this project may use"),
+        (json!({"network": "a/b"}), "the cloud has no \"a/b\" that this project may use"),
+        (json!({"image": "a/b"}), "image: no \"a/b\" is offered"),
+        (json!({"flavor": "a/b"}), "flavor: the cloud has no \"a/b\""),
         (json!({"ssh_keys": ["ssh-rsa x"]}), "ssh_keys: each must be a public key"),
         (json!({"user_data": "{{ x }}"}), "user_data: it is not base64"),
         (

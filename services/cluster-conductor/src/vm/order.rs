@@ -8,7 +8,7 @@ use openstack::image::images::{self, Image, ImageStatus};
 use openstack::network::networks;
 use openstack::{CloudError, Session};
 
-use crate::borrow::own_network;
+use crate::borrow::{by_id, own_network};
 use crate::cloud::flavor_size;
 use crate::tenancy::TenancyError;
 use crate::{BorrowError, Borrower, Conductor};
@@ -237,7 +237,7 @@ async fn as_offered(
 
 /// The network of this id or name that an administrator configured.
 async fn our_network(session: &Session, given: &str) -> Result<Option<String>, CloudError> {
-    if let Some(found) = networks::show(session, given).await? {
+    if let Some(found) = by_id(networks::show(session, given).await)? {
         return Ok(Some(found.id));
     }
     Ok(networks::find(session, given).await?.into_iter().next().map(|it| it.id))

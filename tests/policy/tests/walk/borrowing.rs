@@ -94,6 +94,27 @@ async fn a_project_names_what_it_has_or_everybody() {
 }
 
 #[tokio::test]
+async fn a_name_with_a_slash_is_a_name_and_no_id() {
+    for service in Service::clusters_in_clouds().await {
+        image(&service, "project-a-admin", "for-all", "public").await;
+        let member = "project-a-member";
+        let own = image(&service, member, "debian/12", "private").await;
+        let made = template(&service, member, json!({"image_id": "debian/12"})).await.has(201);
+        assert_eq!(made.json()["image_id"], own.as_str());
+        for (field, setting) in [
+            ("image_id", "image_id"),
+            ("fixed_network", "fixed_network"),
+            ("fixed_subnet", "fixed_subnet"),
+            ("keypair_id", "keypair"),
+        ] {
+            for named in ["a/b", "/", ".."] {
+                refuses(template(&service, member, json!({field: named})).await, setting);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_offered_to_all_is_an_administrators_to_change() {
     for service in Service::clusters_in_clouds().await {
         for called in ["for-all", "another"] {
