@@ -31,7 +31,7 @@ pub struct ProvisioningConfig {
     /// The folder with iPXE's binaries.
     #[serde(default = "loaders")]
     pub loaders: PathBuf,
-    /// A folder of images that machines may fetch as `/images/NAME`.
+    /// A folder of images that machines may fetch as `/images/NAME`. Symbolic links in it are not followed.
     #[serde(default)]
     pub images: Option<PathBuf>,
     /// Further kernel parameters of the ramdisk, such as `console=ttyS0`.

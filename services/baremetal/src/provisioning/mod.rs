@@ -5,6 +5,7 @@ mod agents;
 mod boot;
 mod error;
 mod files;
+mod images;
 mod iso;
 mod report;
 
@@ -15,7 +16,6 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use baremetal_conductor::Conductor;
-use tower_http::services::ServeDir;
 
 pub use iso::{IsoError, IsoTemplate};
 
@@ -47,8 +47,7 @@ pub struct Files {
 
 /// Every route of the listener.
 pub fn router(provisioning: Provisioning) -> Router {
-    let images = provisioning.files.images.clone();
-    let routes = Router::new()
+    Router::new()
         .route("/", get(agents::versions))
         .route("/v1/lookup", get(agents::lookup))
         .route("/v1/heartbeat/{node}", post(agents::heartbeat))
@@ -59,11 +58,7 @@ pub fn router(provisioning: Provisioning) -> Router {
         .route("/media/{node}/{work}/{capability}/boot.iso", get(boot::medium))
         .route("/ramdisk/{file}", get(files::ramdisk))
         .route("/ipxe/{loader}", get(files::loader))
+        .route("/images/{*name}", get(images::image))
         .layer(DefaultBodyLimit::max(LONGEST_REPORT))
-        .with_state(provisioning);
-    match images {
-        Some(folder) => routes
-            .nest_service("/images", ServeDir::new(folder).append_index_html_on_directories(false)),
-        None => routes,
-    }
+        .with_state(provisioning)
 }
