@@ -86,6 +86,15 @@ impl World {
         Ok(url.ok_or_else(no_address))
     }
 
+    /// The kernel parameters without which no agent starts: an agent ends where nobody names it a conductor.
+    fn parameters_of_all(&self) -> Vec<(String, Option<String>)> {
+        let mut parameters = self.settings.kernel_parameters.clone();
+        let base = self.settings.provisioning_url.as_ref();
+        let base = base.map(|base| base.as_str().trim_end_matches('/').to_owned());
+        parameters.extend(base.map(|base| set(parameter::API_URL, base)));
+        parameters
+    }
+
     /// The kernel parameters of this boot.
     async fn parameters(
         &self,
@@ -93,12 +102,7 @@ impl World {
         boot: &Boot,
         port: Option<(MacAddress, Option<String>)>,
     ) -> Vec<(String, Option<String>)> {
-        let set = |key: &str, value: String| (key.to_owned(), Some(value));
-        let mut parameters = self.settings.kernel_parameters.clone();
-        if let Some(base) = &self.settings.provisioning_url {
-            parameters
-                .push(set(parameter::API_URL, base.as_str().trim_end_matches('/').to_owned()));
-        }
+        let mut parameters = self.parameters_of_all();
         parameters.push(set(parameter::AGENT_TOKEN, self.agent_token(boot)));
         if node.work.as_ref().is_some_and(Work::inspects) {
             let (id, work) = (boot.node.to_string(), boot.work.to_string());
@@ -110,10 +114,7 @@ impl World {
                 .extend(url.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         }
         if let Some((mac, address)) = port {
-            parameters.push(set(
-                parameter::BOOT_INTERFACE,
-                format!("01-{}", mac.to_string().replace(':', "-")),
-            ));
+            parameters.push(boot_interface(mac));
             parameters.extend(address.map(|address| set(parameter::STATIC_ADDRESS, address)));
         }
         parameters
@@ -174,13 +175,10 @@ impl Conductor {
         if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
             return Err(BootError::Forbidden);
         }
-        let mut parameters = world.settings.kernel_parameters.clone();
+        let mut parameters = world.parameters_of_all();
         let back = world.provisioning(&format!("discover/{mac}/{capability}/inventory"));
-        let back =
-            back.map(|url| (parameter::INSPECTION_CALLBACK_URL.to_owned(), Some(url.to_string())));
-        parameters.extend(back);
-        let booted = format!("01-{}", mac.to_string().replace(':', "-"));
-        parameters.push((parameter::BOOT_INTERFACE.to_owned(), Some(booted)));
+        parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
+        parameters.push(boot_interface(mac));
         self.ramdisk_script(&parameters)
     }
 
@@ -383,6 +381,16 @@ impl Conductor {
         info!(%mac, "an unknown machine with port {mac} sent its inventory");
         Ok(())
     }
+}
+
+/// A kernel parameter with a value.
+fn set(key: &str, value: String) -> (String, Option<String>) {
+    (key.to_owned(), Some(value))
+}
+
+/// As pxelinux tells it: the hardware type, 01, before the address.
+fn boot_interface(mac: MacAddress) -> (String, Option<String>) {
+    set(parameter::BOOT_INTERFACE, format!("01-{}", mac.to_string().replace(':', "-")))
 }
 
 fn new_boot(node: NodeUuid, work: WorkUuid) -> Boot {

@@ -88,7 +88,7 @@ impl Conductor {
     async fn answer_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
         let world = &self.world;
         if client.kind == ClientKind::Other {
-            return Ok(Decision::Ignore { reason: "its address is no port's".to_owned() });
+            return self.answer_ramdisk_of_stranger(client).await;
         }
         world.store.touch_discovery(client.mac, Timestamp::now()).await?;
         match world.settings.unknown_machines {
@@ -104,6 +104,18 @@ impl Conductor {
                 Ok(Decision::Answer { lease, boot })
             }
         }
+    }
+
+    /// The ramdisk that takes an unknown machine's inventory asks once more, as an operating system. Who did not boot from here
+    /// before is no machine to be discovered.
+    async fn answer_ramdisk_of_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
+        let world = &self.world;
+        let discovers = world.settings.unknown_machines == UnknownMachines::Discover;
+        if !discovers || world.store.find_lease(client.mac).await?.is_none() {
+            return Ok(Decision::Ignore { reason: "its address is no port's".to_owned() });
+        }
+        let lease = self.lease(client.mac, None).await?;
+        Ok(Decision::Answer { lease, boot: None })
     }
 
     /// The boot file for a client: its script once it is iPXE, iPXE before.

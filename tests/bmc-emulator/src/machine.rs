@@ -133,6 +133,11 @@ impl Machine {
         self.chassis().media.iter().find(|(drive, _)| drive.is_cd()).map(|(_, image)| image.clone())
     }
 
+    /// Somebody pushes the power button on its front; its BMC hears of that and does not log it as a request.
+    pub fn push_power_button(&self) {
+        self.apply(PowerRequest::PushButton);
+    }
+
     /// The operating system has switched the machine off.
     pub fn guest_power_off(&self) {
         let mut chassis = self.chassis();

@@ -46,6 +46,8 @@ pub struct Settings {
     pub power_sync_every: &'static str,
     /// How many requests a BMC gets in a second.
     pub requests_per_second: u32,
+    /// What is done with machines that nobody enrolled.
+    pub unknown_machines: &'static str,
     /// A clouds.yaml with the cloud `admin`, which machines join whose image is a compute host's.
     pub cloud: Option<PathBuf>,
     /// Further tables.
@@ -63,6 +65,7 @@ impl Default for Settings {
             poll_every: "50ms",
             power_sync_every: "60s",
             requests_per_second: 1000,
+            unknown_machines: "refuse",
             cloud: None,
             more: "",
         }
@@ -188,6 +191,7 @@ fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) 
     let folder = folder.path().display();
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
     let Settings { poll_every, power_sync_every, requests_per_second, more, .. } = settings;
+    let Settings { unknown_machines, .. } = settings;
     let mut text = String::new();
     let written = write!(
         text,
@@ -217,6 +221,7 @@ iso = "{folder}/boot.iso"
 loaders = "{folder}/loaders"
 heartbeat_timeout = "10s"
 tftp = "{tftp}"
+unknown_machines = "{unknown_machines}"
 [provisioning.dhcp]
 listen = "{dhcp}"
 server = "127.0.0.1"

@@ -11,13 +11,19 @@ mod write;
 
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::event::{BootSource, Event, Stage};
-use crate::firmware::Handover;
+use crate::firmware::{self, Handover};
 use crate::machine::Machine;
 use crate::rack::World;
+use crate::relay::Speaker;
 
 use parameters::Parameters;
+
+/// How long a ramdisk that found no network rests.
+const PAUSE: Duration = Duration::from_secs(1);
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The agent a machine's ramdisk holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +52,7 @@ pub(crate) async fn run(
     }
     tokio::time::sleep(world.pace.kernel()).await;
     machine.now(Stage::Ramdisk(source));
+    find_network(machine, world, &handover.command_line).await;
     if machine.faults().never_call_back {
         return machine.hang("the ramdisk's agent does not start").await;
     }
@@ -57,5 +64,16 @@ pub(crate) async fn run(
         AgentKind::Program { path, folder } => {
             program::run(machine, path, folder, &handover.command_line).await
         }
+    }
+}
+
+/// As the ramdisk's first program does it: takes the address that the command line names, or asks by DHCP until it gets one.
+async fn find_network(machine: &Machine, world: &World, command_line: &str) {
+    let mut words = command_line.split_ascii_whitespace();
+    if words.any(|word| word.starts_with("bedplate.address=")) {
+        return;
+    }
+    while firmware::lease(machine, world, Speaker::Ramdisk).await.is_err() {
+        tokio::time::sleep(world.pace.of(PAUSE).max(LEAST_PAUSE)).await;
     }
 }

@@ -164,7 +164,8 @@ async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handov
     }
 }
 
-async fn lease(
+/// Asks for an address by DHCP, and tells what came.
+pub(crate) async fn lease(
     machine: &Machine,
     world: &World,
     speaker: Speaker,

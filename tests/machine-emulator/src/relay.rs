@@ -28,6 +28,8 @@ pub(crate) enum Speaker {
     Http,
     /// iPXE.
     Ipxe,
+    /// The ramdisk's `udhcpc`.
+    Ramdisk,
 }
 
 /// What a machine got.
@@ -183,22 +185,34 @@ fn fits(speaker: Speaker, reply: &Reply) -> bool {
     let has_address = !reply.your_address.is_unspecified();
     match speaker {
         Speaker::Http => has_address && class.starts_with("HTTPClient"),
-        Speaker::Pxe | Speaker::Ipxe => has_address,
+        Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk => has_address,
     }
 }
 
 /// What a client says of itself in every message.
 fn about(machine: &Machine, speaker: Speaker) -> Vec<(u8, Vec<u8>)> {
+    if speaker == Speaker::Ramdisk {
+        // As busybox 1.36 sends it.
+        return vec![
+            (option::PARAMETERS, vec![1, 3, 6, 12, 15, 28, 42]),
+            (option::MAXIMUM_SIZE, 576_u16.to_be_bytes().to_vec()),
+            (option::VENDOR_CLASS, b"udhcp 1.36.1".to_vec()),
+        ];
+    }
     // RFC 4578 §2.1 and IANA's "Processor Architecture Types".
     let architecture: u16 = match (speaker, machine.spec().firmware) {
         (Speaker::Http, _) => 16,
-        (Speaker::Pxe | Speaker::Ipxe, Firmware::Bios) => 0,
-        (Speaker::Pxe | Speaker::Ipxe, Firmware::Uefi) => 7,
+        (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Bios) => 0,
+        (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Uefi) => 7,
     };
     let (class, undi) = match (speaker, machine.spec().firmware) {
         (Speaker::Http, _) => ("HTTPClient", [1, 3, 0]),
-        (Speaker::Pxe | Speaker::Ipxe, Firmware::Bios) => ("PXEClient", [1, 2, 1]),
-        (Speaker::Pxe | Speaker::Ipxe, Firmware::Uefi) => ("PXEClient", [1, 3, 0]),
+        (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Bios) => {
+            ("PXEClient", [1, 2, 1])
+        }
+        (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Uefi) => {
+            ("PXEClient", [1, 3, 0])
+        }
     };
     let class =
         format!("{class}:Arch:{architecture:05}:UNDI:{:03}{:03}", undi[1], undi[2]).into_bytes();

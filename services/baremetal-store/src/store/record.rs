@@ -65,7 +65,7 @@ impl Store {
         self.database.write(FirstDecides, move |c| Box::pin(discovery::touch(c, mac, now))).await
     }
 
-    /// Writes what is known of a machine nobody enrolled in place of what was.
+    /// Writes what is known of a machine nobody enrolled in place of what was; when it was first seen stays.
     pub async fn save_discovery(&self, found: &Discovery) -> Result<(), StoreError> {
         let found = found.clone();
         self.database

@@ -22,10 +22,10 @@ pub(crate) async fn touch(
     forget_oldest(connection).await
 }
 
-/// Writes the whole row, whether or not there was one.
+/// Writes what was found, whether or not there was a row; the row keeps when it was first seen.
 pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Result<(), StoreError> {
     const SAVE: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
-         ON CONFLICT (mac) DO UPDATE SET first_seen_at = $2, last_seen_at = $3, data = $4";
+         ON CONFLICT (mac) DO UPDATE SET last_seen_at = $3, data = $4";
     let data = found.data.as_ref().map(ToString::to_string);
     let values = values![found.mac.to_string(), found.first_seen_at, found.last_seen_at, data];
     connection.execute(SAVE, values).await?;

@@ -31,11 +31,11 @@ async fn a_discovery_is_noted_once_and_told_apart(store: Store) {
     };
     assert_eq!(store.list_discoveries().await.unwrap(), [noted(2, 1, 3), noted(1, 2, 2)]);
 
-    let found = Discovery { data: Some(json!({ "cpu": 4 })), ..noted(1, 2, 4) };
+    let found = Discovery { data: Some(json!({ "cpu": 4 })), ..noted(1, 4, 4) };
     store.save_discovery(&found).await.unwrap();
     store.touch_discovery(mac(1), at(5)).await.unwrap();
     store.delete_discovery(mac(2)).await.unwrap();
-    let want = Discovery { last_seen_at: at(5), ..found };
+    let want = Discovery { first_seen_at: at(2), last_seen_at: at(5), ..found };
     assert_eq!(store.list_discoveries().await.unwrap(), [want]);
 }
 

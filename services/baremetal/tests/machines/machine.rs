@@ -9,7 +9,9 @@ use tokio::time::timeout;
 
 pub(crate) const DISCOVER: u8 = 1;
 pub(crate) const OFFER: u8 = 2;
+pub(crate) const REQUEST: u8 = 3;
 pub(crate) const DECLINE: u8 = 4;
+pub(crate) const ACK: u8 = 5;
 
 /// Longer than probing several addresses takes; an answer that is not to come is waited for no longer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -18,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy)]
 pub(crate) enum Speaker {
     Firmware,
+    /// What the firmware loads, which runs scripts.
+    Ipxe,
     /// The ramdisk's `udhcpc`, or any other operating system.
     System,
 }
@@ -36,6 +40,7 @@ pub(crate) struct Machine {
 pub(crate) struct Answer {
     pub(crate) kind: u8,
     pub(crate) address: Ipv4Addr,
+    pub(crate) boot_file: String,
 }
 
 pub(crate) fn mac(n: u8) -> MacAddress {
@@ -75,6 +80,14 @@ impl Machine {
         Some(answer.address).filter(|address| !address.is_unspecified())
     }
 
+    /// Discovers, requests, and has what it is to boot.
+    pub(crate) async fn boots(&self, speaker: Speaker) -> Option<Answer> {
+        let address = self.is_offered(speaker).await?;
+        let answer = self.says(REQUEST, speaker, Some(address)).await?;
+        assert_eq!((answer.kind, answer.address), (ACK, address), "{answer:?}");
+        Some(answer)
+    }
+
     fn message(&self, kind: u8, speaker: Speaker, address: Option<Ipv4Addr>) -> Vec<u8> {
         let mut message = vec![0; 240];
         message[..4].copy_from_slice(&[1, 1, 6, 1]);
@@ -89,6 +102,7 @@ impl Machine {
         }
         match speaker {
             Speaker::Firmware => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\0"),
+            Speaker::Ipxe => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\0\x4d\x04iPXE"),
             Speaker::System => {}
         }
         message.extend([82, 8, 5, 4]);
@@ -103,6 +117,7 @@ impl Answer {
         let mut answer = Answer {
             kind: 0,
             address: Ipv4Addr::from(<[u8; 4]>::try_from(&packet[16..20]).unwrap()),
+            boot_file: text(&packet[108..236]),
         };
         let mut rest = &packet[240..];
         while let [code, length, after @ ..] = rest {
@@ -110,11 +125,18 @@ impl Answer {
                 break;
             }
             let (value, after) = after.split_at(usize::from(*length));
-            if *code == 53 {
-                answer.kind = value[0];
+            match code {
+                53 => answer.kind = value[0],
+                67 => answer.boot_file = text(value),
+                _ => {}
             }
             rest = after;
         }
         answer
     }
+}
+
+fn text(octets: &[u8]) -> String {
+    let end = octets.iter().position(|octet| *octet == 0).unwrap_or(octets.len());
+    String::from_utf8_lossy(&octets[..end]).into_owned()
 }

@@ -14,7 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 /// A service that runs until this is dropped.
 pub(crate) struct Site {
+    /// What machines reach.
+    pub(crate) provisioning: SocketAddr,
     pub(crate) dhcp: SocketAddr,
+    pub(crate) http: reqwest::Client,
+    /// The service's own store, opened once more.
+    pub(crate) store: Store,
     stop: CancellationToken,
     _running: JoinSet<()>,
     _folder: tempfile::TempDir,
@@ -35,6 +40,8 @@ pub(crate) const LOOPBACK: Pool =
 impl Site {
     /// Starts a service with these nodes, which does `unknown` with machines that nobody enrolled.
     pub(crate) async fn start(pool: Pool, unknown: &str, nodes: &[(Node, Port)]) -> Site {
+        // Ours or another's of the same kind: whoever is first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
         std::fs::create_dir(&state).unwrap();
@@ -64,7 +71,15 @@ impl Site {
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
         let until = stop.clone();
         running.spawn(async move { service.run(until).await.unwrap() });
-        Site { dhcp: at.dhcp.unwrap(), stop, _running: running, _folder: folder }
+        Site {
+            provisioning: at.provisioning.unwrap(),
+            dhcp: at.dhcp.unwrap(),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            store,
+            stop,
+            _running: running,
+            _folder: folder,
+        }
     }
 }
 

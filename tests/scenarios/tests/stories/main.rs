@@ -16,3 +16,4 @@ mod services;
 mod site;
 mod taken_out;
 mod trail;
+mod unknown;

@@ -1,0 +1,81 @@
+//! Machines that nobody enrolled: found and written nothing to, or refused.
+
+use lab::{Lab, Machine, Placed, Settings};
+use machine_emulator::{BootSource, Content, Event};
+use serde_json::Value;
+
+/// What somebody left on a disk; nothing boots of it.
+const REMAINS: Content = Content::Broken { bytes: 1 << 20 };
+
+/// A machine that somebody put into the rack, with something on its disk, and switched on.
+async fn appears(lab: &Lab, machine: Machine) -> Placed {
+    let machine = lab.rack(machine).await;
+    machine.put_on_disk(0, REMAINS);
+    machine.chassis().push_power_button();
+    machine
+}
+
+/// What is known of it, once `look` is content.
+async fn discovered(lab: &Lab, machine: &Placed, look: impl Fn(&Value) -> bool) -> Value {
+    let mac = machine.spec().nics[0].mac.to_string();
+    let found = |list: &Value| {
+        let mut found = list["discoveries"].as_array()?.iter();
+        found.find(|it| it["mac"] == *mac && look(it)).cloned()
+    };
+    lab.api().until("/bedplate/v1/discoveries", "a discovery", found).await
+}
+
+/// A stranger boots from the network, its inventory is listed, and nothing else happens to it; enrolled, it is like any other.
+async fn is_found(blueprint: Machine) {
+    let settings = Settings { unknown_machines: "discover", ..Settings::default() };
+    let lab = Lab::start_with(settings).await;
+    let machine = appears(&lab, blueprint).await;
+    let found = discovered(&lab, &machine, |it| !it["data"].is_null()).await;
+    let inventory = &found["data"]["inventory"];
+    assert_eq!(inventory["system_vendor"]["serial_number"], machine.spec().serial);
+    assert_eq!(inventory["disks"][0]["serial"], machine.spec().disks[0].serial);
+    assert!(found["first_seen_at"].as_str() < found["last_seen_at"].as_str(), "{found}");
+
+    assert_eq!(machine.disks(), [REMAINS], "nothing is written to a stranger");
+    assert_eq!(machine.chassis().log(), [], "nobody knows its BMC");
+    assert_eq!(lab.api().get("/v1/nodes").await["nodes"], Value::Array(Vec::new()));
+
+    let node = lab.available(&machine).await;
+    lab.provision(node, "active").await.reaches("active").await;
+}
+
+#[tokio::test]
+async fn an_unknown_machine_is_found_by_network_boot() {
+    is_found(Machine::redfish("stranger")).await;
+}
+
+#[tokio::test]
+async fn an_unknown_machine_with_uefi_is_found_by_network_boot() {
+    is_found(Machine::redfish("stranger").uefi()).await;
+}
+
+#[tokio::test]
+async fn our_agent_tells_what_an_unknown_machine_is_made_of() {
+    let settings = Settings { unknown_machines: "discover", ..Settings::default() };
+    let lab = Lab::start_with(settings).await;
+    let machine = appears(&lab, Machine::redfish("stranger").with_our_agent()).await;
+    let found = discovered(&lab, &machine, |it| !it["data"].is_null()).await;
+    let serial = &found["data"]["inventory"]["system_vendor"]["serial_number"];
+    assert_eq!(*serial, machine.spec().serial);
+}
+
+#[tokio::test]
+async fn an_unknown_machine_is_refused_and_noted() {
+    let lab = Lab::start().await;
+    let machine = appears(&lab, Machine::redfish("stranger")).await;
+    let refused = || {
+        let events = machine.events();
+        events.iter().any(|it| matches!(it, Event::CannotBoot(BootSource::Network, _)))
+    };
+    lab::until("the end of the first try to boot", refused).await;
+    let leased = machine.events().iter().any(|it| matches!(it, Event::Leased(..)));
+    assert!(!leased, "a stranger gets no address: {:?}", machine.events());
+    let noted = discovered(&lab, &machine, |_| true).await;
+    assert_eq!(noted["data"], Value::Null, "it was seen, and not looked at");
+    assert_eq!(machine.disks(), [REMAINS]);
+}
