@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::body::HttpBody;
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde::de::DeserializeOwned;
 
 use crate::limits::{Limiter, SeatOf, check_shape};
@@ -39,13 +40,26 @@ impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Strict<T> {
     }
 }
 
+/// How many bytes are counted for a body that does not tell its length, until it was read.
+const OF_NO_LENGTH: usize = 4 << 20;
+
 /// The body's bytes, up to the route's limit.
 ///
 /// Anything that is not declared as JSON is refused: a browser sends a foreign page's form without asking us first,
 /// but not JSON.
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let declared = request.headers().get(CONTENT_TYPE).cloned();
-    let limits = request.extensions().get::<(Arc<Limiter>, SeatOf)>().map(|(it, _)| it.limits);
+    let known = request.extensions().get::<(Arc<Limiter>, SeatOf)>().cloned();
+    let seat = known.as_ref().and_then(|(_, seat)| seat.get());
+    // All of it is counted before any of it is read.
+    if let Some(seat) = seat {
+        let bytes = match request.headers().get(CONTENT_LENGTH) {
+            Some(told) => told.to_str().ok().and_then(|told| told.parse().ok()),
+            None if request.body().is_end_stream() => Some(0),
+            None => None,
+        };
+        seat.hold_body(bytes.unwrap_or(OF_NO_LENGTH), 0)?;
+    }
     let body = Bytes::from_request(request, state).await?;
     let json = declared.as_ref().and_then(|value| value.to_str().ok()).is_some_and(|value| {
         let media_type = value.split(';').next().unwrap_or(value).trim();
@@ -58,7 +72,11 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
             "Content-Type: it must be application/json",
         ));
     }
-    check_shape(&body, &limits.unwrap_or_default())?;
+    let limits = known.as_ref().map(|(limiter, _)| limiter.limits);
+    let elements = check_shape(&body, &limits.unwrap_or_default())?;
+    if let Some(seat) = seat {
+        seat.hold_body(body.len(), elements)?;
+    }
     check_unique_keys(&body)?;
     Ok(body)
 }

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod crowd;
+mod flight;
 mod guesses;
 mod recent;
 mod shape;
@@ -11,7 +12,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::ConnectInfo;
+use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{Method, StatusCode, Uri};
 use serde::Deserialize;
@@ -20,6 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{ApiError, Caller, Forwarded, Scheme};
 use bucket::{Bucket, Pace};
 pub use crowd::{Crowd, Place};
+use flight::{Flight, Held};
+use futures::TryStreamExt;
 pub use guesses::{Door, Guess, Guesses, Ticket};
 use recent::Recent;
 pub(crate) use shape::check as check_shape;
@@ -49,6 +54,8 @@ pub struct Limits {
     pub requests_at_once: NonZeroUsize,
     /// How many of one caller's; 503. Where nobody is asked for a name there is no limit unless this is given.
     pub requests_at_once_each: Option<NonZeroUsize>,
+    /// How many bytes of bodies and of answers that were not taken yet one caller may have at once; 503.
+    pub bytes_in_flight_each: NonZeroUsize,
     /// How many wrong passwords for one name from one address are tried in a minute, on average; ten times as many for all names
     /// there, and tokens; 429.
     pub guesses_per_minute: NonZeroU32,
@@ -68,6 +75,7 @@ impl Default for Limits {
             writes_per_second: None,
             requests_at_once: size(2048),
             requests_at_once_each: None,
+            bytes_in_flight_each: size(32 << 20),
             guesses_per_minute: NonZeroU32::MIN.saturating_add(59),
         }
     }
@@ -90,6 +98,7 @@ pub(crate) struct Limiter {
     pub(crate) limits: Limits,
     sent: Mutex<Recent<(String, bool), Bucket>>,
     each: Crowd,
+    flight: Flight,
     all: Arc<Semaphore>,
     guesses: Arc<Guesses>,
 }
@@ -99,6 +108,11 @@ pub(crate) struct Limiter {
 pub(crate) struct Seat {
     _all: OwnedSemaphorePermit,
     _each: Option<Place>,
+    who: String,
+    flight: Flight,
+    at_most: usize,
+    /// The bytes of the request's body, and of what is made of them.
+    body: Mutex<Option<Held>>,
 }
 
 /// Where the seat of a request is put once it is known whose it is.
@@ -110,6 +124,7 @@ impl Limiter {
             limits,
             sent: Mutex::new(Recent::of(CALLERS)),
             each: Crowd::default(),
+            flight: Flight::default(),
             all: Arc::new(Semaphore::new(limits.requests_at_once.get())),
             guesses: Arc::new(Guesses::new(limits.guesses_per_minute)),
         }
@@ -155,7 +170,14 @@ impl Limiter {
         };
         let all = self.all.clone().try_acquire_owned();
         let all = all.map_err(|_| busy("too many requests are being answered".to_owned()))?;
-        Ok(Seat { _all: all, _each: own })
+        Ok(Seat {
+            _all: all,
+            _each: own,
+            who: caller.user().unwrap_or_default().to_owned(),
+            flight: self.flight.clone(),
+            at_most: self.limits.bytes_in_flight_each.get(),
+            body: Mutex::default(),
+        })
     }
 
     fn count(&self, caller: &Caller, method: &Method) -> Result<(), ApiError> {
@@ -184,6 +206,75 @@ impl Limiter {
     /// Where the request comes from that shows a proof.
     pub(crate) fn door(&self, request: &Parts) -> Door {
         Door { guesses: self.guesses.clone(), from: source(request) }
+    }
+}
+
+/// Answers below this size are not counted: there are no more of them than a caller has connections.
+const SMALL: usize = 4 << 10;
+/// What a stream counts beside the bytes that wait to be taken: its next part is made while the one before waits.
+const STREAM: usize = 128 << 10;
+/// What one element of a JSON text takes in memory at most, beside its text.
+const BYTES_AN_ELEMENT: usize = 320;
+
+impl Seat {
+    /// Counts a body of so many bytes and elements for the caller, until the request is answered.
+    ///
+    /// # Errors
+    ///
+    /// 503, when the caller has too many bytes in flight.
+    pub(crate) fn hold_body(&self, bytes: usize, elements: usize) -> Result<(), ApiError> {
+        let bytes = bytes.saturating_add(elements.saturating_mul(BYTES_AN_ELEMENT));
+        let mut body = self.body.lock().unwrap_or_else(PoisonError::into_inner);
+        *body = None;
+        *body = Some(self.hold(bytes)?);
+        Ok(())
+    }
+
+    /// The answer, counted for the caller until it was taken. One to a request that only looks is refused instead, when the caller
+    /// has too many bytes in flight.
+    pub(crate) async fn hold_answer(&self, answer: Response, looks: bool) -> Response {
+        let size = answer.body().size_hint().exact();
+        let bytes = match size {
+            Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+            None => STREAM,
+        };
+        if bytes < SMALL {
+            return answer;
+        }
+        let held = match self.hold(bytes) {
+            Ok(held) => held,
+            Err(why) if looks => return why.into_response(),
+            Err(_) => self.flight.hold_anyway(&self.who, bytes),
+        };
+        let (head, body) = answer.into_parts();
+        let body = match size {
+            Some(_) => match to_bytes(body, usize::MAX).await {
+                Ok(bytes) => Body::from(held.with(bytes)),
+                Err(why) => {
+                    return ApiError::broken(format!("the answer broke off: {why}"))
+                        .into_response();
+                }
+            },
+            None => {
+                let (flight, who) = (self.flight.clone(), self.who.clone());
+                Body::from_stream(body.into_data_stream().map_ok(move |part| {
+                    let _counts_while_the_stream_lasts = &held;
+                    match part.len() {
+                        ..SMALL => part,
+                        bytes => flight.hold_anyway(&who, bytes).with(part),
+                    }
+                }))
+            }
+        };
+        Response::from_parts(head, body)
+    }
+
+    fn hold(&self, bytes: usize) -> Result<Held, ApiError> {
+        let why = || {
+            let most = self.at_most;
+            busy(format!("more than {most} bytes of yours are in flight; take your answers first"))
+        };
+        self.flight.hold(&self.who, bytes, self.at_most).ok_or_else(why)
     }
 }
 

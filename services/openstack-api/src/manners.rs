@@ -118,6 +118,7 @@ async fn behave(
     let bearable = limiter.check_head(request.uri(), request.headers());
     let bearable = bearable.and_then(|()| manners.browsers.check(&request));
     let watch = Watch::begin(&manners.trail, id, &request, manners.forwarded);
+    let looks = request.method().is_safe();
     // Kept until the answer is there.
     let seat = SeatOf::default();
     let mut answer = match bearable.and(negotiated.clone()) {
@@ -134,6 +135,9 @@ async fn behave(
         }
         Err(why) => why.into_response(),
     };
+    if let Some(seat) = seat.get() {
+        answer = seat.hold_answer(answer, looks).await;
+    }
     drop(seat);
     watch.end(answer.status()).instrument(span.clone()).await;
 

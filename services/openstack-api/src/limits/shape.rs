@@ -3,8 +3,8 @@
 use super::Limits;
 use crate::ApiError;
 
-/// Refuses with 400 what is nested too deeply or holds too much. What is no JSON at all is for the parser to say.
-pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), ApiError> {
+/// How many elements it has. Refuses with 400 what is nested too deeply or holds too much. What is no JSON at all is for the parser to say.
+pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<usize, ApiError> {
     let (mut depth, mut elements) = (0_usize, 0_usize);
     let (mut in_string, mut escaped) = (false, false);
     for byte in text {
@@ -36,7 +36,7 @@ pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<(), ApiError> {
             return Err(ApiError::bad_field("body", why));
         }
     }
-    Ok(())
+    Ok(elements)
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     fn check_of(text: &str, want: Result<(), &str>) {
         let four = 4.try_into().unwrap();
         let limits = Limits { json_depth: four, json_elements: four, ..Limits::default() };
-        let got = check(text.as_bytes(), &limits).map_err(|why| why.message);
+        let got = check(text.as_bytes(), &limits).map(drop).map_err(|why| why.message);
         assert_eq!(got, want.map_err(str::to_owned), "{text}");
     }
 

@@ -99,3 +99,41 @@ fn a_proxy_says_where_a_request_comes_from_only_where_it_is_believed() {
     assert_eq!(from(Forwarded::Believed, "198.51.100.1, 192.0.2.1"), "192.0.2.1");
     assert_eq!(from(Forwarded::Believed, "nonsense"), "10.0.0.9");
 }
+
+/// An answer of so many bytes, as the caller's seat lets it through.
+async fn answered(limiter: &Limiter, name: &str, bytes: usize) -> Response {
+    let seat = limiter.seat(&named(name), &Method::GET).unwrap();
+    seat.hold_answer(Response::new(Body::from("x".repeat(bytes))), true).await
+}
+
+#[tokio::test]
+async fn who_takes_no_answers_gets_no_more_of_them() {
+    let limiter = limiter("bytes_in_flight_each = 100000");
+    let untaken =
+        [answered(&limiter, "ann", 50_000).await, answered(&limiter, "ann", 50_000).await];
+    let late = answered(&limiter, "ann", 50_000).await;
+    assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answered(&limiter, "bob", 50_000).await.status(), StatusCode::OK);
+    assert_eq!(answered(&limiter, "ann", 100).await.status(), StatusCode::OK, "it is small");
+    for answer in untaken {
+        assert_eq!(answer.body().size_hint().exact(), Some(50_000));
+        assert_eq!(to_bytes(answer.into_body(), usize::MAX).await.unwrap().len(), 50_000);
+    }
+    assert_eq!(answered(&limiter, "ann", 50_000).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_a_body_becomes_in_memory_is_counted_with_it() {
+    let limiter = limiter("bytes_in_flight_each = 1000000");
+    let seat = |name: &str| limiter.seat(&named(name), &Method::PUT).unwrap();
+    let (first, second) = (seat("ann"), seat("ann"));
+    first.hold_body(1000, 0).unwrap();
+    first.hold_body(1000, 5000).unwrap();
+    second.hold_body(1000, 0).unwrap_err();
+    seat("bob").hold_body(1000, 0).unwrap();
+    drop(first);
+    second.hold_body(1000, 5000).unwrap();
+    // What is changed is told whatever is in flight.
+    let answer = Response::new(Body::from("x".repeat(10_000)));
+    assert_eq!(second.hold_answer(answer, false).await.status(), StatusCode::OK);
+}
