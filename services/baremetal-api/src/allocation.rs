@@ -5,6 +5,8 @@ mod query;
 mod view;
 mod write;
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
@@ -15,16 +17,16 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
-    Segment, Shape, Strict, json, next_link,
+    ApiError, Caller, Direction, Handle, ListPart, Microversion, Operation, Origin, Paging, Query,
+    Routes, Segment, Shape, Strict, json,
 };
-use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::app::{App, again, project};
 use crate::error::Error;
 use crate::field::Shown;
+use crate::listing::list_of;
 use crate::value::text;
 use crate::{microversion as since, openapi, rule};
 use view::View;
@@ -190,12 +192,6 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        allocations: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let shown = query::shown(&mut rest, asked)?;
     let paging = Paging::take(&mut rest)?;
@@ -208,13 +204,18 @@ async fn list(
         sort: query::sort(paging.sort_key.as_deref())?,
         descending: paging.direction == Direction::Descending,
     };
-    let found = app.store.list_allocations(&filter, &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next = last.map(|last| {
-        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
-    });
-    let views = found.iter().map(|allocation| View { allocation, shown, origin: &origin });
-    Ok(json(StatusCode::OK, &Body { allocations: views.collect(), next }))
+    let reader = Arc::new((app.store.clone(), origin.clone()));
+    list_of("allocations", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+        let (reader, filter) = (reader.clone(), filter.clone());
+        Box::pin(async move {
+            let (store, origin) = &*reader;
+            let listed = store.list_allocations_part(&filter, &page, part).await?;
+            let view = |allocation| View { allocation, shown, origin };
+            let id = |allocation: &Allocation| allocation.id.into_untyped_uuid();
+            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
+        })
+    })
+    .await
 }
 
 /// `GET /v1/allocations/{allocation}`.

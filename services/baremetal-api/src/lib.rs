@@ -12,6 +12,7 @@ mod error;
 mod field;
 mod history;
 mod inventory;
+mod listing;
 mod maintenance;
 mod microversion;
 mod node;

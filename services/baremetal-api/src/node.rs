@@ -7,17 +7,20 @@ mod query;
 mod view;
 mod write;
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
     Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_delete, released,
 };
+use baremetal_store::Listed;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Bond, Caller, Handle, Microversion, Operation, Origin, Query, Routes, Segment, Shape,
-    Strict, flag, json, json_of, next_link,
+    ApiError, Bond, Caller, Handle, ListPart, Microversion, Operation, Origin, Query, Routes,
+    Segment, Shape, Strict, flag, json, json_of,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -26,6 +29,7 @@ use tracing::info;
 use crate::app::{App, again, bond, forced, project};
 use crate::error::Error;
 use crate::field::{Fields, Shown};
+use crate::listing::list_of;
 use crate::{microversion, openapi, rule};
 use query::{Extent, List};
 use view::{Look, View};
@@ -101,7 +105,7 @@ async fn create(
     info!(node.id = %node.id, "node {} was enrolled", node.label());
 
     let location = HeaderValue::try_from(format!("{origin}/v1/nodes/{}", node.id));
-    let look = look(&app, &caller, asked, Shown::all(asked), &origin);
+    let look = look_as(&app, &caller, asked, Shown::all(asked), &origin);
     let mut answer = one(&node, look, StatusCode::CREATED);
     if let Ok(location) = location {
         answer.headers_mut().insert(LOCATION, location);
@@ -119,7 +123,7 @@ async fn list(
     query: Query,
 ) -> Result<Response, Error> {
     let wanted = query::list(query.clone(), Extent::Brief, asked)?;
-    let look = look(&app, &caller, asked, wanted.shown, &origin);
+    let look = look_as(&app, &caller, asked, wanted.shown, &origin);
     page(&app, wanted, look, uri.path(), &query).await
 }
 
@@ -133,7 +137,7 @@ async fn list_detail(
     query: Query,
 ) -> Result<Response, Error> {
     let wanted = query::list(query.clone(), Extent::Detail, asked)?;
-    let look = look(&app, &caller, asked, wanted.shown, &origin);
+    let look = look_as(&app, &caller, asked, wanted.shown, &origin);
     page(&app, wanted, look, uri.path(), &query).await
 }
 
@@ -155,7 +159,7 @@ async fn show(
     };
     query.finish()?;
     let node = app.node(&caller, asked, &ident).await?;
-    Ok(one(&node, look(&app, &caller, asked, shown, &origin), StatusCode::OK))
+    Ok(one(&node, look_as(&app, &caller, asked, shown, &origin), StatusCode::OK))
 }
 
 /// `PATCH /v1/nodes/{node}`.
@@ -204,7 +208,7 @@ async fn patch(
     if is_back {
         app.conductor.bring_back(&node).await;
     }
-    Ok(one(&node, look(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
+    Ok(one(&node, look_as(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
 }
 
 /// `DELETE /v1/nodes/{node}`.
@@ -293,12 +297,6 @@ async fn page(
     path: &str,
     query: &Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        nodes: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     if let Some(parent) = wanted.parent {
         let parent = app.store.find_node(&parent).await?;
         let parent = parent.filter(|parent| bond(look.caller, parent).is_some());
@@ -307,24 +305,29 @@ async fn page(
     }
     wanted.filter.seen_by = project(look.caller);
     let elsewhere = wanted.conductor.is_some_and(|name| name != app.conductor.hostname());
-    let found = if wanted.faulty || elsewhere {
-        Vec::new()
-    } else {
-        app.store.list_nodes(&wanted.filter, &wanted.page).await?
-    };
-
-    let full = found.len() == wanted.page.limit as usize;
-    let last = found.last().filter(|_| full);
-    let next = last.map(|last| {
-        next_link(look.origin, path, query, wanted.page.limit, last.id.into_untyped_uuid())
-    });
-    let about = found.len() * wanted.shown.rows().count() * BYTES_A_FIELD;
-    let nodes = found.iter().map(|node| View { node, look }).collect();
-    Ok(json_of(StatusCode::OK, &Body { nodes, next }, about))
+    let is_empty = wanted.faulty || elsewhere;
+    let (filter, page) = (wanted.filter, wanted.page);
+    let reader = Arc::new((app.clone(), look.caller.clone(), look.origin.clone()));
+    let (asked, shown) = (look.asked, look.shown);
+    list_of("nodes", &page, (app, look.origin, path, query), move |part, page| {
+        let (reader, filter) = (reader.clone(), filter.clone());
+        Box::pin(async move {
+            let (app, caller, origin) = &*reader;
+            let listed = match is_empty {
+                true => Listed { found: Vec::new(), more: None },
+                false => app.store.list_nodes_part(&filter, &page, part).await?,
+            };
+            let look = look_as(app, caller, asked, shown, origin);
+            let view = |node| View { node, look };
+            let id = |node: &Node| node.id.into_untyped_uuid();
+            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
+        })
+    })
+    .await
 }
 
 /// How nodes are shown to the caller.
-fn look<'a>(
+fn look_as<'a>(
     app: &'a App,
     caller: &'a Caller,
     asked: Microversion,

@@ -5,6 +5,8 @@ mod query;
 mod view;
 mod write;
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{Node, NodeUuid, Page, Port, PortUuid, check_idle};
@@ -13,15 +15,15 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Microversion, Operation, Origin, Paging, Query, Routes,
-    Segment, Shape, Strict, json, next_link,
+    ApiError, Caller, Direction, Handle, ListPart, Microversion, Operation, Origin, Paging, Query,
+    Routes, Segment, Shape, Strict, json,
 };
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::app::{App, again, bond, project};
 use crate::error::Error;
 use crate::field::Shown;
+use crate::listing::list_of;
 use crate::value::text;
 use crate::{microversion as since, openapi, rule};
 use query::Extent;
@@ -261,12 +263,6 @@ async fn page(
     extent: Extent,
     of: Option<NodeUuid>,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        ports: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let shown = query::shown(&mut rest, extent, asked)?;
     let paging = Paging::take(&mut rest)?;
@@ -280,10 +276,16 @@ async fn page(
         sort: query::sort(paging.sort_key.as_deref())?,
         descending: paging.direction == Direction::Descending,
     };
-    let found = app.store.list_ports(&filter, &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next =
-        last.map(|last| next_link(origin, path, &query, page.limit, last.id.into_untyped_uuid()));
-    let ports = found.iter().map(|port| View { port, shown, origin }).collect();
-    Ok(json(StatusCode::OK, &Body { ports, next }))
+    let reader = Arc::new((app.store.clone(), origin.clone()));
+    list_of("ports", &page, (app, origin, path, &query), move |part, page| {
+        let (reader, filter) = (reader.clone(), filter.clone());
+        Box::pin(async move {
+            let (store, origin) = &*reader;
+            let listed = store.list_ports_part(&filter, &page, part).await?;
+            let view = |port| View { port, shown, origin };
+            let id = |port: &Port| port.id.into_untyped_uuid();
+            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
+        })
+    })
+    .await
 }

@@ -5,6 +5,7 @@ mod secrets;
 mod store;
 mod table;
 
+pub use database::table::{Listed, Part, Position};
 pub use database::{SchemaVersion, StoreError};
 pub use secrets::{SecretError, Secrets};
 pub use store::{Resealed, Reserved, SCHEMA, SeenPower, Store};

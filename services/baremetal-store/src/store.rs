@@ -13,6 +13,7 @@ use audit_store::Recorder;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
+use database::table::{Listed, Part};
 use database::{Bound, Database, Schema, SchemaVersion, StoreError};
 use hardware::PowerState;
 use jiff::Timestamp;
@@ -141,7 +142,23 @@ impl Store {
         page: &Page<NodeSort>,
     ) -> Result<Vec<Node>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database.read(|c| Box::pin(async move { node::list(c, &filter, &page).await })).await
+        self.database
+            .read(|c| Box::pin(async move { node::list(c, &filter, &page, None).await }))
+            .await
+            .map(|listed| listed.found)
+    }
+
+    /// A part of a page of the nodes that fit `filter`.
+    pub async fn list_nodes_part(
+        &self,
+        filter: &NodeFilter,
+        page: &Page<NodeSort>,
+        part: Part,
+    ) -> Result<Listed<Node>, StoreError> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database
+            .read(|c| Box::pin(async move { node::list(c, &filter, &page, Some(&part)).await }))
+            .await
     }
 
     /// How many nodes without a parent there are in each state; of those that this project may see, where one is named.

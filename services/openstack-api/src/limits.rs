@@ -41,6 +41,8 @@ pub struct Limits {
     pub body: Option<NonZeroUsize>,
     /// The largest document that a caller stores, in bytes of JSON, counted after a patch; 400.
     pub document: NonZeroUsize,
+    /// After how many bytes a page of a list ends early; it says where the next one begins.
+    pub page: NonZeroUsize,
     /// How deep JSON may be nested; 400.
     pub json_depth: NonZeroUsize,
     /// How many elements JSON may have in all; 400.
@@ -69,6 +71,7 @@ impl Default for Limits {
             headers: size(32 << 10),
             body: None,
             document: size(64 << 10),
+            page: size(4 << 20),
             json_depth: size(64),
             json_elements: size(200_000),
             reads_per_second: None,
@@ -213,6 +216,8 @@ impl Limiter {
 const SMALL: usize = 4 << 10;
 /// What a stream counts beside the bytes that wait to be taken: its next part is made while the one before waits.
 const STREAM: usize = 128 << 10;
+/// How often a body is in memory while it is worked on: its text, what is made of it, and what is stored.
+const COPIES: usize = 3;
 /// What one element of a JSON text takes in memory at most, beside its text.
 const BYTES_AN_ELEMENT: usize = 320;
 
@@ -223,7 +228,8 @@ impl Seat {
     ///
     /// 503, when the caller has too many bytes in flight.
     pub(crate) fn hold_body(&self, bytes: usize, elements: usize) -> Result<(), ApiError> {
-        let bytes = bytes.saturating_add(elements.saturating_mul(BYTES_AN_ELEMENT));
+        let bytes =
+            bytes.saturating_mul(COPIES).saturating_add(elements.saturating_mul(BYTES_AN_ELEMENT));
         let mut body = self.body.lock().unwrap_or_else(PoisonError::into_inner);
         *body = None;
         *body = Some(self.hold(bytes)?);

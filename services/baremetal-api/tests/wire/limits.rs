@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use http::Request;
 use openstack_api::{Auth, Htpasswd, Limits};
 use serde_json::Value;
@@ -69,4 +69,72 @@ async fn two_callers_do_not_disturb_each_other() {
     assert_eq!(late.headers["retry-after"], "1");
     assert!(described(late, 429).starts_with("you sent more requests that look than 1"));
     get(BOB).await.has(200);
+}
+
+/// With ten allocations of 8 KiB each.
+async fn with_large_allocations(auth: Auth, limits: &str) -> Api {
+    let api = limited(auth, limits).await;
+    for number in 0..10 {
+        let notes = "x".repeat(8 << 10);
+        let body = format!(
+            r#"{{"name": "a{number}", "resource_class": "none", "extra": {{"a": "{notes}"}}}}"#
+        );
+        let request = Request::post("/v1/allocations").header("authorization", ANN);
+        let request = request.header("x-openstack-ironic-api-version", NEWEST);
+        let request = request.header("content-type", "application/json").header("host", "api");
+        api.raw(request.body(Body::from(body)).unwrap()).await.has(201);
+    }
+    api
+}
+
+#[tokio::test]
+async fn a_page_ends_at_its_bytes_and_the_next_goes_on() {
+    let api = with_large_allocations(Auth::None, "page = 30000").await;
+    let mut path = "/v1/allocations?sort_key=name&limit=9".to_owned();
+    let (mut names, mut pages) = (Vec::new(), 0);
+    loop {
+        let answer = api.get(&path).await.has(200);
+        assert!(answer.text.len() < 45_000, "{} bytes", answer.text.len());
+        let list = answer.json();
+        let found = list["allocations"].as_array().unwrap();
+        names.extend(found.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+        pages += 1;
+        let Some(next) = list["next"].as_str() else { break };
+        path = next.strip_prefix("http://api:6385").unwrap().to_owned();
+        assert!(path.contains("sort_key=name"), "{path}");
+    }
+    assert_eq!(names, (0..10).map(|number| format!("a{number}")).collect::<Vec<_>>());
+    assert!(pages >= 2, "{pages} pages");
+}
+
+#[tokio::test]
+async fn who_takes_no_lists_gets_no_more_and_others_do() {
+    let file = Htpasswd::parse(&format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
+    let auth = Auth::HttpBasic(Arc::new(file));
+    let api = with_large_allocations(auth, "bytes_in_flight_each = 300000").await;
+    let list = async |who: &str| {
+        let request = Request::get("/v1/allocations").header("authorization", who);
+        let request = request.header("x-openstack-ironic-api-version", NEWEST);
+        api.open(request.header("host", "api").body(Body::empty()).unwrap()).await
+    };
+    let mut untaken = Vec::new();
+    let refused = loop {
+        let answer = list(ANN).await;
+        if answer.status() != 200 {
+            break answer;
+        }
+        untaken.push(answer);
+        assert!(untaken.len() < 16, "sixteen lists wait to be taken");
+    };
+    assert!(!untaken.is_empty(), "one is always answered");
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let why = to_bytes(refused.into_body(), usize::MAX).await.unwrap();
+    let why = String::from_utf8(why.to_vec()).unwrap();
+    assert!(why.contains("more than 300000 bytes of yours are in flight"), "{why}");
+    assert_eq!(list(BOB).await.status(), 200);
+    for answer in untaken {
+        to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    }
+    assert_eq!(list(ANN).await.status(), 200);
 }

@@ -8,6 +8,7 @@ use baremetal_core::{
     reserve,
 };
 use database::Extent::{AnyDecides, OneStatement};
+use database::table::{Listed, Part};
 use database::{Connection, StoreError};
 use jiff::Timestamp;
 
@@ -189,7 +190,23 @@ impl Store {
     ) -> Result<Vec<Allocation>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
         self.database
-            .read(|c| Box::pin(async move { allocation::list(c, &filter, &page).await }))
+            .read(|c| Box::pin(async move { allocation::list(c, &filter, &page, None).await }))
+            .await
+            .map(|listed| listed.found)
+    }
+
+    /// A part of a page of the allocations that fit `filter`.
+    pub async fn list_allocations_part(
+        &self,
+        filter: &AllocationFilter,
+        page: &Page<AllocationSort>,
+        part: Part,
+    ) -> Result<Listed<Allocation>, StoreError> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database
+            .read(|c| {
+                Box::pin(async move { allocation::list(c, &filter, &page, Some(&part)).await })
+            })
             .await
     }
 
@@ -203,7 +220,7 @@ impl Store {
         self.database
             .read(|c| {
                 Box::pin(async move {
-                    let found = allocation::list(c, &filter, &page).await?;
+                    let found = allocation::list(c, &filter, &page, None).await?.found;
                     let ids: Vec<NodeUuid> = found.iter().filter_map(|it| it.node).collect();
                     let nodes = node::these(c, &ids).await?;
                     let of = |it: &Allocation| {

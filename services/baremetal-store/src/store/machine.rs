@@ -5,6 +5,7 @@ use baremetal_core::{
     PortUuid,
 };
 use database::StoreError;
+use database::table::{Listed, Part};
 use hardware::MacAddress;
 
 use crate::Store;
@@ -41,7 +42,23 @@ impl Store {
         page: &Page<PortSort>,
     ) -> Result<Vec<Port>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database.read(|c| Box::pin(async move { port::list(c, &filter, &page).await })).await
+        self.database
+            .read(|c| Box::pin(async move { port::list(c, &filter, &page, None).await }))
+            .await
+            .map(|listed| listed.found)
+    }
+
+    /// A part of a page of the ports that fit `filter`.
+    pub async fn list_ports_part(
+        &self,
+        filter: &PortFilter,
+        page: &Page<PortSort>,
+        part: Part,
+    ) -> Result<Listed<Port>, StoreError> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.database
+            .read(|c| Box::pin(async move { port::list(c, &filter, &page, Some(&part)).await }))
+            .await
     }
 
     /// All ports of a node, by address.

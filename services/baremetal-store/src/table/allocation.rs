@@ -6,7 +6,7 @@ use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, NodeName,
     NodeUuid, Page, Reservation,
 };
-use database::table::{after_seen, changed_one, clash, is_orphan};
+use database::table::{Listed, Listing, Part, changed_one, clash, is_orphan};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -148,16 +148,18 @@ pub(crate) async fn count_living(
 /// What a project may see.
 const VISIBLE: &str = "owner = ?";
 
-/// One page of the allocations that fit `filter`.
+/// One page of the allocations that fit `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &AllocationFilter,
     page: &Page<AllocationSort>,
-) -> Result<Vec<Allocation>, StoreError> {
+    part: Option<&Part>,
+) -> Result<Listed<Allocation>, StoreError> {
     let key = key(page.sort);
     let AllocationFilter { node, resource_class, state, owner, reserved, seen_by } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
-    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
+    let listing = Listing { table: TABLE, key: &key, seen, document: 8 };
+    let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
     query.and_if_set("node = ?", *node);
     query.and_if_set("resource_class = ?", resource_class.as_deref());
@@ -166,7 +168,9 @@ pub(crate) async fn list(
     query.and_if_set("reserved = ?", *reserved);
     query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
-    all(connection, query).await
+    let (sql, values) = query.into_parts();
+    let rows = connection.rows(sql, values).await?;
+    listing.read(connection, rows, page.limit, part, read).await
 }
 
 /// What is sorted by. Unset is less than anything: no time is earlier than the one put in its place.

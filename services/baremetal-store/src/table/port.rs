@@ -1,7 +1,7 @@
 //! The table `ports`.
 
 use crate::table::no_node;
-use database::table::{after_seen, changed_one, clash, is_orphan};
+use database::table::{Listed, Listing, Part, changed_one, clash, is_orphan};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use std::borrow::Cow;
 
@@ -92,12 +92,13 @@ pub(crate) async fn of(
 /// What a project may see.
 const VISIBLE: &str = "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)";
 
-/// One page of the ports that fit `filter`.
+/// One page of the ports that fit `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &PortFilter,
     page: &Page<PortSort>,
-) -> Result<Vec<Port>, StoreError> {
+    part: Option<&Part>,
+) -> Result<Listed<Port>, StoreError> {
     let key = match page.sort {
         PortSort::CreatedAt => Key { sql: "created_at", is_number: true },
         PortSort::Id => Key { sql: "id", is_number: false },
@@ -108,7 +109,8 @@ pub(crate) async fn list(
     };
     let PortFilter { node, addresses, portgroup, seen_by } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
-    let after = after_seen(connection, "ports", &key, page.marker, seen).await?;
+    let listing = Listing { table: "ports", key: &key, seen, document: 5 };
+    let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
     query.and_if_set("node = ?", *node);
     if !addresses.is_empty() {
@@ -117,7 +119,9 @@ pub(crate) async fn list(
     query.and_if_set("portgroup = ?", *portgroup);
     query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
-    all(connection, query).await
+    let (sql, values) = query.into_parts();
+    let rows = connection.rows(sql, values).await?;
+    listing.read(connection, rows, page.limit, part, read).await
 }
 
 async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>, StoreError> {

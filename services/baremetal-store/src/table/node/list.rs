@@ -1,7 +1,7 @@
 //! Which nodes, and in which order.
 
 use baremetal_core::{Node, NodeFilter, NodeSort, Page, State};
-use database::table::after_seen;
+use database::table::{Listed, Listing, Part};
 use database::{Connection, Key, Query, Row, StoreError, Value};
 
 use super::{SELECT, read};
@@ -22,20 +22,23 @@ pub struct Tally {
     pub count: u64,
 }
 
-/// One page of the nodes that fit `filter`.
+/// One page of the nodes that fit `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &NodeFilter,
     page: &Page<NodeSort>,
-) -> Result<Vec<Node>, StoreError> {
+    part: Option<&Part>,
+) -> Result<Listed<Node>, StoreError> {
     let key = key(page.sort);
     let seen = filter.seen_by.as_deref().map(|project| (VISIBLE, project));
-    let after = after_seen(connection, "nodes", &key, page.marker, seen).await?;
+    let listing = Listing { table: "nodes", key: &key, seen, document: 4 };
+    let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
     narrow(&mut query, filter);
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    let rows = connection.rows(sql, values).await?;
+    listing.read(connection, rows, page.limit, part, read).await
 }
 
 /// How many nodes without a parent there are in each state, of those that this project may see.
