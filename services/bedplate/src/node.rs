@@ -144,8 +144,9 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         let after = marker.map_or(String::new(), |marker| format!("&marker={marker}"));
         let fields = "uuid,name,driver,provision_state,power_state,maintenance";
         let page = api.get(&format!("/v1/nodes?limit=1000&fields={fields}{after}")).await?;
+        // A page of large nodes ends early.
+        let last = !page["next"].is_string();
         let page = page["nodes"].as_array().cloned().unwrap_or_default();
-        let last = page.len() < 1000;
         marker = page.last().and_then(|node| node["uuid"].as_str()).map(str::to_owned);
         nodes.extend(page);
         if last || marker.is_none() {

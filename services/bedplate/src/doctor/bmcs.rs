@@ -30,14 +30,17 @@ pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
         let after = last.map_or(String::new(), |last| format!("&marker={last}"));
         let fields = "uuid,name,driver,driver_info,instance_info";
         let page = api.get(&format!("/v1/nodes?limit={PAGE}&fields={fields}{after}")).await;
-        let page = match page {
-            Ok(page) => page["nodes"].as_array().cloned().unwrap_or_default(),
+        let (page, is_last) = match page {
+            // A page of large nodes ends early.
+            Ok(page) => {
+                let is_last = !page["next"].is_string();
+                (page["nodes"].as_array().cloned().unwrap_or_default(), is_last)
+            }
             Err(why) => {
                 findings.skipped(Check::Bmcs, format!("nodes cannot be listed: {why:#}"));
                 return nodes;
             }
         };
-        let is_last = page.len() < PAGE;
         nodes.extend(page);
         if is_last {
             return nodes;
