@@ -36,3 +36,22 @@ fn the_files_that_sample_racks_name_are_there() {
     let gone = named.into_iter().filter(|name| !folder.join(name).is_file());
     none("deploy/dev/rack.yaml names files that are not there", gone.map(str::to_owned));
 }
+
+/// Whether the unit says how much memory its service has: in bytes, with one of systemd's suffixes.
+fn bounds_memory(unit: &str) -> bool {
+    let service = unit.split("\n[").find(|section| section.starts_with("Service]"));
+    let mut lines = service.into_iter().flat_map(str::lines);
+    let bound = lines.find_map(|line| line.strip_prefix("MemoryMax="));
+    let number = bound.map(|bound| bound.trim_end_matches(['K', 'M', 'G']));
+    number.is_some_and(|number| number.parse::<u64>().is_ok_and(|number| number > 0))
+}
+
+#[test]
+fn every_unit_bounds_the_memory_of_its_service() {
+    let is_unit = |path: &str| path.starts_with("deploy/systemd/") && path.ends_with(".service");
+    let units: Vec<_> = text_files().into_iter().filter(|it| is_unit(&it.path)).collect();
+    assert!(units.len() >= 3, "deploy/systemd lacks a unit");
+    let without = units.into_iter().filter(|unit| !bounds_memory(&unit.text));
+    none("units without a MemoryMax=", without.map(|unit| unit.path));
+    assert!(!bounds_memory("[Unit]\nMemoryMax=1G\n[Service]\nMemoryMax=infinity\n"));
+}
