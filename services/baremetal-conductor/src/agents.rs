@@ -35,6 +35,14 @@ pub(crate) enum AgentError {
 }
 
 impl AgentError {
+    /// Whether the agent answered, and not as it was to.
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            AgentError::Refused { .. } | AgentError::Malformed { .. } => true,
+            AgentError::Unreachable { .. } | AgentError::NoCallback => false,
+        }
+    }
+
     pub(crate) fn problem(&self) -> Problem {
         let transient = match self {
             AgentError::Unreachable { .. } => true,

@@ -8,7 +8,7 @@ use crate::agents;
 use crate::handle::World;
 use crate::problem;
 use crate::secrets::Purpose;
-use crate::sightings::Side;
+use crate::sightings::{FailedCalls, Side};
 
 /// What a BMC is asked soon after a look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,7 @@ impl World {
         }
         match self.agents.commands(&boot, &self.agent_token(&boot)).await {
             Ok(commands) => {
+                self.sightings.forget_failed_calls(node.id);
                 self.set_progress(node.id, agents::progress(&commands));
                 let running = commands.last().map_or("idle", |command| &*command.command_name);
                 self.sightings.note(
@@ -103,10 +104,19 @@ impl World {
                 Ok(AgentSeen::Commands(commands.iter().map(agents::seen).collect()))
             }
             Err(error) => {
-                let since = self.sightings.of(node.id).agent.map(|seen| seen.at).or(boot.seen_at);
-                let since = since.unwrap_or(self.watching_since);
                 debug!(problem = %error, "the agent does not answer");
-                Ok(AgentSeen::Silent { since, problem: error.problem() })
+                let (says_no, problem) = (error.is_answer(), error.problem());
+                let FailedCalls { calls, since, .. } = self.sightings.call_failed(node.id);
+                // An agent that answers no, or has reported since calls to it fail, is not silent.
+                let heard_at = boot.seen_at.unwrap_or(self.watching_since);
+                if says_no || heard_at > since {
+                    let cause = &problem.cause;
+                    let what = format!("reports, but calls to it fail ({calls} so far): {cause}");
+                    self.sightings.note(node.id, Side::Agent, what);
+                    Ok(AgentSeen::Refuses { calls, since, problem })
+                } else {
+                    Ok(AgentSeen::Silent { since: heard_at.max(since), problem })
+                }
             }
         }
     }

@@ -52,11 +52,49 @@ struct Book {
     nodes: HashMap<NodeUuid, LastSeen>,
     /// Which node an address belongs to, as the last boot of it showed.
     owners: HashMap<MacAddress, NodeUuid>,
+    /// Calls to an agent that failed since it last answered.
+    failed_calls: HashMap<NodeUuid, FailedCalls>,
     /// Why a node stays as it is, as its history has it.
     held: HashMap<NodeUuid, String>,
 }
 
+/// Calls to an agent that failed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FailedCalls {
+    pub(crate) calls: u32,
+    /// When the first of them was.
+    pub(crate) since: Timestamp,
+    /// Whether the node's history tells of them.
+    pub(crate) is_told: bool,
+}
+
 impl Sightings {
+    /// A call to the node's agent failed; the answer counts those since it last answered.
+    pub(crate) fn call_failed(&self, node: NodeUuid) -> FailedCalls {
+        let mut book = self.book();
+        let failed = FailedCalls { calls: 0, since: Timestamp::now(), is_told: false };
+        let failed = book.failed_calls.entry(node).or_insert(failed);
+        failed.calls = failed.calls.saturating_add(1);
+        *failed
+    }
+
+    /// The node's history tells of the calls that failed.
+    pub(crate) fn told_of_failed_calls(&self, node: NodeUuid) {
+        if let Some(failed) = self.book().failed_calls.get_mut(&node) {
+            failed.is_told = true;
+        }
+    }
+
+    /// Whether the node's history tells of the calls that failed.
+    pub(crate) fn tells_of_failed_calls(&self, node: NodeUuid) -> bool {
+        self.book().failed_calls.get(&node).is_some_and(|failed| failed.is_told)
+    }
+
+    /// The node's agent answered, or is of no more use.
+    pub(crate) fn forget_failed_calls(&self, node: NodeUuid) {
+        self.book().failed_calls.remove(&node);
+    }
+
     pub(crate) fn of(&self, node: NodeUuid) -> LastSeen {
         self.book().nodes.get(&node).cloned().unwrap_or_default()
     }
@@ -102,6 +140,7 @@ impl Sightings {
         let mut book = self.book();
         book.nodes.remove(&node);
         book.held.remove(&node);
+        book.failed_calls.remove(&node);
         book.owners.retain(|_, owner| *owner != node);
     }
 

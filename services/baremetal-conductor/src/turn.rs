@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid, Observed,
-    PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, finish, give_up, plan, plan_lending,
-    power_step_done, released, start_next_task,
+    AgentSeen, Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid,
+    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, finish, give_up, plan,
+    plan_lending, power_step_done, released, start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -19,6 +19,9 @@ use crate::problem::chain;
 
 /// How long a node rests when the store does not answer.
 const STORE_REST: Duration = Duration::from_secs(1);
+
+/// So many calls in a row that an agent refuses are worth a line in its node's history.
+const TELLING: u32 = 3;
 
 /// A turn came to nothing. The next turn is the retry.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +66,10 @@ impl World {
                     Ok(sooner(lent, self.join(&node, now).await?))
                 }
             },
-            Step::Wait { until } => Ok(Requeue::After(until.duration_since(now).unsigned_abs())),
+            Step::Wait { until } => {
+                self.tell_of_refusals(&node, &seen, now).await?;
+                Ok(Requeue::After(until.duration_since(now).unsigned_abs()))
+            }
             Step::Act(action) => {
                 info!(action.name = action.name(), "performing {} on node {id}", action.name());
                 match self.perform(&node, action, &seen).await? {
@@ -127,6 +133,26 @@ impl World {
         self.fail(node, problem.into()).await
     }
 
+    /// Writes into the node's history, once until the agent answers again, why its work does not go on although its agent reports.
+    async fn tell_of_refusals(
+        &self,
+        node: &Node,
+        seen: &Observed,
+        now: Timestamp,
+    ) -> Result<(), TurnError> {
+        let AgentSeen::Refuses { calls: TELLING.., problem, .. } = &seen.agent else {
+            return Ok(());
+        };
+        if !self.sightings.tells_of_failed_calls(node.id) {
+            let told = format!("the agent reports, but calls to it fail: {}", problem.cause);
+            warn!("node {}: {told}", node.label());
+            let entry = HistoryEntry::changed(node, node, told, now);
+            self.record(node, node.clone(), &[entry]).await?;
+            self.sightings.told_of_failed_calls(node.id);
+        }
+        Ok(())
+    }
+
     /// Gives the work up. The machine stays as it is.
     async fn fail(&self, node: &Node, mut failure: Failure) -> Result<Requeue, TurnError> {
         if failure.reason == Reason::NoCallback {
@@ -162,6 +188,7 @@ impl World {
         }
         if after.work.is_none() && before.work.is_some() {
             self.agents.forget(after.id);
+            self.sightings.forget_failed_calls(after.id);
             if after.place.is_some() {
                 self.rack_changed.notify_one();
             }

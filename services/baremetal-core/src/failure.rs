@@ -31,6 +31,8 @@ pub enum Reason {
     NoCallback,
     /// The agent had reported and fell silent, or the machine restarted.
     AgentLost,
+    /// The agent reports, and does not answer when it is called, or answers no.
+    AgentRefuses,
     /// The agent could not carry out a step.
     StepFailed,
     /// The step took too long.
@@ -84,6 +86,10 @@ impl Reason {
             }
             Reason::AgentLost => {
                 "watch the machine's console for a crash or a reboot; then ask for the same again"
+            }
+            Reason::AgentRefuses => {
+                "check that nothing (a firewall, a proxy) stands between this service and the agent's address, and that \
+                 the ramdisk is one of this service; then ask for the same again"
             }
             Reason::StepFailed => "mend what the cause names; then ask for the same again",
             Reason::StepTimedOut => {

@@ -48,7 +48,19 @@ pub enum AgentSeen {
         /// What the network said.
         problem: Problem,
     },
+    /// It reports, and does not answer when it is called, or answers no.
+    Refuses {
+        /// How many calls in a row.
+        calls: u32,
+        /// When the first of them was.
+        since: Timestamp,
+        /// What came of the last.
+        problem: Problem,
+    },
 }
+
+/// So many calls in a row an agent may refuse that says no for good, such as one that knows another token.
+const MOST_REFUSALS: u32 = 5;
 
 /// One command, as the agent tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -232,6 +244,23 @@ fn plan_command(
                 silent_for.as_secs(),
                 problem.cause
             ))
+        }
+        (AgentSeen::Refuses { calls, since, problem }, _) => {
+            let since = (*since).max(seen.watching_since);
+            let refused_for = now.duration_since(since).unsigned_abs();
+            let is_enough = match problem.transient {
+                true => refused_for > timeouts.silence,
+                false => *calls >= MOST_REFUSALS,
+            };
+            if !is_enough {
+                return look_again;
+            }
+            let cause = format!(
+                "the agent reports, but {calls} calls to it failed in {} s while {doing}: {}",
+                refused_for.as_secs(),
+                problem.cause
+            );
+            Step::GiveUp(Failure::new(Reason::AgentRefuses, cause))
         }
         (AgentSeen::Absent, _) => lost(format!("the machine restarted while {doing}")),
         (AgentSeen::Present, _) => look_again,

@@ -24,6 +24,10 @@ pub struct FaultSet {
     pub reboot_in_step: Option<String>,
     /// Its agent neither reports nor answers any more.
     pub agent_is_silent: bool,
+    /// Its agent reports, and answers every request for its commands with this status.
+    pub agent_refuses: Option<u16>,
+    /// Its agent reports, and listens nowhere; as it is when the agent starts.
+    pub agent_does_not_listen: bool,
     /// It downloads no faster than this, in bytes a second.
     pub download_rate: Option<u64>,
     /// What its agent lies about.

@@ -189,6 +189,34 @@ fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
 }
 
 #[test]
+fn an_agent_that_reports_and_refuses_is_given_up_long_before_its_command_is_late() {
+    let node = at(Task::Agent(AgentCommand::WriteImage), None);
+    let refuses = |calls, transient| Observed {
+        agent: AgentSeen::Refuses { calls, since: T0, problem: problem(transient) },
+        ..seen()
+    };
+    check(&node, refuses(4, false), 9, expect!["Wait(1 s)"]);
+    check(
+        &node,
+        refuses(5, false),
+        10,
+        expect![
+            "GiveUp(AgentRefuses: the agent reports, but 5 calls to it failed in 10 s while writing the image: cannot reach the BMC)"
+        ],
+    );
+    // What may pass is given as long as an agent that is silent.
+    check(&node, refuses(60, true), 119, expect!["Wait(1 s)"]);
+    check(
+        &node,
+        refuses(61, true),
+        121,
+        expect![
+            "GiveUp(AgentRefuses: the agent reports, but 61 calls to it failed in 121 s while writing the image: cannot reach the BMC)"
+        ],
+    );
+}
+
+#[test]
 fn a_restart_is_off_and_then_on() {
     let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     node.power_request =

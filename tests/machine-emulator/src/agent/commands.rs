@@ -128,6 +128,10 @@ impl Commands {
         let Some(below) = path.strip_prefix("/v1/commands") else {
             return fault(StatusCode::NOT_FOUND, "there is nothing here");
         };
+        let refusal = self.machine.faults().agent_refuses;
+        if let Some(status) = refusal.and_then(|status| StatusCode::from_u16(status).ok()) {
+            return fault(status, "the agent was told to refuse");
+        }
         if asked("agent_token") != Some(&self.token) {
             return fault(StatusCode::UNAUTHORIZED, "Agent token is invalid");
         }

@@ -121,6 +121,12 @@ impl Agent<'_> {
         let commands =
             Arc::new(Commands::new(self.machine.clone(), self.parameters.token.clone(), jobs));
         let api = commands.clone();
+        if self.machine.faults().agent_does_not_listen {
+            // Whoever calls there is refused.
+            drop(listener);
+            self.heartbeats(&node, at, &identity, &commands).await;
+            return std::future::pending().await;
+        }
         let server = web::run(listener, Some(identity.acceptor.clone()), move |request| {
             let api = api.clone();
             async move { api.answer(request).await }

@@ -2,7 +2,7 @@
 
 use bmc_emulator::StatusFault;
 use lab::{Image, ImageFault, Lab, Machine, Node, Placed, Settings};
-use machine_emulator::{Content, Stage};
+use machine_emulator::{Content, FaultSet, Stage};
 use serde_json::Value;
 
 /// A machine that is ready to be deployed, and what will go wrong.
@@ -198,6 +198,41 @@ async fn a_machine_that_never_calls_back_is_told_with_its_trail() {
     story.fails(&["never called back", "boot script", "console"]).await;
     story.machine.misbehave(|faults| faults.never_call_back = false);
     story.succeeds().await;
+}
+
+/// An agent reports, and does not do as asked: the node's history tells soon, and its work ends long before a command would be late.
+async fn is_told_and_mended(refuse: impl Fn(&mut FaultSet), words: &[&str]) {
+    let settings = Settings { silence_timeout: "5s", ..Settings::default() };
+    let story = Story::begin(settings, Machine::redfish("m")).await;
+    story.machine.misbehave(refuse);
+    let words = [&["the agent reports, but ", "writing the image"], words].concat();
+    story.fails(&words).await;
+    let history = format!("/v1/nodes/{}/history?detail=true", story.node.0);
+    let history = story.lab.api().get(&history).await;
+    let lines = history["history"].as_array().expect("a history is a list").iter();
+    let told = lines.filter(|line| {
+        let event = line["event"].as_str().unwrap_or_default();
+        line["severity"] == "INFO" && event.starts_with("the agent reports, but calls to it fail: ")
+    });
+    assert_eq!(told.count(), 1, "{history}");
+    story.machine.misbehave(|faults| *faults = FaultSet::default());
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_refuses_its_commands_is_told_and_mended() {
+    is_told_and_mended(|faults| faults.agent_refuses = Some(401), &["401"]).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_at_its_commands_is_told_and_mended() {
+    is_told_and_mended(|faults| faults.agent_refuses = Some(503), &["503"]).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_reports_and_cannot_be_reached_is_told_and_mended() {
+    is_told_and_mended(|faults| faults.agent_does_not_listen = true, &["cannot call the agent"])
+        .await;
 }
 
 #[tokio::test]

@@ -235,11 +235,16 @@ fn observations() -> impl Strategy<Value = Observed> {
         since: Timestamp::from_second(since).expect("it is a time"),
         problem: problem(transient),
     });
+    let refuses = (0_u32..9, 0_i64..10_000, any::<bool>()).prop_map(|(calls, since, transient)| {
+        let since = Timestamp::from_second(since).expect("it is a time");
+        AgentSeen::Refuses { calls, since, problem: problem(transient) }
+    });
     let agent = prop_oneof![
         Just(AgentSeen::Absent),
         Just(AgentSeen::Present),
         prop::collection::vec(command, 0..4).prop_map(AgentSeen::Commands),
         silent,
+        refuses,
     ];
     (power, agent, any::<bool>()).prop_map(|(power, agent, inventory)| Observed {
         power,
