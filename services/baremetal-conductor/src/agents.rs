@@ -104,6 +104,12 @@ impl Agents {
     }
 }
 
+/// Whether an agent that shows this certificate can be called.
+pub(crate) fn is_certificate(pem: &str) -> bool {
+    let certificates = Certificate::from_pem_bundle(pem.as_bytes());
+    certificates.is_ok_and(|them| them.len() == 1) && pinned(pem).is_ok()
+}
+
 /// A client that trusts this certificate and nothing else.
 fn pinned(pem: &str) -> Result<Client, reqwest::Error> {
     Client::builder()

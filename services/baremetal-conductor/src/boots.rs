@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tracing::{info, warn};
 use url::{Host, Url};
 
+use crate::agents;
 use crate::handle::{Conductor, World};
 use crate::secrets::{Purpose, nonce};
 use crate::sightings::Side;
@@ -169,17 +170,29 @@ impl Conductor {
         capability: &str,
     ) -> Result<String, BootError> {
         let world = &self.world;
-        if world.settings.unknown_machines != crate::UnknownMachines::Discover {
-            return Err(BootError::NotFound { what: "a discovery" });
-        }
-        if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
-            return Err(BootError::Forbidden);
-        }
+        self.check_discovery(mac, capability).await?;
         let mut parameters = world.parameters_of_all();
         let back = world.provisioning(&format!("discover/{mac}/{capability}/inventory"));
         parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         parameters.push(boot_interface(mac));
         self.ramdisk_script(&parameters)
+    }
+
+    /// Whether this machine is to be discovered: not where strangers are refused, and not once it is enrolled, whatever it was
+    /// told before.
+    async fn check_discovery(&self, mac: MacAddress, capability: &str) -> Result<(), BootError> {
+        let world = &self.world;
+        let what = "a discovery";
+        if world.settings.unknown_machines != crate::UnknownMachines::Discover {
+            return Err(BootError::NotFound { what });
+        }
+        if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
+            return Err(BootError::Forbidden);
+        }
+        match world.store.find_port_by_address(mac).await? {
+            Some(_) => Err(BootError::NotFound { what }),
+            None => Ok(()),
+        }
     }
 
     fn ramdisk_script(&self, parameters: &[(String, Option<String>)]) -> Result<String, BootError> {
@@ -300,10 +313,20 @@ impl Conductor {
             warn!(node.id = %id, "an agent at {peer} spoke for node {id} with a wrong token");
             return Err(BootError::Forbidden);
         }
+        // The agent of work that is over speaks on until its machine is off.
+        let node = world.store.find_node(&NodeIdent::Id(id)).await?;
+        if node.and_then(|node| node.work).is_none_or(|work| work.id != boot.work) {
+            return Err(BootError::NotFound { what: "work of this boot" });
+        }
         check_callback(&beat.callback_url, peer)?;
         let certificate = beat.agent_verify_ca.as_deref().unwrap_or("");
         if certificate.is_empty() || certificate.len() > 16 << 10 {
             let problem = "is needed: the agent's certificate, PEM".to_owned();
+            return Err(BootError::Invalid { field: "agent_verify_ca", problem });
+        }
+        let is_known = boot.certificate.as_deref() == Some(certificate);
+        if !is_known && !agents::is_certificate(certificate) {
+            let problem = "is no certificate in PEM".to_owned();
             return Err(BootError::Invalid { field: "agent_verify_ca", problem });
         }
         let first = boot.callback_url.is_none();
@@ -370,9 +393,7 @@ impl Conductor {
         body: Map<String, Value>,
     ) -> Result<(), BootError> {
         let world = &self.world;
-        if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
-            return Err(BootError::Forbidden);
-        }
+        self.check_discovery(mac, capability).await?;
         let (inventory, plugin_data) = split(body)?;
         let now = Timestamp::now();
         let data = Some(serde_json::json!({"inventory": inventory, "plugin_data": plugin_data}));

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod addresses;
+mod forged;
 mod strangers;
 
 mod machine;

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use baremetal::{Config, Service};
-use baremetal_core::{Driver, Node, NodeUuid, Port, PortUuid};
+use baremetal_core::{
+    Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid, ask, start_next_task,
+};
 use baremetal_store::Store;
 use hardware::MacAddress;
 use jiff::Timestamp;
@@ -14,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// A service that runs until this is dropped.
 pub(crate) struct Site {
+    /// The operators' API.
+    pub(crate) api: SocketAddr,
     /// What machines reach.
     pub(crate) provisioning: SocketAddr,
     pub(crate) dhcp: SocketAddr,
@@ -58,12 +62,13 @@ impl Site {
         let Pool { server, prefix, range } = pool;
         let text = format!(
             "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\n[timeouts]\npoll_every = '50ms'\n\
-             [provisioning]\nlisten = '127.0.0.1:0'\nkernel = {:?}\nramdisk = {:?}\n\
+             [provisioning]\nlisten = '127.0.0.1:0'\nkernel = {:?}\nramdisk = {:?}\niso = {:?}\n\
              unknown_machines = '{unknown}'\n\
              [provisioning.dhcp]\nlisten = '127.0.0.1:0'\nserver = '{server}'\nprefix = {prefix}\n\
              range = '{range}'\n",
             file("kernel"),
             file("ramdisk"),
+            file("iso"),
         );
         let config: Config = toml::from_str(&text).unwrap();
         let service = Service::start(config).await.unwrap();
@@ -72,6 +77,7 @@ impl Site {
         let until = stop.clone();
         running.spawn(async move { service.run(until).await.unwrap() });
         Site {
+            api: at.api,
             provisioning: at.provisioning.unwrap(),
             dhcp: at.dhcp.unwrap(),
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
@@ -92,6 +98,22 @@ impl Drop for Site {
 async fn open(state: &Path) -> Store {
     let file = state.join("baremetal.db");
     Store::open(&format!("sqlite://{}", file.display())).await.unwrap()
+}
+
+/// A node with one port, whose machine is awaited for what `verb` asks for.
+pub(crate) fn awaited(name: &str, mac: MacAddress, verb: Verb) -> (Node, Port) {
+    let now = Timestamp::now();
+    let (node, port) = enrolled(name, mac);
+    let node = Node { provision_state: State::Manageable, ..node };
+    let (mut node, _) = ask(&node, verb, WorkUuid::new_v4(), now).unwrap();
+    let is_awaited = |node: &Node| {
+        let task = node.work.as_ref().unwrap().task().unwrap();
+        matches!(task, Task::AwaitAgent | Task::AwaitInventory)
+    };
+    while !is_awaited(&node) {
+        node = start_next_task(&node, now).unwrap().0;
+    }
+    (node, port)
 }
 
 /// A node with one port.

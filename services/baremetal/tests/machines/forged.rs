@@ -1,0 +1,386 @@
+//! What is refused on the port that machines reach, and that nothing of it is kept: forged, stale or another machine's.
+//!
+//! Each table ends with the same requests as they should be, which are taken.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use agent_protocol::KernelParameters;
+use baremetal_core::{
+    AgentCommand, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, State, Task, Verb,
+};
+use baremetal_store::Store;
+use hardware::MacAddress;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::machine::{Machine, Speaker, mac};
+use crate::site::{LOOPBACK, Site, awaited, enrolled};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A node that does not exist.
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
+/// A request, and what it is answered.
+struct Row {
+    what: String,
+    method: Method,
+    url: String,
+    body: Option<Value>,
+    status: u16,
+}
+
+/// One row of a table: a request without a body, or with one.
+fn get(what: &str, url: impl Into<String>, status: u16) -> Row {
+    Row { what: what.to_owned(), method: Method::GET, url: url.into(), body: None, status }
+}
+
+fn post(what: &str, url: impl Into<String>, body: Value, status: u16) -> Row {
+    Row { body: Some(body), method: Method::POST, ..get(what, url, status) }
+}
+
+/// All that the store holds of machines.
+async fn stored(store: &Store) -> String {
+    let page = Page { limit: 100, marker: None, sort: NodeSort::Id, descending: false };
+    let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
+    let mut all = format!("{:?}\n", store.list_discoveries().await.unwrap());
+    for node in nodes {
+        let ports = store.ports_of(node.id).await.unwrap();
+        let boot = store.find_boot(node.id).await.unwrap();
+        let inspected = store.find_inspected(node.id).await.unwrap();
+        let history = store.history(node.id, 300, None).await.unwrap();
+        all += &format!("{node:?}\n{ports:?}\n{boot:?}\n{inspected:?}\n{history:?}\n");
+    }
+    all
+}
+
+impl Site {
+    /// Sends every request, and sees that each is answered as it says and leaves the store as it was.
+    async fn refuses(&self, rows: Vec<Row>) {
+        for row in rows {
+            let before = stored(&self.store).await;
+            assert_eq!(
+                self.send(&row).await,
+                row.status,
+                "{}: {} {}",
+                row.what,
+                row.method,
+                row.url
+            );
+            assert_eq!(stored(&self.store).await, before, "{}", row.what);
+        }
+    }
+
+    async fn send(&self, row: &Row) -> u16 {
+        let request = self.http.request(row.method.clone(), &row.url);
+        let request = match &row.body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        request.send().await.unwrap().status().as_u16()
+    }
+
+    fn machines(&self, path: &str) -> String {
+        format!("http://{}{path}", self.provisioning)
+    }
+
+    fn operators(&self, path: &str) -> String {
+        format!("http://{}{path}", self.api)
+    }
+
+    /// Boots a machine by iPXE: where its script is, and what that tells its agent.
+    async fn boot(&self, mac: MacAddress) -> (String, KernelParameters) {
+        let machine = Machine::new(self.dhcp, Ipv4Addr::LOCALHOST, mac).await;
+        let url = machine.boots(Speaker::Ipxe).await.unwrap().boot_file;
+        let told = self.script(&url).await;
+        (url, told)
+    }
+
+    /// Fetches a boot script.
+    async fn script(&self, url: &str) -> KernelParameters {
+        let script = self.http.get(url).send().await.unwrap().text().await.unwrap();
+        KernelParameters::parse(script.lines().find(|line| line.starts_with("kernel ")).unwrap())
+    }
+
+    /// Waits until the node is as `look` wants it.
+    async fn until(&self, node: &Node, look: impl Fn(&Node) -> bool) {
+        let seen = async {
+            let ident = NodeIdent::Id(node.id);
+            while !look(&self.store.find_node(&ident).await.unwrap().unwrap()) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, seen).await.unwrap();
+    }
+}
+
+fn certificate() -> String {
+    rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem()
+}
+
+/// What an agent reports; nobody listens on port 9.
+fn beat(token: &str, certificate: &str) -> Value {
+    json!({"callback_url": "https://127.0.0.1:9", "agent_token": token, "agent_version": "1",
+        "agent_verify_ca": certificate})
+}
+
+/// The same but for one field; null leaves it out.
+fn but(beat: &Value, field: &str, value: impl Into<Value>) -> Value {
+    let (mut changed, value) = (beat.clone(), value.into());
+    changed.as_object_mut().unwrap().remove(field);
+    if !value.is_null() {
+        changed[field] = value;
+    }
+    changed
+}
+
+fn inventory() -> Value {
+    json!({"inventory": {
+        "interfaces": [], "disks": [], "memory": {"total": 1, "physical_mb": 1},
+        "cpu": {"model_name": "c", "frequency": "1", "count": 1, "architecture": "x86_64", "flags": []},
+        "system_vendor": {"product_name": "p", "serial_number": "s", "manufacturer": "m"},
+        "boot": {"current_boot_mode": "bios", "pxe_interface": null}, "hostname": "h",
+    }})
+}
+
+/// Two machines that are cleaned, one that is inspected, and one at rest.
+fn nodes() -> [(Node, Port); 4] {
+    [
+        awaited("first", mac(1), Verb::Provide),
+        awaited("second", mac(2), Verb::Provide),
+        awaited("inspected", mac(3), Verb::Inspect),
+        enrolled("at-rest", mac(4)),
+    ]
+}
+
+#[tokio::test]
+async fn a_forged_or_stale_heartbeat_is_refused() {
+    let nodes = nodes();
+    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let [first, second, _, at_rest] = nodes.map(|(node, _)| node);
+    let (script, told) = site.boot(mac(1)).await;
+    let earlier = told.agent_token.unwrap();
+    let token = site.script(&script).await.agent_token.unwrap();
+    let others = site.boot(mac(2)).await.1.agent_token.unwrap();
+    let pem = certificate();
+    let right = beat(&token, &pem);
+    let at = |node: &str| site.machines(&format!("/v1/heartbeat/{node}"));
+    let here = at(&first.id.to_string());
+
+    site.refuses(vec![
+        post("a wrong token", &here, but(&right, "agent_token", "x".repeat(64)), 401),
+        post("an empty token", &here, but(&right, "agent_token", ""), 401),
+        post("no token", &here, but(&right, "agent_token", Value::Null), 401),
+        post(
+            "what lookup tells instead of a token",
+            &here,
+            but(&right, "agent_token", "******"),
+            401,
+        ),
+        post("the token of an earlier script", &here, but(&right, "agent_token", earlier), 401),
+        post("another node's token", &here, but(&right, "agent_token", others.clone()), 401),
+        post("a token at another node", at(&second.id.to_string()), right.clone(), 401),
+        post("a node without a boot", at(&at_rest.id.to_string()), right.clone(), 404),
+        post("a node that is not there", at(NOBODY), right.clone(), 404),
+        post("a node that is no UUID", at("first"), right.clone(), 400),
+        post("no certificate", &here, but(&right, "agent_verify_ca", Value::Null), 400),
+        post("an empty certificate", &here, but(&right, "agent_verify_ca", ""), 400),
+        post("what is no certificate", &here, but(&right, "agent_verify_ca", "x"), 400),
+        post("two certificates", &here, but(&right, "agent_verify_ca", format!("{pem}{pem}")), 400),
+        post("a long certificate", &here, but(&right, "agent_verify_ca", "x".repeat(1 << 20)), 400),
+        post("no callback", &here, but(&right, "callback_url", Value::Null), 400),
+        post("another's address", &here, but(&right, "callback_url", "https://127.0.0.2:9"), 400),
+        post("a name", &here, but(&right, "callback_url", "https://localhost:9"), 400),
+        post("plain HTTP", &here, but(&right, "callback_url", "http://127.0.0.1:9"), 400),
+        post("a file", &here, but(&right, "callback_url", "file:///etc/passwd"), 400),
+        post("no object", &here, json!([]), 400),
+        get("another method", &here, 405),
+    ])
+    .await;
+
+    assert_eq!(site.send(&post("the agent itself", &here, right.clone(), 202)).await, 202);
+    let erases = Task::Agent(AgentCommand::EraseMetadata);
+    let works = |node: &Node| node.work.as_ref().is_some_and(|work| work.task() == Some(&erases));
+    site.until(&first, works).await;
+    site.refuses(vec![
+        post(
+            "another port, later",
+            &here,
+            but(&right, "callback_url", "https://127.0.0.1:10"),
+            400,
+        ),
+        post("a wrong token, later", &here, but(&right, "agent_token", others), 401),
+        post("no certificate, later", &here, but(&right, "agent_verify_ca", Value::Null), 400),
+        get("the script, once its agent reports", &script, 404),
+    ])
+    .await;
+
+    // The work ends: what its agent knows is of no more use.
+    let ident = NodeIdent::Id(first.id);
+    let node = site.store.find_node(&ident).await.unwrap().unwrap();
+    let over = Node { work: None, provision_state: State::CleanFailed, ..node };
+    site.store.update_node(&over, &[]).await.unwrap();
+    site.refuses(vec![
+        post("a heartbeat after the work", &here, right, 404),
+        get("the script after the work", &script, 404),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_forged_or_replayed_capability_is_refused() {
+    let nodes = nodes();
+    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let [first, second, inspected, at_rest] = nodes.map(|(node, _)| node);
+    let (script, _) = site.boot(mac(1)).await;
+    let earlier = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
+    let callback = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
+    let swapped = |url: &str, from: &dyn ToString, to: &dyn ToString| {
+        assert!(url.contains(&from.to_string()), "{url}");
+        url.replace(&from.to_string(), &to.to_string())
+    };
+    let (_, capability) = callback.rsplit_once('=').unwrap();
+    let wrong = "0".repeat(capability.len());
+    let medium = |capability: &str| {
+        let work = first.work.as_ref().unwrap().id;
+        site.machines(&format!("/media/{}/{work}/{capability}/boot.iso", first.id))
+    };
+    let mut parts = script.rsplit('/').skip(1);
+    let (script_capability, script_mac) = (parts.next().unwrap(), parts.next().unwrap());
+
+    site.refuses(vec![
+        get("a wrong script", swapped(&script, &script_capability, &wrong), 401),
+        get("another node's script", swapped(&script, &first.id, &second.id), 401),
+        get("another port's script", swapped(&script, &script_mac, &mac(2)), 401),
+        get(
+            "another work's script",
+            swapped(&script, &first.work.as_ref().unwrap().id, &NOBODY),
+            401,
+        ),
+        get("a wrong medium", medium(&wrong), 401),
+        get("a script's capability for a medium", medium(script_capability), 401),
+        post("a wrong capability", swapped(&callback, &capability, &wrong), inventory(), 401),
+        post(
+            "none",
+            swapped(&callback, &format!("&capability={capability}"), &""),
+            inventory(),
+            400,
+        ),
+        post("an earlier boot's", earlier, inventory(), 401),
+        post("another node's", swapped(&callback, &inspected.id, &first.id), inventory(), 401),
+        post("at rest", swapped(&callback, &inspected.id, &at_rest.id), inventory(), 404),
+        post("at nobody's", swapped(&callback, &inspected.id, &NOBODY), inventory(), 404),
+        post("what is no inventory", &callback, json!({"inventory": "as usual"}), 400),
+        post("no object", &callback, json!([]), 400),
+    ])
+    .await;
+
+    assert_eq!(site.send(&post("the agent itself", &callback, inventory(), 202)).await, 202);
+    site.until(&inspected, |node| node.work.is_none()).await;
+    site.refuses(vec![post("a replay", &callback, inventory(), 404)]).await;
+}
+
+#[tokio::test]
+async fn a_discovery_is_refused_without_its_capability_and_once_its_machine_is_enrolled() {
+    let nodes = nodes();
+    let site = Site::start(LOOPBACK, "discover", &nodes).await;
+    let (script, told) = site.boot(mac(9)).await;
+    let callback = told.inspection_callback_url.unwrap();
+    let other = |url: &str| url.replace(&mac(9).to_string(), &mac(8).to_string());
+    let wrong =
+        |what: &str| site.machines(&format!("/discover/{}/{}/{what}", mac(9), "0".repeat(64)));
+    site.refuses(vec![
+        get("a wrong script", wrong("boot.ipxe"), 401),
+        get("another's script", other(&script), 401),
+        post("a wrong capability", wrong("inventory"), inventory(), 401),
+        post("another's capability", other(&callback), inventory(), 401),
+        post("what is no inventory", &callback, json!({}), 400),
+    ])
+    .await;
+    assert_eq!(site.send(&post("the stranger itself", &callback, inventory(), 202)).await, 202);
+
+    let (node, port) = enrolled("no-stranger", mac(9));
+    site.store.insert_node(&node).await.unwrap();
+    site.store.insert_port(&port).await.unwrap();
+    site.refuses(vec![
+        get("a replayed script", script, 404),
+        post("a replayed capability", callback, inventory(), 404),
+    ])
+    .await;
+
+    let refusing = Site::start(LOOPBACK, "refuse", &[]).await;
+    let none =
+        |what: &str| refusing.machines(&format!("/discover/{}/{}/{what}", mac(9), "0".repeat(64)));
+    refusing
+        .refuses(vec![
+            get("a script where strangers are refused", none("boot.ipxe"), 404),
+            post("an inventory where strangers are refused", none("inventory"), inventory(), 404),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_lookup_tells_no_token_and_changes_nothing() {
+    let nodes = nodes();
+    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let token = site.boot(mac(1)).await.1.agent_token.unwrap();
+    let lookup = |query: String| site.machines(&format!("/v1/lookup{query}"));
+    let of = |macs: &[MacAddress]| {
+        let macs: Vec<String> = macs.iter().map(ToString::to_string).collect();
+        lookup(format!("?addresses={}", macs.join(",")))
+    };
+    site.refuses(vec![
+        get("nobody", lookup(String::new()), 400),
+        get("no address", lookup("?addresses=first".to_owned()), 400),
+        get("a stranger", of(&[mac(9)]), 404),
+        get("a node at rest", of(&[mac(4)]), 404),
+        get("a node that is not there", lookup(format!("?node_uuid={NOBODY}")), 404),
+        get("two nodes at once", of(&[mac(1), mac(2)]), 400),
+        get("a node that is awaited", of(&[mac(1)]), 200),
+    ])
+    .await;
+    let told = site.http.get(of(&[mac(1)])).send().await.unwrap().text().await.unwrap();
+    assert!(told.contains("******") && !told.contains(&token), "{told}");
+}
+
+#[tokio::test]
+async fn neither_port_answers_what_is_the_others() {
+    let nodes = nodes();
+    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let first = nodes[0].0.id;
+    let document = site.http.get(site.operators("/openapi.json")).send().await.unwrap();
+    let document: Value = document.json().await.unwrap();
+    let mut rows = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        // Both say which versions they speak.
+        let names = path.split('/').map(|part| if part.starts_with('{') { NOBODY } else { part });
+        let at = site.machines(&names.collect::<Vec<_>>().join("/"));
+        for method in methods.as_object().unwrap().keys().filter(|_| path != "/") {
+            let Ok(method) = method.to_uppercase().parse::<Method>() else { continue };
+            let row = post(path, &at, json!({}), 404);
+            rows.push(Row { method, ..row });
+        }
+    }
+    assert!(rows.len() > 50, "the operators' API has many routes, not {}", rows.len());
+    site.refuses(rows).await;
+
+    // What a machine may do on its own port, by the same secrets.
+    let (script, told) = site.boot(mac(1)).await;
+    let callback = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
+    let there = |url: &str| url.replace(&site.provisioning.to_string(), &site.api.to_string());
+    let right = beat(&told.agent_token.unwrap(), &certificate());
+    let heartbeat = format!("/v1/heartbeat/{}", first);
+    site.refuses(vec![
+        get("lookup", site.operators(&format!("/v1/lookup?addresses={}", mac(1))), 404),
+        post("a heartbeat", site.operators(&heartbeat), right.clone(), 404),
+        post("an inventory", there(&callback), inventory(), 404),
+        get("a script", there(&script), 404),
+        get("the kernel", site.operators("/ramdisk/kernel"), 404),
+        get("a loader", site.operators("/ipxe/undionly.kpxe"), 404),
+        get("an image", site.operators("/images/system.raw"), 404),
+    ])
+    .await;
+    assert_eq!(site.send(&get("the kernel", site.machines("/ramdisk/kernel"), 200)).await, 200);
+    assert_eq!(site.send(&post("there", site.machines(&heartbeat), right, 202)).await, 202);
+}
