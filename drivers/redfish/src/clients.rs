@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bmc::BmcError;
+use hardware::AllowedHosts;
 use reqwest::Client;
 use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
@@ -13,6 +14,7 @@ use tracing::warn;
 use url::Url;
 
 use crate::origin::Origin;
+use crate::resolve::Resolver;
 use crate::tls::{Pinned, Unverified};
 use crate::unanswered::unreachable;
 
@@ -25,13 +27,27 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// longer than the rest of a daemon's start.
 pub(crate) struct Clients {
     extra_authorities: Vec<CertificateDer<'static>>,
+    allowed: AllowedHosts,
     authorities: OnceLock<Client>,
     unverified: OnceLock<Client>,
 }
 
 impl Clients {
-    pub(crate) fn new(extra_authorities: Vec<CertificateDer<'static>>) -> Self {
-        Clients { extra_authorities, authorities: OnceLock::new(), unverified: OnceLock::new() }
+    pub(crate) fn new(
+        extra_authorities: Vec<CertificateDer<'static>>,
+        allowed: AllowedHosts,
+    ) -> Self {
+        Clients {
+            extra_authorities,
+            allowed,
+            authorities: OnceLock::new(),
+            unverified: OnceLock::new(),
+        }
+    }
+
+    /// Where BMCs may be.
+    pub(crate) fn allowed(&self) -> &AllowedHosts {
+        &self.allowed
     }
 
     /// A client that accepts what the system's authorities or ours signed.
@@ -44,24 +60,30 @@ impl Clients {
             }
             roots.add_parsable_certificates(system.certs);
             roots.add_parsable_certificates(self.extra_authorities.iter().cloned());
-            client(config().with_root_certificates(roots).with_no_client_auth())
+            let config = config().with_root_certificates(roots).with_no_client_auth();
+            client(config, &self.allowed)
         })
     }
 
     /// A client that accepts any certificate.
     pub(crate) fn unverified(&self) -> Result<Client, reqwest::Error> {
-        made_once(&self.unverified, || client_verifying(Arc::new(Unverified::new())))
+        made_once(&self.unverified, || client_verifying(Arc::new(Unverified::new()), &self.allowed))
     }
-}
 
-/// A client that accepts the one certificate with this SHA-256. It costs about 4 KiB.
-pub(crate) fn pinned(own: &OnceLock<Client>, pin: [u8; 32]) -> Result<Client, reqwest::Error> {
-    made_once(own, || client_verifying(Arc::new(Pinned::to(pin))))
+    /// A client that accepts the one certificate with this SHA-256. It costs about 4 KiB.
+    pub(crate) fn pinned(
+        &self,
+        own: &OnceLock<Client>,
+        pin: [u8; 32],
+    ) -> Result<Client, reqwest::Error> {
+        made_once(own, || client_verifying(Arc::new(Pinned::to(pin)), &self.allowed))
+    }
 }
 
 /// The SHA-256 of the certificate a BMC serves, for an operator who wants to pin it.
 ///
-/// Nothing is verified and nobody logs in: compare the answer with what the BMC's own page shows.
+/// Nothing is verified and nobody logs in: compare the answer with what the BMC's own page shows. The operator who asks may name any
+/// address.
 pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32], BmcError> {
     let origin = Origin::of(address);
     if address.scheme() != "https" {
@@ -71,7 +93,7 @@ pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32], B
     }
     let verifier = Arc::new(Unverified::new());
     let failed = |source: reqwest::Error| unreachable(&origin, timeout, source);
-    let client = client_verifying(verifier.clone()).map_err(failed)?;
+    let client = client_verifying(verifier.clone(), &AllowedHosts::anywhere()).map_err(failed)?;
     // The handshake is all that is wanted; whatever HTTP answers is welcome.
     let answered = client.get(origin.root()?).timeout(timeout).send().await;
     verifier.seen().ok_or_else(|| match answered {
@@ -94,9 +116,12 @@ fn made_once(
     Ok(cell.get_or_init(|| client).clone())
 }
 
-fn client_verifying(verifier: Arc<dyn ServerCertVerifier>) -> Result<Client, reqwest::Error> {
+fn client_verifying(
+    verifier: Arc<dyn ServerCertVerifier>,
+    allowed: &AllowedHosts,
+) -> Result<Client, reqwest::Error> {
     let config = config().dangerous().with_custom_certificate_verifier(verifier);
-    client(config.with_no_client_auth())
+    client(config.with_no_client_auth(), allowed)
 }
 
 fn config() -> ConfigBuilder<ClientConfig, WantsVerifier> {
@@ -105,13 +130,14 @@ fn config() -> ConfigBuilder<ClientConfig, WantsVerifier> {
         .expect("ring offers suites for TLS 1.2 and 1.3")
 }
 
-fn client(mut config: ClientConfig) -> Result<Client, reqwest::Error> {
+fn client(mut config: ClientConfig, allowed: &AllowedHosts) -> Result<Client, reqwest::Error> {
     // A ticket cache for ten thousand BMCs would cost more than their handshakes.
     config.resumption = Resumption::disabled();
     Client::builder()
         .tls_backend_preconfigured(config)
         .user_agent("bedplate")
         .redirect(reqwest::redirect::Policy::none())
+        .dns_resolver(Arc::new(Resolver(allowed.clone())))
         .referer(false)
         // BMCs live on a network of their own; a proxy for the internet has no business there.
         .no_proxy()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bmc::Bmc;
+use hardware::AllowedHosts;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -36,9 +37,12 @@ pub enum ConnectorError {
 
 impl Connector {
     /// A connector that trusts the system's authorities and those in `extra_authorities_pem`,
-    /// which may be empty.
-    pub fn new(extra_authorities_pem: &[u8]) -> Result<Self, ConnectorError> {
-        let clients = Arc::new(Clients::new(authorities(extra_authorities_pem)?));
+    /// which may be empty, and connects to BMCs at `allowed` hosts alone.
+    pub fn new(
+        extra_authorities_pem: &[u8],
+        allowed: AllowedHosts,
+    ) -> Result<Self, ConnectorError> {
+        let clients = Arc::new(Clients::new(authorities(extra_authorities_pem)?, allowed));
         Ok(Connector { clients, ledger: Ledger::default() })
     }
 

@@ -17,6 +17,7 @@ mod unanswered;
 mod collection;
 mod discovery;
 mod quirks;
+mod resolve;
 
 mod boot;
 mod event_log;

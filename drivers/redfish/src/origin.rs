@@ -1,6 +1,7 @@
 //! Where a BMC lives, and the rule that its links never lead elsewhere.
 
 use bmc::BmcError;
+use hardware::{AllowedHosts, HostRefused};
 use url::Url;
 
 /// Longer links than this are not followed; real ones stay below a hundred bytes.
@@ -32,6 +33,11 @@ impl Origin {
         }
     }
 
+    /// Refuses an address that no connection may go to.
+    pub(crate) fn check(&self, allowed: &AllowedHosts) -> Result<(), BmcError> {
+        allowed.check(self.0.host_str().unwrap_or_default()).map_err(|why| elsewhere(&why))
+    }
+
     /// The service root, the one path that is well known (DSP0266 §6.3).
     pub(crate) fn root(&self) -> Result<Url, BmcError> {
         self.follow("/redfish/v1/")
@@ -61,6 +67,11 @@ impl Origin {
         url.set_fragment(None);
         Ok(url)
     }
+}
+
+/// That a BMC is where no connection may go to.
+pub(crate) fn elsewhere(why: &HostRefused) -> BmcError {
+    BmcError::Unsupported { what: format!("be connected to: {why}") }
 }
 
 #[cfg(test)]

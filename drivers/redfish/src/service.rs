@@ -13,7 +13,7 @@ use tracing::debug;
 use url::Url;
 
 use crate::answer::{self, Answer, Unread, X_AUTH_TOKEN};
-use crate::clients::{self, Clients};
+use crate::clients::Clients;
 use crate::discovery::{Links, Root};
 use crate::document::Document;
 use crate::origin::Origin;
@@ -310,9 +310,11 @@ impl Service {
     }
 
     fn client(&self) -> Result<Client, BmcError> {
+        // Of a name, the resolver looks at the addresses.
+        self.origin.check(self.clients.allowed())?;
         let client = match self.target.trust {
             Trust::Authorities => self.clients.authorities(),
-            Trust::Pinned(pin) => clients::pinned(&self.pinned, pin),
+            Trust::Pinned(pin) => self.clients.pinned(&self.pinned, pin),
             Trust::Unverified => self.clients.unverified(),
         };
         client.map_err(|source| unreachable(&self.origin, self.target.timeout, source))

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use bmc::BmcError;
 
-use crate::origin::Origin;
+use crate::origin::{Origin, elsewhere};
+use crate::resolve::refusal;
 
 /// The fitting error for a request that got no answer.
 pub(crate) fn unreachable(origin: &Origin, timeout: Duration, source: reqwest::Error) -> BmcError {
+    if let Some(refused) = refusal(&source) {
+        return elsewhere(refused);
+    }
     let host = origin.host();
     let mut cause: Option<&(dyn Error + 'static)> = Some(&source);
     let mut network = None;

@@ -99,6 +99,7 @@ async fn create(
         node.provision_state = Stage::Available;
     }
     write::create(&mut node, body, asked)?;
+    app.conductor.check_hosts(None, &node)?;
     holders::check(&app.auth, &caller, None, &node).await?;
     check_parent(&app, &node).await?;
     app.store.insert_node(&node).await?;
@@ -189,6 +190,7 @@ async fn patch(
             password::check(&before.driver_info, &after.driver_info, &patch)?;
         }
         check_change(&before, &after)?;
+        app.conductor.check_hosts(Some(&before), &after)?;
         holders::check(&app.auth, &caller, Some(&before), &after).await?;
         if before.parent_node != after.parent_node {
             check_parent(&app, &after).await?;

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::allowed::check_bmc;
 use crate::gate::{Gate, gated};
 use crate::{BmcSettings, fake};
 
@@ -141,6 +142,7 @@ impl Bmcs {
         if !matches!(address.scheme(), "http" | "https") || address.host().is_none() {
             return Err(wrong("must be an http or https URL with a host"));
         }
+        check_bmc(&self.settings.allowed, raw).map_err(|problem| wrong(&problem))?;
         // It is shown as it is, and told in errors.
         if !address.username().is_empty() || address.password().is_some() {
             return Err(wrong("must name no user and no password: say them beside it"));
@@ -203,6 +205,8 @@ impl Bmcs {
         let raw = text(info, "ipmi_address")?.ok_or_else(|| missing("ipmi_address"))?;
         let address: IpAddr =
             raw.parse().map_err(|_| invalid("ipmi_address", "must be an IP address"))?;
+        check_bmc(&self.settings.allowed, raw)
+            .map_err(|problem| invalid("ipmi_address", &problem))?;
         let port = match number(info, "ipmi_port")? {
             None => RMCP_PORT,
             Some(port) => {

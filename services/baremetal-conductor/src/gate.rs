@@ -181,6 +181,7 @@ mod tests {
 
     fn gate(requests_per_second: u32, burst: u32) -> Gate {
         Gate::new(&BmcSettings {
+            allowed: Default::default(),
             request_timeout: Duration::from_secs(1),
             requests_per_second,
             burst,

@@ -25,7 +25,7 @@ use crate::bmcs::Bmcs;
 use crate::consoles::{ConsoleError, Consoles, End, Viewing};
 use crate::secrets::ServiceKey;
 use crate::sightings::Sightings;
-use crate::{LastSeen, Settings, consoles, racks, seals, sweep, turn};
+use crate::{BmcSettings, LastSeen, Settings, consoles, racks, seals, sweep, turn};
 
 /// How long logging out of all BMCs may take.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -73,8 +73,9 @@ impl Conductor {
         store: Store,
         key: ServiceKey,
     ) -> Result<Self, StartError> {
+        let BmcSettings { authorities, allowed, .. } = &settings.bmc;
         let redfish =
-            redfish::Connector::new(&settings.bmc.authorities).map_err(StartError::Redfish)?;
+            redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
         let world = World {
             bmcs: Bmcs::new(settings.bmc.clone(), redfish, ipmi, store.secrets()),
@@ -191,7 +192,9 @@ impl Conductor {
 
     /// Whether everything is there that installing the node needs, its config drive opened.
     pub fn check_deploy(&self, node: &Node) -> Result<(), Refusal> {
-        check_deploy(&self.world.with_instance(node)?)
+        let node = self.world.with_instance(node)?;
+        check_deploy(&node)?;
+        self.check_image_host(&node.instance_info)
     }
 
     /// The boot device that is imposed now.

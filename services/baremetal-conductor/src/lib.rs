@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agents;
+mod allowed;
 mod bmcs;
 mod boots;
 mod cloud;

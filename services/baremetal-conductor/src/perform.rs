@@ -11,6 +11,7 @@ use reconcile::Requeue;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use crate::allowed::check_image;
 use crate::config_drive;
 use crate::handle::World;
 use crate::problem;
@@ -162,7 +163,11 @@ impl World {
             AgentCommand::EraseMetadata => clean_step(step::ERASE_DEVICES_METADATA, known, ports),
             AgentCommand::EraseDisks => clean_step(step::ERASE_DEVICES, known, ports),
             AgentCommand::WriteImage => {
-                let image = match self.with_instance(node).and_then(|node| image(&node)) {
+                let checked = self.with_instance(node).and_then(|node| {
+                    check_image(&self.settings.image_hosts, &node.instance_info)?;
+                    image(&node)
+                });
+                let image = match checked {
                     Ok(image) => image,
                     Err(refusal) => {
                         let cause = refusal.to_string();

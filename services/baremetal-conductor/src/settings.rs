@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use baremetal_core::Timeouts;
 use baremetal_store::Pool;
+use hardware::AllowedHosts;
 use lease::Ladder;
 use notices::Addressees;
 use openstack::Session;
@@ -25,6 +26,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// How BMCs are treated.
     pub bmc: BmcSettings,
+    /// Where images may be.
+    pub image_hosts: AllowedHosts,
     /// How power states are refreshed.
     pub sweep: SweepSettings,
     /// How much serial consoles may take.
@@ -60,6 +63,8 @@ pub struct BmcSettings {
     pub allow_unverified: bool,
     /// PEM of further authorities that sign BMCs' certificates.
     pub authorities: Vec<u8>,
+    /// Where BMCs may be.
+    pub allowed: AllowedHosts,
 }
 
 /// How power states are refreshed.

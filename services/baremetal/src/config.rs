@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 pub use cloud::CloudConfig;
 pub use clusters::{ClustersAs, ClustersConfig};
-pub use conductor::{BmcConfig, ConductorConfig, ConsolesConfig, TimeoutsConfig};
+pub use conductor::{BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, TimeoutsConfig};
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
@@ -50,6 +50,9 @@ pub struct Config {
     /// How BMCs are treated.
     #[serde(default)]
     pub bmc: BmcConfig,
+    /// Where images come from.
+    #[serde(default)]
+    pub images: ImagesConfig,
     /// How much serial consoles may take.
     #[serde(default)]
     pub consoles: ConsolesConfig,

@@ -15,6 +15,7 @@ use baremetal_conductor::{
 use baremetal_core::Timeouts;
 use baremetal_store::{Pool, Store};
 use daemon::{Connections, Tls, TlsFiles};
+use hardware::AllowedHosts;
 use jiff::Timestamp;
 use notices::{Addressees, Pump};
 use openstack::Session;
@@ -264,7 +265,9 @@ fn settings(
             burst: config.bmc.burst,
             allow_unverified: config.bmc.allow_unverified,
             authorities,
+            allowed: AllowedHosts::within(config.bmc.networks.clone()),
         },
+        image_hosts: AllowedHosts::new(config.images.hosts.clone()),
         sweep: SweepSettings {
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),

@@ -194,7 +194,11 @@ fn provisioning(home: &Home) -> String {
     let [kernel, ramdisk, loaders, images] =
         ["kernel", "ramdisk", "loaders", "images"].map(|name| home.path(name));
     format!(
-        r#"[provisioning]
+        r#"[bmc]
+networks = ["127.0.0.0/8"]
+[images]
+hosts = ["127.0.0.0/8"]
+[provisioning]
 listen = "127.0.0.1:0"
 tftp = "127.0.0.1:0"
 kernel = {kernel:?}

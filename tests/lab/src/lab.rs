@@ -213,6 +213,9 @@ poll_every = "{poll_every}"
 request_timeout = "5s"
 requests_per_second = {requests_per_second}
 burst = {requests_per_second}
+networks = ["127.0.0.0/8"]
+[images]
+hosts = ["127.0.0.0/8"]
 [provisioning]
 listen = "{provisioning}"
 kernel = "{folder}/kernel"

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
 use bmc::Bmc;
+use hardware::AllowedHosts;
 use redfish::{Auth, Connector, Target, Trust};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -94,7 +95,7 @@ impl Fixture {
 
     /// The BMC served here, logged in to as `auth` says.
     pub(crate) fn bmc(&self, auth: Auth) -> Bmc {
-        Connector::new(b"").unwrap().bmc(self.target(auth))
+        Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(self.target(auth))
     }
 
     pub(crate) fn target(&self, auth: Auth) -> Target {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::fixture::{Fixture, PASSWORD, empty, json, refusal, silent};
 use axum::response::{IntoResponse, Response};
 use bmc::{Bmc, BmcError};
-use hardware::{PowerChange, PowerState};
+use hardware::{AllowedHosts, PowerChange, PowerState};
 use redfish::{Auth, Connector, Target, Trust};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -138,7 +138,7 @@ async fn an_answer_that_breaks_off_is_unreachable() {
 }
 
 fn bmc_at(address: &str) -> Bmc {
-    Connector::new(b"").unwrap().bmc(Target {
+    Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(Target {
         address: address.parse().unwrap(),
         system: None,
         username: "root".to_owned(),
@@ -165,7 +165,7 @@ async fn a_bmc_sees_one_request_at_a_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let bmc = Connector::new(b"").unwrap().bmc(Target {
+    let bmc = Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(Target {
         address: address.parse().unwrap(),
         system: Some("/s".to_owned()),
         username: String::new(),
@@ -197,7 +197,7 @@ async fn several_systems_want_a_choice() {
     assert!(error.to_string().contains("which of its 2 systems is meant"), "{error}");
 
     let named = Target { system: Some(SYSTEM.to_owned()), ..fixture.target(Auth::Basic) };
-    let bmc = Connector::new(b"").unwrap().bmc(named);
+    let bmc = Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(named);
     assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
 }
 
@@ -221,5 +221,34 @@ async fn what_moved_is_found_again() {
     assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
     moved.store(true, Ordering::SeqCst);
     assert!(bmc.power.state().await.is_err());
+    assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
+}
+
+#[tokio::test]
+async fn a_bmc_that_is_said_to_be_on_this_machine_is_not_connected_to() {
+    let fixture = Fixture::serve(TREE, silent).await;
+    let elsewhere = AllowedHosts::within(Some(vec!["192.0.2.0/24".parse().unwrap()]));
+    let port = fixture.target(Auth::Basic).address.port().unwrap();
+    for (host, allowed, why) in [
+        ("127.0.0.1", AllowedHosts::default(), "127.0.0.1 is a loopback address"),
+        ("[::ffff:127.0.0.1]", AllowedHosts::default(), "is a loopback address"),
+        ("localhost", AllowedHosts::default(), "localhost is a loopback address"),
+        ("169.254.169.254", AllowedHosts::default(), "is a link-local address"),
+        // This name is looked at again when its addresses are known.
+        ("localhost", elsewhere.clone(), "1 is not in the list of what is allowed"),
+        ("127.0.0.1", elsewhere, "127.0.0.1 is not in the list of what is allowed"),
+    ] {
+        for trust in [Trust::Authorities, Trust::Pinned([0; 32]), Trust::Unverified] {
+            let address = format!("http://{host}:{port}").parse().unwrap();
+            let target = Target { address, trust, ..fixture.target(Auth::Basic) };
+            let bmc = Connector::new(b"", allowed.clone()).unwrap().bmc(target);
+            let error = bmc.power.state().await.unwrap_err();
+            assert!(matches!(error, BmcError::Unsupported { .. }), "{host}: {error:?}");
+            assert!(error.to_string().ends_with(why), "{error}");
+        }
+    }
+    assert_eq!(fixture.asked().len(), 0);
+    let here = AllowedHosts::within(Some(vec!["127.0.0.0/8".parse().unwrap()]));
+    let bmc = Connector::new(b"", here).unwrap().bmc(fixture.target(Auth::Basic));
     assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
 }

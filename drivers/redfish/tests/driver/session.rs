@@ -3,7 +3,7 @@
 use crate::fixture::{Asked, Fixture, PASSWORD, USER, empty, json, refusal};
 use axum::response::{IntoResponse, Response};
 use bmc::BmcError;
-use hardware::PowerState;
+use hardware::{AllowedHosts, PowerState};
 use redfish::{Auth, Connector};
 use serde_json::json;
 
@@ -97,7 +97,7 @@ async fn a_service_that_forgets_every_token_is_not_asked_forever() {
 async fn a_wrong_password_is_tried_once_and_told() {
     let fixture = guarded(Guard::default()).await;
     let target = redfish::Target { password: "guess".into(), ..fixture.target(Auth::Auto) };
-    let bmc = Connector::new(b"").unwrap().bmc(target);
+    let bmc = Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(target);
     let error = bmc.power.state().await.unwrap_err();
     assert!(matches!(error, BmcError::Unauthorized { .. }), "{error:?}");
     // Two tries would bring an account that locks after three closer to its end.
@@ -121,7 +121,7 @@ async fn dropping_the_bmc_logs_out() {
 #[tokio::test]
 async fn closing_the_connector_logs_out_everywhere() {
     let fixtures = [guarded(Guard::default()).await, guarded(Guard::default()).await];
-    let connector = Connector::new(b"").unwrap();
+    let connector = Connector::new(b"", AllowedHosts::anywhere()).unwrap();
     let bmcs = fixtures.each_ref().map(|fixture| connector.bmc(fixture.target(Auth::Session)));
     for bmc in &bmcs {
         bmc.power.state().await.unwrap();

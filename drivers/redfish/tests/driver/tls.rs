@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::fixture::{Fixture, silent};
 use axum::serve::Listener;
 use bmc::BmcError;
-use hardware::PowerState;
+use hardware::{AllowedHosts, PowerState};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use redfish::{Auth, Connector, Target, Trust, fingerprint};
 use sha2::{Digest, Sha256};
@@ -79,7 +79,12 @@ async fn serve(name: &str) -> Served {
 impl Served {
     async fn state(&self, trust: Trust, authorities: &str) -> Result<PowerState, BmcError> {
         let target = Target { trust, ..self.fixture.target(Auth::Basic) };
-        Connector::new(authorities.as_bytes()).unwrap().bmc(target).power.state().await
+        Connector::new(authorities.as_bytes(), AllowedHosts::anywhere())
+            .unwrap()
+            .bmc(target)
+            .power
+            .state()
+            .await
     }
 }
 
@@ -154,10 +159,18 @@ async fn there_is_no_fingerprint_without_tls() {
 #[test]
 fn authorities_that_are_none_are_refused() {
     assert!(
-        Connector::new(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").is_err()
+        Connector::new(
+            b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+            AllowedHosts::anywhere()
+        )
+        .is_err()
     );
     assert!(
-        Connector::new(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").is_err()
+        Connector::new(
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            AllowedHosts::anywhere()
+        )
+        .is_err()
     );
-    assert!(Connector::new(b"").is_ok());
+    assert!(Connector::new(b"", AllowedHosts::anywhere()).is_ok());
 }

@@ -64,6 +64,7 @@ async fn create(
     Strict(asked): Strict<Profile>,
 ) -> Result<Response, Error> {
     let profile = checked(asked, None)?;
+    app.conductor.check_image_host(&profile.instance_info)?;
     app.store.insert_profile(&profile, (app.clock)()).await?;
     Ok(json(StatusCode::CREATED, &view::of(&find(&app, profile.name.as_str()).await?)?))
 }
@@ -85,6 +86,7 @@ async fn set(
             ApiError::broken(format!("the profile's secrets can not be opened: {why}"))
         })?;
         let profile = checked(asked.clone(), Some(&known))?;
+        app.conductor.check_image_host(&profile.instance_info)?;
         Ok(app.store.update_profile(&profile, before.version, (app.clock)()).await?)
     })
     .await?;

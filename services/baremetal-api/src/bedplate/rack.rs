@@ -148,6 +148,7 @@ async fn up(
     };
     let nodes = app.conductor.nodes_of_rack(&name).await?;
     if goal.reach == Reach::Installed {
+        app.conductor.check_image_host(&goal.instance_info)?;
         for node in &nodes {
             check_deploy(&Node { instance_info: goal.instance_info.clone(), ..node.clone() })?;
             if let Some(profile) = &profile {

@@ -77,7 +77,8 @@ async fn create(
     // What is wrong with the image is said before any node is looked at.
     let mut tried = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
     tried.instance_info.clone_from(&instance_info);
-    image(&tried).map_err(|why| body::in_our_words(&why.to_string()))?;
+    let checked = image(&tried).and_then(|_| app.conductor.check_image_host(&instance_info));
+    checked.map_err(|why| body::in_our_words(&why.to_string()))?;
     let lease = granted.lease.grant(wish.lease, now);
     let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
     let lease = lease.ok_or_else(|| ApiError::bad_field("lease", "it is required here"))?;

@@ -15,6 +15,7 @@ mod consoles;
 mod documents;
 #[cfg(test)]
 mod hostile;
+mod hosts;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]

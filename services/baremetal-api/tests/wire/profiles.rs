@@ -96,6 +96,8 @@ async fn a_profile_that_makes_no_sense_is_refused_by_field() {
     assert!(told.contains("settings.keystone.passwrd"), "{told}");
     let told = post(&|it| it["instance_info"] = json!({})).await;
     assert!(told.contains("instance_info.image_source: it is missing"), "{told}");
+    let told = post(&|it| it["instance_info"]["image_source"] = json!("http://127.0.0.1/x")).await;
+    assert!(told.contains("image_source: 127.0.0.1 is a loopback address"), "{told}");
     let told = post(&|it| it["settings"]["iommu"] = json!("arm")).await;
     assert!(told.contains("settings.iommu"), "{told}");
     api.get(PROFILES).await.is(r#"{"hypervisor_profiles": []}"#);

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
@@ -79,6 +80,17 @@ pub struct BmcConfig {
     pub allow_unverified: bool,
     /// PEM file of further authorities that sign BMCs' certificates.
     pub authorities: Option<PathBuf>,
+    /// The networks in which BMCs are; unless given, anywhere but on loopback, link-local and multicast addresses.
+    pub networks: Option<Vec<Network>>,
+}
+
+/// Where images come from.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ImagesConfig {
+    /// The names, addresses and networks of the servers that images come from; unless given, any but loopback, link-local and
+    /// multicast addresses.
+    pub hosts: Option<Vec<AllowedHost>>,
 }
 
 impl Default for BmcConfig {
@@ -89,6 +101,7 @@ impl Default for BmcConfig {
             burst: 20,
             allow_unverified: false,
             authorities: None,
+            networks: None,
         }
     }
 }

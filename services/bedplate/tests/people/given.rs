@@ -35,7 +35,9 @@ impl Given {
             std::fs::create_dir(&state).unwrap();
             format!("state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\n")
         };
-        let machines = toml::from_str(&config("baremetald")).unwrap();
+        // BMCs and images of these tests are on loopback.
+        let here = "[bmc]\nnetworks = ['127.0.0.0/8']\n[images]\nhosts = ['127.0.0.0/8', 'images.example']\n";
+        let machines = toml::from_str(&format!("{}{here}", config("baremetald"))).unwrap();
         let machines = baremetal::Service::start(machines).await.unwrap();
         let clusters = toml::from_str(&config("clusterd")).unwrap();
         let clusters = cluster::Service::start(clusters).await.unwrap();

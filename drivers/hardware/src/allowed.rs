@@ -1,0 +1,367 @@
+//! Where connections may go that somebody else names: to which hosts, addresses and networks.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A network, by an address and the length of its prefix: `10.0.0.0/8`. Without a length, one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+/// The text is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{raw:?} is no network: write an address and the length of its prefix, such as 10.0.0.0/8")]
+pub struct InvalidNetwork {
+    /// What was given, cut to a length fit for a message.
+    pub raw: String,
+}
+
+impl FromStr for Network {
+    type Err = InvalidNetwork;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidNetwork> {
+        let invalid = || InvalidNetwork { raw: raw.chars().take(64).collect() };
+        let (address, prefix) = match raw.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (raw, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse().map_err(|_| invalid())?
+            }
+            Some(_) => return Err(invalid()),
+            None => bits,
+        };
+        if prefix > bits {
+            return Err(invalid());
+        }
+        Ok(Network { address, prefix })
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = InvalidNetwork;
+
+    fn try_from(raw: String) -> Result<Self, InvalidNetwork> {
+        raw.parse()
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> String {
+        network.to_string()
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl Network {
+    /// Whether the address is in the network. An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`) is an IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let shift = |bits: u32| bits - u32::from(self.prefix);
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (own.to_bits() ^ other.to_bits()).checked_shr(shift(32)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                (own.to_bits() ^ other.to_bits()).checked_shr(shift(128)).unwrap_or(0) == 0
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+/// A host, as a list of those that are allowed names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum AllowedHost {
+    /// By its DNS name, in lower case; wherever that leads.
+    Name(String),
+    /// By its address, or that of its network.
+    Network(Network),
+}
+
+/// The text is neither a network nor a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{raw:?} is neither a host name nor a network, such as images.example or 10.0.0.0/8")]
+pub struct InvalidHost {
+    /// What was given, cut to a length fit for a message.
+    pub raw: String,
+}
+
+impl TryFrom<String> for AllowedHost {
+    type Error = InvalidHost;
+
+    fn try_from(raw: String) -> Result<Self, InvalidHost> {
+        if let Ok(network) = raw.parse() {
+            return Ok(AllowedHost::Network(network));
+        }
+        let legal = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        let is_name = !raw.is_empty() && raw.len() <= 253 && raw.chars().all(legal);
+        // Such as 10.0.0: whoever wrote that meant a network.
+        if !is_name || raw.chars().all(|c| c.is_ascii_digit() || c == '.') {
+            return Err(InvalidHost { raw: raw.chars().take(64).collect() });
+        }
+        Ok(AllowedHost::Name(plain(&raw)))
+    }
+}
+
+impl From<AllowedHost> for String {
+    fn from(host: AllowedHost) -> String {
+        match host {
+            AllowedHost::Name(name) => name,
+            AllowedHost::Network(network) => network.to_string(),
+        }
+    }
+}
+
+/// A name as it is compared.
+fn plain(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Where connections may go: to the hosts that are listed, or, without a list, to any that is another machine of a network.
+///
+/// A host is looked at twice: as a URL names it, and as the addresses that its name has when a connection is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AllowedHosts(Option<Vec<AllowedHost>>);
+
+/// Somebody named a host to which no connection may go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{host} {why}")]
+pub struct HostRefused {
+    /// The host, cut to a length fit for a message.
+    pub host: String,
+    /// Why not, as a predicate: `is a loopback address`.
+    pub why: &'static str,
+}
+
+impl AllowedHosts {
+    /// Those that are listed; `None`: any that is another machine.
+    pub fn new(listed: Option<Vec<AllowedHost>>) -> Self {
+        AllowedHosts(listed)
+    }
+
+    /// Those in these networks; `None`: any that is another machine.
+    pub fn within(networks: Option<Vec<Network>>) -> Self {
+        let listed =
+            |networks: Vec<Network>| networks.into_iter().map(AllowedHost::Network).collect();
+        AllowedHosts(networks.map(listed))
+    }
+
+    /// All there are, this machine's own among them: for those who decide themselves where they connect to.
+    pub fn anywhere() -> Self {
+        let all = |address| Network { address, prefix: 0 };
+        let both = [all(Ipv4Addr::UNSPECIFIED.into()), all(Ipv6Addr::UNSPECIFIED.into())];
+        AllowedHosts::within(Some(both.into()))
+    }
+
+    /// Looks at a host as a URL names it. Of a name, the addresses have to be looked at too.
+    ///
+    /// # Errors
+    ///
+    /// That no connection may go there.
+    pub fn check(&self, host: &str) -> Result<(), HostRefused> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        // An address may name an interface: fe80::1%eth0.
+        if let Ok(address) = bare.split('%').next().unwrap_or(bare).parse() {
+            return self.check_address(address);
+        }
+        let name = plain(host);
+        let refuse = |why| Err(HostRefused { host: host.chars().take(64).collect(), why });
+        match &self.0 {
+            // RFC 6761 §6.3: these are loopback whatever a resolver says.
+            None if name == "localhost" || name.ends_with(".localhost") => refuse(LOOPBACK),
+            None => Ok(()),
+            Some(listed) => match listed.iter().any(|it| match it {
+                AllowedHost::Name(listed) => *listed == name,
+                // Whether it is in the network, its addresses tell.
+                AllowedHost::Network(_) => true,
+            }) {
+                true => Ok(()),
+                false => refuse(UNLISTED),
+            },
+        }
+    }
+
+    /// Looks at an address that `name` has.
+    ///
+    /// # Errors
+    ///
+    /// That no connection may go there.
+    pub fn check_resolved(&self, name: &str, address: IpAddr) -> Result<(), HostRefused> {
+        let name = AllowedHost::Name(plain(name));
+        let is_named = self.0.as_ref().is_some_and(|listed| listed.contains(&name));
+        if is_named { Ok(()) } else { self.check_address(address) }
+    }
+
+    /// Looks at an address.
+    ///
+    /// # Errors
+    ///
+    /// That no connection may go there.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), HostRefused> {
+        let why = match &self.0 {
+            None => special(address.to_canonical()),
+            Some(listed) => {
+                let holds = |it: &AllowedHost| match it {
+                    AllowedHost::Network(network) => network.contains(address),
+                    AllowedHost::Name(_) => false,
+                };
+                (!listed.iter().any(holds)).then_some(UNLISTED)
+            }
+        };
+        match why {
+            None => Ok(()),
+            Some(why) => Err(HostRefused { host: address.to_string(), why }),
+        }
+    }
+}
+
+const LOOPBACK: &str = "is a loopback address";
+const UNLISTED: &str = "is not in the list of what is allowed";
+
+/// What an address is, where it is not one machine of a network (RFC 6890).
+fn special(address: IpAddr) -> Option<&'static str> {
+    let is_link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let is_broadcast = match address {
+        IpAddr::V4(address) => address.is_broadcast(),
+        IpAddr::V6(_) => false,
+    };
+    match () {
+        () if address.is_loopback() => Some(LOOPBACK),
+        () if is_link_local => Some("is a link-local address"),
+        () if address.is_multicast() => Some("is a multicast address"),
+        () if address.is_unspecified() => Some("is no machine's address"),
+        () if is_broadcast => Some("is the broadcast address"),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn listed(hosts: &[&str]) -> AllowedHosts {
+        let parse = |host: &&str| AllowedHost::try_from((*host).to_owned()).unwrap();
+        AllowedHosts::new(Some(hosts.iter().map(parse).collect()))
+    }
+
+    #[track_caller]
+    fn check(allowed: &AllowedHosts, host: &str, want: Result<(), &str>) {
+        let got = allowed.check(host).map_err(|refused| refused.why);
+        assert_eq!(got, want, "{host}");
+    }
+
+    #[test]
+    fn without_a_list_a_host_has_to_be_another_machine() {
+        let any = AllowedHosts::default();
+        for host in ["10.0.0.1", "192.0.2.1", "[2001:db8::1]", "fd00::1", "bmc.example"] {
+            check(&any, host, Ok(()));
+        }
+        for (host, why) in [
+            ("127.0.0.1", LOOPBACK),
+            ("127.9.9.9", LOOPBACK),
+            ("[::1]", LOOPBACK),
+            ("::ffff:127.0.0.1", LOOPBACK),
+            ("localhost", LOOPBACK),
+            ("LocalHost.", LOOPBACK),
+            ("x.localhost", LOOPBACK),
+            ("169.254.169.254", "is a link-local address"),
+            ("fe80::1", "is a link-local address"),
+            ("fe80::1%eth0", "is a link-local address"),
+            ("224.0.0.1", "is a multicast address"),
+            ("[ff02::1]", "is a multicast address"),
+            ("0.0.0.0", "is no machine's address"),
+            ("::", "is no machine's address"),
+            ("255.255.255.255", "is the broadcast address"),
+        ] {
+            check(&any, host, Err(why));
+        }
+    }
+
+    #[test]
+    fn a_list_names_all_that_is_allowed() {
+        let allowed = listed(&["127.0.0.0/8", "10.1.0.0/16", "2001:db8::/32", "192.0.2.7"]);
+        for host in ["127.0.0.1", "10.1.2.3", "[2001:db8:1::1]", "192.0.2.7", "::ffff:10.1.0.1"] {
+            check(&allowed, host, Ok(()));
+        }
+        for host in ["10.2.0.1", "[2001:db9::1]", "192.0.2.8", "169.254.1.1", "::1"] {
+            check(&allowed, host, Err(UNLISTED));
+        }
+        let names = listed(&["Images.Example", "files.example."]);
+        check(&names, "images.example", Ok(()));
+        check(&names, "FILES.example.", Ok(()));
+        check(&names, "evil.images.example", Err(UNLISTED));
+        check(&names, "10.0.0.1", Err(UNLISTED));
+        check(&listed(&[]), "10.0.0.1", Err(UNLISTED));
+    }
+
+    #[test]
+    fn a_name_is_allowed_by_itself_or_by_its_addresses() {
+        let refused = |allowed: &AllowedHosts, name: &str, address: &str| {
+            allowed.check_resolved(name, address.parse().unwrap()).is_err()
+        };
+        let any = AllowedHosts::default();
+        assert!(
+            refused(&any, "bmc.example", "127.0.0.1") && !refused(&any, "bmc.example", "10.0.0.1")
+        );
+        let some = listed(&["images.example", "10.0.0.0/8"]);
+        check(&some, "other.example", Ok(()));
+        assert!(!refused(&some, "images.example", "192.0.2.1"));
+        assert!(!refused(&some, "other.example", "10.9.9.9"));
+        assert!(refused(&some, "other.example", "192.0.2.1"));
+    }
+
+    #[test]
+    fn what_is_no_network_and_no_name_is_refused() {
+        for raw in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/",
+            "10.0.0.0/+8",
+            "10.0.0",
+            "a b",
+            "http://a",
+            "a:80",
+        ] {
+            assert!(AllowedHost::try_from(raw.to_owned()).is_err(), "{raw:?} passed");
+        }
+        assert_eq!("10.0.0.0/8".parse::<Network>().map(String::from), Ok("10.0.0.0/8".to_owned()));
+        assert!("0.0.0.0/0".parse::<Network>().unwrap().contains([9, 9, 9, 9].into()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(raw: String) {
+            let _ = AllowedHost::try_from(raw.clone());
+            let _ = AllowedHosts::default().check(&raw);
+        }
+
+        #[test]
+        fn a_network_contains_its_own_addresses(bits: u32, prefix in 0_u8..=32) {
+            let address = IpAddr::V4(bits.into());
+            let network: Network = format!("{address}/{prefix}").parse().unwrap();
+            prop_assert!(network.contains(address));
+        }
+    }
+}
