@@ -1,5 +1,6 @@
 //! What an agent is told of the image it writes.
 
+use hardware::AllowedHosts;
 use serde::{Deserialize, Serialize};
 
 /// The `image_info` argument of `write_image`.
@@ -25,6 +26,9 @@ pub struct ImageInfo {
     /// Ours: PEM of an authority that signs the image server's certificate, beside the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_ca: Option<String>,
+    /// Ours: where images may come from, redirects of the image server included.
+    #[serde(default)]
+    pub image_hosts: AllowedHosts,
 }
 
 /// What an image is, once decompressed.

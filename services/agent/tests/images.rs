@@ -5,6 +5,7 @@
 #[expect(dead_code, reason = "each test program uses its part of the harness")]
 mod harness;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use harness::images::{self, Clusters};
@@ -314,6 +315,93 @@ fn only_whole_disks_from_http_with_a_checksum_are_taken() {
     let mut partition = good;
     partition["image_type"] = json!("partition");
     assert_failed(&machine.write_image(partition), "ImageFormatError", "whole-disk");
+}
+
+#[test]
+fn a_redirect_is_followed_where_images_may_come_from() {
+    let machine = Machine::start();
+    let served = images::disk();
+    let bytes = served.clone();
+    let server = Server::start(move |request| match request.path.as_str() {
+        "/image" => Reply::file(&request, &bytes),
+        _ => moved("/image"),
+    });
+    let ended = machine.write_image(images::info(&server.url("/old"), "raw", &served));
+    assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}");
+}
+
+fn moved(to: &str) -> Reply {
+    let mut reply = Reply::new(302, Vec::new());
+    reply.headers.push(("Location", to.to_owned()));
+    reply
+}
+
+#[test]
+fn no_redirect_leads_where_no_image_may_come_from() {
+    let machine = Machine::start();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = asked.clone();
+    let inside = Server::start(move |_| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        Reply::new(200, images::disk())
+    });
+    let port = inside.url("").trim_end_matches('/').rsplit_once(':').unwrap().1.to_owned();
+    for (to, hosts, why) in [
+        (
+            "http://169.254.169.254/latest",
+            json!(["127.0.0.0/8"]),
+            "169.254.169.254 is not in the list",
+        ),
+        ("http://10.0.0.1/image", json!(["127.0.0.0/8"]), "10.0.0.1 is not in the list"),
+        // An address of this machine, where its network is not listed as a whole.
+        (
+            &*format!("http://127.0.0.2:{port}/"),
+            json!(["127.0.0.1"]),
+            "127.0.0.2 is not in the list",
+        ),
+        (&*format!("http://[::1]:{port}/"), json!(["127.0.0.1"]), "::1 is not in the list"),
+        (&*format!("http://localhost:{port}/"), json!(["127.0.0.9", "127.0.0.1/32"]), ""),
+    ] {
+        let target = to.to_owned();
+        let server = Server::start(move |_| moved(&target));
+        let mut info = images::info(&server.url("/image"), "raw", &images::disk());
+        info["image_hosts"] = hosts;
+        if why.is_empty() {
+            // This name has an address that is listed.
+            assert_eq!(machine.write_image(info)["command_status"], "SUCCEEDED");
+            continue;
+        }
+        assert_failed(&machine.write_image(info), "ImageHostRefused", why);
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "{to}");
+    }
+}
+
+#[test]
+fn without_a_list_no_image_comes_from_the_machine_itself_or_its_link() {
+    let machine = Machine::start();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = asked.clone();
+    let server = Server::start(move |_| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        Reply::new(200, images::disk())
+    });
+    let port = server.url("").trim_end_matches('/').rsplit_once(':').unwrap().1.to_owned();
+    for (host, why) in [
+        ("127.0.0.1", "127.0.0.1 is a loopback address"),
+        ("localhost", "localhost is a loopback address"),
+        ("[::ffff:127.0.0.1]", "is a loopback address"),
+        ("169.254.169.254", "169.254.169.254 is a link-local address"),
+    ] {
+        let url = format!("http://{host}:{port}/image");
+        let mut info = images::info(&url, "raw", &images::disk());
+        info["image_hosts"] = json!(null);
+        assert_failed(&machine.write_image(info), "ImageHostRefused", why);
+    }
+    // A name is looked at again when its addresses are known.
+    let mut info = images::info(&format!("http://localhost:{port}/"), "raw", &images::disk());
+    info["image_hosts"] = json!(["192.0.2.0/24"]);
+    assert_failed(&machine.write_image(info), "ImageHostRefused", "1 is not in the list");
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
 }
 
 #[test]

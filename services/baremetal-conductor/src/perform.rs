@@ -187,6 +187,7 @@ impl World {
                     node_uuid: node.id.to_string(),
                     image_type: "whole-disk".to_owned(),
                     image_ca: image.ca,
+                    image_hosts: self.settings.image_hosts.clone(),
                 };
                 let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
                 let drive = match drive {

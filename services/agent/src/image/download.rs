@@ -1,9 +1,11 @@
 //! Gets the image's bytes over HTTP, over short breaks of the network too.
 
+mod hosts;
 mod ranges;
 
 use std::error::Error as _;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_protocol::ImageInfo;
@@ -131,8 +133,14 @@ impl Source {
                 .map_err(|_| useless("image_ca", "…", "it is not a PEM certificate"))?;
             certificates.extend(own);
         }
+        for url in &urls {
+            hosts::check(&image.image_hosts, url)
+                .map_err(|source| ImageError::Elsewhere { url: url.to_string(), source })?;
+        }
         let client = Client::builder()
             .no_proxy()
+            .redirect(hosts::redirects(image.image_hosts.clone()))
+            .dns_resolver(Arc::new(hosts::Resolver(image.image_hosts.clone())))
             .connect_timeout(patience.connect)
             .read_timeout(patience.read)
             .tls_certs_only(certificates)
@@ -181,7 +189,9 @@ impl Source {
                 Ok(response) => return Ok(response),
                 Err(source) => {
                     let error = broken(url, source);
-                    if tries >= self.patience.tries || matches!(error, ImageError::Tls { .. }) {
+                    let is_final =
+                        matches!(error, ImageError::Tls { .. } | ImageError::Elsewhere { .. });
+                    if tries >= self.patience.tries || is_final {
                         return Err(error);
                     }
                 }
@@ -268,6 +278,9 @@ fn refused(url: &Url, status: StatusCode) -> ImageError {
 fn broken(url: &Url, source: reqwest::Error) -> ImageError {
     let url = url.to_string();
     let source = source.without_url();
+    if let Some(why) = hosts::refusal(&source) {
+        return ImageError::Elsewhere { url, source: why.clone() };
+    }
     match is_about_trust(&source) {
         true => ImageError::Tls { url, source },
         false => ImageError::Unreachable { url, source },

@@ -3,6 +3,7 @@
 use std::io;
 
 use agent_protocol::CommandError;
+use hardware::HostRefused;
 
 use super::qcow2::Qcow2Error;
 use crate::disk::config_drive::ConfigDriveError;
@@ -36,6 +37,14 @@ pub enum ImageError {
         url: String,
         /// Why.
         source: reqwest::Error,
+    },
+    /// It is where no image may come from, or leads there.
+    #[error("the image's address {url} leads where no image may come from")]
+    Elsewhere {
+        /// What was asked for.
+        url: String,
+        /// Where it leads.
+        source: HostRefused,
     },
     /// It answered, but not with the image.
     #[error("the image server answered {status} to GET {url}")]
@@ -121,6 +130,7 @@ impl ImageError {
             other @ (ImageError::Description { .. }
             | ImageError::Unreachable { .. }
             | ImageError::Tls { .. }
+            | ImageError::Elsewhere { .. }
             | ImageError::Status { .. }
             | ImageError::Truncated { .. }
             | ImageError::Checksum { .. }
@@ -147,6 +157,10 @@ impl ImageError {
             ImageError::Tls { .. } => (
                 "ImageServerUntrusted",
                 "Give the authority that signed the image server's certificate as image_ca, or use another address.",
+            ),
+            ImageError::Elsewhere { .. } => (
+                "ImageHostRefused",
+                "Add the host to images.hosts in baremetald's configuration if images may come from there, then deploy again.",
             ),
             ImageError::Status { .. } => {
                 ("ImageServerRefused", "Check the image's address, then deploy again.")

@@ -119,6 +119,6 @@ pub(crate) fn qcow2(disk: &[u8], clusters: Clusters, tables_last: bool) -> Vec<u
 pub(crate) fn info(url: &str, format: &str, served: &[u8]) -> Value {
     json!({
         "id": "image-1", "urls": [url], "disk_format": format, "os_hash_algo": "sha256",
-        "os_hash_value": hex::encode(Sha256::digest(served)), "node_uuid": "node-1", "image_type": "whole-disk",
+        "os_hash_value": hex::encode(Sha256::digest(served)), "node_uuid": "node-1", "image_type": "whole-disk", "image_hosts": ["127.0.0.0/8"],
     })
 }
