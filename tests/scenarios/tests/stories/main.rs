@@ -14,6 +14,7 @@ mod reserve;
 mod serial;
 mod services;
 mod site;
+mod sweep;
 mod taken_out;
 mod trail;
 mod unknown;

@@ -1,0 +1,78 @@
+//! Power that changes without anybody asking the service: a button is pushed, an operating system shuts down.
+
+use lab::{Lab, Machine, Node, Placed, Settings};
+use machine_emulator::Stage;
+use serde_json::Value;
+
+/// A lab that looks at the power of all machines all the time.
+async fn watchful() -> Lab {
+    Lab::start_with(Settings { power_sync_every: "200ms", ..Settings::default() }).await
+}
+
+/// Waits until the service's record of the power is this.
+async fn is_recorded(lab: &Lab, node: Node, power: &str) -> Value {
+    let path = format!("/v1/nodes/{}", node.0);
+    let seen = |it: &Value| (it["power_state"] == power).then(|| it.clone());
+    lab.api().until(&path, power, seen).await
+}
+
+/// Somebody switches a machine that waits to be used on, and pulls it off again: the record follows, and nobody interferes.
+async fn the_record_follows(machine: Machine) {
+    let lab = watchful().await;
+    let machine: Placed = lab.rack(machine).await;
+    let node = lab.available(&machine).await;
+    is_recorded(&lab, node, "power off").await;
+    let asked = machine.chassis().log().len();
+
+    machine.chassis().push_power_button();
+    let seen = is_recorded(&lab, node, "power on").await;
+    assert_eq!(
+        (&seen["provision_state"], &seen["target_power_state"]),
+        (&"available".into(), &Value::Null)
+    );
+    assert_eq!(seen["last_error"], Value::Null);
+    machine.chassis().guest_power_off();
+    is_recorded(&lab, node, "power off").await;
+    let log = machine.chassis().log();
+    assert_eq!(log[asked..], [], "a sweep looks, and asks a BMC for nothing");
+}
+
+#[tokio::test]
+async fn a_power_button_is_noticed_by_redfish() {
+    the_record_follows(Machine::redfish("m")).await;
+}
+
+#[tokio::test]
+async fn a_power_button_is_noticed_by_ipmi() {
+    the_record_follows(Machine::ipmi("m")).await;
+}
+
+#[tokio::test]
+async fn an_installed_machine_that_shuts_down_is_noticed_and_left_off() {
+    let lab = watchful().await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    let node = lab.available(&machine).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    let mut stage = machine.stage();
+    stage.wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    is_recorded(&lab, node, "power on").await;
+
+    machine.chassis().guest_power_off();
+    let seen = is_recorded(&lab, node, "power off").await;
+    assert_eq!(seen["provision_state"], "active");
+    assert!(!machine.chassis().power().borrow().on, "whoever has it may switch it off");
+
+    // A BMC that does not tell leaves the record as it is; one that tells again corrects it.
+    machine.chassis().faults().update(|faults| {
+        faults.refuse_credentials = true;
+        faults.forget_sessions = true;
+    });
+    machine.chassis().push_power_button();
+    let neighbour = lab.rack(Machine::redfish("neighbour")).await;
+    let neighbours = lab.available(&neighbour).await;
+    neighbour.chassis().push_power_button();
+    is_recorded(&lab, neighbours, "power on").await;
+    assert_eq!(lab.node(node).await["power_state"], "power off");
+    machine.chassis().faults().clear();
+    is_recorded(&lab, node, "power on").await;
+}
