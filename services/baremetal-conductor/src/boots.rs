@@ -342,7 +342,10 @@ impl Conductor {
             seen_at: Some(Timestamp::now()),
             ..boot
         };
-        world.store.save_boot(&reported).await?;
+        // Its machine may have fetched another script meanwhile, whose token alone counts from then on.
+        if !world.store.report_boot(&reported).await? {
+            return Err(BootError::Forbidden);
+        }
         if first {
             info!(node.id = %id, "the agent of node {id} reports from {peer}");
         }
@@ -376,10 +379,10 @@ impl Conductor {
             .store
             .save_inspected(&Inspected { node: id, at: now, inventory, plugin_data })
             .await?;
-        world
-            .store
-            .save_boot(&Boot { inventory_at: Some(now), seen_at: Some(now), ..boot })
-            .await?;
+        let reported = Boot { inventory_at: Some(now), seen_at: Some(now), ..boot };
+        if !world.store.report_boot(&reported).await? {
+            return Err(BootError::Forbidden);
+        }
         world.sightings.note(id, Side::Agent, "sent its inventory");
         self.wake(id);
         Ok(())

@@ -111,6 +111,14 @@ impl Store {
             .await
     }
 
+    /// Writes what the machine of this boot reported, unless a newer boot has taken its place: the answer tells.
+    pub async fn report_boot(&self, boot: &Boot) -> Result<bool, StoreError> {
+        let boot = boot.clone();
+        self.database
+            .write(OneStatement, |c| Box::pin(async move { boot::report(c, &boot).await }))
+            .await
+    }
+
     /// Forgets the node's boot, if it had one.
     pub async fn delete_boot(&self, node: NodeUuid) -> Result<(), StoreError> {
         self.database.write(OneStatement, move |c| Box::pin(boot::delete(c, node))).await

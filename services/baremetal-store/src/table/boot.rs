@@ -50,6 +50,22 @@ pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(),
     }
 }
 
+/// Writes what the machine of this boot reported; the answer is whether it is still the node's newest boot.
+pub(crate) async fn report(connection: &mut Connection, boot: &Boot) -> Result<bool, StoreError> {
+    const REPORT: &str = "UPDATE boots SET inventory_at = $3, callback_url = $4, certificate = $5, agent_version = $6, \
+         seen_at = $7 WHERE node = $1 AND nonce = $2";
+    let values = values![
+        boot.node,
+        boot.nonce.as_str(),
+        boot.inventory_at,
+        boot.callback_url.as_deref(),
+        boot.certificate.as_deref(),
+        boot.agent_version.as_deref(),
+        boot.seen_at,
+    ];
+    Ok(connection.execute(REPORT, values).await? > 0)
+}
+
 pub(crate) async fn delete(connection: &mut Connection, node: NodeUuid) -> Result<(), StoreError> {
     connection.execute("DELETE FROM boots WHERE node = $1", values![node]).await?;
     Ok(())

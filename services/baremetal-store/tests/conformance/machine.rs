@@ -15,6 +15,7 @@ on_both! { Store:
     no_two_ports_share_an_address
     nothing_belongs_to_a_node_that_is_not_there
     a_boot_is_written_whole
+    what_an_earlier_boot_reports_does_not_bring_it_back
     an_inventory_replaces_the_one_before
     history_is_read_from_its_oldest_line
     history_keeps_its_newest_300_lines
@@ -148,6 +149,25 @@ async fn a_boot_is_written_whole(store: Store) {
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(first));
     store.delete_boot(node.id).await.unwrap();
     assert_eq!(store.find_boot(node.id).await.unwrap(), None);
+}
+
+async fn what_an_earlier_boot_reports_does_not_bring_it_back(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let earlier = boot(&node);
+    assert!(!store.report_boot(&earlier).await.unwrap(), "there is none");
+    store.save_boot(&earlier).await.unwrap();
+    let callback_url = Some("https://10.0.0.9:9999".to_owned());
+    let reported = Boot { callback_url, seen_at: Some(at(4)), ..earlier };
+    assert!(store.report_boot(&reported).await.unwrap());
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(reported.clone()));
+
+    // The machine fetched another script while that heartbeat was on its way.
+    let newer =
+        Boot { nonce: "newer".into(), callback_url: None, seen_at: None, ..reported.clone() };
+    store.save_boot(&newer).await.unwrap();
+    assert!(!store.report_boot(&reported).await.unwrap());
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(newer));
 }
 
 async fn an_inventory_replaces_the_one_before(store: Store) {
