@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baremetal_core::{CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
-use baremetal_store::Secrets;
+use baremetal_store::{Secrets, Tripwire};
 use bmc::Bmc;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
@@ -25,6 +25,7 @@ pub(crate) struct Bmcs {
     redfish: redfish::Connector,
     ipmi: ipmi::Connector,
     secrets: Secrets,
+    tripwire: Tripwire,
     known: Mutex<HashMap<NodeUuid, Known>>,
 }
 
@@ -56,8 +57,9 @@ impl Bmcs {
         redfish: redfish::Connector,
         ipmi: ipmi::Connector,
         secrets: Secrets,
+        tripwire: Tripwire,
     ) -> Self {
-        Bmcs { settings, redfish, ipmi, secrets, known: Mutex::default() }
+        Bmcs { settings, redfish, ipmi, secrets, tripwire, known: Mutex::default() }
     }
 
     /// The node's BMC. Opens no connection.
@@ -127,7 +129,7 @@ impl Bmcs {
     }
 
     fn slowed(&self, bmc: Bmc) -> Bmc {
-        gated(bmc, Arc::new(Gate::new(&self.settings)))
+        gated(bmc, Arc::new(Gate::new(&self.settings, self.tripwire.clone())))
     }
 
     fn redfish_target(&self, node: &Node) -> Result<redfish::Target, InvalidDriverInfo> {

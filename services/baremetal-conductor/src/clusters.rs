@@ -115,7 +115,10 @@ impl Conductor {
     pub async fn bring_back(&self, node: &Node) {
         let Some(clusters) = &self.world.settings.clusters else { return };
         let Some(host) = compute_host(node) else { return };
-        if let Err(why) = clusters.undrain(host).await {
+        let asking = clusters.undrain(host);
+        if let Err(why) =
+            self.world.store.tripwire().around("clusterd: end of a drain", asking).await
+        {
             warn!(node.id = %node.id, "host {host} takes no servers until its drain is ended: {why}");
         }
     }
@@ -132,7 +135,8 @@ impl World {
         }
         let forced: Vec<&String> = forced.iter().collect();
         let (node, host) = (node.label(), host.to_owned());
-        match clusters.drain(&host, &forced).await {
+        let asking = clusters.drain(&host, &forced);
+        match self.store.tripwire().around("clusterd: drain", asking).await {
             Ok(Answer::Empty) => Ok(()),
             Ok(Answer::Occupied { state, left }) => {
                 Err(StaysError::Occupied { node, host, state, left })

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use baremetal_store::Tripwire;
 use bmc::{
     Bmc, BmcError, Boot, IdentifyLight, Inspection, LogEntry, Power, Reading, Sensors,
     SerialConsole, SerialSession, VirtualMedia,
@@ -19,6 +20,7 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// Lets requests through at the pace a BMC can bear.
 pub(crate) struct Gate {
+    tripwire: Tripwire,
     every: Duration,
     slack: Duration,
     pace: Mutex<Pace>,
@@ -34,11 +36,11 @@ struct Pace {
 }
 
 impl Gate {
-    pub(crate) fn new(settings: &BmcSettings) -> Self {
+    pub(crate) fn new(settings: &BmcSettings, tripwire: Tripwire) -> Self {
         let every = Duration::from_secs(1) / settings.requests_per_second.max(1);
         let now = Instant::now();
         let pace = Mutex::new(Pace { full_at: now, rest_until: now, errors: 0 });
-        Gate { every, slack: every * settings.burst.max(1), pace }
+        Gate { tripwire, every, slack: every * settings.burst.max(1), pace }
     }
 
     /// Waits for the request's turn.
@@ -102,6 +104,15 @@ impl<T: ?Sized> Gated<T> {
         self.gate.learn(&answer);
         answer
     }
+
+    /// The same of a request that changes the machine.
+    async fn changing<A>(
+        &self,
+        effect: &'static str,
+        request: impl Future<Output = Result<A, BmcError>>,
+    ) -> Result<A, BmcError> {
+        self.gate.tripwire.around(effect, self.through(request)).await
+    }
 }
 
 #[async_trait]
@@ -115,7 +126,7 @@ impl Power for Gated<dyn Power> {
     }
 
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
-        self.through(self.inner.request(change)).await
+        self.changing("bmc: power", self.inner.request(change)).await
     }
 }
 
@@ -126,7 +137,7 @@ impl Boot for Gated<dyn Boot> {
     }
 
     async fn set(&self, wanted: BootOverride) -> Result<(), BmcError> {
-        self.through(self.inner.set(wanted)).await
+        self.changing("bmc: boot device", self.inner.set(wanted)).await
     }
 
     async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
@@ -137,11 +148,11 @@ impl Boot for Gated<dyn Boot> {
 #[async_trait]
 impl VirtualMedia for Gated<dyn VirtualMedia> {
     async fn insert(&self, url: &Url) -> Result<(), BmcError> {
-        self.through(self.inner.insert(url)).await
+        self.changing("bmc: insert medium", self.inner.insert(url)).await
     }
 
     async fn eject(&self) -> Result<(), BmcError> {
-        self.through(self.inner.eject()).await
+        self.changing("bmc: eject medium", self.inner.eject()).await
     }
 }
 
@@ -180,14 +191,15 @@ mod tests {
     use super::*;
 
     fn gate(requests_per_second: u32, burst: u32) -> Gate {
-        Gate::new(&BmcSettings {
+        let settings = BmcSettings {
             allowed: Default::default(),
             request_timeout: Duration::from_secs(1),
             requests_per_second,
             burst,
             allow_unverified: false,
             authorities: Vec::new(),
-        })
+        };
+        Gate::new(&settings, Tripwire::default())
     }
 
     #[tokio::test(start_paused = true)]

@@ -78,7 +78,13 @@ impl Conductor {
             redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
         let world = World {
-            bmcs: Bmcs::new(settings.bmc.clone(), redfish, ipmi, store.secrets()),
+            bmcs: Bmcs::new(
+                settings.bmc.clone(),
+                redfish,
+                ipmi,
+                store.secrets(),
+                store.tripwire().clone(),
+            ),
             consoles: Consoles::new(settings.consoles),
             settings,
             store,

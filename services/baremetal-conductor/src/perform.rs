@@ -138,7 +138,9 @@ impl World {
         }
         self.record(node, intended, &[]).await?;
 
-        match self.agents.give(&boot, &self.agent_token(&boot), name, params).await {
+        let token = self.agent_token(&boot);
+        let giving = self.agents.give(&boot, &token, name, params);
+        match self.store.tripwire().around("agent: command", giving).await {
             Ok(_) => Ok(Ok(Requeue::After(self.settings.timeouts.poll_every))),
             Err(error) => Ok(Err(error.problem())),
         }

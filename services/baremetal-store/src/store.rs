@@ -14,7 +14,7 @@ use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
 use database::table::{Listed, Part};
-use database::{Bound, Database, Schema, SchemaVersion, StoreError};
+use database::{Bound, Database, Schema, SchemaVersion, StoreError, Tripwire};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -79,7 +79,12 @@ impl Store {
     /// it; once that is gone, every write is refused as `Closing`. Secrets are kept as they come until
     /// [`Store::sealing`] says by what they are sealed.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        let database = Database::open(url, SCHEMA).await?;
+        Store::open_with(url, Tripwire::default()).await
+    }
+
+    /// The same, whose writes are points of this tripwire.
+    pub async fn open_with(url: &str, tripwire: Tripwire) -> Result<Store, StoreError> {
+        let database = Database::open(url, SCHEMA).await?.with_tripwire(tripwire);
         let trail = Recorder::new(database.clone(), "baremetald");
         Ok(Store { database, trail, seals: None, bound: Bound::default(), allocations_each: None })
     }
@@ -92,6 +97,11 @@ impl Store {
     /// Which database it is, and which version its tables have now.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
         Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
+    }
+
+    /// What a test has done at each effect of whoever works on this store.
+    pub fn tripwire(&self) -> &Tripwire {
+        self.database.tripwire()
     }
 
     /// The audit trail, in the same database.

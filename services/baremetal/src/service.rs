@@ -13,7 +13,7 @@ use baremetal_conductor::{
     ServiceKey, Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
-use baremetal_store::{Pool, Store};
+use baremetal_store::{Pool, Store, Tripwire};
 use daemon::{Connections, Tls, TlsFiles};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
@@ -68,12 +68,17 @@ pub struct Listeners {
 impl Service {
     /// Opens the store and every listener.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
+        Service::start_with(config, Tripwire::default()).await
+    }
+
+    /// The same, whose effects are points of this tripwire.
+    pub async fn start_with(config: Config, tripwire: Tripwire) -> anyhow::Result<Self> {
         daemon::make_private(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
-        let store = Store::open(&url).await.context("cannot open the database")?;
+        let store = Store::open_with(&url, tripwire).await.context("cannot open the database")?;
         let known = store.known_keys().await.context("cannot read the database")?;
         let keys = Keyring::open(&config.seal_keys_file(), &known)
             .context("cannot use the keys that seal secrets (seal_keys)")?;

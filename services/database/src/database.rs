@@ -1,5 +1,6 @@
 //! Which database, and how work gets a connection to it.
 
+use std::any::type_name;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
@@ -12,11 +13,14 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::readers::Readers;
 use crate::writer::{BoxFuture, Extent, Writer};
-use crate::{Connection, Schema, StoreError, integrity, migrate};
+use crate::{Connection, Schema, StoreError, Tripwire, integrity, migrate};
 
 /// One of the two databases. Clones share it.
 #[derive(Clone)]
-pub struct Database(Backend);
+pub struct Database {
+    backend: Backend,
+    tripwire: Tripwire,
+}
 
 #[derive(Clone)]
 enum Backend {
@@ -61,7 +65,17 @@ impl Database {
             Some(("postgres" | "postgresql", _)) => open_postgres(url, schema).await?,
             _ => return Err(StoreError::BadUrl),
         };
-        Ok(Database(backend))
+        Ok(Database { backend, tripwire: Tripwire::default() })
+    }
+
+    /// The same, whose writes are points of this tripwire.
+    pub fn with_tripwire(self, tripwire: Tripwire) -> Database {
+        Database { tripwire, ..self }
+    }
+
+    /// What a test has done at each write.
+    pub fn tripwire(&self) -> &Tripwire {
+        &self.tripwire
     }
 
     /// Looks through all of a database file, if there is one, and changes nothing. A server's data are the server's business.
@@ -71,7 +85,7 @@ impl Database {
 
     /// Which of the two it is.
     pub fn kind(&self) -> &'static str {
-        match &self.0 {
+        match &self.backend {
             Backend::Sqlite { .. } => "sqlite",
             Backend::Postgres(_) => "postgresql",
         }
@@ -91,7 +105,7 @@ impl Database {
             + 'static,
         T: Send + 'static,
     {
-        match &self.0 {
+        match &self.backend {
             Backend::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
             Backend::Sqlite { writer, readers: None } => {
                 writer.run(Extent::OneStatement, work).await
@@ -108,7 +122,17 @@ impl Database {
             + 'static,
         T: Send + 'static,
     {
-        match (&self.0, extent) {
+        self.tripwire.around(type_name::<F>(), self.committed(extent, work)).await
+    }
+
+    async fn committed<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        match (&self.backend, extent) {
             (Backend::Sqlite { writer, .. }, _) => writer.run(extent, work).await,
             (Backend::Postgres(pool), Extent::OneStatement) => {
                 work(&mut Connection::Postgres(pool.acquire().await?)).await
@@ -180,9 +204,10 @@ async fn open_postgres(url: &str, schema: Schema) -> Result<Backend, StoreError>
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_with(options)
         .await?;
-    let database = Database(Backend::Postgres(pool));
+    let backend = Backend::Postgres(pool);
+    let database = Database { backend, tripwire: Tripwire::default() };
     database
         .write(Extent::FirstDecides, move |connection| Box::pin(migrate(connection, schema)))
         .await?;
-    Ok(database.0)
+    Ok(database.backend)
 }

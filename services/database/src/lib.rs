@@ -12,6 +12,7 @@ mod readers;
 #[cfg(feature = "scratch")]
 pub mod scratch;
 pub mod table;
+mod tripwire;
 mod writer;
 
 pub use bound::{Bound, Sizes};
@@ -21,6 +22,7 @@ pub use error::StoreError;
 pub use migrate::Schema;
 pub use query::{Key, Query};
 pub use sqlx::{AssertSqlSafe, Error as SqlError};
+pub use tripwire::{Point, Side, Tripwire};
 pub use writer::{BoxFuture, Extent};
 
 use migrate::migrate;

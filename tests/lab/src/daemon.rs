@@ -8,11 +8,14 @@ use baremetal::{Listeners, Service};
 use tokio::fs;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::task::JoinSet;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::PATIENCE;
+use crate::trap::Trap;
 
 /// A service that runs until this is dropped.
 pub(crate) enum Daemon {
@@ -20,6 +23,15 @@ pub(crate) enum Daemon {
     Inside { stop: CancellationToken, _running: JoinSet<()> },
     /// In another.
     Child(Outside),
+    /// In this process, on a runtime of its own that can be dropped at any moment.
+    Mortal(Mortal),
+}
+
+/// A service that dies where its trap stops it.
+pub(crate) struct Mortal {
+    config: PathBuf,
+    pub(crate) trap: Arc<Trap>,
+    life: Option<(Runtime, JoinHandle<()>)>,
 }
 
 /// A service in a process of its own.
@@ -63,6 +75,15 @@ impl Daemon {
     }
 }
 
+impl Daemon {
+    /// Starts inside this process, to be killed.
+    pub(crate) async fn mortal(config: &Path, state: &Path) -> (Daemon, Listeners) {
+        let mut mortal = Mortal { config: config.to_owned(), trap: Trap::new(state), life: None };
+        let listeners = mortal.live().await.expect("baremetald listens");
+        (Daemon::Mortal(mortal), listeners)
+    }
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
         match self {
@@ -73,6 +94,42 @@ impl Drop for Daemon {
                 eprintln!("baremetald said last:\n{last}");
             }
             Daemon::Child(_) => {}
+            Daemon::Mortal(mortal) => {
+                // Its end is not waited for: nobody waits in a runtime.
+                if let Some((runtime, _)) = mortal.life.take() {
+                    runtime.shutdown_background();
+                }
+            }
+        }
+    }
+}
+
+impl Mortal {
+    /// Begins another life.
+    pub(crate) fn live(&mut self) -> oneshot::Receiver<Listeners> {
+        let (told, listening) = oneshot::channel();
+        let config = baremetal::config::load(&self.config).expect("the configuration is valid");
+        let tripwire = self.trap.tripwire();
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime can be made");
+        let living = runtime.spawn(async move {
+            let service = Service::start_with(config, tripwire).await.expect("baremetald starts");
+            // Nobody needs to know where it listens that knew it before.
+            let _ = told.send(service.listeners().clone());
+            service.run(CancellationToken::new()).await.expect("baremetald runs");
+        });
+        self.life = Some((runtime, living));
+        listening
+    }
+
+    /// Ends its life at once: nothing that is under way is finished.
+    pub(crate) async fn die(&mut self) {
+        let Some((runtime, living)) = self.life.take() else { return };
+        let ended = living.is_finished();
+        let dropped = spawn_blocking(move || runtime.shutdown_timeout(PATIENCE)).await;
+        dropped.expect("a runtime can be dropped");
+        if ended {
+            living.await.expect("baremetald lives until it is killed");
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct Settings {
     pub power_timeout: &'static str,
     /// For an agent that does not answer.
     pub silence_timeout: &'static str,
+    /// How long a BMC that accepted a change of power is given before it is asked again.
+    pub ask_again: &'static str,
     /// How often to look at what is awaited.
     pub poll_every: &'static str,
     /// How often power states are refreshed.
@@ -62,6 +64,7 @@ impl Default for Settings {
             bmc_timeout: "20s",
             power_timeout: "20s",
             silence_timeout: "20s",
+            ask_again: "1s",
             poll_every: "50ms",
             power_sync_every: "60s",
             requests_per_second: 1000,
@@ -89,6 +92,16 @@ impl Lab {
     pub async fn with_child(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::child(&config, &folder.path().join("state")).await;
+        // Started again it has to be where machines and agents know it to be.
+        std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
+            .expect("the configuration can be written");
+        Lab::around(daemon, &listeners, folder, systems(&settings)).await
+    }
+
+    /// Starts with baremetald inside this process, to be killed at each of its effects and records.
+    pub async fn with_mortal(settings: Settings) -> Lab {
+        let (folder, config) = prepare(&settings);
+        let (daemon, listeners) = Daemon::mortal(&config, &folder.path().join("state")).await;
         // Started again it has to be where machines and agents know it to be.
         std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
             .expect("the configuration can be written");
@@ -190,7 +203,8 @@ fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) 
     let tftp = at.and_then(|at| at.tftp).unwrap_or(free);
     let folder = folder.path().display();
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
-    let Settings { poll_every, power_sync_every, requests_per_second, more, .. } = settings;
+    let Settings { ask_again, poll_every, power_sync_every, requests_per_second, more, .. } =
+        settings;
     let Settings { unknown_machines, .. } = settings;
     let mut text = String::new();
     let written = write!(
@@ -204,7 +218,7 @@ power_sync_every = "{power_sync_every}"
 [timeouts]
 bmc = "{bmc_timeout}"
 power = "{power_timeout}"
-ask_again = "1s"
+ask_again = "{ask_again}"
 boot = "{boot_timeout}"
 command = "60s"
 silence = "{silence_timeout}"

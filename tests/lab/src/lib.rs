@@ -6,7 +6,9 @@ mod files;
 mod images;
 mod lab;
 mod machine;
+mod mortal;
 mod node;
+mod trap;
 
 pub use api::{Answer, Api, until};
 pub use daemon::Killed;

@@ -134,7 +134,7 @@ impl Lab {
     pub async fn steps(&self) -> Vec<String> {
         match &*self.daemon.lock().await {
             Daemon::Child(outside) => outside.steps(),
-            Daemon::Inside { .. } => panic!("baremetald is no child"),
+            Daemon::Inside { .. } | Daemon::Mortal(_) => panic!("baremetald is no child"),
         }
     }
 

@@ -7,6 +7,7 @@ mod faults;
 mod hypervisors;
 mod inspect;
 mod kinds;
+mod outlive;
 mod own_machine;
 mod quorum;
 mod rack_up;

@@ -1,0 +1,337 @@
+//! baremetald is killed before and after each of its effects and records, one after another, in whatever a node is asked for: nothing is lost,
+//! and nothing is done twice.
+
+use bmc_emulator::{Outcome, PowerRequest, Request};
+use lab::{Lab, Machine, Node, Placed, Settings};
+use machine_emulator::{Event, Stage};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use PowerRequest::{ForceOff, On, SoftOff};
+
+/// The service is killed at every so-many-th point that comes up for the first time.
+const EVERY: usize = 4;
+
+/// What is asked of a node, and what comes of it.
+struct Part {
+    asked: Value,
+    /// The states that it passes, the last of which is its end.
+    states: &'static [&'static str],
+    /// The changes of power that the BMC is asked for.
+    power: &'static [PowerRequest],
+    /// The steps that the agent does.
+    steps: &'static [&'static str],
+}
+
+fn part(
+    target: &str,
+    states: &'static [&'static str],
+    power: &'static [PowerRequest],
+    steps: &'static [&'static str],
+) -> Part {
+    Part { asked: json!({"target": target}), states, power, steps }
+}
+
+const INSPECTION: &[&str] = &["inspecting", "inspect wait", "inspecting", "manageable"];
+const CLEANING: &[&str] = &["cleaning", "clean wait", "cleaning", "available"];
+const CLEANING_BY_HAND: &[&str] = &["cleaning", "clean wait", "cleaning", "manageable"];
+const DEPLOYMENT: &[&str] = &["deploying", "wait call-back", "deploying", "active"];
+const UNDEPLOYMENT: &[&str] = &["deleting", "cleaning", "clean wait", "cleaning", "available"];
+const WRITES: &[&str] = &["write_image", "install_bootloader", "sync"];
+const ERASES: &[&str] = &["erase_devices_metadata", "sync"];
+
+/// All that a machine lives through, from its enrolment on.
+fn life() -> Vec<Part> {
+    let erase = json!([{"interface": "deploy", "step": "erase_devices"}]);
+    vec![
+        part("manage", &["verifying", "manageable"], &[], &[]),
+        part("inspect", INSPECTION, &[On, ForceOff], &[]),
+        part("provide", CLEANING, &[On, ForceOff], ERASES),
+        part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES),
+        part("rebuild", DEPLOYMENT, &[ForceOff, On, ForceOff, On], WRITES),
+        part("deleted", UNDEPLOYMENT, &[ForceOff, On, ForceOff], ERASES),
+        part("manage", &["manageable"], &[], &[]),
+        Part {
+            asked: json!({"target": "clean", "clean_steps": erase}),
+            states: CLEANING_BY_HAND,
+            power: &[On, ForceOff],
+            steps: &["erase_devices", "sync"],
+        },
+        part("adopt", &["adopting", "active"], &[], &[]),
+    ]
+}
+
+/// With `BEDPLATE_SOAK` the service is killed at each point.
+fn every() -> usize {
+    if std::env::var_os("BEDPLATE_SOAK").is_some() { 1 } else { EVERY }
+}
+
+/// Eager, for the service dies before most of what it waits for.
+fn settings() -> Settings {
+    Settings { ask_again: "200ms", poll_every: "10ms", ..Settings::default() }
+}
+
+/// What was done to a machine and recorded of its node up to some time.
+struct Before {
+    node: Value,
+    history: usize,
+    requests: usize,
+    events: usize,
+}
+
+impl Before {
+    async fn of(lab: &Lab, node: Node, machine: &Placed) -> Before {
+        Before {
+            node: lab.node(node).await,
+            history: lab.history(node).await.len(),
+            requests: machine.chassis().log().len(),
+            events: machine.events().len(),
+        }
+    }
+
+    /// The changes of power since then.
+    fn power(&self, machine: &Placed) -> Vec<PowerRequest> {
+        let log = machine.chassis().log();
+        let accepted = log[self.requests..].iter().filter(|it| it.outcome == Outcome::Accepted);
+        let power = |request: &Request| match request {
+            Request::Power(power) => Some(*power),
+            Request::Boot(..)
+            | Request::ClearBoot
+            | Request::InsertMedia(_)
+            | Request::EjectMedia
+            | Request::Identify(_)
+            | Request::ClearEventLog
+            | Request::Other(_) => None,
+        };
+        accepted.filter_map(|it| power(&it.request)).collect()
+    }
+
+    /// The steps that the agent has begun since then, each of which it has done.
+    fn steps(&self, machine: &Placed) -> Vec<String> {
+        let events = machine.events().split_off(self.events);
+        let steps = |of: fn(&Event) -> Option<&String>| -> Vec<String> {
+            events.iter().filter_map(of).cloned().collect()
+        };
+        let begun = steps(|event| if let Event::Begins(step) = event { Some(step) } else { None });
+        let done = steps(|event| if let Event::Did(step) = event { Some(step) } else { None });
+        assert_eq!(begun, done, "{events:#?}");
+        begun
+    }
+
+    /// The states that the node has come to since then, as its history tells them.
+    async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
+        let history = lab.history(node).await.split_off(self.history);
+        history.into_iter().map(|(state, _)| state).collect()
+    }
+}
+
+/// A machine whose boot script is lost boots its disk, if that holds a system; its node waits for the boot timeout then, and fails, as any whose
+/// network boot fails.
+fn may_boot_the_disk(point: &str) -> bool {
+    point.contains("save_boot") && !point.contains("reported")
+}
+
+/// Has a node live through `part` with a service that is killed all the time, and asserts that it was done as if it had not been.
+async fn outlived(lab: &Lab, node: Node, machine: &Placed, part: &Part) -> usize {
+    let before = Before::of(lab, node, machine).await;
+    let end = *part.states.last().expect("it ends somewhere");
+    let path = format!("/v1/nodes/{}", node.0);
+    let ended = |node: &Value| {
+        assert!(node["last_error"].is_null() || node["provision_state"] == end, "{node:#}");
+        let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
+        (changed && node["provision_state"] == end).then_some(())
+    };
+    let ask = async || lab.ask_once(node, &before.node, &part.asked).await;
+    let done = async || lab.api().until(&path, end, ended).await;
+    let spares = if machine.disks_are_blank() { |_: &str| false } else { may_boot_the_disk };
+    let points = lab.outlives(every(), spares, ask, done).await;
+    let story = format!("{}: killed at {points:#?}", part.asked);
+    assert_eq!(before.states(lab, node).await, part.states, "{story}");
+    assert_eq!(before.power(machine), part.power, "{story}");
+    assert_eq!(before.steps(machine), part.steps, "{story}");
+    points.len()
+}
+
+async fn lives(blueprint: Machine) {
+    let lab = Lab::with_mortal(settings()).await;
+    let machine = lab.rack(blueprint).await;
+    let node = lab.enroll(&machine).await;
+    let mut kills = 0;
+    for part in life() {
+        kills += outlived(&lab, node, &machine, &part).await;
+        if part.steps == WRITES {
+            installed(&machine).await;
+        }
+    }
+    assert!(kills >= 80, "it was killed {kills} times only");
+}
+
+async fn installed(machine: &Placed) {
+    let booted = |stage: &Stage| *stage == Stage::Installed;
+    machine.stage().wait_for(booted).await.expect("it boots its disk");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_a_node_is_asked_for_over_redfish() {
+    lives(Machine::redfish("r1u1").without_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_over_ipmi_and_one_by_virtual_media() {
+    let blueprints = [
+        Machine::ipmi("r1u2"),
+        Machine::redfish("r1u3").without_tls().uefi().boot("redfish-virtual-media"),
+    ];
+    for blueprint in blueprints {
+        let lab = Lab::with_mortal(settings()).await;
+        let machine = lab.rack(blueprint).await;
+        let node = lab.available(&machine).await;
+        let deployment = part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES);
+        let kills = outlived(&lab, node, &machine, &deployment).await;
+        assert!(kills >= 10, "it was killed {kills} times only");
+        installed(&machine).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inspection_that_is_aborted_and_what_comes_after_it() {
+    let lab = Lab::with_mortal(settings()).await;
+    let machine = lab.rack(Machine::redfish("r1u4").without_tls()).await;
+    let node = lab.manageable(&machine).await;
+    machine.misbehave(|faults| faults.never_call_back = true);
+    lab.provision(node, "inspect").await.reaches("inspect wait").await;
+    let parts = [
+        part("abort", &["inspect failed"], &[], &[]),
+        part("manage", &["manageable"], &[], &[]),
+        part("provide", CLEANING, &[ForceOff, On, ForceOff], ERASES),
+    ];
+    for part in parts {
+        outlived(&lab, node, &machine, &part).await;
+        machine.misbehave(|faults| faults.never_call_back = false);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_machines_of_a_rack_that_is_brought_up() {
+    let lab = Lab::with_mortal(settings()).await;
+    let blueprints =
+        [Machine::redfish("r1u5").without_tls(), Machine::redfish("r1u6").without_tls()];
+    let machines = lab.rack_all(Vec::from(blueprints)).await;
+    let rows: Vec<Value> = (1..).zip(&machines).map(|(line, it)| it.row(line)).collect();
+    let rack = json!({"name": "r1", "machines": rows});
+    lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&rack)).await.expect("a rack");
+    let up =
+        json!({"reach": "installed", "instance_info": lab.image().instance_info(), "limit": 2});
+    let is_up = |rack: &Value| {
+        let machines = rack["machines"].as_array().expect("a rack has machines");
+        assert!(machines.iter().all(|machine| machine["way"] != "stuck"), "{rack:#}");
+        machines.iter().all(|machine| machine["way"] == "there").then_some(())
+    };
+    let ask = async || {
+        let asked = lab.api().send(Method::PUT, "/bedplate/v1/racks/r1/up", Some(&up)).await;
+        asked.expect("the rack is on its way");
+    };
+    let done = async || lab.api().until("/bedplate/v1/racks/r1", "a rack that is up", is_up).await;
+    // What is recorded of two machines comes together in many ways.
+    let points = lab.outlives(every() * 3, |_| false, ask, done).await;
+    assert!(points.len() >= 20, "{points:#?}");
+
+    let nodes = lab.api().get("/v1/nodes").await;
+    for machine in &machines {
+        let is_its = |node: &&Value| node["name"] == machine.name();
+        let found = nodes["nodes"].as_array().and_then(|nodes| nodes.iter().find(is_its));
+        let node = found.and_then(|node| node["uuid"].as_str()?.parse().ok()).expect("a node");
+        let all = Before { node: Value::Null, history: 0, requests: 0, events: 0 };
+        let states = [&["verifying", "manageable"], INSPECTION, CLEANING, DEPLOYMENT].concat();
+        assert_eq!(all.states(&lab, Node(node)).await, states, "killed at {points:#?}");
+        let power = [On, ForceOff, On, ForceOff, On, ForceOff, On];
+        assert_eq!(all.power(machine), power, "killed at {points:#?}");
+        assert_eq!(all.steps(machine), [ERASES, WRITES].concat(), "killed at {points:#?}");
+        installed(machine).await;
+    }
+}
+
+const LEASES: &str = r#"
+[leases.nodes]
+shortest = "1s"
+[leases.ladder]
+warn_before = ["3s"]
+notice = "1s"
+undo_window = "2s"
+[reservations]
+nodes_per_project = 1
+"#;
+
+/// What a node's history says of each rung of the ladder, and of the end.
+const RUNGS: [&str; 5] = [
+    "its lease ends at",
+    "it is switched off, and its disks are erased at",
+    "its lease has ended: its disks are erased at",
+    "it is taken out of use, and its disks are erased",
+    "given back by its lessee",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_is_reserved_lent_for_a_time_and_taken_back() {
+    let lab = Lab::with_mortal(Settings { more: LEASES, ..settings() }).await;
+    let machine = lab.rack(Machine::redfish("r1u7").without_tls()).await;
+    let node = lab.available(&machine).await;
+    let path = format!("/v1/nodes/{}", node.0);
+    let class = json!([{"op": "add", "path": "/resource_class", "value": "gpu"}]);
+    lab.api().send(Method::PATCH, &path, Some(&class)).await.expect("a resource class");
+    let image = lab.image();
+    let wish = json!({
+        "name": "train-1", "resource_class": "gpu", "lease": "6s",
+        "image": {"url": image.url, "checksum": format!("sha256:{}", image.checksum), "format": image.format},
+        "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
+    });
+    let before = Before::of(&lab, node, &machine).await;
+    let changed = |node: &Value| {
+        (node["provision_updated_at"] != before.node["provision_updated_at"]).then_some(())
+    };
+    let ask = async || {
+        let node = lab.node(node).await;
+        if changed(&node).is_none() {
+            let path = "/bedplate/v1/reservations";
+            let made = lab.api().send(Method::POST, path, Some(&wish)).await;
+            made.expect("a reservation");
+        }
+    };
+    let is_free = |node: &Value| {
+        assert!(node["last_error"].is_null(), "{node:#}");
+        (node["provision_state"] == "available").then(|| changed(node)).flatten()
+    };
+    let is_over = |lent: &Value| lent["lease"].is_null().then_some(());
+    let done = async || {
+        lab.api().until(&path, "a free node", is_free).await;
+        let path = format!("/bedplate/v1/nodes/{}/lease", node.0);
+        lab.api().until(&path, "a node that is not lent", is_over).await;
+    };
+    let points = lab.outlives(every(), may_boot_the_disk, ask, done).await;
+    assert!(points.len() >= 30, "{points:#?}");
+
+    let history = lab.history(node).await.split_off(before.history);
+    for rung in RUNGS {
+        let told = history.iter().filter(|(_, event)| event.contains(rung)).count();
+        assert_eq!(told, 1, "{rung:?} in {history:#?}");
+    }
+    let mut states = before.states(&lab, node).await;
+    states.dedup();
+    assert_eq!(states, [DEPLOYMENT, UNDEPLOYMENT].concat(), "{points:#?}");
+    let erases = ["erase_devices", "sync"];
+    assert_eq!(before.steps(&machine), [WRITES, &erases].concat(), "{points:#?}");
+    let mut power = before.power(&machine);
+    // A system that is slow to shut down is asked once more.
+    power.dedup_by(|next, last| *next == SoftOff && *last == SoftOff);
+    assert_eq!(power, [On, ForceOff, On, SoftOff, On, ForceOff], "{points:#?}");
+    assert!(machine.disks_are_blank());
+    for path in ["/bedplate/v1/reservations", "/v1/allocations"] {
+        let left = lab.api().get(path).await;
+        let left = left.as_object().into_iter().flat_map(|lists| lists.values());
+        assert!(
+            left.clone().all(|list| *list == json!([])),
+            "{path}: {:?}",
+            left.collect::<Vec<_>>()
+        );
+    }
+}
