@@ -17,19 +17,35 @@ const VERSION: &str = "1.81";
 /// A connection to the API.
 pub(crate) struct Client {
     host: String,
+    authorization: Option<&'static str>,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Client {
     /// Connects.
     pub(crate) async fn connect(address: SocketAddr) -> std::io::Result<Client> {
+        Client::by(address, None).await
+    }
+
+    /// Connects, and shows this with every request.
+    pub(crate) async fn connect_as(
+        address: SocketAddr,
+        authorization: &'static str,
+    ) -> std::io::Result<Client> {
+        Client::by(address, Some(authorization)).await
+    }
+
+    async fn by(
+        address: SocketAddr,
+        authorization: Option<&'static str>,
+    ) -> std::io::Result<Client> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
         // Ends with its sender; why it ended is told to whoever sends.
         tokio::spawn(connection);
-        Ok(Client { host: address.to_string(), sender })
+        Ok(Client { host: address.to_string(), authorization, sender })
     }
 
     /// Asks once, and reads all of the answer.
@@ -40,6 +56,9 @@ impl Client {
             .header("host", &self.host)
             .header("accept", "application/json")
             .header("x-openstack-ironic-api-version", VERSION);
+        if let Some(proof) = self.authorization {
+            request = request.header("authorization", proof);
+        }
         let body = match &call.body {
             Some(body) => {
                 request = request.header("content-type", "application/json");

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod api;
+mod attack;
 mod client;
 mod clusters;
 mod daemon;
@@ -91,6 +92,8 @@ enum Phase {
     Start,
     /// Nodes created, shown, listed and changed.
     Api,
+    /// Large documents, listed by many who do not read.
+    Attack,
     /// Nodes of fake hardware from enroll to active.
     Life,
     /// Emulated machines enrolled, inspected, cleaned and deployed.
@@ -173,6 +176,7 @@ async fn measure(phases: &[Phase], sizes: &Sizes) -> anyhow::Result<ExitCode> {
         match phase {
             Phase::Start => api::start(&mut report).await?,
             Phase::Api => api::nodes(sizes, &mut report).await?,
+            Phase::Attack => attack::measure(&mut report).await?,
             Phase::Life => api::lives(sizes, &mut report).await?,
             Phase::Machines => machines::measure(sizes, &mut report).await?,
             Phase::Refresh => refresh::measure(sizes, &mut report).await?,

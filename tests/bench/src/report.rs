@@ -39,6 +39,7 @@ pub(crate) enum Budget {
     Seconds(f64),
     ResidentMib(f64),
     PeakMib(f64),
+    P99Ms(f64),
 }
 
 impl Row<'_> {
@@ -74,6 +75,9 @@ impl Row<'_> {
         let (words, met) = match self.budget? {
             Budget::PerSecond(least) => {
                 (format!(">= {least} /s"), self.per_second().map(|got| got >= least))
+            }
+            Budget::P99Ms(most) => {
+                (format!("p99 <= {most} ms"), self.p99_ms.map(|got| got <= most))
             }
             Budget::Seconds(most) => (format!("<= {most} s"), self.seconds.map(|got| got <= most)),
             Budget::ResidentMib(most) => {
