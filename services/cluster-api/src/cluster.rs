@@ -3,6 +3,8 @@
 mod body;
 mod view;
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{
@@ -13,8 +15,8 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Microversion, Op, Operation, Origin, Paging, Query,
-    Routes, Segment, Shape, Strict, json, next_link,
+    ApiError, Caller, Direction, Handle, ListPart, Microversion, Op, Operation, Origin, Paging,
+    Query, Routes, Segment, Shape, Strict, json,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,6 +24,7 @@ use utoipa::PartialSchema;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::listing::list_of;
 use crate::template::{SORTED, unsorted};
 use crate::{microversion as since, openapi};
 pub(crate) use body::{NewCluster, Order};
@@ -119,17 +122,7 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        clusters: Vec<Brief<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
-    let (found, next) = page(&app, &caller, &origin, uri.path(), query).await?;
-    let clusters = found.iter().map(|(cluster, groups)| Brief {
-        view: View { cluster, groups, origin: &origin, asked, now: (app.clock)() },
-    });
-    Ok(json(StatusCode::OK, &Body { clusters: clusters.collect(), next }))
+    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief).await
 }
 
 /// `GET /v1/clusters/detail`.
@@ -141,34 +134,34 @@ async fn list_detail(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        clusters: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
-    let (found, next) = page(&app, &caller, &origin, uri.path(), query).await?;
-    let clusters = found.iter().map(|(cluster, groups)| View {
-        cluster,
-        groups,
-        origin: &origin,
-        asked,
-        now: (app.clock)(),
-    });
-    Ok(json(StatusCode::OK, &Body { clusters: clusters.collect(), next }))
+    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Detail).await
 }
 
-/// A cluster with its node groups.
-type Whole = (Cluster, Vec<NodeGroup>);
+/// How much of each cluster a list shows.
+#[derive(Clone, Copy)]
+enum Extent {
+    Brief,
+    Detail,
+}
 
-/// One page of a list, and where the next is.
+/// A cluster in a list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown<'a> {
+    Brief(Brief<'a>),
+    Detail(View<'a>),
+}
+
+/// One page of a list.
 async fn page(
     app: &App,
     caller: &Caller,
+    asked: Microversion,
     origin: &Origin,
     path: &str,
     query: Query,
-) -> Result<(Vec<Whole>, Option<String>), Error> {
+    extent: Extent,
+) -> Result<Response, Error> {
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
     rest.finish()?;
@@ -180,17 +173,33 @@ async fn page(
     };
     let descending = paging.direction == Direction::Descending;
     let page = Page { limit: paging.limit, marker: paging.marker, sort, descending };
-    let found = app.store.list_clusters(&app.scope(caller), &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next =
-        last.map(|last| next_link(origin, path, &query, page.limit, last.id.into_untyped_uuid()));
-    let ids: Vec<ClusterUuid> = found.iter().map(|cluster| cluster.id).collect();
-    let mut groups = app.store.groups_of_each(&ids).await?;
-    let whole = |cluster: Cluster| {
-        let groups = groups.remove(&cluster.id).unwrap_or_default();
-        (cluster, groups)
-    };
-    Ok((found.into_iter().map(whole).collect(), next))
+    let reader = Arc::new((app.store.clone(), app.scope(caller), origin.clone(), app.clock));
+    list_of("clusters", &page, (app, origin, path, &query), move |part, page| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (store, scope, origin, clock) = &*reader;
+            let listed = store.list_clusters_part(scope, &page, part).await?;
+            let ids: Vec<ClusterUuid> = listed.found.iter().map(|cluster| cluster.id).collect();
+            let groups = store.groups_of_each(&ids).await?;
+            let now = clock();
+            let id = |cluster: &Cluster| cluster.id.into_untyped_uuid();
+            let part = ListPart::of(
+                &listed.found,
+                id,
+                |cluster| {
+                    let groups = groups.get(&cluster.id).map(Vec::as_slice).unwrap_or_default();
+                    let view = View { cluster, groups, origin, asked, now };
+                    match extent {
+                        Extent::Brief => Shown::Brief(Brief { view }),
+                        Extent::Detail => Shown::Detail(view),
+                    }
+                },
+                listed.more,
+            );
+            Ok(part?)
+        })
+    })
+    .await
 }
 
 /// `GET /v1/clusters/{cluster}`.

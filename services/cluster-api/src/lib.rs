@@ -7,6 +7,7 @@ mod certificate;
 mod cluster;
 mod error;
 mod lenient;
+mod listing;
 mod machine;
 mod measure;
 mod microversion;

@@ -3,6 +3,8 @@
 mod body;
 mod view;
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{Page, Template, TemplateSort};
@@ -10,14 +12,14 @@ use cluster_store::StoreError;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Operation, Origin, Paging, Query, Routes, Segment, Shape,
-    Strict, json, next_link,
+    ApiError, Caller, Direction, Handle, ListPart, Operation, Origin, Paging, Query, Routes,
+    Segment, Shape, Strict, json,
 };
-use serde::Serialize;
 use utoipa::PartialSchema;
 
 use crate::app::{App, again};
 use crate::error::Error;
+use crate::listing::list_of;
 use crate::openapi;
 pub(crate) use body::{Template as Body, named};
 use view::View;
@@ -77,12 +79,6 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Page_<'a> {
-        clustertemplates: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
     rest.finish()?;
@@ -94,13 +90,18 @@ async fn list(
     };
     let descending = paging.direction == Direction::Descending;
     let page = Page { limit: paging.limit, marker: paging.marker, sort, descending };
-    let found = app.store.list_templates(&app.scope(&caller), &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next = last.map(|last| {
-        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
-    });
-    let views = found.iter().map(|template| View { template, origin: &origin });
-    Ok(json(StatusCode::OK, &Page_ { clustertemplates: views.collect(), next }))
+    let reader = Arc::new((app.store.clone(), app.scope(&caller), origin.clone()));
+    list_of("clustertemplates", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (store, scope, origin) = &*reader;
+            let listed = store.list_templates_part(scope, &page, part).await?;
+            let view = |template| View { template, origin };
+            let id = |template: &Template| template.id.into_untyped_uuid();
+            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
+        })
+    })
+    .await
 }
 
 /// What a list can be sorted by.

@@ -6,6 +6,7 @@ mod store;
 mod table;
 mod written;
 
+pub use database::table::{Listed, Part, Position};
 pub use database::{SchemaVersion, StoreError};
 pub use record::{
     Certificate, Change, Claim, Happened, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,

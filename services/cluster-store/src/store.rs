@@ -18,6 +18,7 @@ use cluster_core::{
 };
 use database::Extent::{AnyDecides, OneStatement};
 use database::outbox::{self, Outbox};
+use database::table::{Listed, Part};
 use database::{Bound, Connection, Database, Schema, SchemaVersion, StoreError};
 
 pub use drain::Belongings;
@@ -123,7 +124,21 @@ impl Store {
     ) -> Result<Vec<Template>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
         self.database
-            .read(|c| Box::pin(async move { template::list(c, &scope, &page).await }))
+            .read(|c| Box::pin(async move { template::list(c, &scope, &page, None).await }))
+            .await
+            .map(|listed| listed.found)
+    }
+
+    /// A part of a page of the templates that `scope` may use.
+    pub async fn list_templates_part(
+        &self,
+        scope: &Scope,
+        page: &Page<TemplateSort>,
+        part: Part,
+    ) -> Result<Listed<Template>, StoreError> {
+        let (scope, page) = (scope.clone(), page.clone());
+        self.database
+            .read(|c| Box::pin(async move { template::list(c, &scope, &page, Some(&part)).await }))
             .await
     }
 
@@ -201,7 +216,23 @@ impl Store {
         page: &Page<ClusterSort>,
     ) -> Result<Vec<Cluster>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
-        self.database.read(|c| Box::pin(async move { cluster::list(c, &scope, &page).await })).await
+        self.database
+            .read(|c| Box::pin(async move { cluster::list(c, &scope, &page, None).await }))
+            .await
+            .map(|listed| listed.found)
+    }
+
+    /// A part of a page of the clusters in `scope`.
+    pub async fn list_clusters_part(
+        &self,
+        scope: &Scope,
+        page: &Page<ClusterSort>,
+        part: Part,
+    ) -> Result<Listed<Cluster>, StoreError> {
+        let (scope, page) = (scope.clone(), page.clone());
+        self.database
+            .read(|c| Box::pin(async move { cluster::list(c, &scope, &page, Some(&part)).await }))
+            .await
     }
 
     /// How many clusters, and how many machines in them, there are in `scope`.

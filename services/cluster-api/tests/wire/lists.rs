@@ -39,3 +39,30 @@ async fn what_a_list_cannot_be_is_named() {
             .refuses(400, &format!("marker: there is no {nobody} to begin the page after"));
     }
 }
+
+#[tokio::test]
+async fn a_page_ends_at_its_bytes_and_the_next_goes_on() {
+    let limits = toml::from_str("page = 10000").unwrap();
+    let api = Api::within(openstack_api::Auth::None, limits).await;
+    for number in 0..10 {
+        let (proxy, name) = ("x".repeat(3000), format!("t{number}"));
+        let body = format!(
+            r#"{{"name": "{name}", "image_id": "i", "coe": "kubernetes", "no_proxy": "{proxy}"}}"#
+        );
+        api.post("/v1/clustertemplates", &body).await.has(201);
+    }
+    let mut path = "/v1/clustertemplates?sort_key=name".to_owned();
+    let (mut names, mut pages) = (Vec::new(), 0);
+    loop {
+        let answer = api.get(&path).await.has(200);
+        assert!(answer.text.len() < 20_000, "{} bytes", answer.text.len());
+        let list = answer.json();
+        let found = list["clustertemplates"].as_array().unwrap();
+        names.extend(found.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+        pages += 1;
+        let Some(next) = list["next"].as_str() else { break };
+        path = next.split_once("/v1/").map(|(_, rest)| format!("/v1/{rest}")).unwrap();
+    }
+    assert_eq!(names, (0..10).map(|number| format!("t{number}")).collect::<Vec<_>>());
+    assert!(pages >= 3, "{pages} pages");
+}

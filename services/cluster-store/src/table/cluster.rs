@@ -1,7 +1,7 @@
 //! The table `clusters`.
 
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
-use database::table::{after_seen, changed_one};
+use database::table::{Listed, Listing, Part, changed_one};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -94,19 +94,22 @@ pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
     page: &Page<ClusterSort>,
-) -> Result<Vec<Cluster>, StoreError> {
+    part: Option<&Part>,
+) -> Result<Listed<Cluster>, StoreError> {
     let key = match page.sort {
         ClusterSort::CreatedAt => Key { sql: "created_at", is_number: true },
         ClusterSort::Id => Key { sql: "id", is_number: false },
         ClusterSort::Name => Key { sql: "name", is_number: false },
     };
     let seen = scope.project().map(|own| ("project = ?", own));
-    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
+    let listing = Listing { table: TABLE, key: &key, seen, document: 2 };
+    let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
     query.and_if_set("project = ?", scope.project());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    let rows = connection.rows(sql, values).await?;
+    listing.read(connection, rows, page.limit, part, read).await
 }
 
 /// How many clusters and machines there are in `scope`.

@@ -1,7 +1,7 @@
 //! The table `templates`.
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
-use database::table::{after_seen, changed_one};
+use database::table::{Listed, Listing, Part, changed_one};
 use database::{Connection, Key, Query, Row, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -65,19 +65,22 @@ pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
     page: &Page<TemplateSort>,
-) -> Result<Vec<Template>, StoreError> {
+    part: Option<&Part>,
+) -> Result<Listed<Template>, StoreError> {
     let key = match page.sort {
         TemplateSort::CreatedAt => Key { sql: "created_at", is_number: true },
         TemplateSort::Id => Key { sql: "id", is_number: false },
         TemplateSort::Name => Key { sql: "name", is_number: false },
     };
     let seen = scope.project().map(|own| (SEEN, own));
-    let after = after_seen(connection, TABLE, &key, page.marker, seen).await?;
+    let listing = Listing { table: TABLE, key: &key, seen, document: 2 };
+    let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
     query.and_if_set(SEEN, scope.project());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
-    read_all(connection.rows(sql, values).await?)
+    let rows = connection.rows(sql, values).await?;
+    listing.read(connection, rows, page.limit, part, read).await
 }
 
 fn read_all(rows: Vec<Row>) -> Result<Vec<Template>, StoreError> {
