@@ -280,8 +280,10 @@ async fn a_machine_that_is_reserved_lent_for_a_time_and_taken_back() {
     let class = json!([{"op": "add", "path": "/resource_class", "value": "gpu"}]);
     lab.api().send(Method::PATCH, &path, Some(&class)).await.expect("a resource class");
     let image = lab.image();
+    // It is installed before its lease ends, however often the service dies meanwhile.
+    let lease = if every() == 1 { "40s" } else { "6s" };
     let wish = json!({
-        "name": "train-1", "resource_class": "gpu", "lease": "6s",
+        "name": "train-1", "resource_class": "gpu", "lease": lease,
         "image": {"url": image.url, "checksum": format!("sha256:{}", image.checksum), "format": image.format},
         "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
     });
