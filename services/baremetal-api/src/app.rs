@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use baremetal_conductor::{Conductor, StaysError};
-use baremetal_core::{HistoryEntry, Node, NodeIdent, NodeUuid};
+use baremetal_core::{
+    AfterDrain, HistoryEntry, LeaveRequest, Leaving, Node, NodeIdent, NodeUuid, come_back, leave,
+};
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
@@ -104,36 +106,84 @@ impl App {
         all.map(|(ident, wanted)| met(caller, ident, of(wanted))).collect()
     }
 
-    /// Has the compute host that a node is be emptied before the node is taken out, and refuses that while somebody's machines run there.
-    /// The query's `force` names what may break all the same.
-    pub(crate) async fn vacate(
-        &self,
-        caller: &Caller,
-        asked: Microversion,
-        ident: &str,
-        query: &mut Query,
-    ) -> Result<(), Error> {
-        let node = self.node(caller, asked, ident).await?;
-        let taken_out = self.conductor.take_out(&node, &forced(query)).await;
-        taken_out.map_err(|why| stays(caller, &node, why))
-    }
-
-    /// Has the compute host that a node is be emptied while somebody works on the node, and refuses that where a cluster would lose its
-    /// quorum. Nothing is switched off by it, so nobody waits until the host is empty, or for a clusterd that does not answer: who looks
-    /// after a broken machine is not hindered.
-    pub(crate) async fn empty(
+    /// Refuses to take a node out whose compute host may not be drained, as clusterd says when asked. Nothing changes by the question: the
+    /// conductor asks for the drain once the request is written down.
+    pub(crate) async fn check_leave(
         &self,
         caller: &Caller,
         node: &Node,
         forced: &[String],
     ) -> Result<(), Error> {
-        match self.conductor.take_out(node, forced).await {
+        let checked = self.conductor.check_leave(node, forced).await;
+        checked.map_err(|why| stays(caller, node, why))
+    }
+
+    /// The same for maintenance. Nothing is switched off by that, so a clusterd that does not answer hinders nobody who looks after a broken
+    /// machine.
+    pub(crate) async fn check_maintenance(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        forced: &[String],
+    ) -> Result<(), Error> {
+        match self.conductor.check_leave(node, forced).await {
             Ok(()) | Err(StaysError::Occupied { .. }) => Ok(()),
             Err(why @ StaysError::Unknown { .. }) => {
                 warn!(node.id = %node.id, "{why}; it is put into maintenance all the same");
                 Ok(())
             }
             Err(why @ StaysError::Refused { .. }) => Err(stays(caller, node, why)),
+        }
+    }
+
+    /// Refuses to forget a node whose compute host is not drained.
+    pub(crate) async fn check_drained(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        forced: &[String],
+    ) -> Result<(), Error> {
+        let checked = self.conductor.check_drained(node, forced).await;
+        checked.map_err(|why| stays(caller, node, why))
+    }
+
+    /// The node with a request that waits for the drain of its compute host; `None` where it waits for none.
+    pub(crate) fn leaving(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        then: AfterDrain,
+        forced: &[String],
+    ) -> Option<(Node, HistoryEntry)> {
+        let host = self.conductor.host_to_drain(node, forced)?;
+        let by = caller.user().map(str::to_owned);
+        let request = LeaveRequest { host, then, forced: forced.to_vec(), by };
+        Some(leave(node, request, (self.clock)()))
+    }
+
+    /// `after` with what its maintenance asks of its compute host: the host is drained once maintenance begins, and takes servers again once
+    /// it ends.
+    pub(crate) fn maintained(
+        &self,
+        caller: &Caller,
+        before: &Node,
+        after: Node,
+        forced: &[String],
+    ) -> Node {
+        let is_waiting = after.leaving.as_ref().is_some_and(Leaving::is_waiting);
+        match (&before.maintenance, &after.maintenance) {
+            (None, Some(_)) if !is_waiting => {
+                let left = self.leaving(caller, &after, AfterDrain::Maintenance, forced);
+                left.map_or(after, |(left, _)| left)
+            }
+            (Some(_), None) => match self.conductor.host_to_drain(&after, &[]) {
+                Some(host) => {
+                    let by = caller.user().map(str::to_owned);
+                    come_back(&after, &host, by, (self.clock)())
+                }
+                None => after,
+            },
+            (None | Some(_), _) => after,
         }
     }
 

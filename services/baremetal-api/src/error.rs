@@ -54,7 +54,7 @@ impl From<Error> for ApiError {
                 | Refusal::LeaseEnded { .. }
                 | Refusal::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
                 Refusal::Protected { .. } => StatusCode::FORBIDDEN,
-                Refusal::Locked { .. } => StatusCode::CONFLICT,
+                Refusal::Locked { .. } | Refusal::Leaving { .. } => StatusCode::CONFLICT,
             },
             Error::Frozen(why) => match why {
                 Frozen::Busy { .. }

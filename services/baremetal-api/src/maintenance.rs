@@ -47,10 +47,10 @@ async fn begin(
     query.finish()?;
     let node = app.node(&caller, asked, &ident).await?;
     if node.maintenance.is_none() {
-        app.empty(&caller, &node, &forced).await?;
+        app.check_maintenance(&caller, &node, &forced).await?;
     }
     let reason = body.and_then(|Strict(body)| body.reason);
-    set(&app, &caller, asked, &ident, Some(Maintenance { reason })).await
+    set(&app, &caller, asked, &ident, Some(Maintenance { reason }), &forced).await
 }
 
 /// `DELETE /v1/nodes/{node}/maintenance`. A compute host takes servers again.
@@ -60,12 +60,7 @@ async fn end(
     asked: Microversion,
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
-    let node = app.node(&caller, asked, &ident).await?;
-    let status = set(&app, &caller, asked, &ident, None).await?;
-    if node.maintenance.is_some() {
-        app.conductor.bring_back(&node).await;
-    }
-    Ok(status)
+    set(&app, &caller, asked, &ident, None, &[]).await
 }
 
 async fn set(
@@ -74,10 +69,12 @@ async fn set(
     asked: Microversion,
     ident: &str,
     maintenance: Option<Maintenance>,
+    forced: &[String],
 ) -> Result<StatusCode, Error> {
     let node = app
         .change(caller, asked, ident, |node| {
-            Ok((Node { maintenance: maintenance.clone(), ..node.clone() }, None))
+            let after = Node { maintenance: maintenance.clone(), ..node.clone() };
+            Ok((app.maintained(caller, node, after, forced), None))
         })
         .await?;
     app.conductor.wake(node.id);

@@ -185,7 +185,7 @@ async fn patch(
     let patched = again(|| async {
         let before = app.node(&caller, asked, &ident).await?;
         check_writes(&caller, &before, &patch)?;
-        let mut after = write::patched(&before, patch.clone(), reset_interfaces, asked)?;
+        let after = write::patched(&before, patch.clone(), reset_interfaces, asked)?;
         if bond(&caller, &before) != Some(Bond::Cloud) {
             password::check(&before.driver_info, &after.driver_info, &patch)?;
         }
@@ -196,19 +196,18 @@ async fn patch(
             check_parent(&app, &after).await?;
         }
         if before.maintenance.is_none() && after.maintenance.is_some() {
-            app.empty(&caller, &before, &forced).await?;
+            app.check_maintenance(&caller, &before, &forced).await?;
         }
+        let mut after = app.maintained(&caller, &before, after, &forced);
         after.updated_at = Some((app.clock)());
-        let is_back = before.maintenance.is_some() && after.maintenance.is_none();
-        let node = match released(&before, &after) {
-            Some(ended) => app.store.update_node_and_end(&after, &[], ended).await?,
-            None => app.store.update_node(&after, &[]).await?,
-        };
-        Ok((node, is_back))
+        match released(&before, &after) {
+            Some(ended) => Ok(app.store.update_node_and_end(&after, &[], ended).await?),
+            None => Ok(app.store.update_node(&after, &[]).await?),
+        }
     });
-    let (node, is_back) = patched.await?;
-    if is_back {
-        app.conductor.bring_back(&node).await;
+    let node = patched.await?;
+    if node.leaving.is_some() {
+        app.conductor.wake(node.id);
     }
     Ok(one(&node, look_as(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
 }
@@ -221,11 +220,11 @@ async fn forget(
     Segment(ident): Segment<String>,
     mut query: Query,
 ) -> Result<StatusCode, Error> {
-    check_delete(&app.node(&caller, asked, &ident).await?)?;
-    app.vacate(&caller, asked, &ident, &mut query).await?;
+    let forced = forced(&mut query);
     again(|| async {
         let node = app.node(&caller, asked, &ident).await?;
         check_delete(&node)?;
+        app.check_drained(&caller, &node, &forced).await?;
         app.store.delete_node(&node).await?;
         app.conductor.forget(node.id);
         info!(node.id = %node.id, "node {} was forgotten", node.label());

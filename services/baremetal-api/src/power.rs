@@ -4,14 +4,14 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::extract::State;
-use baremetal_core::{ask_power, switches_off};
+use baremetal_core::{AfterDrain, Node, ask_power, switches_off};
 use hardware::PowerChange;
 use http::StatusCode;
 use openstack_api::{Caller, Handle, Microversion, Query, Routes, Segment, Strict};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::App;
+use crate::app::{App, forced};
 use crate::error::Error;
 use crate::{microversion, rule};
 
@@ -66,7 +66,8 @@ impl From<Target> for PowerChange {
 
 /// `PUT /v1/nodes/{node}/states/power`: ask for a change of power.
 ///
-/// Only records the request; the conductor carries it out.
+/// Only records the request; the conductor carries it out, once the compute host that the node is was drained. Before that is written down,
+/// clusterd is asked whether it would refuse the drain.
 async fn request(
     caller: Caller,
     State(app): State<App>,
@@ -82,14 +83,21 @@ async fn request(
         asked.need(microversion::SOFT_POWER, "timeout")?;
     }
     let given = body.timeout.map(|seconds| Duration::from_secs(u64::from(seconds.get())));
-    let deadline = (app.clock)() + given.unwrap_or(app.settings.power_timeout);
+    let timeout = given.unwrap_or(app.settings.power_timeout);
     let change = PowerChange::from(body.target);
+    let forced = forced(&mut query);
+    let decide = |node: &Node| {
+        let changed = ask_power(node, change, (app.clock)() + timeout)?;
+        let then = AfterDrain::Power { change, timeout };
+        let left = switches_off(change).then(|| app.leaving(&caller, node, then, &forced));
+        Ok(left.flatten().map_or((changed, None), |(left, entry)| (left, Some(entry))))
+    };
     if switches_off(change) {
-        app.vacate(&caller, asked, &ident, &mut query).await?;
+        let node = app.node(&caller, asked, &ident).await?;
+        decide(&node)?;
+        app.check_leave(&caller, &node, &forced).await?;
     }
-    let node = app
-        .change(&caller, asked, &ident, |node| Ok((ask_power(node, change, deadline)?, None)))
-        .await?;
+    let node = app.change(&caller, asked, &ident, decide).await?;
     app.conductor.wake(node.id);
     Ok(StatusCode::ACCEPTED)
 }

@@ -2,7 +2,8 @@
 
 use axum::extract::State;
 use baremetal_core::{
-    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask, parse_config_drive, takes_out,
+    AfterDrain, AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask,
+    parse_config_drive,
 };
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Microversion, Query, Routes, Segment, Strict};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::App;
+use crate::app::{App, forced};
 use crate::error::Error;
 use crate::{microversion as since, rule};
 
@@ -105,7 +106,8 @@ enum EraseStep {
 
 /// `PUT /v1/nodes/{node}/states/provision`: ask for a change of provision state.
 ///
-/// Only records the request; the conductor carries it out.
+/// Only records the request; the conductor carries it out, once the compute host that the node is was drained. Before that is written down,
+/// clusterd is asked whether it would refuse the drain.
 async fn request(
     caller: Caller,
     State(app): State<App>,
@@ -117,27 +119,51 @@ async fn request(
     asked.need(body.target.since(), "target")?;
     let verb = body.verb()?;
     let config_drive = body.config_drive(asked)?;
-    if takes_out(verb) {
-        app.vacate(&caller, asked, &ident, &mut query).await?;
-    }
+    let forced = forced(&mut query);
+    let then = after_drain(verb);
     let work = WorkUuid::new_v4();
-    let asking = app.change(&caller, asked, &ident, |node| {
+    let decide = |node: &Node| {
         let now = (app.clock)();
-        let (mut changed, entry) = ask(node, verb, work, now)?;
+        let mut node = node.clone();
+        let (mut changed, entry) = ask(&node, verb, work, now)?;
         if verb == Verb::Abort {
             asked.need(abort_since(node.provision_state), "target")?;
         }
         if let Some(drive) = &config_drive {
-            changed.instance_info.insert("configdrive".to_owned(), drive.clone());
+            for node in [&mut node, &mut changed] {
+                node.instance_info.insert("configdrive".to_owned(), drive.clone());
+            }
         }
         if matches!(verb, Verb::Deploy | Verb::Rebuild) {
             ready(&app, &changed)?;
         }
+        let left = then.and_then(|then| app.leaving(&caller, &node, then, &forced));
+        let (changed, entry) = left.unwrap_or((changed, entry));
         Ok((changed, Some(entry)))
-    });
-    let node = asking.await?;
+    };
+    if then.is_some() {
+        let node = app.node(&caller, asked, &ident).await?;
+        decide(&node)?;
+        app.check_leave(&caller, &node, &forced).await?;
+    }
+    let node = app.change(&caller, asked, &ident, decide).await?;
     app.conductor.wake(node.id);
     Ok(StatusCode::ACCEPTED)
+}
+
+/// What waits for the drain of the node's compute host, where `verb` takes the machine away from what runs on it.
+fn after_drain(verb: Verb) -> Option<AfterDrain> {
+    match verb {
+        Verb::Rebuild => Some(AfterDrain::Rebuild),
+        Verb::Undeploy => Some(AfterDrain::Undeploy),
+        Verb::Manage
+        | Verb::Provide
+        | Verb::Inspect
+        | Verb::Clean(_)
+        | Verb::Deploy
+        | Verb::Abort
+        | Verb::Adopt => None,
+    }
 }
 
 /// Refuses to install what cannot be installed, before the node's state says otherwise.

@@ -77,7 +77,7 @@ async fn show(
         provision_state: state_word(&node, asked),
         provision_updated_at: Time::some(node.provision_updated_at),
         target_power_state: node.target_power_state(),
-        target_provision_state: node.target_provision_state.map(ProvisionState::as_str),
+        target_provision_state: node.leads_to().map(ProvisionState::as_str),
         raid_config: asked.since(microversion::RAID, Nothing {}),
         target_raid_config: asked.since(microversion::RAID, Nothing {}),
         boot_mode: asked.since(microversion::BOOT_MODE, node.boot_mode),

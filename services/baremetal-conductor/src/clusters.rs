@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use baremetal_core::{Node, compute_host};
+use baremetal_core::{DrainSeen, Node, compute_host};
 use openstack::{Service, Session};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tracing::warn;
 use url::Url;
@@ -51,20 +52,18 @@ pub enum StaysError {
         /// In clusterd's words.
         why: String,
     },
-    /// It is being emptied.
+    /// Servers may run on it.
     #[error(
-        "node {node} is compute host {host}, which is being emptied{}; ask again when it is drained (`bedplate drain {host} --wait`), or \
-         name {host} in force",
-        so_far(state, *left)
+        "node {node} is compute host {host}, which is not drained{}; ask again when it is (`bedplate drain {host} --wait`), or name \
+         {host} in force",
+        so_far(*left)
     )]
     Occupied {
         /// The node.
         node: String,
         /// As which host it is in the cloud.
         host: String,
-        /// How far its drain is.
-        state: String,
-        /// How many servers are still there.
+        /// How many servers are still there, where its drain has counted them.
         left: usize,
     },
     /// Nobody says what is on it.
@@ -82,12 +81,12 @@ pub enum StaysError {
     },
 }
 
-/// How far a drain is. What just began has not counted yet.
-fn so_far(state: &str, left: usize) -> String {
+/// How far a drain is. A drain that just began has not counted yet.
+fn so_far(left: usize) -> String {
     match left {
         0 => String::new(),
-        1 => format!(": it is {state}, with 1 server on it"),
-        many => format!(": it is {state}, with {many} servers on it"),
+        1 => ": 1 server is on it".to_owned(),
+        many => format!(": {many} servers are on it"),
     }
 }
 
@@ -97,111 +96,141 @@ struct Drain {
     state: String,
     left: Vec<serde_json::Value>,
     foreign: usize,
+    problem: Option<String>,
+}
+
+/// What clusterd says of a drain that may be asked for.
+#[derive(Deserialize)]
+struct Check {
+    drain: Option<Drain>,
 }
 
 impl Conductor {
-    /// Has the host that a node is be emptied, and says whether the node may be taken out now. `forced` names clusters that may lose their
-    /// quorum by it, or the host itself, of which then nobody is asked.
+    /// As which compute host of the cloud a node has to be drained before it is taken out; `None` where no clusterd is configured, the node is
+    /// no host, or `forced` names the host itself.
+    pub fn host_to_drain(&self, node: &Node, forced: &[String]) -> Option<String> {
+        self.world.settings.clusters.as_ref()?;
+        let host = compute_host(node)?;
+        if forced.iter().any(|name| name == host) {
+            warn!(node.id = %node.id, "node {} is taken out without asking what is on host {host}", node.label());
+            return None;
+        }
+        Some(host.to_owned())
+    }
+
+    /// Asks clusterd whether the node's host may be drained, and changes nothing. `forced` names clusters that may lose their quorum, or the
+    /// host itself, of which then nobody is asked.
     ///
     /// # Errors
     ///
-    /// When it may not, or nobody says. Without a clusterd, and for a node that is no host of the cloud, it always may.
-    pub async fn take_out(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
-        self.world.take_out(node, forced).await
+    /// When it may not, or nobody says.
+    pub async fn check_leave(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
+        match self.look_at_host(node, forced).await {
+            Ok(()) | Err(StaysError::Occupied { .. }) => Ok(()),
+            Err(why) => Err(why),
+        }
     }
 
-    /// Has the host that a node is take servers again, once nobody works on the node any more. Where nobody answers it stays as it is, which
-    /// loses nothing.
-    pub async fn bring_back(&self, node: &Node) {
-        let Some(clusters) = &self.world.settings.clusters else { return };
-        let Some(host) = compute_host(node) else { return };
-        let asking = clusters.undrain(host);
-        if let Err(why) =
-            self.world.store.tripwire().around("clusterd: end of a drain", asking).await
-        {
-            warn!(node.id = %node.id, "host {host} takes no servers until its drain is ended: {why}");
-        }
+    /// Asks clusterd whether the node's host is drained, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When it is not, or nobody says.
+    pub async fn check_drained(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
+        self.look_at_host(node, forced).await
+    }
+
+    async fn look_at_host(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
+        let Some(clusters) = &self.world.settings.clusters else { return Ok(()) };
+        let Some(host) = self.host_to_drain(node, forced) else { return Ok(()) };
+        let seen = clusters.check(&host, forced).await;
+        may_go(node, host, seen)
     }
 }
 
 impl World {
-    /// As [`Conductor::take_out`].
-    pub(crate) async fn take_out(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
+    /// Has the host that a node is be drained, and says whether the node may be taken out now.
+    pub(crate) async fn take_out(&self, node: &Node) -> Result<(), StaysError> {
         let Some(clusters) = &self.settings.clusters else { return Ok(()) };
         let Some(host) = compute_host(node) else { return Ok(()) };
-        if forced.iter().any(|name| name == host) {
-            warn!(node.id = %node.id, "node {} is taken out without asking what is on host {host}", node.label());
-            return Ok(());
-        }
-        let forced: Vec<&String> = forced.iter().collect();
-        let (node, host) = (node.label(), host.to_owned());
-        let asking = clusters.drain(&host, &forced);
-        match self.store.tripwire().around("clusterd: drain", asking).await {
-            Ok(Answer::Empty) => Ok(()),
-            Ok(Answer::Occupied { state, left }) => {
-                Err(StaysError::Occupied { node, host, state, left })
-            }
-            Ok(Answer::Refused(why)) => Err(StaysError::Refused { node, host, why }),
-            Err(why) => Err(StaysError::Unknown { node, host, why }),
-        }
+        let asking = clusters.drain(host, &[]);
+        let seen = self.store.tripwire().around("clusterd: drain", asking).await;
+        may_go(node, host.to_owned(), seen)
     }
 }
 
-enum Answer {
-    /// Nothing is on it that runs, or the cloud has no such host.
-    Empty,
-    Occupied {
-        state: String,
-        left: usize,
-    },
-    Refused(String),
+/// Whether the machine of `node` may be taken out, by what clusterd says of `host`.
+fn may_go(node: &Node, host: String, seen: DrainSeen) -> Result<(), StaysError> {
+    let node = node.label();
+    match seen {
+        DrainSeen::NoHost | DrainSeen::Drained => Ok(()),
+        DrainSeen::NotDrained | DrainSeen::Ending => {
+            Err(StaysError::Occupied { node, host, left: 0 })
+        }
+        DrainSeen::Draining(left) | DrainSeen::Stuck(left, _) => {
+            Err(StaysError::Occupied { node, host, left })
+        }
+        DrainSeen::Refused(why) => Err(StaysError::Refused { node, host, why }),
+        DrainSeen::Unknown(why) => Err(StaysError::Unknown { node, host, why }),
+    }
+}
+
+impl Drain {
+    fn seen(self) -> DrainSeen {
+        let left = self.left.len() + self.foreign;
+        match self.state.as_str() {
+            "draining" => DrainSeen::Draining(left),
+            "drained" => DrainSeen::Drained,
+            "stuck" => DrainSeen::Stuck(left, self.problem),
+            "ending" => DrainSeen::Ending,
+            other => DrainSeen::Unknown(format!("it is in a state {other:?} that is not known")),
+        }
+    }
 }
 
 impl Clusters {
-    async fn drain(&self, host: &str, forced: &[&String]) -> Result<Answer, String> {
-        let (status, body) = self.ask(Method::PUT, host, Some(&json!({"force": forced}))).await?;
-        if status.is_success() {
-            let drain: Drain = serde_json::from_slice(&body)
-                .map_err(|_| "its answer cannot be read".to_owned())?;
-            return Ok(match drain.state.as_str() {
-                "drained" => Answer::Empty,
-                _ => {
-                    Answer::Occupied { left: drain.left.len() + drain.foreign, state: drain.state }
-                }
-            });
-        }
-        let said = said(&body);
-        match status {
-            // The cloud has no such host. Of another 404 nobody knows what it means.
-            StatusCode::NOT_FOUND if said == format!("Host {host} could not be found.") => {
-                Ok(Answer::Empty)
-            }
-            StatusCode::CONFLICT => Ok(Answer::Refused(said)),
-            _ => Err(format!("it answers {}: {said}", status.as_u16())),
-        }
+    /// Asks for the drain of a host, or for the same drain again.
+    pub(crate) async fn drain(&self, host: &str, forced: &[String]) -> DrainSeen {
+        let body = json!({"force": forced});
+        let answer = self.ask(Method::PUT, &[host], &[], Some(&body)).await;
+        seen(host, answer, |drain: Drain| drain.seen())
     }
 
-    async fn undrain(&self, host: &str) -> Result<(), String> {
-        match self.ask(Method::DELETE, host, None).await? {
-            // There may be no drain, or no such host.
-            (status, _) if status.is_success() || status == StatusCode::NOT_FOUND => Ok(()),
-            (status, body) => Err(format!("it answers {}: {}", status.as_u16(), said(&body))),
-        }
+    /// How far the drain of a host is.
+    pub(crate) async fn show(&self, host: &str) -> DrainSeen {
+        seen(host, self.ask(Method::GET, &[host], &[], None).await, Drain::seen)
     }
 
-    /// Asks something of this host's drain.
+    /// Whether a host may be drained, and how far its drain is if it has one. Nothing changes.
+    async fn check(&self, host: &str, forced: &[String]) -> DrainSeen {
+        let force = [("force", forced.join(","))];
+        let query = if forced.is_empty() { &[][..] } else { &force[..] };
+        let answer = self.ask(Method::GET, &[host, "check"], query, None).await;
+        seen(host, answer, |check: Check| check.drain.map_or(DrainSeen::NotDrained, Drain::seen))
+    }
+
+    /// Has the drain of a host end.
+    pub(crate) async fn undrain(&self, host: &str) -> DrainSeen {
+        seen(host, self.ask(Method::DELETE, &[host], &[], None).await, Drain::seen)
+    }
+
+    /// Asks something of a drain.
     async fn ask(
         &self,
         method: Method,
-        host: &str,
+        path: &[&str],
+        query: &[(&str, String)],
         body: Option<&serde_json::Value>,
     ) -> Result<(StatusCode, Vec<u8>), String> {
         let (client, mut url) = self.reach().await?;
         match url.path_segments_mut() {
-            Ok(mut path) => {
-                path.pop_if_empty().extend(["bedplate", "v1", "drains", host]);
+            Ok(mut segments) => {
+                segments.pop_if_empty().extend(["bedplate", "v1", "drains"]).extend(path);
             }
             Err(()) => return Err("its address is no base of URLs".to_owned()),
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
         }
         let request = client.request(method, url).timeout(ANSWER_TIMEOUT);
         let request = match body {
@@ -250,6 +279,34 @@ impl Clusters {
         let text = url.as_str().trim_end_matches('/').trim_end_matches("/v1");
         let base = Url::parse(text).map_err(|_| "its address is no URL".to_owned())?;
         Ok((client, base))
+    }
+}
+
+/// What clusterd's answer says of a host's drain.
+fn seen<T: DeserializeOwned>(
+    host: &str,
+    answer: Result<(StatusCode, Vec<u8>), String>,
+    told: impl FnOnce(T) -> DrainSeen,
+) -> DrainSeen {
+    let (status, body) = match answer {
+        Ok(answer) => answer,
+        Err(why) => return DrainSeen::Unknown(why),
+    };
+    if status.is_success() {
+        let read = serde_json::from_slice(&body);
+        return read.map_or(DrainSeen::Unknown("its answer cannot be read".to_owned()), told);
+    }
+    let said = said(&body);
+    match status {
+        StatusCode::NOT_FOUND if said == format!("Host {host} could not be found.") => {
+            DrainSeen::NoHost
+        }
+        StatusCode::NOT_FOUND if said == format!("Drain {host} could not be found.") => {
+            DrainSeen::NotDrained
+        }
+        StatusCode::CONFLICT => DrainSeen::Refused(said),
+        // The meaning of another 404 is not known.
+        _ => DrainSeen::Unknown(format!("it answers {}: {said}", status.as_u16())),
     }
 }
 

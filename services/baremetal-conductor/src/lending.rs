@@ -33,7 +33,7 @@ impl World {
             return Ok(Requeue::After(rest.unsigned_abs()));
         }
         if matches!(step, LendingStep::Power(_) | LendingStep::Undeploy)
-            && let Err(why) = self.take_out(node, &[]).await
+            && let Err(why) = self.take_out(node).await
         {
             return self.hold(node, &why, now).await;
         }

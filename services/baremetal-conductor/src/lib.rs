@@ -15,6 +15,7 @@ mod handle;
 mod inventory;
 mod joining;
 mod leases;
+mod leaving;
 mod lending;
 mod observe;
 mod perform;

@@ -60,12 +60,18 @@ impl World {
         }
 
         match plan(&node, &seen, &self.settings.timeouts, now) {
-            Step::Rest => match self.lend_on(&node, lending, now).await? {
-                Requeue::Now => Ok(Requeue::Now),
-                lent @ (Requeue::After(_) | Requeue::OnChange) => {
-                    Ok(sooner(lent, self.join(&node, now).await?))
+            Step::Rest => {
+                let next = match &node.leaving {
+                    Some(leaving) => self.leave_on(&node, leaving, now).await?,
+                    None => self.lend_on(&node, lending, now).await?,
+                };
+                match next {
+                    Requeue::Now => Ok(Requeue::Now),
+                    Requeue::After(_) | Requeue::OnChange => {
+                        Ok(sooner(next, self.join(&node, now).await?))
+                    }
                 }
-            },
+            }
             Step::Wait { until } => {
                 self.tell_of_refusals(&node, &seen, now).await?;
                 Ok(Requeue::After(until.duration_since(now).unsigned_abs()))
@@ -200,6 +206,7 @@ impl World {
         let more = after.work.is_some()
             || after.power_request.is_some()
             || after.lending.is_some()
+            || after.leaving.is_some()
             || after.looks_at_cloud();
         Ok(if more { Requeue::Now } else { Requeue::OnChange })
     }

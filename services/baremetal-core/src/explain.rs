@@ -86,6 +86,10 @@ fn summary(node: &Node) -> String {
 }
 
 fn at_rest(node: &Node) -> String {
+    if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
+        let (host, then) = (&leaving.host, leaving.then.as_str());
+        return format!("\"{then}\" was asked for, and waits until host {host} is drained");
+    }
     match node.hypervisor.as_ref().and_then(|host| Some((host, host.joined_at()?))) {
         Some((host, _)) => format!("it is a hypervisor of the cloud, the host {}", host.host),
         None => meaning(node.provision_state).to_owned(),
@@ -119,6 +123,10 @@ const fn meaning(state: State) -> &'static str {
 fn next(node: &Node) -> String {
     if let Some(failure) = &node.failure {
         return failure.next_action.clone();
+    }
+    if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
+        let host = &leaving.host;
+        return format!("wait for the drain; `bedplate undrain {host}` takes the request back");
     }
     if node.maintenance.is_some() {
         return "end its maintenance when the work on it is done".to_owned();

@@ -51,6 +51,10 @@ pub enum Reason {
     CloudRefuses,
     /// The cloud did not answer in time.
     CloudUnreachable,
+    /// The node's compute host may not be drained, or is not any more.
+    DrainRefused,
+    /// The drain of the node's compute host does not go on.
+    DrainWaits,
 }
 
 /// A difficulty, and whether it may pass by itself.
@@ -117,6 +121,13 @@ impl Reason {
             Reason::CloudUnreachable => {
                 "see whether the cloud's APIs answer from here (cloud in the service's configuration); then have it join \
                  again"
+            }
+            Reason::DrainRefused => {
+                "wait until the cluster is whole again, or name in force what may break; then ask for the same again"
+            }
+            Reason::DrainWaits => {
+                "mend what the cause names, and the request goes on by itself; `bedplate undrain` of its host takes the \
+                 request back"
             }
         }
     }

@@ -12,6 +12,7 @@ mod hypervisor;
 mod ids;
 mod inspection;
 mod instance;
+mod leaving;
 mod lending;
 mod node;
 mod plan;
@@ -50,6 +51,10 @@ pub use ids::{
 };
 pub use inspection::{note_bmc_inventory, note_inventory};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
+pub use leaving::{
+    AfterDrain, DrainOwner, DrainSeen, LeaveRequest, Leaving, LeavingEnd, LeavingStage,
+    LeavingStep, come_back, held, leave, plan_leaving, stays,
+};
 pub use lending::{
     LendError, Lending, LendingStep, Loan, extend, given_back, lend, lending_taken, plan_lending,
     told, undo,

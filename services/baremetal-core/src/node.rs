@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::secret::Shown;
 use crate::{
     AllocationUuid, BootInterface, Driver, Failure, Hypervisor, InspectInterface, Interface,
-    Lending, NodeName, NodeUuid, State, Work,
+    Leaving, Lending, NodeName, NodeUuid, State, Work,
 };
 
 /// One machine.
@@ -85,6 +85,8 @@ pub struct Node {
     pub place: Option<Place>,
     /// The hypervisor that its machine is, or is to become.
     pub hypervisor: Option<Hypervisor>,
+    /// A request that waits until its compute host is drained.
+    pub leaving: Option<Leaving>,
 
     /// Where it is in its life.
     pub provision_state: State,
@@ -193,6 +195,7 @@ impl fmt::Debug for Node {
             .field("console_enabled", &self.console_enabled)
             .field("place", &self.place)
             .field("hypervisor", &self.hypervisor)
+            .field("leaving", &self.leaving)
             .field("provision_state", &self.provision_state)
             .field("target_provision_state", &self.target_provision_state)
             .field("provision_updated_at", &self.provision_updated_at)
@@ -244,6 +247,7 @@ impl Node {
             console_enabled: false,
             place: None,
             hypervisor: None,
+            leaving: None,
             provision_state: State::Enroll,
             target_provision_state: None,
             provision_updated_at: None,

@@ -6,8 +6,8 @@ use lease::Wanted;
 
 use crate::lending::{end_with_instance, given_back};
 use crate::{
-    AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest, Reason, State,
-    Work, WorkUuid, work,
+    AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Leaving, Node, PowerRequest, Reason,
+    State, Work, WorkUuid, work,
 };
 
 /// What can be asked of a node by `PUT /v1/nodes/{node}/states/provision`.
@@ -102,6 +102,21 @@ pub enum Refusal {
         /// Which node.
         node: String,
     },
+    /// Another request waits for the drain of its compute host.
+    #[error(
+        "node \"{node}\" waits for the drain of host {host}, and for \"{then}\" after that: the action \"{verb}\" is not \
+         possible until then; `bedplate undrain {host}` takes the request back"
+    )]
+    Leaving {
+        /// Which node.
+        node: String,
+        /// Which host.
+        host: String,
+        /// What waits for the drain, in the API's word.
+        then: &'static str,
+        /// What was asked, in the API's word.
+        verb: &'static str,
+    },
     /// Work is under way that owns its power.
     #[error("node \"{node}\" is locked: it is {state} until its work is done")]
     Locked {
@@ -165,6 +180,7 @@ pub fn ask(
     asked.provision_state = next;
     asked.provision_updated_at = Some(now);
     asked.failure = None;
+    asked.leaving = node.leaving.as_ref().and_then(Leaving::superseded);
     let (target, tasks) = match verb {
         Verb::Manage if next == State::Verifying => (Some(State::Manageable), work::verify()),
         Verb::Manage => (None, Vec::new()),
@@ -260,7 +276,23 @@ pub fn ask_power(node: &Node, change: PowerChange, deadline: Timestamp) -> Resul
     if node.disable_power_off && change != PowerChange::On {
         return Err(Refusal::PowerOffDisabled { node: node.label() });
     }
-    Ok(Node { power_request: Some(PowerRequest::new(change, deadline)), ..node.clone() })
+    let waiting = node.leaving.as_ref().filter(|leaving| leaving.is_waiting());
+    let leaving = match waiting {
+        Some(leaving) if !leaving.awaits_power() => {
+            return Err(Refusal::Leaving {
+                node: node.label(),
+                host: leaving.host.clone(),
+                then: leaving.then.as_str(),
+                verb: "power",
+            });
+        }
+        // A machine that is to be on needs no drain any more.
+        Some(leaving) if change == PowerChange::On => leaving.cancelled(),
+        Some(_) => None,
+        None => node.leaving.clone(),
+    };
+    let power_request = Some(PowerRequest::new(change, deadline));
+    Ok(Node { power_request, leaving, ..node.clone() })
 }
 
 /// The node once its current task is done: at its next task, in the state that task belongs to.
@@ -388,6 +420,7 @@ pub fn power_step_done(node: &Node) -> Node {
 impl Node {
     /// The power state that was asked for and is not reached yet.
     pub fn target_power_state(&self) -> Option<PowerState> {
-        self.power_request.as_ref().and_then(PowerRequest::leads_to)
+        let asked = self.power_request.as_ref().and_then(PowerRequest::leads_to);
+        asked.or_else(|| self.power_after_drain())
     }
 }

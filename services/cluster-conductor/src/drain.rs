@@ -80,6 +80,24 @@ impl Conductor {
         Err(StoreError::Stale.into())
     }
 
+    /// Whether a host could be drained now, by what is on it: its drain, where it is drained already. Nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Conductor::drain`].
+    pub async fn check_drain(
+        &self,
+        name: &HostName,
+        ask: &DrainAsk,
+    ) -> Result<Option<Drain>, DrainError> {
+        let now = (self.world.settings.clock)();
+        let host = self.world.host(name).await?;
+        let by = (ask.by.clone(), ask.request.clone());
+        let asked =
+            Drain::new((ask.id, host.name.clone()), by, ask.forced.clone(), host.members(), now);
+        Ok(self.world.store.check_drain(&asked).await??)
+    }
+
     /// Has a drain end: the host takes servers again. `None` where it is not drained.
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let ending = self.world.store.end_drain(host).await?;

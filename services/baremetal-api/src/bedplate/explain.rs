@@ -152,7 +152,7 @@ async fn show(
         name: node.name.as_ref().map(|name| name.as_str()),
         place: node.place.as_ref(),
         provision_state: node.provision_state.as_str(),
-        target_provision_state: node.target_provision_state.map(|state| state.as_str()),
+        target_provision_state: node.leads_to().map(|state| state.as_str()),
         power_state: node.power_state,
         since: Time(told.since),
         summary: told.summary,

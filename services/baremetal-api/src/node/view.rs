@@ -79,7 +79,7 @@ impl View<'_> {
             Field::TargetPowerState => object.serialize_value(&node.target_power_state()),
             Field::ProvisionState => object.serialize_value(&state_word(node, self.look.asked)),
             Field::TargetProvisionState => {
-                object.serialize_value(&node.target_provision_state.map(State::as_str))
+                object.serialize_value(&node.leads_to().map(State::as_str))
             }
             Field::ProvisionUpdatedAt => {
                 object.serialize_value(&Time::some(node.provision_updated_at))

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
-    BmcSettings, Conductor, ConsoleSettings, LendingSettings, ServiceKey,
+    BmcSettings, Clusters, ClustersCaller, Conductor, ConsoleSettings, LendingSettings, ServiceKey,
     Settings as ConductorSettings, SweepSettings, UnknownMachines,
 };
 use baremetal_core::{Node, NodeIdent, Timeouts};
@@ -33,6 +33,7 @@ pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 pub(crate) struct Api {
     router: Router,
     described: Described,
+    conducting: ConductorSettings,
     pub(crate) store: Store,
     /// Of the keys that seal secrets.
     _folder: TempDir,
@@ -65,14 +66,27 @@ impl Api {
         Api::within(auth, Limits::default()).await
     }
 
+    /// Beside a clusterd at this address, with a conductor that does not wait long.
+    pub(crate) async fn beside(clusters: &str) -> Api {
+        let mut settings = settings();
+        let url = Some(clusters.parse().unwrap());
+        settings.clusters = Some(Clusters { url, caller: ClustersCaller::Anyone });
+        settings.timeouts.poll_every = Duration::from_millis(5);
+        Api::of(Auth::None, Limits::default(), settings).await
+    }
+
     /// With these limits.
     pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
+        Api::of(auth, limits, settings()).await
+    }
+
+    async fn of(auth: Auth, limits: Limits, conducting: ConductorSettings) -> Api {
         let folder = tempfile::tempdir().unwrap();
         let keys = Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap();
         let store = Store::open("sqlite::memory:").await.unwrap();
         let store = store.sealing(Arc::new(keys)).await.unwrap();
         let conductor =
-            Conductor::new(settings(), store.clone(), ServiceKey::random()).await.unwrap();
+            Conductor::new(conducting.clone(), store.clone(), ServiceKey::random()).await.unwrap();
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
@@ -93,7 +107,13 @@ impl Api {
         };
         let router = baremetal_api::router(app);
         let described = described(&router).await;
-        Api { router, store, described, _folder: folder }
+        Api { router, store, described, conducting, _folder: folder }
+    }
+
+    /// Another conductor of the same store, as after a restart.
+    pub(crate) async fn conductor(&self) -> Conductor {
+        let key = ServiceKey::random();
+        Conductor::new(self.conducting.clone(), self.store.clone(), key).await.unwrap()
     }
 
     /// Sends a request whose body is JSON, where it has any.

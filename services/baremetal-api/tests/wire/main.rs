@@ -19,6 +19,8 @@ mod hosts;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod leaving;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lists;

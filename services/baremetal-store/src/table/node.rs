@@ -146,7 +146,7 @@ pub(crate) async fn record_power(
     Ok(changed as usize)
 }
 
-/// The nodes with work or a change of power under way.
+/// The nodes with work, a change of power or a drain of their hosts under way.
 pub(crate) async fn busy(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
     const BUSY: &str = "SELECT id FROM nodes WHERE busy = 1 ORDER BY id";
     connection.rows(BUSY, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
@@ -243,7 +243,7 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
         place.map(|place| place.position),
         node.maintenance.is_some(),
         node.retired.is_some(),
-        node.work.is_some() || node.power_request.is_some(),
+        node.work.is_some() || node.power_request.is_some() || node.leaving.is_some(),
         node.lending.is_some(),
         document_of(node)?,
         secrets::node_sealed_by(node),

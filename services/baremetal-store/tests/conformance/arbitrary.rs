@@ -1,9 +1,11 @@
 //! Nodes and ports of every shape.
 
+use std::time::Duration;
+
 use baremetal_core::{
-    AgentCommand, Driver, Failure, Hypervisor, Interface, JoinLimits, JoinState, Lending,
-    Maintenance, Node, NodeName, NodeUuid, Place, Port, PortUuid, PowerRequest, Reason, Report,
-    State, Task, Work, WorkUuid,
+    AfterDrain, AgentCommand, DrainOwner, Driver, Failure, Hypervisor, Interface, JoinLimits,
+    JoinState, Leaving, LeavingStage, Lending, Maintenance, Node, NodeName, NodeUuid, Place, Port,
+    PortUuid, PowerRequest, Reason, Report, State, Task, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -121,6 +123,22 @@ fn hypervisor() -> impl Strategy<Value = Hypervisor> {
     })
 }
 
+fn leaving() -> impl Strategy<Value = Leaving> {
+    let change = PowerChange::SoftRestart;
+    let power = AfterDrain::Power { change, timeout: Duration::from_millis(1500) };
+    let then = select(vec![AfterDrain::Maintenance, AfterDrain::Undeploy, power]);
+    let stages = vec![
+        LeavingStage::Wanted,
+        LeavingStage::Waiting(DrainOwner::Operator),
+        LeavingStage::Asking(DrainOwner::Request),
+    ];
+    let asked = (vec(text(), 0..3), option::of(text()), moment());
+    (text(), then, asked, select(stages)).prop_map(|(host, then, asked, stage)| {
+        let (forced, asked_by, asked_at) = asked;
+        Leaving { host, then, forced, asked_by, asked_at, stage }
+    })
+}
+
 fn lending() -> impl Strategy<Value = Lending> {
     let length = (1_u64..1_000_000).prop_map(|seconds| Length::from_secs(seconds).unwrap());
     let notify = option::of("[a-z]{1,9}@[a-z]{1,9}".prop_map(|raw| raw.parse().unwrap()));
@@ -149,7 +167,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
         any::<bool>(),
         option::of(option::of(text()).prop_map(|reason| Maintenance { reason })),
         option::of(place()),
-        option::of(hypervisor()),
+        (option::of(hypervisor()), option::of(leaving())),
         any::<bool>(),
     );
     let life = (state(), option::of(state()), option::of(moment()), option::of(power()));
@@ -175,7 +193,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 disable_power_off,
                 maintenance,
                 place,
-                hypervisor,
+                (hypervisor, leaving),
                 console_enabled,
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
@@ -213,6 +231,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 console_enabled,
                 place,
                 hypervisor,
+                leaving,
                 provision_state,
                 target_provision_state,
                 provision_updated_at,

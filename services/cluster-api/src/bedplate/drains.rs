@@ -8,7 +8,7 @@ use cluster_conductor::DrainAsk;
 use cluster_core::{ClusterUuid, Drain, DrainUuid, Known, Left};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, Time, json};
+use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Strict, Time, json};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::{RULE, host_name};
@@ -26,11 +26,22 @@ pub(crate) fn routes() -> Routes<App> {
     let end = Handle::delete("Let a host take servers again", end)
         .refuses([StatusCode::NOT_FOUND])
         .answers(StatusCode::ACCEPTED);
+    let check = Handle::get("Check whether a host may be drained", check)
+        .ruled(RULE)
+        .asks(["force"])
+        .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])
+        .tells(Shape::object([
+            ("host", Shape::text()),
+            ("drain", Shape::either(shape(), Shape::null())),
+        ]));
     let all = Shape::object([("drains", Shape::list(shape()))]);
-    Routes::new("bedplate").at("/bedplate/v1/drains", [list.ruled(RULE).tells(all)]).at(
-        "/bedplate/v1/drains/{host}",
-        [ask, show, end].map(|handle| handle.ruled(RULE).tells(shape())),
-    )
+    Routes::new("bedplate")
+        .at("/bedplate/v1/drains", [list.ruled(RULE).tells(all)])
+        .at(
+            "/bedplate/v1/drains/{host}",
+            [ask, show, end].map(|handle| handle.ruled(RULE).tells(shape())),
+        )
+        .at("/bedplate/v1/drains/{host}/check", [check])
 }
 
 /// What a drain is like.
@@ -148,6 +159,34 @@ async fn ask(
     };
     let drain = app.conductor.drain(&host, &ask).await?;
     Ok(json(StatusCode::ACCEPTED, &shown(&drain)))
+}
+
+/// `GET /bedplate/v1/drains/{host}/check?force=`: 409 names what would lose its quorum, as a request for the drain would. Nothing changes.
+async fn check(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(host): Segment<String>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        host: &'a str,
+        drain: Option<Shown<'a>>,
+    }
+    let host = host_name(&host)?;
+    let named = query.take("force").unwrap_or_default();
+    query.finish()?;
+    let named: Vec<String> =
+        named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let ask = DrainAsk {
+        id: DrainUuid::from_untyped_uuid((app.ids)()),
+        by: app.user(&caller),
+        request: openstack_api::request_id(),
+        forced: forced(&app, &caller, &named).await?,
+    };
+    let drain = app.conductor.check_drain(&host, &ask).await?;
+    let body = Body { host: host.as_str(), drain: drain.as_ref().map(shown) };
+    Ok(json(StatusCode::OK, &body))
 }
 
 /// The clusters that `force` names.

@@ -102,7 +102,12 @@ async fn a_host_tells_what_it_carries_and_is_drained_while_quorums_last() {
     assert_eq!((&others["foreign"], &others["clusters"]), (&json!(1), &json!([])));
 
     let path = |host: &str| format!("/bedplate/v1/drains/{host}");
+    let check = |host: &str| format!("{}/check", path(host));
+    let unasked = api.get(&check(first)).await.has(200).json();
+    assert_eq!(unasked, json!({"host": first, "drain": null}));
+    api.get(&path(first)).await.has(404);
     let granted = api.put(&path(first), "").await.has(202).json();
+    assert_eq!(api.get(&check(first)).await.has(200).json()["drain"], granted);
     let want = json!({
         "host": first, "state": "draining", "asked_at": "2026-01-02T03:04:05.000006Z", "asked_by": "anonymous", "forced": [],
         "left": [], "foreign": 0, "problem": null,
@@ -114,6 +119,10 @@ async fn a_host_tells_what_it_carries_and_is_drained_while_quorums_last() {
     };
     assert_eq!(without(granted.clone()), without(want));
     api.put(&path(first), "{}").await.has(202);
+    api.get(&check(second)).await.has(409);
+    api.get(&format!("{}?force=blue", check(second))).await.has(200);
+    api.get(&format!("{}?force=nobody", check(second))).await.has(400);
+    api.get(&path(second)).await.has(404);
     api.put(&path(second), "").await.refuses(
         409,
         &format!(

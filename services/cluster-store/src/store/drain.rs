@@ -39,6 +39,24 @@ impl Store {
         self.database.write(AnyDecides, |c| Box::pin(async move { grant(c, &asked).await })).await
     }
 
+    /// Whether a drain would be granted as things are: the host's drain, where it is drained already. Nothing is written.
+    pub async fn check_drain(
+        &self,
+        asked: &Drain,
+    ) -> Result<Result<Option<Drain>, DrainRefused>, StoreError> {
+        let asked = asked.clone();
+        self.database
+            .read(|c| {
+                Box::pin(async move {
+                    let before = drain::find(c, &asked.host).await?;
+                    let again = before.as_ref().map(|old| old.asked_again(&asked));
+                    let (weighed, _) = weigh(c, again.as_ref().unwrap_or(&asked)).await?;
+                    Ok(weighed.map(|()| before))
+                })
+            })
+            .await
+    }
+
     /// Writes what became of a drain, if its version is still the one that was read. What it takes by now is weighed anew; what would break
     /// a quorum is written down all the same, for it is so, and the drain says why the host has to stay.
     pub async fn note_drain(&self, changed: &Drain) -> Result<Drain, StoreError> {

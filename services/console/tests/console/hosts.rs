@@ -88,8 +88,10 @@ async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_n
         refused.says("role=\"alert\"").says("etcd").says("Do it all the same");
     }
     let (address, off) = (format!("{node}/power"), ("target", "power off"));
-    let emptied = browser.fill(&node, &address, &[off, ("force", "web")]).await.has(409);
-    emptied.says("is being emptied").says("value=\"web\"").says("value=\"power off\"");
+    browser.until_gone(&page, "End the drain").await;
+    let waits = browser.fill(&node, &address, &[off, ("force", "web")]).await;
+    assert_eq!(waits.leads(), node);
+    browser.until(&node, "End the drain").await;
     let switched = browser.fill(&node, &address, &[off, ("force", host)]).await;
     assert_eq!(switched.leads(), node);
     browser.until(&node, "off</span>").await;

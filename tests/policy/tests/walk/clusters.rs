@@ -155,6 +155,7 @@ fn steps() -> Vec<Step> {
         look("/bedplate/v1/drains"),
         step(Nobodys, "PUT", "/bedplate/v1/drains/{host}", json!({"force": []})),
         look("/bedplate/v1/drains/{host}"),
+        look("/bedplate/v1/drains/{host}/check"),
         step(Nobodys, "DELETE", "/bedplate/v1/drains/{host}", nothing()),
         look("/bedplate/v1/keys"),
         step(Nobodys, "POST", "/bedplate/v1/keys/rotate", nothing()),

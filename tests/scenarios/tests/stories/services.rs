@@ -68,6 +68,14 @@ impl Services {
         told(self.site.client.request(method, format!("{}{path}", self.clusters)), body).await
     }
 
+    /// Protects a node, or ends that.
+    pub(crate) async fn protect(&self, node: &str, protected: bool) {
+        let patch = json!([{"op": "replace", "path": "/protected", "value": protected}]);
+        let (status, said) =
+            self.machine(Method::PATCH, &format!("/v1/nodes/{node}"), &patch).await;
+        assert_eq!(status, 200, "{said}");
+    }
+
     /// An installed node that is this compute host.
     pub(crate) async fn node(&self, name: &str, host: &str) {
         let body = json!({

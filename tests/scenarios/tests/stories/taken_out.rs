@@ -1,11 +1,12 @@
-//! A machine of ours is a compute host, and on it is a person's machine: found by `bedplate where`, moved away by `bedplate drain`, and not
-//! switched off before.
+//! A machine of ours is a compute host, and on it is a person's machine: found by `bedplate where`, and moved away
+//! before the machine is switched off.
 //!
 //! baremetald, clusterd and `bedplate` are the programs themselves, the cloud is emulated.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::own_machine::until;
 use crate::services::Services;
 
 /// The host that `bedplate where` finds a thing on.
@@ -32,28 +33,43 @@ async fn a_host_is_emptied_before_its_machine_is_switched_off() {
     }
     given.bedplate(&["where", "nobody-knows"]).await.refused(&["nobody-knows"]);
 
-    // What would switch it off has it emptied first, and is refused meanwhile; who names the host may do so anyway.
+    // The request to switch it off waits until the host is drained, which the conductor asks for.
     let power = "/v1/nodes/r1u07/states/power";
     let off = json!({"target": "power off"});
-    let (status, said) = given.machine(Method::PUT, power, &off).await;
-    assert!(status == 409 && said.contains("is being emptied"), "{status} {said}");
-    let told = given.bedplate(&["drain", &host, "--wait"]).await.done();
-    assert!(told.contains("is drained"), "{told}");
+    for (asked, state) in [(json!({"target": "power on"}), "power on"), (off, "power off")] {
+        let (status, said) = given.machine(Method::PUT, power, &asked).await;
+        assert_eq!(status, 202, "{said}");
+        until(state, async || {
+            let (_, shown) = given.machine(Method::GET, "/v1/nodes/r1u07", &Value::Null).await;
+            shown.contains(&format!("\"power_state\":\"{state}\"")).then_some(())
+        })
+        .await;
+    }
     let moved = host_of(&given, "lab-1").await;
-    assert_ne!(moved, host);
-    let (status, said) = given.machine(Method::PUT, power, &off).await;
-    assert_eq!(status, 202, "{said}");
+    assert_ne!(moved, host, "the person's machine moved first");
+    let path = format!("/bedplate/v1/drains/{host}");
+    let (_, drain) = given.cluster(Method::GET, &path, &Value::Null).await;
+    assert!(drain.contains("\"drained\""), "{drain}");
 
     given.bedplate(&["undrain", &host, "--wait"]).await.done();
     given.bedplate(&["drain", "no-such-host"]).await.refused(&["no-such-host could not be found"]);
 
-    // Where the machine is now, only who names the host gets by without asking.
+    // A request that is refused drains nothing.
     given.node("r1u08", &moved).await;
     let path = "/v1/nodes/r1u08/states/provision";
     let undeploy = json!({"target": "deleted"});
+    given.protect("r1u08", true).await;
     let (status, said) = given.machine(Method::PUT, path, &undeploy).await;
-    assert!(status == 409 && said.contains("is being emptied"), "{status} {said}");
+    assert_eq!(status, 403, "{said}");
+    let drains = given.cluster(Method::GET, "/bedplate/v1/drains", &Value::Null).await.1;
+    assert!(drains.contains("\"drains\":[]"), "{drains}");
+    assert_eq!(host_of(&given, "lab-1").await, moved);
+    given.protect("r1u08", false).await;
+
+    // Who names the host asks for no drain.
     let forced = format!("{path}?force={moved}");
     let (status, said) = given.machine(Method::PUT, &forced, &undeploy).await;
     assert_eq!(status, 202, "{said}");
+    let drains = given.cluster(Method::GET, "/bedplate/v1/drains", &Value::Null).await.1;
+    assert!(drains.contains("\"drains\":[]"), "{drains}");
 }

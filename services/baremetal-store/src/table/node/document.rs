@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baremetal_core::{
-    AllocationUuid, Driver, Failure, Hypervisor, Interface, Lending, Maintenance, Node, NodeName,
-    NodeUuid, Place, PowerRequest, State, Work,
+    AllocationUuid, Driver, Failure, Hypervisor, Interface, Leaving, Lending, Maintenance, Node,
+    NodeName, NodeUuid, Place, PowerRequest, State, Work,
 };
 use hardware::BootMode;
 use jiff::Timestamp;
@@ -66,6 +66,8 @@ pub(super) struct Document<'a> {
     place: Option<Cow<'a, Place>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hypervisor: Option<Cow<'a, Hypervisor>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    leaving: Option<Cow<'a, Leaving>>,
 
     provision_state: Word,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +143,7 @@ impl<'a> Document<'a> {
             console_enabled: node.console_enabled,
             place: node.place.as_ref().map(Cow::Borrowed),
             hypervisor: node.hypervisor.as_ref().map(Cow::Borrowed),
+            leaving: node.leaving.as_ref().map(Cow::Borrowed),
             provision_state: Word(node.provision_state),
             target_provision_state: node.target_provision_state.map(Word),
             provision_updated_at: node.provision_updated_at,
@@ -189,6 +192,7 @@ impl<'a> Document<'a> {
             console_enabled: self.console_enabled,
             place: self.place.map(Cow::into_owned),
             hypervisor: self.hypervisor.map(Cow::into_owned),
+            leaving: self.leaving.map(Cow::into_owned),
             provision_state: self.provision_state.0,
             target_provision_state: self.target_provision_state.map(|Word(state)| state),
             provision_updated_at: self.provision_updated_at,

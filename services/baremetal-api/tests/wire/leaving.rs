@@ -1,0 +1,366 @@
+//! Nodes that are compute hosts: the API asks clusterd nothing but questions, and the conductor has the host drained before it goes on.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use baremetal_core::{Maintenance, Node, NodeIdent, Reason, State as Stage};
+use hardware::PowerState;
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, ID, NEWEST};
+
+/// A clusterd with one host.
+#[derive(Clone, Default)]
+struct Clusterd(Arc<Mutex<Told>>);
+
+#[derive(Default)]
+struct Told {
+    /// What was asked, as `PUT h1`.
+    asked: Vec<String>,
+    /// The drain of the host, by its state.
+    drain: Option<&'static str>,
+    /// What the drain becomes each time somebody looks at it.
+    next: VecDeque<&'static str>,
+    /// Why a drain is refused.
+    refuses: Option<&'static str>,
+    /// Why a drain that is stuck cannot go on.
+    problem: Option<&'static str>,
+    /// How many requests are still answered; the others wait for ever.
+    answers: Option<usize>,
+}
+
+impl Clusterd {
+    async fn start() -> (Clusterd, String) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let clusterd = Clusterd::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(clusterd.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (clusterd, url)
+    }
+
+    fn tell<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
+        change(&mut self.0.lock().unwrap())
+    }
+
+    /// What was asked that changes something.
+    fn effects(&self) -> Vec<String> {
+        self.tell(|told| {
+            told.asked.iter().filter(|asked| !asked.starts_with("GET")).cloned().collect()
+        })
+    }
+}
+
+async fn answer(State(clusterd): State<Clusterd>, request: Request) -> Response {
+    let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+    let tail = path.strip_prefix("/bedplate/v1/drains/").unwrap().to_owned();
+    let (answered, is_held) = clusterd.tell(|told| {
+        let is_held = told.answers == Some(0);
+        told.answers = told.answers.map(|left| left.saturating_sub(1));
+        told.asked.push(format!("{method} {tail}"));
+        (told.answer(&method, tail.ends_with("/check")), is_held)
+    });
+    if is_held {
+        std::future::pending::<()>().await;
+    }
+    answered.into_response()
+}
+
+impl Told {
+    fn answer(&mut self, method: &str, is_check: bool) -> (StatusCode, axum::Json<Value>) {
+        let error = |status: StatusCode, why: &str| {
+            (status, axum::Json(json!({"errors": [{"detail": why}]})))
+        };
+        if let Some(why) = self.refuses.filter(|_| is_check || method == "PUT") {
+            return error(StatusCode::CONFLICT, why);
+        }
+        match method {
+            "PUT" => self.drain = self.drain.or(Some("draining")),
+            "DELETE" if self.drain.take().is_none() => {
+                return error(StatusCode::NOT_FOUND, "Drain h1 could not be found.");
+            }
+            _ if self.drain.is_some() && !is_check => {
+                self.drain = self.next.pop_front().or(self.drain);
+            }
+            _ => {}
+        }
+        let drain = self.drain.or((method == "DELETE").then_some("ending"));
+        let shown = drain.map(|state| {
+            let problem = self.problem.filter(|_| state == "stuck");
+            json!({"state": state, "left": [], "foreign": 1, "problem": problem})
+        });
+        match (is_check, shown) {
+            (true, drain) => (StatusCode::OK, axum::Json(json!({"host": "h1", "drain": drain}))),
+            (false, Some(drain)) => (StatusCode::OK, axum::Json(drain)),
+            (false, None) => error(StatusCode::NOT_FOUND, "Drain h1 could not be found."),
+        }
+    }
+}
+
+/// A host in use, and the clusterd that looks after what runs on it.
+async fn host() -> (Api, Clusterd) {
+    let (clusterd, url) = Clusterd::start().await;
+    let api = Api::beside(&url).await;
+    api.enroll(r#", "name": "n1""#).await;
+    api.edit(|node| {
+        node.provision_state = Stage::Active;
+        node.power_state = Some(PowerState::On);
+        for (key, value) in [
+            ("hypervisor_hostname", "h1"),
+            ("image_source", "http://images.example/disk.raw"),
+            ("image_checksum", "0"),
+        ] {
+            node.instance_info.insert(key.to_owned(), value.into());
+        }
+    })
+    .await;
+    (api, clusterd)
+}
+
+async fn node(api: &Api) -> Node {
+    let ident: NodeIdent = ID.parse().unwrap();
+    api.store.find_node(&ident).await.unwrap().unwrap()
+}
+
+/// Runs the conductor until `is_done` says so of the node.
+async fn works(api: &Api, is_done: impl Fn(&Node) -> bool) -> Node {
+    let stop = CancellationToken::new();
+    let conductor = tokio::spawn(api.conductor().await.run(stop.clone()));
+    let waiting = async {
+        loop {
+            let node = node(api).await;
+            if is_done(&node) {
+                return node;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let done = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    stop.cancel();
+    conductor.await.unwrap().unwrap();
+    done.expect("the conductor goes on")
+}
+
+async fn put(api: &Api, what: &str, body: &str) -> crate::api::Answer {
+    api.send("PUT", &format!("/v1/nodes/{ID}/{what}"), NEWEST, body).await
+}
+
+const UNDEPLOY: &str = r#"{"target": "deleted"}"#;
+const REBUILD: &str = r#"{"target": "rebuild"}"#;
+const OFF: &str = r#"{"target": "power off"}"#;
+const SOFT_OFF: &str = r#"{"target": "soft power off"}"#;
+const REBOOT: &str = r#"{"target": "rebooting"}"#;
+const LOST: &str = "host h1 cannot be drained now: cluster blue would have 1 of its 3 etcd members";
+
+#[tokio::test]
+async fn a_refused_request_asks_clusterd_for_nothing_and_changes_nothing() {
+    type Change = fn(&mut Node);
+    let protect: Change = |node| node.protected = Some(String::new());
+    let keep_on: Change = |node| node.disable_power_off = true;
+    let maintain: Change = |node| node.maintenance = Some(Maintenance { reason: None });
+    for (change, what, body, status) in [
+        (protect, "states/provision", UNDEPLOY, 403),
+        (protect, "states/provision", REBUILD, 403),
+        (keep_on, "states/power", OFF, 400),
+        (keep_on, "states/power", SOFT_OFF, 400),
+        (keep_on, "states/power", REBOOT, 400),
+        (maintain, "states/provision", REBUILD, 400),
+    ] {
+        let (api, clusterd) = host().await;
+        api.edit(change).await;
+        let before = node(&api).await;
+        put(&api, what, body).await.has(status);
+        assert_eq!(clusterd.effects(), Vec::<String>::new(), "{body}");
+        assert!(node(&api).await == before, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_drain_that_would_be_refused_is_told_at_once_and_changes_nothing() {
+    let (api, clusterd) = host().await;
+    clusterd.tell(|told| told.refuses = Some(LOST));
+    let before = node(&api).await;
+    let words = format!("node n1 is compute host h1: {LOST}");
+    for (what, body) in [
+        ("states/provision", UNDEPLOY),
+        ("states/provision", REBUILD),
+        ("states/power", OFF),
+        ("states/power", REBOOT),
+        ("maintenance", r#"{"reason": "a fan"}"#),
+    ] {
+        put(&api, what, body).await.refuses(409, &words);
+    }
+    let patch = r#"[{"op": "replace", "path": "/maintenance", "value": true}]"#;
+    api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, patch).await.refuses(409, &words);
+    assert_eq!(clusterd.effects(), Vec::<String>::new());
+    assert!(node(&api).await == before);
+}
+
+#[tokio::test]
+async fn a_host_is_drained_by_the_conductor_before_its_node_is_taken_out() {
+    for (what, body) in [("states/provision", UNDEPLOY), ("states/power", OFF)] {
+        let (api, clusterd) = host().await;
+        put(&api, what, body).await.has(202);
+        assert_eq!(clusterd.effects(), Vec::<String>::new(), "the request is only recorded");
+        let states = api.get(&format!("/v1/nodes/{ID}/states")).await.json();
+        assert_eq!(
+            (&states["provision_state"], &states["power_state"]),
+            (&json!("active"), &json!("power on"))
+        );
+        let target = match body {
+            UNDEPLOY => &states["target_provision_state"],
+            _ => &states["target_power_state"],
+        };
+        assert!(target.is_string(), "{states}");
+
+        // While servers are on the host, the machine stays as it is.
+        let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > 8)).await;
+        assert_eq!(
+            (still.provision_state, still.power_state),
+            (Stage::Active, Some(PowerState::On))
+        );
+        assert_eq!(clusterd.effects(), ["PUT h1"]);
+        clusterd.tell(|told| told.drain = Some("drained"));
+        let gone = works(&api, |node| node.power_state == Some(PowerState::Off)).await;
+        assert_eq!(gone.leaving, None);
+        assert_eq!(clusterd.effects(), ["PUT h1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_by_the_drain_ends_the_request_and_the_drain_that_it_began() {
+    // Another request took the quorum between the question and the drain.
+    let (api, clusterd) = host().await;
+    put(&api, "states/power", OFF).await.has(202);
+    clusterd.tell(|told| told.refuses = Some(LOST));
+    let stayed = works(&api, |node| node.leaving.is_none()).await;
+    assert_eq!(stayed.failure.as_ref().map(|it| it.reason), Some(Reason::DrainRefused));
+    assert_eq!((stayed.power_state, stayed.target_power_state()), (Some(PowerState::On), None));
+    let told = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    assert!(told["last_error"].as_str().unwrap().contains(LOST), "{told}");
+    let history = api.get(&format!("/v1/nodes/{ID}/history?detail=true")).await.text;
+    assert!(history.contains(LOST), "{history}");
+    assert_eq!(clusterd.effects(), ["PUT h1"]);
+
+    // A member came to the host while it was drained.
+    for (before, want) in [(None, &["PUT h1", "DELETE h1"][..]), (Some("drained"), &["PUT h1"])] {
+        let (api, clusterd) = host().await;
+        clusterd.tell(|told| {
+            told.drain = before;
+            told.problem = Some(LOST);
+        });
+        put(&api, "states/power", OFF).await.has(202);
+        clusterd.tell(|told| told.next = ["draining", "stuck"].into());
+        let stayed = works(&api, |node| node.leaving.is_none()).await;
+        assert_eq!(stayed.failure.map(|it| it.reason), Some(Reason::DrainRefused));
+        assert_eq!(stayed.power_state, Some(PowerState::On));
+        assert_eq!(clusterd.effects(), want, "the drain of an operator stays");
+    }
+}
+
+#[tokio::test]
+async fn what_forbids_a_request_while_its_host_is_drained_keeps_the_machine_on() {
+    let (api, clusterd) = host().await;
+    put(&api, "states/provision", UNDEPLOY).await.has(202);
+    works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
+    let patch = r#"[{"op": "add", "path": "/protected", "value": true}]"#;
+    api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, patch).await.has(200);
+    clusterd.tell(|told| told.drain = Some("drained"));
+    let stayed = works(&api, |node| node.leaving.is_none()).await;
+    assert_eq!((stayed.provision_state, stayed.power_state), (Stage::Active, Some(PowerState::On)));
+    assert!(stayed.failure.unwrap().cause.contains("is protected"));
+    assert_eq!(clusterd.effects(), ["PUT h1", "DELETE h1"]);
+}
+
+#[tokio::test]
+async fn a_request_is_taken_back_by_its_opposite_and_by_the_end_of_the_drain() {
+    let (api, clusterd) = host().await;
+    put(&api, "states/power", OFF).await.has(202);
+    works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
+    put(&api, "states/power", r#"{"target": "power on"}"#).await.has(202);
+    let on = works(&api, |node| node.leaving.is_none() && node.power_request.is_none()).await;
+    assert_eq!(on.power_state, Some(PowerState::On));
+    assert_eq!(clusterd.effects(), ["PUT h1", "DELETE h1"]);
+
+    put(&api, "states/provision", UNDEPLOY).await.has(202);
+    put(&api, "states/power", OFF).await.refuses(
+        409,
+        "node \"n1\" waits for the drain of host h1, and for \"deleted\" after that: the action \"power\" is not possible until \
+         then; `bedplate undrain h1` takes the request back",
+    );
+    works(&api, |_| clusterd.effects().len() == 3).await;
+    works(&api, |node| {
+        node.leaving.as_ref().is_some_and(|it| format!("{:?}", it.stage).starts_with("Waiting"))
+    })
+    .await;
+    clusterd.tell(|told| told.drain = None);
+    let stayed = works(&api, |node| node.leaving.is_none()).await;
+    assert_eq!(stayed.provision_state, Stage::Active);
+    assert!(stayed.failure.unwrap().cause.contains("the drain of host h1 was ended"));
+}
+
+#[tokio::test]
+async fn maintenance_has_its_host_drained_and_gives_it_back_through_the_conductor() {
+    let (api, clusterd) = host().await;
+    put(&api, "maintenance", "").await.has(202);
+    assert_eq!(clusterd.effects(), Vec::<String>::new());
+    works(&api, |node| node.leaving.is_none()).await;
+    assert_eq!(clusterd.effects(), ["PUT h1"]);
+    api.send("DELETE", &format!("/v1/nodes/{ID}/maintenance"), NEWEST, "").await.has(202);
+    assert_eq!(clusterd.effects(), ["PUT h1"]);
+    works(&api, |node| node.leaving.is_none()).await;
+    assert_eq!(clusterd.effects(), ["PUT h1", "DELETE h1"]);
+}
+
+#[tokio::test]
+async fn a_node_is_not_forgotten_before_its_host_is_drained() {
+    let (api, clusterd) = host().await;
+    api.edit(|node| node.maintenance = Some(Maintenance { reason: None })).await;
+    let path = format!("/v1/nodes/{ID}");
+    let words = "node n1 is compute host h1, which is not drained; ask again when it is (`bedplate drain h1 --wait`), or name h1 in \
+                 force";
+    api.send("DELETE", &path, NEWEST, "").await.refuses(409, words);
+    assert_eq!(clusterd.effects(), Vec::<String>::new());
+    clusterd.tell(|told| told.drain = Some("drained"));
+    api.send("DELETE", &path, NEWEST, "").await.has(204);
+}
+
+/// The conductor is killed at each of its requests to clusterd, once before the request arrived and once after: what was asked for happens all
+/// the same, the host is drained before, and nobody else's drain is ended.
+#[tokio::test]
+async fn a_conductor_killed_at_any_question_goes_on_with_the_drain() {
+    for at in 0..4 {
+        let (api, clusterd) = host().await;
+        put(&api, "states/provision", UNDEPLOY).await.has(202);
+        clusterd.tell(|told| {
+            told.answers = Some(at);
+            told.asked.clear();
+        });
+        let killed = tokio::spawn(api.conductor().await.run(CancellationToken::new()));
+        let held = async {
+            while clusterd.tell(|told| told.asked.len() <= at) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), held).await.expect("the question comes");
+        killed.abort();
+        let _ = killed.await;
+        assert_eq!(node(&api).await.provision_state, Stage::Active);
+
+        clusterd.tell(|told| told.answers = None);
+        let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > at + 5)).await;
+        assert_eq!(still.provision_state, Stage::Active);
+        clusterd.tell(|told| told.drain = Some("drained"));
+        works(&api, |node| node.provision_state == Stage::Available).await;
+        let effects = clusterd.effects();
+        assert!(effects.iter().all(|effect| effect == "PUT h1"), "{effects:?}");
+    }
+}
