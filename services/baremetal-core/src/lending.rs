@@ -127,6 +127,11 @@ fn give_back(node: &Node) -> LendingStep {
         State::Active | State::DeployFailed | State::Error if node.protected.is_some() => {
             wait(None, Some("it is protected"))
         }
+        State::Active | State::DeployFailed | State::Error | State::Manageable
+            if node.disable_power_off =>
+        {
+            wait(None, Some("it has disable_power_off set"))
+        }
         State::Active | State::DeployFailed | State::Error => LendingStep::Undeploy,
         State::Available => LendingStep::Release,
         State::Manageable if node.maintenance.is_some() => wait(None, Some("it is in maintenance")),

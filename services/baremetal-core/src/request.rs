@@ -7,7 +7,7 @@ use lease::Wanted;
 use crate::lending::{end_with_instance, given_back};
 use crate::{
     AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Leaving, Node, PowerRequest, Reason,
-    State, Work, WorkUuid, work,
+    State, Task, Work, WorkUuid, work,
 };
 
 /// What can be asked of a node by `PUT /v1/nodes/{node}/states/provision`.
@@ -198,6 +198,10 @@ pub fn ask(
             (node.target_provision_state, Vec::new())
         }
     };
+    // Each work that boots a ramdisk, or ends one use of the machine, switches it off on the way.
+    if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
+        return Err(Refusal::PowerOffDisabled { node: node.label() });
+    }
     asked.target_provision_state = target;
     asked.work = next.is_busy().then(|| {
         let by_hand = matches!(verb, Verb::Clean(_));
@@ -230,7 +234,10 @@ pub fn ask(
 fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
     let label = || node.label();
     if node.maintenance.is_some()
-        && matches!(verb, Verb::Deploy | Verb::Rebuild | Verb::Inspect | Verb::Provide)
+        && matches!(
+            verb,
+            Verb::Deploy | Verb::Rebuild | Verb::Inspect | Verb::Provide | Verb::Clean(_)
+        )
     {
         return Err(Refusal::Maintenance { node: label(), verb: verb.as_str() });
     }

@@ -14,6 +14,8 @@ mod consoles;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod flags;
+#[cfg(test)]
 mod hostile;
 mod hosts;
 #[cfg(test)]

@@ -94,6 +94,8 @@ fn what_stands_against_giving_back_is_said() {
     let protected = Node { protected: Some("precious".to_owned()), ..gone(State::Active) };
     assert_eq!(held(protected), Some("it is protected"));
     assert!(held(gone(State::CleanFailed)).is_some_and(|why| why.contains("manageable")));
+    let stays_on = Node { disable_power_off: true, ..gone(State::Active) };
+    assert_eq!(held(stays_on), Some("it has disable_power_off set"));
     let stays_on = Node { disable_power_off: true, ..ended(State::Active) };
     check(&stays_on, 100, wait(Some(at(110)), Some("it has disable_power_off set")));
 }

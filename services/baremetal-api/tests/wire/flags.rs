@@ -1,0 +1,116 @@
+//! What the flags of a node forbid: each verb against each flag, by its status. A refusal leaves the node as it was.
+//!
+//! As in Ironic (`conductor/manager.py`): protected refuses to tear down, to rebuild and to delete (403); retired refuses to provide; maintenance
+//! refuses to deploy, to rebuild and to clean by hand, and, as with `allow_provisioning_in_maintenance = False`, to provide. Ironic deploys and
+//! cleans a machine that must not be switched off by restarts alone; here that is refused, for every such work switches it off.
+
+use baremetal_core::{Loan, Maintenance, Node, NodeIdent, State as Stage, lend, lending_taken};
+use jiff::Timestamp;
+use lease::{Step, Terms};
+
+use crate::api::{Api, ID, NEWEST};
+
+/// A verb in a state that allows it.
+struct Asked {
+    what: &'static str,
+    from: Stage,
+}
+
+const fn verb(what: &'static str, from: Stage) -> Asked {
+    Asked { what, from }
+}
+
+/// A flag, and how a node gets it.
+type Flag = (&'static str, fn(&mut Node));
+
+const FLAGS: [Flag; 7] = [
+    ("nothing", |_| {}),
+    ("protected", |node| node.protected = Some(String::new())),
+    ("retired", |node| node.retired = Some(String::new())),
+    ("maintenance", |node| node.maintenance = Some(Maintenance { reason: None })),
+    ("disable_power_off", |node| node.disable_power_off = true),
+    ("reserved", |node| node.instance_uuid = Some(ID.parse().unwrap())),
+    ("lease ended", |node| {
+        let now = Timestamp::UNIX_EPOCH;
+        let loan = Loan { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
+        let (lent, _) = lend(node, loan, "root", Terms::default(), now).unwrap();
+        *node = lending_taken(&lent, Step::ShutOff { deleted_at: now }, now).0;
+    }),
+];
+
+/// DELETE is last: it may leave no node behind.
+#[rustfmt::skip]
+const TABLE: [(Asked, [u16; 7]); 16] = [
+    //                                               -    prot ret  maint nooff resv ended
+    (verb("manage",         Stage::Enroll),         [202, 202, 202, 202,  202,  202, 202]),
+    (verb("inspect",        Stage::Manageable),     [202, 202, 202, 400,  202,  202, 202]),
+    (verb("provide",        Stage::Manageable),     [202, 202, 400, 400,  400,  202, 202]),
+    (verb("clean",          Stage::Manageable),     [202, 202, 202, 400,  400,  202, 202]),
+    (verb("adopt",          Stage::Manageable),     [202, 202, 202, 202,  202,  202, 202]),
+    (verb("active",         Stage::Available),      [202, 202, 400, 400,  400,  202, 400]),
+    (verb("rebuild",        Stage::Active),         [202, 403, 202, 400,  400,  202, 400]),
+    (verb("deleted",        Stage::Active),         [202, 403, 202, 202,  400,  202, 202]),
+    (verb("abort",          Stage::DeployWait),     [202, 202, 202, 202,  202,  202, 202]),
+    (verb("power on",       Stage::Active),         [202, 202, 202, 202,  202,  202, 400]),
+    (verb("power off",      Stage::Active),         [202, 202, 202, 202,  400,  202, 202]),
+    (verb("soft power off", Stage::Active),         [202, 202, 202, 202,  400,  202, 202]),
+    (verb("rebooting",      Stage::Active),         [202, 202, 202, 202,  400,  202, 400]),
+    (verb("soft rebooting", Stage::Active),         [202, 202, 202, 202,  400,  202, 400]),
+    (verb("maintenance",    Stage::Active),         [202, 202, 202, 202,  202,  202, 202]),
+    (verb("DELETE",         Stage::Manageable),     [204, 403, 204, 204,  204,  409, 409]),
+];
+
+impl Asked {
+    async fn of(&self, api: &Api) -> u16 {
+        let what = self.what;
+        let (method, path, body) = match what {
+            "DELETE" => ("DELETE", String::new(), String::new()),
+            "maintenance" => {
+                ("PUT", "/maintenance".to_owned(), r#"{"reason": "a fan"}"#.to_owned())
+            }
+            "clean" => {
+                let steps = r#"[{"interface": "deploy", "step": "erase_devices"}]"#;
+                let body = format!(r#"{{"target": "clean", "clean_steps": {steps}}}"#);
+                ("PUT", "/states/provision".to_owned(), body)
+            }
+            _ => {
+                let is_power = what.contains("power") || what.contains("rebooting");
+                let path = if is_power { "/states/power" } else { "/states/provision" };
+                ("PUT", path.to_owned(), format!(r#"{{"target": "{what}"}}"#))
+            }
+        };
+        let answer = api.send(method, &format!("/v1/nodes/{ID}{path}"), NEWEST, &body).await;
+        answer.status.as_u16()
+    }
+}
+
+#[tokio::test]
+async fn each_flag_refuses_the_verbs_that_it_forbids_and_changes_nothing() {
+    let ident: NodeIdent = ID.parse().unwrap();
+    for (at, (flag, set)) in FLAGS.iter().enumerate() {
+        let api = Api::start().await;
+        api.enroll("").await;
+        let fresh = api.store.find_node(&ident).await.unwrap().unwrap();
+        let history = async || api.get(&format!("/v1/nodes/{ID}/history")).await.has(200).text;
+        for (asked, want) in &TABLE {
+            let about = format!("{} of a node with {flag}", asked.what);
+            api.edit(|node| {
+                *node = Node { version: node.version, ..fresh.clone() };
+                node.provision_state = asked.from;
+                set(node);
+            })
+            .await;
+            let before = api.store.find_node(&ident).await.unwrap().unwrap();
+            let told = history().await;
+            let status = asked.of(&api).await;
+            assert_eq!(status, want[at], "{about}");
+            let after = api.store.find_node(&ident).await.unwrap();
+            if status < 400 {
+                assert!(after != Some(before), "{about}: nothing was written");
+            } else {
+                assert!(after == Some(before), "{about}: the node changed");
+                assert_eq!(history().await, told, "{about}");
+            }
+        }
+    }
+}
