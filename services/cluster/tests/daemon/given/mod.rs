@@ -1,4 +1,5 @@
 //! A clusterd that comes and goes, its listener for machines, and a cluster of machines in an emulated cloud that ask there.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -15,7 +15,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 /// A key file as version 0.1 wrote it.
-const EARLIER_KEYS: &str = include_str!("../../baremetal-store/tests/fixtures/seal.keys");
+const EARLIER_KEYS: &str = include_str!("../../../baremetal-store/tests/fixtures/seal.keys");
 
 /// An installation that is stopped.
 struct Given(tempfile::TempDir);

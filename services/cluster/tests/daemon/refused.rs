@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use sealing::Keyring;
 
 /// A key file as version 0.1 wrote it.
-const EARLIER_KEYS: &str = include_str!("../../cluster-store/tests/fixtures/seal.keys");
+const EARLIER_KEYS: &str = include_str!("../../../cluster-store/tests/fixtures/seal.keys");
 
 /// An installation that is stopped.
 struct Given(tempfile::TempDir);

@@ -1,8 +1,6 @@
 //! A cluster's authorities are exchanged while it is in use, by machines that ask over real TLS, whenever clusterd is killed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-mod given;
-
 use std::collections::BTreeSet;
 
 use cluster_core::{
@@ -13,7 +11,7 @@ use cluster_store::{Change, StoreError};
 use jiff::Timestamp;
 use kubernetes::{Access, Client, nodes};
 
-use given::Given;
+use crate::given::{self, Given};
 
 /// The nodes that who has this kubeconfig is shown, or why not.
 async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {

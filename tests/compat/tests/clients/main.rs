@@ -1,0 +1,16 @@
+//! The public clients of both APIs, each story against daemons of its own.
+
+mod allocations;
+mod coe;
+mod coe_sdk;
+mod drivers;
+mod identity;
+mod listeners;
+mod metalsmith;
+mod microversions;
+mod nodes;
+mod ports;
+mod road;
+mod scan;
+mod sdk;
+mod wire;
