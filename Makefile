@@ -1,22 +1,27 @@
-# make run     see a rack and a cluster     make test    what is tested, as below
-# make build   programs and ramdisk         make lint  make test-fast  make test-compat  make test-rack  make test-cloud
-#                                           make test-kubernetes  make test-ignition  make test-browser
-#                                           make test-hypervisor
+# make run     see a rack and a cluster     make test    everything that has to pass, ended by a table
+# make check   what every commit passes     make soak    what takes hours
+# make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
+#                                           make test-kubernetes  test-ignition
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   what is claimed, measured    make clean   what was built, and racks left behind
 #
 # Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
-# missing and what it skips. Downloads and Python environments are kept in ~/.cache/bedplate (BEDPLATE_CACHE).
+# missing and what it skips. Downloads, Python environments, cargo's tools and what was built of others' crates are kept in
+# ~/.cache/bedplate (BEDPLATE_CACHE). tests/README.md tells what each target tries, and how long it takes.
 #
-# test-cloud, test-kubernetes and test-ignition want root, 6 GiB of memory and 10 GiB of disk; from an empty cache Kubernetes is built for
-# them. test-hypervisor wants root, and has the image built that its machine boots.
+# test-clouds, test-kubernetes and test-ignition want root, 6 GiB of memory and 10 GiB of disk; from an empty cache Kubernetes is built
+# for them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk run test lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition test-hypervisor \
-  image-hypervisor bench clean build-packages
+.PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-rack test-clouds \
+  test-kubernetes test-ignition image-hypervisor bench clean build-packages
+
+# One build is both: clippy is the compiler of this workspace's crates, and its warnings are errors.
+export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+export CLIPPY_ARGS := -Dwarnings__CLIPPY_HACKERY__
 
 RACK ?= emulated
 RAMDISK := target/ramdisk
@@ -31,16 +36,19 @@ NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser))',--exclude real --exclude real-clusters --exclude compat --exclude browser)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
+# Each of two targets that look for secrets keeps what its tests printed in a folder of its own, for they may run side by side.
+profile = $(if $(NEXTEST),--profile $(1))
 
 # Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
-export BEDPLATE_SKIPPED := $(CURDIR)/target/skipped
+export BEDPLATE_SKIPPED ?= $(CURDIR)/target/skipped
 # What services stored and said in tests, to be looked through for secrets, beside those that were made meanwhile; with what tests printed,
 # which nextest writes down even of those that passed. `cargo test` shows it where it is told to.
-export BEDPLATE_LEFT := $(CURDIR)/target/left
-NOTHING_LEFT := rm -rf $(BEDPLATE_LEFT) $(BEDPLATE_LEFT).secrets target/nextest && mkdir -p $(BEDPLATE_LEFT)
+LEFT := $(CURDIR)/target/left
+nothing_left = rm -rf $(LEFT)/$(1) $(LEFT)/$(1).secrets target/nextest/$(1) && mkdir -p $(LEFT)/$(1)
+IGNORED := $(if $(NEXTEST),--run-ignored only,-- --ignored)
 SHOWN := $(if $(NEXTEST),,-- --show-output)
-NO_SECRET_LEFT := target/debug/left $(BEDPLATE_LEFT) target/nextest
+no_secret_left = target/debug/left $(LEFT)/$(1) target/nextest/$(1)
 
 build: build-packages ramdisk
 	cargo build --workspace --bins
@@ -48,11 +56,28 @@ build: build-packages ramdisk
 build-packages:
 	@$(PACKAGES) gcc libc6-dev
 
+# Makes something once in a run of `make test`, whose targets run side by side; else each time.
+once = @if [ -z "$${BEDPLATE_RUN:-}" ] || [ "$$(cat target/log/$(1).run 2>/dev/null)" != "$${BEDPLATE_RUN:-}" ]; then \
+  $(MAKE) --no-print-directory make-$(1) && mkdir -p target/log && echo "$${BEDPLATE_RUN:-}" >target/log/$(1).run; fi
+
 # What machines boot to be worked on: its kernel, the ramdisk, and both as a CD.
 ramdisk: build-packages
+	$(call once,ramdisk)
+
+make-ramdisk:
 	@$(PACKAGES) cpio zstd kmod
+	tests/deps-cache.sh restore
 	images/ramdisk/build.sh $(RAMDISK)
 	images/ramdisk/iso.sh $(RAMDISK)
+	tests/deps-cache.sh save
+
+# All that a rack of QEMU machines is made of.
+machines: ramdisk
+	$(call once,machines)
+
+make-machines:
+	@$(PACKAGES) ipxe python3-venv
+	@if [ "$$(id -u)" = 0 ]; then tests/real/rack.sh deps; tests/real/tiny-image.sh; fi
 
 run: build-packages
 ifeq ($(RACK),qemu)
@@ -63,74 +88,115 @@ else
 	target/debug/bedplate dev
 endif
 
-test: lint test-fast test-compat test-browser test-rack test-cloud test-kubernetes test-ignition test-hypervisor
-	@echo "make test: all of it passed"
+# What a commit passes before it is made.
+check: lint unit
+
+# Everything that has to pass. Targets that mostly wait for machines run beside those that mostly compute.
+test:
+	@tests/run.sh "lint | machines" "test-fast test-compat test-browser | test-clouds | test-rack test-kubernetes test-ignition"
+
+# Hours: mutants of what decides, each point of a crash loop, every authority exchanged under a running cluster.
+soak: mutants
+	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-fast
+	tests/real/kubernetes/nodes.sh deps
+	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,three_and_two) $(IGNORED)
 
 lint: build-packages
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
 	@$(PACKAGES) shellcheck python3-venv
+	cargo fmt --all --check
 	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shell scripts, for shellcheck is not installed"; fi
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
+	"$$(tests/tool.sh cargo-machete 0.9.2)" .
+	"$$(tests/tool.sh cargo-deny 0.20.2)" --locked --log-level error check bans licenses sources
+	$(MAKE) --no-print-directory build-tests rustdoc
+
+# All that is compiled for tests, once.
+build-tests: build-packages
+	tests/deps-cache.sh restore
+	cargo build --workspace --all-targets
+
+rustdoc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	tests/deps-cache.sh save
+
+# What needs nothing but the crate itself.
+unit: build-tests
+	cargo $(TEST) --workspace --lib --bins
+
+mutants: build-packages
+	tests/mutants.sh
 
 # Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios, the guides on a Debian machine.
+test-fast: export BEDPLATE_LEFT = $(LEFT)/fast
 test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
 	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd mmdebstrap ndisc6 openipmi ovmf procps \
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa tmux xfsprogs zsh
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
-	cargo build --workspace --bins
-	@rm -rf $(BEDPLATE_SKIPPED) && $(NOTHING_LEFT)
-	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) --workspace $(FAST) $(SHOWN) 2>&1 | tee $(BEDPLATE_LEFT)/printed
+	cargo build --workspace --all-targets
+	@rm -f "$$BEDPLATE_SKIPPED"; $(call nothing_left,fast)
+	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) $(call profile,fast) --workspace $(FAST) $(SHOWN) 2>&1 | tee $(LEFT)/fast/printed
 	@# What the tests printed and stored holds no secret that they gave away.
-	$(NO_SECRET_LEFT)
-	@if [ -s $(BEDPLATE_SKIPPED) ]; then sort -u $(BEDPLATE_SKIPPED); fi
+	$(call no_secret_left,fast)
+	@if [ -s "$$BEDPLATE_SKIPPED" ]; then sort -u "$$BEDPLATE_SKIPPED"; fi
 
 # The public OpenStack clients.
+test-compat: export BEDPLATE_LEFT = $(LEFT)/compat
 test-compat: build-packages
 	@$(PACKAGES) python3-venv
-	cargo build --workspace --bins
-	@$(NOTHING_LEFT)
-	cargo $(TEST) $(call only,compat) $(SHOWN) 2>&1 | tee $(BEDPLATE_LEFT)/printed
-	$(NO_SECRET_LEFT)
+	cargo build --workspace --all-targets
+	@$(call nothing_left,compat)
+	cargo $(TEST) $(call profile,compat) $(call only,compat) $(SHOWN) 2>&1 | tee $(LEFT)/compat/printed
+	$(call no_secret_left,compat)
 
 # The console in Debian's Chromium, against all that `bedplate dev` starts, on the ports that deploy/dev names.
 test-browser: build-packages
 	@$(PACKAGES) chromium python3-venv
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
-	cargo build --workspace --bins
+	cargo build --workspace --all-targets
 	cargo $(TEST) $(call only,browser)
 
 # QEMU machines. A rack needs root, for network namespaces and libvirtd.
 test-rack:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, for it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
 
+RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not binary(rack_to_cloud)',-p real)
+
 .PHONY: run-test-rack
-run-test-rack: build-packages ramdisk
-	@$(PACKAGES) ipxe python3-venv
-	tests/real/rack.sh deps
-	tests/real/tiny-image.sh
-	cargo build --workspace --bins
-	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call only,real)
+run-test-rack: machines
+	cargo build --workspace --all-targets
+	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(RACKS); \
+	  export RACK_NAME=contract; tests/real/rack.sh up uefi; \
+	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00' \
+	  cargo $(TEST) $(call binary,redfish,contract)
 
 # A real OpenStack of Debian's packages: the driver of clouds, clusters on hypervisors that pretend, servers that are machines made of
-# namespaces, and a cluster of real Kubernetes on those. They need root, for chroot and namespaces. Kubernetes is built meanwhile, in the
-# time that is left over.
-test-cloud:
-	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-cloud, for it needs root"; else $(MAKE) --no-print-directory run-test-cloud; fi
+# namespaces, a cluster of real Kubernetes on those; then `bedplate rack up` makes a QEMU machine a compute host of it, and a server runs
+# there. The cloud has an address that the rack's machines reach, and the ports of such a host are wired by its own agent. It needs root,
+# for chroot and namespaces. Kubernetes and the host's image are built meanwhile, in the time that is left over.
+test-clouds:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-clouds, for it needs root"; else $(MAKE) --no-print-directory run-test-clouds; fi
 
-.PHONY: run-test-cloud
-run-test-cloud: build-packages
-	@$(PACKAGES) binutils curl haproxy ignition iproute2 iptables mmdebstrap patch procps python3-venv xz-utils
-	cargo build --workspace --bins
-	setsid nice -n 19 tests/real/kubernetes/mirror.sh >target/kubernetes.log 2>&1 & build=$$!; \
-	  trap 'kill -- -$$build 2>/dev/null || true; $(OPENSTACK) down' EXIT; \
+.PHONY: run-test-clouds
+run-test-clouds: export OPENSTACK_ADDRESS := 10.78.3.1
+run-test-clouds: export OPENSTACK_MECHANISMS := openvswitch,bedplate
+run-test-clouds: export BEDPLATE_RACKS := racks-of-clouds
+run-test-clouds: machines
+	@$(PACKAGES) binutils curl e2fsprogs haproxy ignition iproute2 iptables mmdebstrap patch procps python3-venv qemu-utils xz-utils
+	cargo build --workspace --all-targets
+	@mkdir -p target/log
+	setsid nice -n 19 tests/real/kubernetes/mirror.sh >target/log/kubernetes 2>&1 & kubernetes=$$!; \
+	  setsid nice -n 19 images/hypervisor/build.sh >target/log/hypervisor 2>&1 & hypervisor=$$!; \
+	  trap 'kill -- -$$kubernetes -$$hypervisor 2>/dev/null || true; tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; \
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,policy,walk); \
 	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \
 	  cargo $(TEST) $(call binary,real-clusters,own_machine); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
-	  wait $$build || { cat target/kubernetes.log; exit 1; }; \
-	  cargo $(TEST) $(call binary,real-clusters,whole_cloud)
+	  wait $$kubernetes || { cat target/log/kubernetes; exit 1; }; \
+	  cargo $(TEST) $(call binary,real-clusters,whole_cloud); \
+	  wait $$hypervisor || { cat target/log/hypervisor; exit 1; }; \
+	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
+	  BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real,rack_to_cloud)
 
 # Kubernetes, built from Debian's source, by itself on machines made of namespaces. They need root.
 test-kubernetes:
@@ -139,7 +205,7 @@ test-kubernetes:
 .PHONY: run-test-kubernetes
 run-test-kubernetes: build-packages
 	tests/real/kubernetes/nodes.sh deps
-	cargo build --workspace --bins
+	cargo build --workspace --all-targets
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; export BEDPLATE_REAL=1; \
 	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,contract)
 
@@ -153,7 +219,7 @@ run-test-ignition: build-packages
 	tests/real/kubernetes/nodes.sh deps
 	@$(PACKAGES) dnsmasq-base e2fsprogs genisoimage openssl python3-venv qemu-system-x86
 	tests/real/fcos/image.sh
-	cargo build --workspace --bins
+	cargo build --workspace --all-targets
 	BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,fcos_machine)
 
 # A disk that becomes a compute host of an OpenStack. It needs root, for accounts of another system are made.
@@ -161,22 +227,7 @@ image-hypervisor: build-packages
 	@$(PACKAGES) e2fsprogs mmdebstrap qemu-utils
 	images/hypervisor/build.sh
 
-# A rack and a real OpenStack at once: `bedplate rack up` makes a QEMU machine a compute host of it, and a server runs there. The cloud has
-# an address that the rack's machines reach, and its ports are wired by the host's own agent.
-test-hypervisor:
-	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-hypervisor, for it needs root"; else $(MAKE) --no-print-directory run-test-hypervisor; fi
-
-.PHONY: run-test-hypervisor
-run-test-hypervisor: export OPENSTACK_ADDRESS := 10.78.3.1
-run-test-hypervisor: export OPENSTACK_MECHANISMS := openvswitch,bedplate
-run-test-hypervisor: build-packages ramdisk image-hypervisor
-	@$(PACKAGES) binutils curl ipxe iproute2 patch procps python3-venv xz-utils
-	tests/real/rack.sh deps
-	tests/real/tiny-image.sh
-	cargo build --workspace --bins
-	trap 'tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
-	  BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real,rack_to_cloud)
-
+bench: unexport RUSTC_WORKSPACE_WRAPPER
 bench: build-packages
 	cargo build --release -p baremetal -p cluster -p bench --bins
 	cargo run --release -p bench -- --writer "$$(images/ramdisk/agent.sh --example write_image)"

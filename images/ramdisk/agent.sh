@@ -14,7 +14,8 @@ fi
 cd "$HERE/../.."
 VARIABLE=CARGO_TARGET_$(printf '%s' "$TARGET" | tr 'a-z-' 'A-Z_')_RUSTFLAGS
 # what unpacks gigabytes is worth its size
-env "$VARIABLE=-C target-feature=+crt-static" cargo build --quiet --locked --package agent "${WHAT[@]}" \
+# clippy, which compiles the workspace for tests, optimises less
+env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS "$VARIABLE=-C target-feature=+crt-static" cargo build --quiet --locked --package agent "${WHAT[@]}" \
   --profile agent --target "$TARGET" \
   --config 'profile.agent.package.miniz_oxide.opt-level=3' >&2
 printf '%s\n' "$PWD/target/$TARGET/agent/$BUILT"

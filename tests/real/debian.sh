@@ -52,6 +52,10 @@ install_packages() {
   done
   [ ${#missing[@]} != 0 ] || return 0
   is_root || die "needs root to install ${missing[*]}"
+  # One at a time: whoever is done takes away what keeps services from starting.
+  mkdir -p "$BEDPLATE_CACHE"
+  exec 7>"$BEDPLATE_CACHE/install.lock"
+  flock 7
   know_packages
   # A qemu-utils from backports is newer than the emulator on offer and breaks it: take both in the emulator's version.
   case " ${missing[*]} " in *" qemu-system-x86 "*)
@@ -67,12 +71,16 @@ install_packages() {
   say "installing ${missing[*]}"
   without_services apt "${options[@]}" install -y --no-install-recommends "${missing[@]}"
   apt clean
+  exec 7>&-
 }
 
 # unpacked PACKAGE...: fetches these and unpacks them in the cache, installing nothing; prints the folder. Needs no root.
 unpacked() {
   local folder download archive
   folder=$BEDPLATE_CACHE/unpacked/$(printf '%s\n' "$@" | paste -sd+)
+  mkdir -p "$BEDPLATE_CACHE/unpacked"
+  exec 6>"$folder.lock"
+  flock 6
   if [ ! -f "$folder/.complete" ]; then
     say "fetching $*"
     rm -rf "$folder"
@@ -84,5 +92,6 @@ unpacked() {
     rm -rf "$download"
     touch "$folder/.complete"
   fi
+  exec 6>&-
   printf '%s\n' "$folder"
 }

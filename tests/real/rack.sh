@@ -19,6 +19,7 @@
 #
 #   RACK_NAME  which rack (default: rack)     RACK_MEMORY  MiB a machine (512)
 #   RACK_CPUS  processors a machine (1)       RACK_DISK    size of its disk (4G)
+#   BEDPLATE_RACKS  the folder of the cache that holds these racks, which down-all ends (racks)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -26,7 +27,7 @@ HERE=$(dirname "$(readlink -f "$0")")
 
 NAME=${RACK_NAME:-rack}
 MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G}
-RACKS=$BEDPLATE_CACHE/racks
+RACKS=$BEDPLATE_CACHE/${BEDPLATE_RACKS:-racks}
 RACK=$RACKS/$NAME                        # all state of this rack
 NETWORK=bedplate-$NAME                   # its network namespace
 PROVISIONING=10.78.0 BMCS=10.78.1 WAY=10.78.2
@@ -387,7 +388,7 @@ case ${1:-} in
   virsh) virsh_ "${@:2}" ;;
   uplink) uplink "${2:?an address}" ;;
   *)
-    sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,23p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -26,7 +26,7 @@ pub(crate) enum Command {
 /// What the catalogue is to say.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where everybody reaches baremetald: https://api.example:6385.
+    /// Where everybody reaches baremetald: `https://api.example:6385`.
     #[arg(long, value_name = "URL", value_parser = address, required_unless_present_any = ["clusterd", "tenant"])]
     baremetald: Option<Url>,
     /// Where the cloud's own services do, if elsewhere.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Where administrators do, if not as the cloud's own services.
     #[arg(long, value_name = "URL", value_parser = address, requires = "baremetald")]
     baremetald_admin: Option<Url>,
-    /// Where everybody reaches clusterd: https://api.example:9511.
+    /// Where everybody reaches clusterd: `https://api.example:9511`.
     #[arg(long, value_name = "URL", value_parser = address)]
     clusterd: Option<Url>,
     /// Where the cloud's own services do, if elsewhere.

@@ -34,7 +34,7 @@ impl Cloud {
         let Some(clouds_yaml) = told("BEDPLATE_TEST_OPENSTACK").filter(|_| fits) else {
             peers::skip(
                 "clusters in a cloud",
-                "there is no such cloud; `make test-cloud` makes one",
+                "there is no such cloud; `make test-clouds` makes one",
             );
             return None;
         };

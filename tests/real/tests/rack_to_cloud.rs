@@ -112,7 +112,7 @@ impl Cloud {
         if told.is_none() {
             peers::skip(
                 "from a rack to a cloud",
-                "there is no cloud that a rack reaches; `make test-hypervisor` makes one",
+                "there is no cloud that a rack reaches; `make test-clouds` makes one",
             );
         }
         told

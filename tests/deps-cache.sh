@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# deps-cache.sh restore|save - keeps what cargo built of others' crates outside this clone, so that a clean clone builds only its own.
+#
+# The cache has one folder for each state of what decides the outcome: Cargo.lock, the toolchain, the profiles, and the variables that
+# change a profile. Cargo checks each piece by its fingerprint and builds anew what does not match, so a cache costs time at worst.
+# It is $BEDPLATE_CACHE/deps (BEDPLATE_DEPS_CACHE=no: none); the two used last are kept.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=real/debian.sh disable=SC1091
+. "$HERE/real/debian.sh"
+cd "$HERE/.."
+[ "${BEDPLATE_DEPS_CACHE:-}" != no ] || exit 0
+
+KEY=$({
+  cat Cargo.lock .cargo/config.toml 2>/dev/null || true
+  rustc -vV
+  sed -n '/^\[profile/,$p' Cargo.toml
+  env | sort | sed -nE '/^(CARGO_(PROFILE|INCREMENTAL)|RUSTFLAGS)/p'
+} | sha256sum | cut -c1-16)
+KEPT=$BEDPLATE_CACHE/deps
+CACHE=$KEPT/$KEY
+TREES=(debug agent x86_64-unknown-linux-gnu/agent)
+
+# The names of our own crates, as cargo writes them in names of files. They are never kept: each clone has its own.
+ours() { cargo metadata --no-deps --format-version 1 | python3 -c 'import json, sys
+for package in json.load(sys.stdin)["packages"]:
+    for name in [package["name"]] + [target["name"] for target in package["targets"]]:
+        print(name); print(name.replace("-", "_"))' | sort -u; }
+
+# What of a build's folder belongs to others' crates.
+theirs() { # TREE
+  (cd "$1" && find .fingerprint build deps -mindepth 1 -maxdepth 1 \
+    \( -path 'deps/*' \( -name '*.rlib' -o -name '*.rmeta' -o -name '*.so' -o -name '*.d' \) -o -not -path 'deps/*' \) -printf '%p\n') |
+    awk 'NR == FNR { own[$1] = 1; next }
+      { name = $0; sub(/.*\//, "", name); sub(/\.(rlib|rmeta|so|d)$/, "", name); sub(/-[0-9a-f]{16}$/, "", name)
+        bare = name; sub(/^lib/, "", bare)
+        if (!(name in own) && !(bare in own)) print }' <(ours) -
+}
+
+case ${1:?usage: deps-cache.sh restore|save} in
+restore)
+  for tree in "${TREES[@]}"; do
+    if [ ! -d "$CACHE/$tree" ] || [ -d "target/$tree/.fingerprint" ]; then continue; fi
+    touch "$CACHE"
+    mkdir -p "target/$tree"
+    cp -a "$CACHE/$tree/." "target/$tree/"
+    say "others' crates for target/$tree come from $CACHE"
+  done
+  ;;
+save)
+  mkdir -p "$CACHE"
+  exec 9>"$KEPT/.lock"
+  flock 9
+  for tree in "${TREES[@]}"; do
+    if [ -d "$CACHE/$tree" ] || [ ! -d "target/$tree/.fingerprint" ]; then continue; fi
+    rm -rf "$CACHE/.new"
+    mkdir -p "$CACHE/.new" "$(dirname "$CACHE/$tree")"
+    tar -C "target/$tree" --null -cf - --files-from <(theirs "target/$tree" | tr '\n' '\0') | tar -C "$CACHE/.new" -xf -
+    mv "$CACHE/.new" "$CACHE/$tree"
+    say "others' crates of target/$tree are kept in $CACHE ($(du -sh "$CACHE/$tree" | cut -f1))"
+  done
+  find "$KEPT" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort -rn | awk 'NR > 2 { print $2 }' | xargs -r rm -rf
+  ;;
+esac

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# run.sh STAGE... - runs make's targets stage after stage, and ends with a table of what each one took.
+#
+# A stage names targets that run one after the other; "a b | c" runs the lanes `a b` and `c` side by side. What a target prints is kept in
+# target/log/TARGET.log and shown whole when the target ends, so that lanes do not mix. The first lane has precedence on the processors:
+# its tests look at the clock, where those of machines wait for minutes. After a failure the stage goes on, so that one run tells all that
+# fails, and the stages after it are left out.
+#
+# The table tells the wall time of each target, its time on the processors (as root, from a control group; else a dash), its tests and its
+# skips. "all of it passed" is printed only where nothing was skipped. Where CI is set, a skip fails the run of root, who can install all.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
+LOGS=target/log
+mkdir -p "$LOGS"
+rm -f "$LOGS"/*.log "$LOGS"/*.row
+# What several targets need is made once (see the Makefile).
+BEDPLATE_RUN=$$-$(date +%s)
+export BEDPLATE_RUN
+GROUPS_V1=/sys/fs/cgroup/cpuacct GROUPS_V2=/sys/fs/cgroup
+
+# Makes a control group that counts the processor time of what enters it; prints its folder, or nothing where there can be none.
+counter() { # NAME
+  local root
+  for root in "$GROUPS_V1" "$GROUPS_V2"; do
+    [ -w "$root/cgroup.procs" ] || continue
+    mkdir -p "$root/bedplate-$$-$1" 2>/dev/null && echo "$root/bedplate-$$-$1" && return
+  done
+}
+
+# Prints the seconds that a control group used, and removes it where nobody is left in it.
+counted() { # FOLDER
+  if [ -r "$1/cpuacct.usage" ]; then
+    echo $(($(cat "$1/cpuacct.usage") / 1000000000))
+  elif [ -r "$1/cpu.stat" ]; then
+    echo $(($(awk '$1 == "usage_usec" { print $2 }' "$1/cpu.stat") / 1000000))
+  else
+    echo -
+  fi
+  rmdir "$1" 2>/dev/null
+}
+
+target() { # TARGET
+  local group log=$LOGS/$1.log begun=$SECONDS status cpu
+  group=$(counter "$1")
+  BEDPLATE_SKIPPED=$PWD/$LOGS/$1.skipped
+  export BEDPLATE_SKIPPED
+  rm -f "$BEDPLATE_SKIPPED"
+  (
+    [ -z "$group" ] || echo "$BASHPID" >"$group/cgroup.procs"
+    exec make --no-print-directory "$1"
+  ) >"$log" 2>&1 </dev/null
+  status=$?
+  cpu=$(counted "${group:-/none}")
+  # One lane prints at a time.
+  (
+    flock 9
+    printf '\n==== %s ====\n' "$1"
+    cat "$log"
+  ) 9>"$LOGS/.printing"
+  printf '%s %s %s %s %s %s\n' "$1" "$status" $((SECONDS - begun)) "$cpu" \
+    "$(sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '/^ *Summary \[/ { for (i = 1; i < NF; i++) if ($(i + 1) ~ /^tests?$/) n += $i } END { print n + 0 }')" \
+    "$(grep -c '^ *SKIPPED' "$log")" >"$LOGS/$1.row"
+  return "$status"
+}
+
+lane() { # PRECEDENCE TARGET...
+  local one failed=0
+  renice -n "$1" "$BASHPID" >/dev/null
+  shift
+  for one in "$@"; do
+    target "$one" || failed=1
+  done
+  return "$failed"
+}
+
+FAILED=0
+NAMES=()
+for stage in "$@"; do
+  read -ra words <<<"${stage//|/ }"
+  NAMES+=("${words[@]}")
+  [ "$FAILED" = 0 ] || continue
+  IFS='|' read -ra lanes <<<"$stage"
+  running=()
+  precedence=0
+  for one in "${lanes[@]}"; do
+    read -ra words <<<"$one"
+    lane "$precedence" "${words[@]}" &
+    running+=($!)
+    precedence=5
+  done
+  for one in "${running[@]}"; do wait "$one" || FAILED=1; done
+done
+
+SKIPS=0
+printf '\n%-18s %9s %9s %7s %7s  %s\n' target 'wall s' 'CPU s' tests skipped result
+for name in "${NAMES[@]}"; do
+  if [ ! -s "$LOGS/$name.row" ]; then
+    printf '%-18s %9s %9s %7s %7s  %s\n' "$name" - - - - 'not run'
+    continue
+  fi
+  read -r _ status wall cpu tests skipped <"$LOGS/$name.row"
+  SKIPS=$((SKIPS + skipped))
+  printf '%-18s %9s %9s %7s %7s  %s\n' "$name" "$wall" "$cpu" "$tests" "$skipped" "$([ "$status" = 0 ] && echo passed || echo FAILED)"
+done
+printf '%-18s %9s\n' total "$SECONDS"
+
+if [ "$SKIPS" != 0 ]; then
+  sed -n '/^ *SKIPPED/p' "$LOGS"/*.log | sort -u
+  if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ]; then
+    echo "make test: root can install what these want, so in CI nothing may be skipped"
+    FAILED=1
+  fi
+fi
+if [ "$FAILED" != 0 ]; then
+  echo "make test: FAILED"
+elif [ "$SKIPS" != 0 ]; then
+  echo "make test: what was tried passed; $SKIPS skipped"
+else
+  echo "make test: all of it passed"
+fi
+exit "$FAILED"
