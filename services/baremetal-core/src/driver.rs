@@ -20,10 +20,6 @@ pub enum Driver {
 /// One side of a hardware type, chosen apart from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(
-    missing_docs,
-    reason = "each is the Bare Metal API's field of the same name, NAME_interface"
-)]
 pub enum Interface {
     Bios,
     Boot,

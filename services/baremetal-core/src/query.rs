@@ -101,7 +101,6 @@ pub struct Page<Sort> {
 
 /// By what nodes can be sorted. Where it is unset, a node counts as less than where it is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the node's field of the same name")]
 pub enum NodeSort {
     /// In the order of creation.
     #[default]
@@ -124,7 +123,6 @@ pub enum NodeSort {
 
 /// By what ports can be sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the port's field of the same name")]
 pub enum PortSort {
     /// In the order of creation.
     #[default]
@@ -136,7 +134,6 @@ pub enum PortSort {
 
 /// By what allocations can be sorted. Where it is unset, an allocation counts as less than where it is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the allocation's field of the same name")]
 pub enum AllocationSort {
     /// In the order of creation.
     #[default]

@@ -8,10 +8,6 @@ use uuid::Uuid;
 
 pub use kinds::*;
 
-#[expect(
-    missing_docs,
-    reason = "the macro takes no documentation: each is the id of what it is named after"
-)]
 mod kinds {
     newtype_uuid_macros::impl_typed_uuid_kinds! {
         kinds = {

@@ -38,7 +38,6 @@ pub struct Settings {
 /// How long things take, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "the names are OpenStack's")]
 pub struct Times {
     pub server_build: u32,
     pub server_action: u32,

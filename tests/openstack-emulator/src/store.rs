@@ -14,7 +14,6 @@ use crate::kept::age;
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are OpenStack's")]
 pub enum Kind {
     Domain,
     Project,

@@ -44,7 +44,6 @@ impl Firmware {
 /// What `rack.sh json` says of a machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field is what its name says")]
 pub struct Machine {
     pub name: String,
     pub firmware: Firmware,

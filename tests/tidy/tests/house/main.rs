@@ -1,6 +1,7 @@
 //! What a reader of this repository relies on.
 
 mod arrows;
+mod docs;
 mod documents;
 mod layout;
 mod licences;
