@@ -1,28 +1,28 @@
-//! A mail address that is told of an end.
+//! Mail addresses that receive the notices about a lease.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A mail address in the letters that every mail server takes (RFC 5321, section 4.1.2, without quoted names): nothing in it can begin
-/// a line of its own, a second address or a comment.
+/// A mail address in the characters that every mail server accepts (RFC 5321, section 4.1.2, without quoted names). The accepted characters
+/// exclude everything that starts a new header line, a second address or a comment, so an address cannot inject headers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MailAddress(String);
 
-/// What is no mail address.
+/// The error for text that is not exactly one plain mail address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has to be one mail address, such as ann@example.org")]
 pub struct InvalidAddress;
 
 impl MailAddress {
-    /// As it is written.
+    /// Returns the address as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What comes after its `@`.
+    /// Returns the part after the `@`.
     pub fn domain(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
     }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_more_than_one_address_is_refused() {
+    fn anything_but_one_plain_address_is_refused() {
         let wrong = [
             "",
             "ann",

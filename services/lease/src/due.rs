@@ -1,50 +1,41 @@
-//! What is to be done about a lease now, and when to look again.
+//! Decides which stage of a lease is due now, and when to look again.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{Ladder, Lease, Taken, after, before};
 
-/// What is to be done about a lease.
+/// The result of looking at a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// This, now.
+    /// This stage is due now.
     Now(Step),
-    /// Nothing before that.
+    /// No stage is due before this time.
     At(Timestamp),
-    /// Nothing any more: it is being deleted.
+    /// No stage is left: the resource is being deleted.
     Nothing,
 }
 
-/// One rung of the ladder.
+/// One stage at the end of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Its owner is told that it ends.
-    Warn {
-        /// When.
-        ends_at: Timestamp,
-    },
-    /// It is shut off, and its owner told when it is deleted.
-    ShutOff {
-        /// When it is deleted.
-        deleted_at: Timestamp,
-    },
-    /// A copy of it is made. It stays until there is one.
+    /// The lessee is told that the lease ends.
+    Warn { ends_at: Timestamp },
+    /// The resource is switched off, and the lessee is told when the deletion follows.
+    ShutOff { deleted_at: Timestamp },
+    /// A snapshot of the resource is made. This step stays due until the snapshot exists.
     KeepCopy,
-    /// Its owner is told that it is deleted.
-    WarnOfDeletion {
-        /// When.
-        deleted_at: Timestamp,
-    },
-    /// It is deleted.
+    /// The lessee is told that the resource will be deleted.
+    WarnOfDeletion { deleted_at: Timestamp },
+    /// The resource is deleted.
     Delete,
 }
 
 impl Ladder {
-    /// What is to be done about `lease` at `now`.
+    /// Decides which stage of `lease` is due at `now`.
     ///
-    /// Nothing ends of which no warning was written down at least the notice before, however long nobody watched and
-    /// wherever the clock jumped. Warnings that were missed are one warning. Where the clock went back nothing is done, and
-    /// what was written down at a time that has not come yet is not believed once it would count.
+    /// No lease ends, and no resource is deleted, before a warning was recorded at least one notice earlier, however long the conductor was
+    /// down and wherever the clock jumped. Several missed warnings are given as one. If the clock went back, no stage is due before its
+    /// time comes again, and a record with a time in the future is ignored as soon as its stage would count: the warning is then repeated.
     pub fn due(&self, lease: &Lease, now: Timestamp) -> Due {
         match lease.taken {
             Taken { deleted_at: Some(_), .. } => Due::Nothing,
@@ -55,14 +46,14 @@ impl Ladder {
         }
     }
 
-    /// When `lease` ends, as far as is known at `now`: at its time, or later for who was warned late.
+    /// Returns when `lease` ends, as far as known at `now`: at `until`, or one notice after the first warning if that warning came late.
     pub fn ends_at(&self, lease: &Lease, now: Timestamp) -> Timestamp {
         let warned = lease.taken.warned.map(|it| it.first).filter(|first| *first <= now);
         let first = warned.unwrap_or_else(|| self.first_warning(lease).max(now));
         lease.until.max(after(first, self.notice_of(lease)))
     }
 
-    /// When a thing is deleted whose lease ended at `ended_at`, if its owner is warned of it in time.
+    /// Returns when a resource is deleted whose lease ended at `ended_at`, provided that the warning of the deletion comes in time.
     pub fn deleted_at(&self, ended_at: Timestamp) -> Timestamp {
         after(ended_at, self.undo_window.as_duration())
     }
@@ -112,17 +103,18 @@ impl Ladder {
         }
     }
 
-    /// The least time between the first warning and the end of `lease`.
+    /// Returns the least time between the first warning and the end of `lease`.
     fn notice_of(&self, lease: &Lease) -> SignedDuration {
         let half = lease.until.duration_since(lease.since) / 2;
         self.notice.as_duration().min(half.max(SignedDuration::ZERO))
     }
 
-    /// When warnings are due within the term of `lease`, if it is early enough for its notice.
+    /// Returns when the configured warnings are due within the current term of `lease`.
     fn warnings(&self, lease: &Lease) -> impl Iterator<Item = Timestamp> {
         let (since, until) = (lease.since, lease.until);
         let all = self.warn_before.iter().map(move |it| before(until, it.as_duration()));
-        // Who asked for a day a minute ago is not told that it ends within a week.
+        // A warning before the beginning of the term makes no sense: a lessee who asked for one day a minute ago needs no "ends within 7
+        // days".
         all.filter(move |at| since < *at)
     }
 

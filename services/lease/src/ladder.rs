@@ -1,14 +1,14 @@
-//! What comes before the end of a lease and after it, and how long each lasts.
+//! The stages at the end of a lease (warning, switch-off, snapshot, deletion) and the time between them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Length;
 
-/// The most warnings before an end.
+/// The maximum number of entries in `warn_before`.
 const MOST_WARNINGS: usize = 8;
 
-/// What comes before the end of a lease and after it: its owner is warned, the thing is shut off, a copy of it is kept, and
-/// once the undo window closed it is deleted.
+/// The stages at the end of a lease: its lessee is warned, the resource is switched off, a snapshot of the resource is kept, and the
+/// resource is deleted when the undo window closes.
 ///
 /// ```toml
 /// warn_before = ["7d", "1d"]
@@ -20,15 +20,15 @@ const MOST_WARNINGS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawLadder")]
 pub struct Ladder {
-    /// How long before the end its owner is warned; the longest first.
+    /// How long before the end the lessee is warned, longest first.
     pub(crate) warn_before: Vec<Length>,
-    /// The least time between the first warning and what it warns of. A lease shorter than twice that has half of it.
+    /// The least time between the first warning and the end. A lease shorter than twice this notice uses half of its own length.
     pub(crate) notice: Length,
-    /// How long it stays shut off before it is deleted.
+    /// How long the resource stays switched off before it is deleted.
     pub(crate) undo_window: Length,
-    /// How long it is lent again when its owner undoes the end and says no time.
+    /// How long the resource is lent again when the lessee undoes the end without naming a time.
     pub(crate) undo_gives: Length,
-    /// Whether a copy is kept before it is deleted. Without meaning for what cannot be copied.
+    /// Whether a snapshot is kept before the deletion. Ignored for resources that cannot be copied.
     pub(crate) keep_copy: bool,
 }
 
@@ -42,20 +42,16 @@ struct RawLadder {
     keep_copy: bool,
 }
 
-/// Why there is no such ladder.
+/// Why a configuration of the stages is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
-    /// Too many warnings.
     #[error("warn_before: there may be {MOST_WARNINGS} warnings at most")]
     TooManyWarnings,
-    /// Every end would be put off, for nobody was warned in time.
+    /// No warning would come early enough, so the end of every lease would be postponed.
     #[error(
         "warn_before: the earliest warning has to come at least the notice of {notice} before the end"
     )]
-    WarnedTooLate {
-        /// The notice.
-        notice: Length,
-    },
+    WarnedTooLate { notice: Length },
 }
 
 impl Default for RawLadder {
@@ -77,17 +73,17 @@ impl Default for Ladder {
 }
 
 impl Ladder {
-    /// That of a thing of which no copy can be made, such as a cluster or a machine.
+    /// Returns the same stages without the snapshot, for resources that cannot be copied, such as a cluster or a node.
     pub fn without_copy(self) -> Ladder {
         Ladder { keep_copy: false, ..self }
     }
 
-    /// How long it stays shut off before it is deleted.
+    /// Returns how long a resource stays switched off before it is deleted.
     pub fn undo_window(&self) -> Length {
         self.undo_window
     }
 
-    /// How long it is lent again when its owner undoes the end and says no time.
+    /// Returns how long a resource is lent again when its lessee undoes the end without naming a time.
     pub fn undo_gives(&self) -> Length {
         self.undo_gives
     }
@@ -108,7 +104,7 @@ impl TryFrom<RawLadder> for Ladder {
         if ladder.warn_before.len() > MOST_WARNINGS {
             return Err(LadderError::TooManyWarnings);
         }
-        // Where there is no warning at all, one comes as early as the notice wants it.
+        // With no configured warning at all, `first_warning` places one warning exactly one notice before the end.
         match ladder.warn_before.first() {
             Some(earliest) if *earliest < ladder.notice => {
                 Err(LadderError::WarnedTooLate { notice: ladder.notice })
@@ -123,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ladder_is_read_with_its_defaults() {
+    fn missing_settings_get_their_defaults() {
         let read: Ladder = toml::from_str("warn_before = ['1h', '2d', '1h']").unwrap();
         let hours = read.warn_before.iter().map(|it| it.as_secs() / 3600);
         assert_eq!(hours.collect::<Vec<_>>(), [48, 1]);
@@ -132,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn a_wrong_setting_is_refused_with_its_name() {
         let refused = |raw: &str| toml::from_str::<Ladder>(raw).unwrap_err().message().to_owned();
         assert!(refused("warn_before = ['1h']\nnotice = '2h'").contains("the notice of 2h"));
         let many = (1..=9).map(|hours| format!("'{hours}h'")).collect::<Vec<_>>().join(",");

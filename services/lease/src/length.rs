@@ -1,4 +1,4 @@
-//! How long something is lent, as people write it.
+//! Lengths of time as people write them, such as `14d` or `1d12h`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,20 +6,20 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// What its units are worth, in seconds, from the largest.
+/// Every unit with its seconds, largest first. The parser accepts units only in this order.
 const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)];
 
-/// No length is longer: ten years.
+/// The upper limit of a length in seconds: ten years.
 const MOST: u64 = 3650 * 86_400;
 
-/// A length of time in whole seconds, more than none and at most ten years: `14d`, `36h`, `1d12h`, `2w`.
+/// A length of time in whole seconds, from one second to ten years: `14d`, `36h`, `1d12h`, `2w`.
 ///
 /// A day has 24 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Length(u32);
 
-/// What is not a length.
+/// The error for text or numbers that are not a valid `Length`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has to be a length of time from 1s to 3650d, such as 14d, 36h or 1d12h")]
 pub struct InvalidLength;
@@ -27,23 +27,24 @@ pub struct InvalidLength;
 impl Length {
     pub(crate) const HOUR: Length = Length(3600);
 
-    /// So many seconds.
+    /// Makes a length of `seconds`, which have to be between one second and ten years.
     pub fn from_secs(seconds: u64) -> Result<Length, InvalidLength> {
         let seconds = Some(seconds).filter(|it| (1..=MOST).contains(it));
         seconds.and_then(|it| u32::try_from(it).ok()).map(Length).ok_or(InvalidLength)
     }
 
-    /// In seconds.
+    /// Returns the length in seconds.
     pub fn as_secs(self) -> u64 {
         self.0.into()
     }
 
-    /// As a duration.
+    /// Returns the length as a `SignedDuration`, to add to or subtract from timestamps.
     pub fn as_duration(self) -> SignedDuration {
         SignedDuration::from_secs(self.0.into())
     }
 
-    /// Days, for what is written here; more than ten years are ten years.
+    /// Makes a length of `days` for constants in this crate. More than ten years become ten years, because a `const fn` cannot report an
+    /// error.
     pub(crate) const fn days(days: u32) -> Length {
         Length(if days < 3650 { days * 86_400 } else { 3650 * 86_400 })
     }
@@ -58,7 +59,7 @@ impl FromStr for Length {
             let end = rest.find(|c: char| !c.is_ascii_digit()).ok_or(InvalidLength)?;
             let (number, tail) = rest.split_at(end);
             let unit = tail.chars().next().ok_or(InvalidLength)?;
-            // From the largest, each once.
+            // The iterator moves forward only, so units have to come in order and each at most once.
             let (_, worth) = units.find(|(name, _)| *name == unit).ok_or(InvalidLength)?;
             let number: u64 = number.parse().map_err(|_| InvalidLength)?;
             let more = number.checked_mul(*worth).ok_or(InvalidLength)?;
@@ -72,7 +73,7 @@ impl FromStr for Length {
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.as_secs();
-        // Nobody counts in weeks but who wrote it so.
+        // Weeks are accepted in input and never written: `2w` is shown as `14d`.
         for (name, worth) in UNITS.iter().skip(1) {
             if rest >= *worth {
                 write!(f, "{}{name}", rest / worth)?;
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_length_is_refused() {
+    fn malformed_lengths_are_refused() {
         let wrong = [
             "",
             "14",

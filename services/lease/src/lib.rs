@@ -16,12 +16,12 @@ pub use terms::{TermError, Terms, TermsError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// `length` after `at`, as far as time goes.
+/// Returns `at` plus `length`, limited to the latest time that a `Timestamp` can hold.
 fn after(at: Timestamp, length: SignedDuration) -> Timestamp {
     at.saturating_add(length).unwrap_or(Timestamp::MAX)
 }
 
-/// `length` before `at`, as far as time goes.
+/// Returns `at` minus `length`, limited to the earliest time that a `Timestamp` can hold.
 fn before(at: Timestamp, length: SignedDuration) -> Timestamp {
     at.saturating_sub(length).unwrap_or(Timestamp::MIN)
 }

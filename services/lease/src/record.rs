@@ -1,129 +1,121 @@
-//! A lease: until when something is lent, and what of its end was already done.
+//! The lease record: until when a resource is lent, and which stages of the end have been taken.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{Ladder, Length, Step, Terms, after};
 
-/// Until when something is lent, and what of its end was already done.
+/// The lease of one resource: until when the resource is lent, and which stages of the end have been taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
-    /// When it was first lent.
+    /// When the resource was first lent. Extensions do not change this time.
     pub granted_at: Timestamp,
-    /// When the term began that ends at `until`: when it was lent or last extended.
+    /// When the current term began: when the resource was lent or last extended.
     pub since: Timestamp,
-    /// When it ends.
+    /// When the current term ends.
     pub until: Timestamp,
-    /// Who extended it last.
+    /// The last extension, if there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extended: Option<Extension>,
-    /// What of its end was already done.
+    /// The stages of the end that have been taken in the current term.
     #[serde(default)]
     pub taken: Taken,
 }
 
-/// Who extended a lease, and when.
+/// One extension of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extension {
-    /// Who; a user's id.
+    /// The id of the user who extended the lease.
     pub by: String,
-    /// When.
     pub at: Timestamp,
 }
 
-/// What of a lease's end was already done; each is written down before it has any effect, but for the copy.
+/// The stages of a lease's end that have been taken. Every stage is recorded before its effect, except the snapshot, which is recorded
+/// afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Taken {
-    /// Its owner was warned that it ends.
+    /// The warnings that the lease ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warned: Option<Warned>,
-    /// It ended: the thing is to be off.
+    /// When the lease ended. From then on the resource has to be off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// A copy of it is there.
+    /// When the snapshot was found complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copied_at: Option<Timestamp>,
-    /// Its owner was warned that it is deleted.
+    /// When the lessee was warned that the resource will be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warned_of_deletion_at: Option<Timestamp>,
-    /// It is to be deleted; nothing can be undone.
+    /// When the deletion was ordered. From then on nothing can be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
 }
 
-/// When somebody was warned.
+/// When the lessee was warned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warned {
-    /// The first time: the notice counts from here.
+    /// The first warning. The notice counts from here.
     pub first: Timestamp,
-    /// The last time.
+    /// The latest warning.
     pub last: Timestamp,
 }
 
-/// How a thing has to be by its lease.
+/// The state that a lease requires of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// As its owner wants it.
+    /// The lease does not interfere: the resource is in the state that its lessee asks for.
     AsAsked,
-    /// Shut off.
+    /// The resource has to be switched off.
     Off,
-    /// Deleted.
+    /// The resource has to be deleted.
     Gone,
 }
 
-/// Why a lease is not extended.
+/// Why a lease cannot be extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExtendError {
-    /// It would end at once.
     #[error("it would end at {until}, which is in the past")]
     InThePast {
-        /// What was asked for.
+        /// The end that the caller asked for.
         until: Timestamp,
     },
-    /// Nothing is lent for that long.
     #[error("nothing is lent for longer than {longest} from now, which is until {latest}")]
     TooLong {
-        /// The longest lease.
         longest: Length,
-        /// The latest end that may be asked for now.
+        /// The latest end that a caller can ask for now.
         latest: Timestamp,
     },
-    /// Nothing is lent for less.
     #[error("nothing is lent for less than {shortest} from now, which is until {earliest}")]
     TooShort {
-        /// The shortest lease.
         shortest: Length,
-        /// The earliest end that may be asked for now.
+        /// The earliest end that a caller can ask for now.
         earliest: Timestamp,
     },
-    /// It is being deleted.
     #[error("it is being deleted, which cannot be undone")]
     TooLate,
 }
 
-/// Why the end of a lease is not undone.
+/// Why the end of a lease cannot be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UndoError {
-    /// It has not ended.
     #[error("its lease has not ended: there is nothing to undo")]
     NotEnded,
-    /// It is being deleted.
     #[error("it is being deleted, which cannot be undone")]
     TooLate,
 }
 
 impl Lease {
-    /// One that begins at `now`.
+    /// Starts a lease of `length` at `now`.
     pub fn new(now: Timestamp, length: Length) -> Lease {
         let until = after(now, length.as_duration());
         Lease { granted_at: now, since: now, until, extended: None, taken: Taken::default() }
     }
 
-    /// How the thing has to be.
+    /// Returns the state that the lease requires of its resource, computed from the stages taken.
     pub fn wanted(&self) -> Wanted {
         match self.taken {
             Taken { deleted_at: Some(_), .. } => Wanted::Gone,
@@ -132,10 +124,10 @@ impl Lease {
         }
     }
 
-    /// It, once `step` was taken at `now`.
+    /// Returns the lease with `step` recorded as taken at `now`.
     ///
-    /// To be written in one transaction with the event and the notices that tell of it; what has to happen to the thing
-    /// follows from `wanted`. A copy alone is made first and written down then.
+    /// The caller writes the returned lease in one transaction with the event and the notices about `step`, then brings the resource into
+    /// the state that `wanted` returns. Only the snapshot is made first and recorded afterwards.
     pub fn taken(&self, step: &Step, now: Timestamp) -> Lease {
         let mut taken = self.taken;
         match step {
@@ -151,11 +143,11 @@ impl Lease {
         Lease { taken, ..self.clone() }
     }
 
-    /// It, extended at `now` until `until` by the user `by`; as it is if it lasts that long anyway.
+    /// Returns the lease extended at `now` until `until` by the user `by`. A lease that already lasts that long is returned unchanged.
     ///
-    /// A lease's length is counted from the moment of asking: what somebody still wants can be kept, and what nobody asks
-    /// for any more ends within the longest lease. How much may be kept is for quotas to say. Extending after the end and
-    /// before the deletion undoes the end.
+    /// The longest lease is counted from `now`, not from the first loan: a lessee who keeps asking can keep a resource for ever, and a
+    /// resource nobody asks for ends within the longest lease. Limiting how much one lessee keeps is the task of quotas. An extension
+    /// between the end and the deletion undoes the end.
     pub fn extended(
         &self,
         until: Timestamp,
@@ -183,8 +175,8 @@ impl Lease {
         }
     }
 
-    /// It, with its end undone at `now` by the user `by`: lent again for as long as `ladder` gives, and no longer than
-    /// `terms` allow.
+    /// Returns the lease with its end undone at `now` by the user `by`: the resource is lent again for `undo_gives` of `ladder`, and no
+    /// longer than `terms` allow.
     pub fn undone(
         &self,
         by: &str,
@@ -198,7 +190,7 @@ impl Lease {
             Wanted::Off => {
                 let gives = after(now, ladder.undo_gives.as_duration());
                 let until = terms.latest(now).map_or(gives, |latest| gives.min(latest));
-                // Where the clock went back, the end may be yet to come.
+                // If the clock went back after the switch-off, `self.until` can be later than the new end; keep the later one.
                 Ok(self.lent_again(until.max(self.until), by, now))
             }
         }

@@ -1,13 +1,14 @@
-//! How long things are lent: by default, at most, and at least.
+//! Terms: how long resources are lent by default, at most, and at least.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{Lease, Length, after};
 
-/// How long things of one kind are lent: by default, at most, and at least.
+/// How long resources of one kind are lent by default, at most, and at least.
 ///
-/// Each end is told by mail and webhook: what is lent for a second, again and again, would have strangers told without end.
+/// The shortest lease limits notices: the end of every lease is announced by mail and webhook, so a caller who leases for one second again
+/// and again would flood other people's mailboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawTerms")]
 pub struct Terms {
@@ -24,44 +25,32 @@ struct RawTerms {
     shortest: Option<Length>,
 }
 
-/// Why there are no such terms.
+/// Why a configuration of terms is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermsError {
-    /// Who says nothing would be refused.
+    /// A caller who names no length would always be refused.
     #[error(
         "default: what nobody said anything of would be lent for longer than the longest lease of {longest}"
     )]
-    DefaultTooLong {
-        /// The longest lease.
-        longest: Length,
-    },
-    /// Nothing could be lent, or nothing to who says nothing.
+    DefaultTooLong { longest: Length },
+    /// No length, or not even the default, would be accepted.
     #[error(
         "shortest: {shortest} is longer than the default or the longest lease, which is {than}"
     )]
     ShortestTooLong {
-        /// The shortest lease.
         shortest: Length,
-        /// What it may not be longer than.
+        /// The smaller one of the default and the longest lease, which `shortest` must not exceed.
         than: Length,
     },
 }
 
-/// Why something is not lent that long.
+/// Why a requested length is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermError {
-    /// Nothing is lent for longer.
     #[error("nothing is lent for longer than {longest}")]
-    TooLong {
-        /// The longest lease.
-        longest: Length,
-    },
-    /// Nothing is lent for less.
+    TooLong { longest: Length },
     #[error("nothing is lent for less than {shortest}")]
-    TooShort {
-        /// The shortest lease.
-        shortest: Length,
-    },
+    TooShort { shortest: Length },
 }
 
 impl TryFrom<RawTerms> for Terms {
@@ -80,7 +69,8 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// So long by default and at most; `None` is without end. An hour at least, or what is given by default or at most, if that is less.
+    /// Makes terms with a default and a longest lease; `None` means without end. The shortest lease is one hour, or less if the default or
+    /// the longest lease is shorter than that.
     pub fn new(default: Option<Length>, longest: Option<Length>) -> Result<Terms, TermsError> {
         match (default, longest) {
             (Some(default), Some(longest)) if default > longest => {
@@ -93,7 +83,7 @@ impl Terms {
         }
     }
 
-    /// These, and nothing for less than `shortest`.
+    /// Returns the terms with `shortest` as the shortest lease, or an error if the default or the longest lease is shorter.
     pub fn no_shorter_than(self, shortest: Length) -> Result<Terms, TermsError> {
         match self.default.into_iter().chain(self.longest).min() {
             Some(than) if shortest > than => Err(TermsError::ShortestTooLong { shortest, than }),
@@ -101,33 +91,33 @@ impl Terms {
         }
     }
 
-    /// These, and nothing for longer than `longest` either: a project's limit, a person's grant. Where that is less than the shortest
-    /// lease, nothing is lent.
+    /// Returns the terms limited to `longest`, which is the quota of a project or of a user. A quota below the shortest lease means that
+    /// nothing is lent.
     pub fn within(self, longest: Option<Length>) -> Terms {
         let longest = self.longest.into_iter().chain(longest).min();
         let default = self.default.map(|default| longest.map_or(default, |it| default.min(it)));
         Terms { default, longest, ..self }
     }
 
-    /// The longest lease, counted from the moment that somebody asks.
+    /// Returns the longest lease, counted from the time of the request; `None` means without end.
     pub fn longest(self) -> Option<Length> {
         self.longest
     }
 
-    /// The shortest lease, counted from the moment that somebody asks.
+    /// Returns the shortest lease, counted from the time of the request.
     pub fn shortest(self) -> Length {
         self.shortest
     }
 
-    /// What is granted at `now` to who asked for `asked`: a lease, or none where things are lent without end.
+    /// Grants a lease at `now` to a caller who asked for `asked`; `None` means that the resource is lent without end.
     ///
-    /// Who says nothing gets the default; where there is none but a longest lease, that.
+    /// A caller who names no length gets the default, or the longest lease if there is no default.
     pub fn grant(self, asked: Option<Length>, now: Timestamp) -> Result<Option<Lease>, TermError> {
         let length = asked.or(self.default).or(self.longest);
         length.map(|length| self.check(length).map(|()| Lease::new(now, length))).transpose()
     }
 
-    /// Whether that long is allowed.
+    /// Checks that `length` is neither too long nor too short.
     pub fn check(self, length: Length) -> Result<(), TermError> {
         match self.longest {
             Some(longest) if length > longest => Err(TermError::TooLong { longest }),
@@ -138,12 +128,12 @@ impl Terms {
         }
     }
 
-    /// The latest end that may be asked for at `now`.
+    /// Returns the latest end that a caller can ask for at `now`; `None` means that every end is accepted.
     pub fn latest(self, now: Timestamp) -> Option<Timestamp> {
         self.longest.map(|longest| after(now, longest.as_duration()))
     }
 
-    /// The earliest end that may be asked for at `now`.
+    /// Returns the earliest end that a caller can ask for at `now`.
     pub fn earliest(self, now: Timestamp) -> Timestamp {
         after(now, self.shortest.as_duration())
     }
@@ -155,7 +145,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    /// For how many days `asked` is granted by terms of `default` and `longest` days within a limit of `limit` days.
+    /// Asserts the days granted for `asked` by terms of `default` and `longest` days within a quota of `limit` days.
     #[track_caller]
     fn check(
         (default, longest, limit): (Option<u32>, Option<u32>, Option<u32>),
@@ -171,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_granted_is_a_table() {
+    fn the_quota_limits_the_default_and_the_longest_lease() {
         check((None, None, None), None, Ok(None));
         check((None, None, None), Some(3), Ok(Some(3)));
         check((Some(5), None, None), None, Ok(Some(5)));
@@ -179,7 +169,7 @@ mod tests {
         check((None, Some(9), None), None, Ok(Some(9)));
         check((None, Some(9), None), Some(9), Ok(Some(9)));
         check((None, Some(9), None), Some(10), Err(9));
-        // What a project or a person is limited to binds beside the configuration.
+        // The quota of a project or user applies in addition to the configuration.
         check((Some(5), Some(9), Some(2)), None, Ok(Some(2)));
         check((Some(5), Some(9), Some(2)), Some(3), Err(2));
         check((Some(5), Some(9), Some(20)), Some(10), Err(9));
@@ -199,7 +189,7 @@ mod tests {
         let refused = Terms::default().grant(Some(seconds(3599)), NOW).unwrap_err();
         assert_eq!(refused.to_string(), "nothing is lent for less than 1h");
         assert!(Terms::default().grant(Some(seconds(3600)), NOW).is_ok());
-        // What is configured to be lent is lent, however short it is.
+        // A configured default or longest lease below one hour lowers the shortest lease to the same length.
         let read = |raw: &str| toml::from_str::<Terms>(raw);
         assert_eq!(read("default = '12s'\nlongest = '1d'").unwrap().shortest(), seconds(12));
         assert_eq!(read("longest = '5m'").unwrap().shortest(), seconds(300));
@@ -208,7 +198,7 @@ mod tests {
         assert!(told.grant(Some(Length::days(2)), NOW).is_ok());
         let refused = read("shortest = '2d'\nlongest = '1d'").unwrap_err();
         assert!(refused.message().contains("shortest: 2d is longer than"), "{refused}");
-        // Who may have nothing for so long has nothing, and not something for less.
+        // A quota below the shortest lease refuses every request, short ones too.
         let little = Terms::default().within(Some(seconds(1)));
         assert!(little.grant(None, NOW).is_err() && little.grant(Some(seconds(1)), NOW).is_err());
     }

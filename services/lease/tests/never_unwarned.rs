@@ -1,4 +1,4 @@
-//! However the clock jumps and whoever is down when: what is always true of a ladder that is climbed.
+//! Property tests: no lease ends without a warning, whatever the clock does and whenever nobody looks.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -10,7 +10,7 @@ fn hours(hours: u64) -> Length {
     Length::from_secs(hours * 3600).unwrap()
 }
 
-/// A ladder as an administrator writes it.
+/// Any valid configuration of the stages.
 fn ladders() -> impl Strategy<Value = Ladder> {
     let warnings = proptest::collection::vec(1_u64..300, 0..4);
     (warnings, 1_u64..100, 1_u64..200, any::<bool>()).prop_filter_map(
@@ -28,16 +28,16 @@ fn ladders() -> impl Strategy<Value = Ladder> {
     )
 }
 
-/// What happens beside the ladder.
+/// One thing that happens between two looks at a lease.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// The clock goes on, or jumps, by so many minutes.
+    /// The clock moves by this many minutes, also backwards.
     Clock(i64),
-    /// Somebody looks as soon as something is due.
+    /// Time passes until the next stage is due.
     WaitForDue,
-    /// Somebody extends by so many hours from now.
+    /// The lessee extends to this many hours from now.
     Extend(u64),
-    /// Somebody undoes the end.
+    /// The lessee undoes the end.
     Undo,
 }
 
@@ -52,17 +52,17 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..80)
 }
 
-/// A lease that is looked at now and then, and what was told of it.
+/// A lease that is looked at repeatedly, with the stages taken so far.
 struct Watched {
     ladder: Ladder,
     lease: Lease,
     now: Timestamp,
-    /// Since the last extension: of each step, when it was taken.
+    /// Every stage taken since the last extension or undo, with the time when it was taken.
     log: Vec<(Timestamp, Step)>,
 }
 
 impl Watched {
-    /// Looks once and takes what is due.
+    /// Looks once and takes the stage that is due, if any.
     fn look(&mut self) -> Result<(), TestCaseError> {
         let Due::Now(step) = self.ladder.due(&self.lease, self.now) else { return Ok(()) };
         let (now, log) = (self.now, &self.log);
@@ -86,7 +86,7 @@ impl Watched {
             }
             Step::ShutOff { deleted_at } => {
                 prop_assert!(now >= self.lease.until, "nothing ends early");
-                // No sooner than the last word said.
+                // No sooner than the end that the last warning announced.
                 let last = told(of_end).next_back();
                 prop_assert!(last.is_some_and(|(_, ends_at)| ends_at <= now));
                 prop_assert!(deleted_at > now);
@@ -107,7 +107,7 @@ impl Watched {
         }
         self.lease = self.lease.taken(&step, now);
         self.log.push((now, step));
-        // What was taken is not due again at once.
+        // A stage that was just taken is not due again.
         prop_assert_ne!(self.ladder.due(&self.lease, now), Due::Now(step));
         Ok(())
     }
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn who_looks_whenever_it_is_due_comes_to_the_end(ladder in ladders(), length in 1_u64..500) {
+    fn looking_at_every_due_time_ends_and_deletes_on_time(ladder in ladders(), length in 1_u64..500) {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let lease = Lease::new(now, hours(length));
         let until = lease.until;
@@ -167,7 +167,7 @@ proptest! {
             }
         }
         prop_assert_eq!(watched.lease.wanted(), Wanted::Gone);
-        // Who watches is never late.
+        // A conductor that looks at every due time is never late.
         prop_assert_eq!(watched.lease.taken.ended_at, Some(until));
         prop_assert_eq!(watched.lease.taken.deleted_at, Some(until + undo_window));
     }

@@ -12,18 +12,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
 
-/// When a key's next turn is due.
+/// The next time a key gets a turn, as decided by the turn that just ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// When it is woken.
+    /// Only when somebody wakes the key.
     OnChange,
-    /// At once, behind those already waiting.
+    /// Immediately, behind the keys that are already waiting.
     Now,
-    /// After so long, or when it is woken.
+    /// After this pause, or earlier when somebody wakes the key.
     After(Duration),
 }
 
-/// Wakes keys. Clones wake the same loop.
+/// Wakes keys of a `run` loop. All clones of a queue wake the same loop.
 #[derive(Clone)]
 pub struct Queue<K> {
     woken: Arc<Woken<K>>,
@@ -41,7 +41,7 @@ impl<K: Eq + Hash> Default for Queue<K> {
 }
 
 impl<K: Eq + Hash> Queue<K> {
-    /// A turn for `key`, soon.
+    /// Asks the loop to give `key` a turn soon. Never blocks; a key that already waits is not queued twice.
     pub fn wake(&self, key: K) {
         let new = self.keys().insert(key);
         if new {
@@ -58,11 +58,11 @@ impl<K: Eq + Hash> Queue<K> {
     }
 }
 
-/// Gives turns until `stop` is cancelled, then lets those under way end.
+/// Gives turns to woken keys, at most `at_once` in parallel, until `stop` is cancelled; then waits until the running turns have ended.
 ///
 /// # Errors
 ///
-/// When a turn panicked.
+/// Returns the `JoinError` of the first turn that panicked; the turns still running are aborted.
 pub async fn run<K, F, T>(
     queue: Queue<K>,
     at_once: usize,
@@ -108,7 +108,7 @@ where
     Ok(())
 }
 
-/// What is known of every key that is not at rest.
+/// The state of every key that waits for a turn, has a turn, or sleeps until a timer expires.
 struct Book<K> {
     ready: VecDeque<K>,
     slots: HashMap<K, Slot>,

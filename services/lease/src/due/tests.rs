@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Length, Warned};
 
-/// Hours after the beginning.
+/// The moment `hours` hours after the epoch.
 fn at(hours: i64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, SignedDuration::from_hours(hours))
 }
@@ -10,14 +10,14 @@ fn hours(hours: u64) -> Length {
     Length::from_secs(hours * 3600).unwrap()
 }
 
-/// Warned 48 h and 4 h before, 12 h notice, 20 h to undo.
+/// Warnings 48 h and 4 h before the end, 12 h notice, an undo window of 20 h.
 fn ladder() -> Ladder {
     let warn_before = vec![hours(48), hours(4)];
     let (notice, undo_window, undo_gives) = (hours(12), hours(20), hours(24));
     Ladder { warn_before, notice, undo_window, undo_gives, keep_copy: false }
 }
 
-/// From hour 0 to hour 100.
+/// A lease from hour 0 to hour 100.
 fn lease() -> Lease {
     Lease::new(at(0), hours(100))
 }
@@ -51,7 +51,7 @@ fn last_call(deleted_at: Timestamp) -> Due {
     Due::Now(Step::WarnOfDeletion { deleted_at })
 }
 
-/// At which hour each is due.
+/// Asserts what is due for `lease` at each hour of `rows`.
 #[track_caller]
 fn check(lease: &Lease, rows: &[(i64, Due)]) {
     for (hour, want) in rows {
@@ -60,7 +60,7 @@ fn check(lease: &Lease, rows: &[(i64, Due)]) {
 }
 
 #[test]
-fn who_was_not_warned_is_warned_first_however_late_it_is() {
+fn a_missed_first_warning_is_given_before_anything_ends() {
     check(
         &lease(),
         &[
@@ -69,7 +69,7 @@ fn who_was_not_warned_is_warned_first_however_late_it_is() {
             (52, warn(at(100))),
             (60, warn(at(100))),
             (88, warn(at(100))),
-            // Later than that and the end is put off.
+            // From here on less than the notice of 12 h is left before hour 100, so the end is postponed.
             (89, warn(at(101))),
             (100, warn(at(112))),
             (5000, warn(at(5012))),
@@ -78,7 +78,7 @@ fn who_was_not_warned_is_warned_first_however_late_it_is() {
 }
 
 #[test]
-fn who_was_warned_is_warned_again_and_then_shut_off() {
+fn the_second_warning_and_the_switch_off_follow_the_first_warning() {
     check(
         &warned(52, 52),
         &[
@@ -94,18 +94,18 @@ fn who_was_warned_is_warned_again_and_then_shut_off() {
 }
 
 #[test]
-fn who_was_warned_late_has_the_notice_first() {
+fn a_late_warning_postpones_the_end_by_its_notice() {
     check(&warned(95, 95), &[(95, Due::At(at(96))), (96, warn(at(107)))]);
     check(
         &warned(95, 96),
         &[(96, Due::At(at(107))), (100, Due::At(at(107))), (107, shut_off(at(127)))],
     );
-    // Nobody watched until long after the end: one warning for all.
+    // The conductor was down until long after the end: the missed warnings are given as one.
     check(&warned(500, 500), &[(501, Due::At(at(512))), (512, shut_off(at(532)))]);
 }
 
 #[test]
-fn a_warning_from_a_time_to_come_is_not_believed_at_the_end() {
+fn a_warning_recorded_in_the_future_is_repeated_at_the_end() {
     let jumped = warned(500, 500);
     check(
         &jumped,
@@ -122,15 +122,15 @@ fn a_warning_from_a_time_to_come_is_not_believed_at_the_end() {
 }
 
 #[test]
-fn a_clock_that_goes_back_has_nothing_done() {
+fn nothing_is_due_after_the_clock_went_back() {
     check(&warned(52, 52), &[(10, Due::At(at(96))), (51, Due::At(at(96)))]);
     check(&ended(100), &[(10, Due::At(at(110))), (99, Due::At(at(110)))]);
     check(&last_warned(100, 110), &[(10, Due::At(at(110))), (109, Due::At(at(110)))]);
 }
 
 #[test]
-fn what_is_shut_off_is_deleted_once_its_owner_was_warned_of_that() {
-    // The window is 20 h, and its notice half of it.
+fn the_deletion_waits_for_its_own_warning() {
+    // The notice of 12 h is longer than half of the 20 h window, so 10 h of notice apply.
     check(
         &ended(100),
         &[
@@ -151,7 +151,7 @@ fn what_is_shut_off_is_deleted_once_its_owner_was_warned_of_that() {
 }
 
 #[test]
-fn what_is_being_deleted_is_nobodys_concern() {
+fn nothing_is_due_once_the_deletion_is_ordered() {
     let mut lease = last_warned(100, 110);
     lease.taken.deleted_at = Some(at(120));
     check(&lease, &[(0, Due::Nothing), (120, Due::Nothing), (5000, Due::Nothing)]);
@@ -171,10 +171,10 @@ fn a_copy_comes_before_the_deletion() {
 
 #[test]
 fn a_short_lease_has_half_of_itself_as_notice() {
-    // 8 h: too short for the warning 48 h before; the one 4 h before is in time for half of it.
+    // A lease of 8 h is too short for the warning 48 h before the end; the warning 4 h before fits the notice, which is half of 8 h.
     let lease = Lease::new(at(0), hours(8));
     check(&lease, &[(0, Due::At(at(4))), (4, warn(at(8))), (6, warn(at(10)))]);
-    // 2 h: too short for both.
+    // A lease of 2 h is too short for both configured warnings.
     let lease = Lease::new(at(0), hours(2));
     check(&lease, &[(0, Due::At(at(1))), (1, warn(at(2)))]);
     let warned = lease.taken(&Step::Warn { ends_at: at(2) }, at(1));
@@ -182,7 +182,7 @@ fn a_short_lease_has_half_of_itself_as_notice() {
 }
 
 #[test]
-fn a_ladder_without_times_warns_as_its_notice_wants_it() {
+fn without_configured_warnings_one_comes_a_notice_before_the_end() {
     let ladder = Ladder { warn_before: Vec::new(), ..ladder() };
     assert_eq!(ladder.due(&lease(), at(0)), Due::At(at(88)));
     assert_eq!(ladder.due(&lease(), at(88)), warn(at(100)));

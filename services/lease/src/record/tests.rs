@@ -2,7 +2,7 @@ use jiff::SignedDuration;
 
 use super::*;
 
-/// Days after the beginning.
+/// The moment `days` days after the epoch.
 fn at(days: i64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, SignedDuration::from_hours(days * 24))
 }
@@ -11,7 +11,7 @@ fn terms(longest: Option<u32>) -> Terms {
     Terms::new(None, longest.map(Length::days)).unwrap()
 }
 
-/// From day 0 to day 10.
+/// A lease from day 0 to day 10.
 fn lease() -> Lease {
     Lease::new(at(0), Length::days(10))
 }
@@ -22,7 +22,7 @@ fn ended() -> Lease {
 }
 
 #[test]
-fn what_is_wanted_follows_from_what_was_taken() {
+fn the_required_state_follows_from_the_stages_taken() {
     assert_eq!(lease().wanted(), Wanted::AsAsked);
     assert_eq!(lease().taken(&Step::Warn { ends_at: at(10) }, at(3)).wanted(), Wanted::AsAsked);
     assert_eq!(ended().wanted(), Wanted::Off);
@@ -38,7 +38,7 @@ fn the_first_warning_stays_the_first() {
 }
 
 #[test]
-fn an_extension_begins_a_term() {
+fn an_extension_starts_a_new_term() {
     let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
     let extended = warned.extended(at(20), "alice", terms(None), at(4)).unwrap();
     let by_alice = Some(Extension { by: "alice".to_owned(), at: at(4) });
@@ -47,7 +47,7 @@ fn an_extension_begins_a_term() {
 }
 
 #[test]
-fn a_shorter_extension_cuts_nothing() {
+fn a_shorter_extension_changes_nothing() {
     let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
     for until in [at(-5), at(4), at(9), at(10)] {
         assert_eq!(warned.extended(until, "alice", terms(Some(1)), at(4)), Ok(warned.clone()));
@@ -55,7 +55,7 @@ fn a_shorter_extension_cuts_nothing() {
 }
 
 #[test]
-fn the_longest_lease_counts_from_the_moment_of_asking() {
+fn the_longest_lease_counts_from_the_time_of_the_request() {
     let longest = terms(Some(10));
     assert!(lease().extended(at(19), "alice", longest, at(9)).is_ok());
     let refused = lease().extended(at(20), "alice", longest, at(9)).unwrap_err();
