@@ -1,4 +1,4 @@
-//! What `kubectl` reads to reach a cluster.
+//! Writes the kubeconfig file with which `kubectl` reaches a cluster.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use serde_json::json;
 
 use crate::seed::{PkiError, Validity, parameters};
 
-/// A kubeconfig with a private key in it, as JSON, which is YAML. Prints nothing.
+/// A kubeconfig that contains a private key, as JSON (every JSON document is YAML). `Debug` prints no part of the file.
 #[derive(Clone)]
 pub struct Kubeconfig(SecretString);
 
 impl Kubeconfig {
-    /// The text.
+    /// Returns the text of the file, including the private key.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -28,7 +28,8 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// A kubeconfig for the cluster's administrator, who may do everything.
+/// Makes a kubeconfig for the cluster's administrator: a new key, and a client certificate in the group `system:masters`, which may do
+/// everything.
 pub fn admin(
     cluster: &Name,
     endpoint: &Endpoint,

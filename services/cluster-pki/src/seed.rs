@@ -1,4 +1,4 @@
-//! The authorities of a new cluster.
+//! Makes the certificate authorities of a new cluster.
 
 use std::time::Duration;
 
@@ -10,32 +10,33 @@ use rcgen::{
 };
 use sha2::{Digest, Sha256};
 
-/// Clocks of machines may be late by so much.
+/// Certificates become valid this much before `now`, because the clock of a server may be slow by as much.
 const EARLIER: Duration = Duration::from_secs(3600);
 
-/// From when to when a certificate is good.
+/// The period in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// When it is made.
     pub now: Timestamp,
-    /// How long it lasts from then.
+    /// Counted from `now`.
     pub lifetime: Duration,
 }
 
-/// A key or certificate could not be made.
+/// A key or a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make {what}")]
 pub struct PkiError {
-    /// What was to be made.
+    /// The key or certificate in question, as it reads in the message.
     pub what: &'static str,
-    /// Why not.
     pub source: rcgen::Error,
 }
 
-/// Everything that the machines of a cluster have to agree on. `generation` counts the authorities that the cluster has had.
+/// Makes the keys that all members of a cluster share: three certificate authorities and the key pair of service accounts.
+///
+/// `generation` counts the CA rotations of the cluster; 0 is a new cluster.
 pub fn seed(cluster: &Name, generation: u32, validity: Validity) -> Result<Pki, PkiError> {
-    // The names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go); the cluster's and the generation tell authorities
-    // apart in a user's trust store, and where two of one cluster are trusted.
+    // The common names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go). The organizational unit holds the cluster's
+    // name and the generation: with it a user can tell the authorities of several clusters apart in a trust store, and the old from the new
+    // authority during a CA rotation.
     let unit = match generation {
         0 => cluster.to_string(),
         later => format!("{cluster} {later}"),
@@ -80,7 +81,7 @@ fn service_account() -> Result<KeyPair, PkiError> {
     Ok(KeyPair { public: key.public_key_pem(), private: key.serialize_pem().into() })
 }
 
-/// A certificate of nobody yet.
+/// Certificate parameters with the period of validity and no subject yet.
 pub(crate) fn parameters(validity: Validity) -> CertificateParams {
     let since_epoch = Duration::from_secs(validity.now.as_second().unsigned_abs());
     let now = date_time_ymd(1970, 1, 1) + since_epoch;

@@ -1,4 +1,4 @@
-//! Certificates for other people's requests.
+//! Signs certificate requests of the cluster's users.
 
 use cluster_bootstrap::Authority;
 use rcgen::{
@@ -9,42 +9,39 @@ use rcgen::{
 use crate::kubeconfig::issuer;
 use crate::seed::{PkiError, Validity, parameters};
 
-/// The most bytes of a request: one with a key of RSA 4096 has 1,700.
+/// The largest request that is accepted, in bytes: a request with an RSA 4096 key has 1,700.
 const LONGEST: usize = 8192;
-/// The one group of Kubernetes' own that may be asked for, by who may ask for it at all.
+/// The only reserved group (`system:…`) that a request may name; the API decides which callers may send requests at all.
 const ADMINISTRATORS: &str = "system:masters";
 
 /// Why a request is not signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
-    /// Not a request, or not signed by the key it is for.
+    /// The text is not a certificate request, or the signature was not made with the key in the request.
     #[error("no certificate request in PEM that its own key signed")]
-    Malformed {
-        /// What the parser says.
-        source: rcgen::Error,
-    },
-    /// Too long.
+    Malformed { source: rcgen::Error },
     #[error("a certificate request has at most {LONGEST} bytes")]
     TooLong,
-    /// It asks for more than is given.
+    /// The request wants more than a client certificate with a subject.
     #[error("the request asks {what}: certificates are given to clients, by subject alone")]
     AsksForMore {
-        /// For what.
+        /// The excess, as it reads in the message.
         what: &'static str,
     },
-    /// Whom it names.
+    /// The subject breaks a rule.
     #[error("the request's subject: {what}")]
     Subject {
-        /// What is wrong with it.
+        /// The broken rule, as it reads in the message.
         what: &'static str,
     },
-    /// Ours to mend.
+    /// The request is fine, but the certificate could not be made: a fault of the service.
     #[error(transparent)]
     Make(#[from] PkiError),
 }
 
-/// A certificate for the request's key and subject, good for authentication of a client. Whether the caller may have one is the caller's
-/// matter.
+/// Signs a client certificate for the key and the subject of `request`.
+///
+/// Does not check whether the caller may have such a certificate: the API checks that.
 pub fn sign(authority: &Authority, request: &str, validity: Validity) -> Result<String, SignError> {
     if request.len() > LONGEST {
         return Err(SignError::TooLong);
@@ -83,7 +80,7 @@ fn modest(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     Ok(())
 }
 
-/// Kubernetes takes the common name for the user and organizations for groups.
+/// Checks the subject: Kubernetes reads the common name as the user and each organization as a group.
 fn subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     let refuse = |what| Err(SignError::Subject { what });
     let name = &request.params.distinguished_name;

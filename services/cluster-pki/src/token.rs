@@ -1,9 +1,9 @@
-//! Bootstrap tokens.
+//! Makes the bootstrap tokens with which workers join a cluster.
 
 use cluster_bootstrap::BootstrapToken;
 use rand::seq::IndexedRandom;
 
-/// A new token: 22 random letters and digits, 16 of them secret (82 bits).
+/// Makes a new token of 22 random letters and digits. 16 of them are secret (82 bits); the first six are the public id.
 pub fn token() -> BootstrapToken {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();

@@ -1,4 +1,4 @@
-//! What is signed, and for whom, as another parser sees it.
+//! Reads the certificates and the kubeconfig with another X.509 parser, and tries requests that must be refused.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn der(pem: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_client_gets_a_certificate_that_the_clusters_authority_signed() {
+fn a_client_certificate_is_signed_by_the_clusters_authority() {
     let pki = pki();
     let signed = sign(
         &pki.cluster,
@@ -62,7 +62,7 @@ fn a_client_gets_a_certificate_that_the_clusters_authority_signed() {
 }
 
 #[test]
-fn who_asks_for_more_gets_nothing() {
+fn a_request_for_more_than_a_client_certificate_is_refused() {
     let pki = pki();
     let more: [fn(&mut CertificateParams); 3] = [
         |it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
@@ -76,7 +76,7 @@ fn who_asks_for_more_gets_nothing() {
 }
 
 #[test]
-fn nobody_is_given_a_name_of_kubernetes_own() {
+fn names_that_kubernetes_reserves_are_refused() {
     let pki = pki();
     let own: [fn(&mut CertificateParams); 5] = [
         |it| it.distinguished_name.push(DnType::CommonName, "system:kube-controller-manager"),
@@ -92,7 +92,7 @@ fn nobody_is_given_a_name_of_kubernetes_own() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn text_that_is_no_request_is_refused() {
     let pki = pki();
     for bad in
         ["", "x", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"]
@@ -103,7 +103,7 @@ fn what_is_no_request_is_refused() {
         );
     }
     assert!(matches!(sign(&pki.cluster, &"x".repeat(9000), validity()), Err(SignError::TooLong)));
-    // Signed by another key than it is for.
+    // The signature does not fit a request that was changed.
     let request = request(|_| {});
     let changed = request.replacen("MIH", "MII", 1);
     assert!(request == changed || sign(&pki.cluster, &changed, validity()).is_err());
