@@ -10,18 +10,18 @@ pub fn installed(program: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Says that `test` is not tried, and why.
+/// Reports on standard error and in the file named by `BEDPLATE_SKIPPED` that `test` is skipped, and why.
 ///
 /// # Panics
 ///
-/// Where the environment requires every peer.
+/// Panics if `BEDPLATE_PEERS=required` is set: then every peer has to be installed.
 #[track_caller]
 pub fn skip(test: &str, reason: impl Display) {
     let line = format!("SKIPPED {test}: {reason}");
     assert!(env::var_os("BEDPLATE_PEERS").is_none_or(|word| word != "required"), "{line}");
     eprintln!("{line}");
     let Some(list) = env::var_os("BEDPLATE_SKIPPED") else { return };
-    // One write, so that lines of tests that run at once do not mix.
+    // A single write, so that the lines of tests that run in parallel do not mix.
     let file = fs::OpenOptions::new().append(true).create(true).open(list);
     let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     written.expect("the list of what is skipped can be written");
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_installed_is_found() {
+    fn only_installed_programs_are_found() {
         assert!(installed("sh"));
         assert!(!installed("no-such-program"));
     }
