@@ -1,4 +1,4 @@
-//! The key file: replaced whole, by one program at a time, for its owner's eyes only.
+//! Reads, replaces and locks the key file, and checks that only its owner can read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// What tells one content of the file from another without reading it: it is replaced whole, so each is another file.
+/// Identifies one content of the key file without reading the file. Every change replaces the file, so a new content has a new inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -15,31 +15,31 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
-/// The file as it is now.
+/// Returns the stamp of the file as it is on disk now.
 pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
     let seen = fs::metadata(path)?;
     Ok(Stamp { inode: seen.ino(), length: seen.len(), changed: (seen.ctime(), seen.ctime_nsec()) })
 }
 
-/// Whose eyes a key file is for.
+/// How strictly the owner of a key file is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Privacy {
-    /// Its owner's alone, and the owner is who runs this program.
+    /// Only the owner has access, and the owner is the account that runs this program.
     Ours,
-    /// Its owner's alone.
+    /// Only the owner has access; any account may be the owner.
     Owners,
 }
 
-/// What is wrong with who owns the file and who may read it.
+/// Why a key file is not private enough to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposed {
-    /// Its group or others may read or write it: its mode.
+    /// The mode lets the group or others read or write the file. Holds the mode.
     ToOthers(u32),
-    /// Another account owns it: that, and ours.
+    /// Another account owns the file. Holds the user id of the owner, then ours.
     OwnedBy(u32, u32),
 }
 
-/// Whether nobody else can read the file.
+/// Checks the mode and the owner of the file; `None` means that the file is private enough.
 pub(crate) fn exposure(path: &Path, privacy: Privacy) -> io::Result<Option<Exposed>> {
     let seen = fs::metadata(path)?;
     let we = rustix::process::geteuid().as_raw();
@@ -53,17 +53,17 @@ pub(crate) fn exposure(path: &Path, privacy: Privacy) -> io::Result<Option<Expos
     })
 }
 
-/// The file's text.
+/// Reads the whole file into memory that is zeroed on drop.
 pub(crate) fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
     File::open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Writes the file, whole or not at all, and returns when it would outlast a power cut.
+/// Replaces the file atomically, and returns once the new content would survive a power cut.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let draft = beside(path, "new");
-    // One that was left half written may have other rights.
+    // A draft left over from a crash may have another mode, so the draft is always created anew.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -75,7 +75,7 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
-/// Until this is dropped, no other program changes the file.
+/// Locks the key file against other programs that would change the file, until the returned lock file is dropped.
 pub(crate) fn lock(path: &Path) -> io::Result<File> {
     let lock = OpenOptions::new()
         .write(true)

@@ -10,9 +10,9 @@ use tracing::{info, warn};
 use crate::file::{self, Exposed, Privacy, Stamp};
 use crate::{Derived, KnownKey, LostKey, Opened, Purpose, SealError, SealingKeys, id_of};
 
-/// The keys of a service, as its key file has them now. Prints none of them.
+/// The keys of a service, read again whenever the key file was replaced. `Debug` prints only the ids of the keys.
 pub struct Keyring {
-    /// None, where the keys were handed in: those never change.
+    /// `None` if the keys were handed in as text; such keys never change.
     path: Option<PathBuf>,
     held: RwLock<Held>,
 }
@@ -22,97 +22,60 @@ struct Held {
     stamp: Option<Stamp>,
 }
 
-/// Why a key file cannot be used, or not be changed. It is as it was.
+/// Why a key file cannot be used or changed. The file is left as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read.
     #[error("cannot read the key file {}", path.display())]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It cannot be written.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("cannot write the key file {}", path.display())]
-    Unwritable {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It is no key file.
+    Unwritable { path: PathBuf, source: io::Error },
+    /// The content is not a key file.
     #[error("cannot use {}", path.display())]
-    Bad {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        source: SealError,
-    },
-    /// Its group or others may read or write it.
+    Bad { path: PathBuf, source: SealError },
+    /// The mode lets the group or others read or write the file.
     #[error(
         "the key file {} can be read or written by others than its owner (mode {mode:o}): chmod 600 it, and rotate the keys if somebody may have read it",
         path.display()
     )]
-    ReadByOthers {
-        /// Which file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
-    /// It is another account's.
+    ReadByOthers { path: PathBuf, mode: u32 },
+    /// Another account owns the file.
     #[error("the key file {} is owned by user {owner}, and this service runs as user {we}: chown it", path.display())]
     NotOurs {
-        /// Which file.
         path: PathBuf,
-        /// Who owns it.
         owner: u32,
-        /// Who we are.
+        /// The user id that this service runs as.
         we: u32,
     },
-    /// It is not there, and another would open nothing of what is stored.
+    /// The file is missing while records are sealed by its keys. A new file would open none of the records, so no new file is made.
     #[error(
         "the key file {} is missing, and {needed} records in the database are sealed by the key {id} that was in it: put the file back from its backup, for a new key would open none of them",
         path.display()
     )]
     Missing {
-        /// Which file.
         path: PathBuf,
-        /// One of the keys.
+        /// The id of one of the lost keys.
         id: String,
-        /// How many records need that.
+        /// How many records are sealed by that key.
         needed: u64,
     },
-    /// It is there, and is not the one that the database needs.
+    /// The file exists, but lacks a key that the database needs.
     #[error("cannot use the key file {}", path.display())]
-    Lost {
-        /// Which file.
-        path: PathBuf,
-        /// What is missing.
-        source: LostKey,
-    },
-    /// It has another key now in the place of one that has sealed.
+    Lost { path: PathBuf, source: LostKey },
+    /// Since the last read, a key was replaced by another key with the same id.
     #[error("the key file {} has other keys now under the same ids", path.display())]
-    Exchanged {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// No new key can be made.
+    Exchanged { path: PathBuf },
     #[error("cannot make a key")]
     Make(#[source] SealError),
-    /// There is no file.
+    /// The keyring was made from text, so there is no file to change.
     #[error("these keys are in no file")]
     NoFile,
-    /// The key that seals is needed.
+    /// The key to retire is the key that seals; only an older key can be retired.
     #[error("key {id} is the one that seals: rotate first")]
-    Seals {
-        /// Which.
-        id: String,
-    },
+    Seals { id: String },
 }
 
 impl From<SealingKeys> for Keyring {
-    /// Keys that never change.
+    /// Wraps keys that never change and are in no file.
     fn from(keys: SealingKeys) -> Self {
         Keyring { path: None, held: RwLock::new(Held { keys: Arc::new(keys), stamp: None }) }
     }
@@ -125,12 +88,12 @@ impl From<SealingKeys> for Arc<Keyring> {
 }
 
 impl Keyring {
-    /// The keys in this file, which open what the database says is `known`. If the file is not there and nothing is sealed yet, it is made
-    /// with one key.
+    /// Opens the key file at `path` and checks that the file holds every key that `known` says the database needs. Makes the file with one
+    /// new key if the file is missing and nothing is sealed yet.
     ///
     /// # Errors
     ///
-    /// `Missing` and `Lost`, where something is sealed and this is not the file that it was sealed by. Nothing is made then.
+    /// `Missing` or `Lost` if records are sealed by keys that the file does not hold. No file is made in that case.
     pub fn open(path: &Path, known: &[KnownKey]) -> Result<Self, KeyFileError> {
         let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
         if !path.try_exists().map_err(unreadable)? {
@@ -140,7 +103,7 @@ impl Keyring {
             }
             let unwritable = |source| KeyFileError::Unwritable { path: path.to_owned(), source };
             let _lock = file::lock(path).map_err(unwritable)?;
-            // Another program may have been faster.
+            // Another program may have made the file before this one got the lock.
             if !path.try_exists().map_err(unreadable)? {
                 let text = SealingKeys::generate().map_err(KeyFileError::Make)?;
                 file::write(path, &text).map_err(unwritable)?;
@@ -153,7 +116,8 @@ impl Keyring {
         Ok(Keyring { path: Some(path.to_owned()), held: RwLock::new(held) })
     }
 
-    /// Whether the file, if it is there, can be used. Whoever asks may be another than who is to use it; nothing is made.
+    /// Checks that the file, if there is one, can be used as a key file, and makes nothing. The caller may run as another account than the
+    /// service (root runs `bedplate doctor`), so the owner is not compared.
     pub fn look_at(path: &Path) -> Result<(), KeyFileError> {
         let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
         if path.try_exists().map_err(unreadable)? {
@@ -162,7 +126,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// The keys as the file has them now. While it cannot be read, those that it had.
+    /// Returns the keys that the file holds now, or the keys that were read last if the file cannot be read.
     pub fn keys(&self) -> Arc<SealingKeys> {
         let held = self.held();
         let Some(path) = &self.path else { return held };
@@ -178,38 +142,38 @@ impl Keyring {
         })
     }
 
-    /// Seals `secret` by the key that is now the first, to be opened for the same `place` only.
+    /// Seals `secret` with the first key, so that the secret can only be opened for the same `place`.
     pub fn seal(&self, place: &str, secret: &[u8]) -> Result<String, SealError> {
         self.keys().seal(place, secret)
     }
 
-    /// Opens what was sealed for `place`.
+    /// Opens a secret that was sealed for `place`.
     pub fn open_sealed(&self, place: &str, sealed: &str) -> Result<Opened, SealError> {
         self.holding(sealed).open(place, sealed)
     }
 
-    /// Keys that open what was sealed by this one, if the file has it at all.
+    /// Returns keys that include the key which sealed `sealed`. Reads the file again only if that key is unknown so far.
     fn holding(&self, sealed: &str) -> Arc<SealingKeys> {
         let held = self.held();
         let known = id_of(sealed).is_none_or(|id| held.holds(id));
         if known { held } else { self.keys() }
     }
 
-    /// What only a holder of the first key can make for this purpose of this text.
+    /// Derives the token for `purpose` and the text `of` from the first key. Only a holder of that key can make the token.
     pub fn derive(&self, purpose: Purpose, of: &str) -> Result<Derived, SealError> {
         self.keys().derive(purpose, of)
     }
 
-    /// Whether one of the keys made `shown` for this purpose of this text. Every wrong answer takes the same time.
+    /// Whether one of the keys made the token `shown` for this purpose and text. Every wrong token takes the same time to refuse.
     pub fn verify(&self, purpose: Purpose, of: &str, shown: &str) -> bool {
         self.held().verify(purpose, of, shown) || {
-            // Another program may have made it by a key that is newer than ours.
+            // Another program may have made the token with a key that was rotated in after the last read.
             let (held, now) = (self.held(), self.keys());
             !Arc::ptr_eq(&held, &now) && now.verify(purpose, of, shown)
         }
     }
 
-    /// Writes a new key into the file, which seals from now on; the answer is its id. The others stay.
+    /// Adds a new first key to the file and returns the id of the new key. The older keys stay, to open what they sealed.
     pub fn rotate(&self) -> Result<String, KeyFileError> {
         let (id, _) = self.change(|_, text| {
             let line = SealingKeys::generate().map_err(KeyFileError::Make)?;
@@ -220,7 +184,7 @@ impl Keyring {
         Ok(id)
     }
 
-    /// Takes a key out of the file, if it is there.
+    /// Removes a key from the file; does nothing if the file does not hold the key.
     pub fn retire(&self, id: &str) -> Result<(), KeyFileError> {
         let (changed, _) = self.change(|keys, text| {
             if keys.current() == id {
@@ -237,7 +201,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// Replaces the file's text by what `by` makes of it.
+    /// Replaces the text of the file by the text that `by` returns, under the lock.
     fn change<T>(
         &self,
         by: impl FnOnce(&SealingKeys, &str) -> Result<(T, zeroize::Zeroizing<String>), KeyFileError>,
@@ -280,7 +244,7 @@ fn read(path: &Path, privacy: Privacy) -> Result<Held, KeyFileError> {
             return Err(KeyFileError::NotOurs { path: owned(), owner, we });
         }
     }
-    // The stamp first: what is replaced between the two is read again.
+    // The stamp is taken before the text: if the file is replaced between the two, the next use sees another stamp and reads again.
     let stamp = file::stamp(path).map_err(unreadable)?;
     let text = file::read(path).map_err(unreadable)?;
     let keys = SealingKeys::parse(&text)
@@ -321,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_and_is_its_owners_alone() {
+    fn a_new_file_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
         let ring = open(&path);
@@ -343,14 +307,14 @@ mod tests {
         let said = refused.to_string();
         assert!(said.contains(&path.display().to_string()) && said.contains("backup"), "{said}");
         assert!(!path.exists());
-        // Another key is not the one, whatever it is called.
+        // A file with another key is refused too, although the file is in the right place.
         let stranger = open(&folder.path().join("other.keys"));
         fs::copy(folder.path().join("other.keys"), &path).unwrap();
         let refused = Keyring::open(&path, &needed).unwrap_err();
         assert!(matches!(refused, KeyFileError::Lost { .. }), "{refused}");
         fs::write(&path, &text).unwrap();
         Keyring::open(&path, &needed).unwrap();
-        // Where nothing is sealed, a new file is made.
+        // With nothing sealed, a new file is made.
         fs::remove_file(&path).unwrap();
         let anew = Keyring::open(&path, &known(&stranger, 0)).unwrap();
         assert_ne!(ids(&anew), before);
@@ -368,7 +332,7 @@ mod tests {
             assert!(matches!(refused, KeyFileError::ReadByOthers { .. }), "{mode:o}: {refused}");
             assert!(Keyring::look_at(&path).is_err());
         }
-        // A program that runs goes on with the keys that it has.
+        // A running program keeps using the keys that it has read.
         assert_eq!(ring.keys().ids().count(), 1);
         allow(0o400);
         open(&path);
@@ -387,12 +351,12 @@ mod tests {
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
         let refused = Keyring::open(&path, &[]).unwrap_err();
         assert!(matches!(refused, KeyFileError::NotOurs { owner: 65534, .. }), "{refused}");
-        // Who only asks whether it can be used is often root.
+        // The check from outside accepts any owner, since root usually runs the check.
         Keyring::look_at(&path).unwrap();
     }
 
     #[test]
-    fn what_another_program_rotated_is_taken_up() {
+    fn a_key_that_another_program_rotated_is_picked_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
         let (one, two) = (open(&path), open(&path));
@@ -411,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_seals_is_not_retired_and_another_leaves_the_rest() {
+    fn the_sealing_key_cannot_be_retired_and_retiring_another_keeps_the_rest() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
         let ring = open(&path);
@@ -428,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_spoiled_leaves_the_keys_that_were() {
+    fn a_corrupt_file_leaves_the_keys_read_before_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
         let ring = open(&path);
@@ -441,13 +405,13 @@ mod tests {
         assert_eq!(&*ring.open_sealed("p", &sealed).unwrap(), b"s");
     }
 
-    /// A key with an id as earlier versions gave them.
+    /// A key file with a numeric id, as earlier versions wrote it.
     fn numbered() -> String {
         format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1)
     }
 
     #[test]
-    fn another_key_under_the_id_of_one_that_has_sealed_is_not_taken_up() {
+    fn another_key_under_the_id_of_a_used_key_is_not_picked_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");
         file::write(&path, &numbered()).unwrap();

@@ -1,4 +1,4 @@
-//! Keys, and what they seal.
+//! Sealing keys: seal, open, derive tokens, and parse the text of a key file.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use zeroize::Zeroizing;
 
 use crate::Opened;
 
-/// What is sealed begins with this, then the key's id and a colon.
+/// Prefix of a sealed text; the id of the key and a colon follow.
 const PREFIX: &str = "sealed:v1:";
-/// And once began with this.
+/// Prefix that earlier versions wrote. Texts with this prefix are still opened, and are re-encrypted.
 const OLD_PREFIX: &str = "v1:";
 
-/// The keys that seal: the first seals, all open. Prints none of them.
+/// The keys of a key file: the first key seals, every key opens. `Debug` prints only how many keys there are.
 pub struct SealingKeys {
     keys: Vec<SealingKey>,
     random: SystemRandom,
@@ -24,10 +24,10 @@ pub struct SealingKeys {
 
 struct SealingKey {
     id: String,
-    /// What [`fingerprint`] makes of it, whatever its id is.
+    /// The [`fingerprint`] of the key, also if the id is a number from an earlier version.
     fingerprint: String,
     seals: LessSafeKey,
-    /// Another key, made of the same one: what seals never signs.
+    /// Derived from the sealing key, so that the key which encrypts is never used to sign.
     derives: hmac::Key,
 }
 
@@ -40,24 +40,24 @@ impl SealingKey {
     }
 }
 
-/// The id of a key: a letter, and 16 hexadecimal digits that are made of its bytes and tell nothing of them. Two keys with one id do not
-/// happen.
+/// Computes the id of a key: `k` and 16 hexadecimal digits of an HMAC with the key. The id reveals nothing about the key, and two keys with
+/// the same id are not expected to happen.
 fn fingerprint(bytes: &[u8]) -> String {
     let made = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, bytes), b"bedplate: key id");
     format!("k{}", hex::encode(&made.as_ref()[..8]))
 }
 
-/// Whether an id is a fingerprint. Earlier versions counted keys: those ids are numbers, and stay as they are.
+/// Whether an id is a fingerprint. Earlier versions numbered the keys; those ids stay valid.
 fn is_fingerprint(id: &str) -> bool {
     id.len() == 17 && id.starts_with('k') && id[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What is derived from the keys is good for one thing.
+/// The use of a derived token. A token made for one purpose is refused for every other purpose.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// Fetching a machine's config, once.
+    /// Lets a server fetch its config, once.
     Claim,
-    /// Reports of the machine that fetched it.
+    /// Lets the server that fetched the config report its progress.
     Report,
 }
 
@@ -70,40 +70,33 @@ impl Purpose {
     }
 }
 
-/// Why something cannot be sealed or opened.
+/// Why a secret cannot be sealed or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// A line of the key file is none.
     #[error("line {line} of the key file is not ID:BASE64 with 32 bytes")]
     BadLine {
-        /// Which, from 1.
+        /// Counted from 1.
         line: usize,
     },
     /// The id on a line is the fingerprint of another key.
     #[error("line {line} of the key file: the key is not the one that its id names")]
     WrongId {
-        /// Which, from 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// There is no key.
     #[error("the key file holds no key")]
     NoKeys,
-    /// The system gives no random numbers.
     #[error("the system gives no random numbers")]
     NoRandom,
-    /// It was sealed by a key that is not in the file.
     #[error("it was sealed by the key {id}, which the key file does not hold: put it back")]
-    UnknownKey {
-        /// Which.
-        id: String,
-    },
-    /// It is not what was sealed, or not for this place.
+    UnknownKey { id: String },
+    /// The text was changed, is not a sealed text, or was sealed for another place.
     #[error("what is stored was not sealed by these keys for this place")]
     Broken,
 }
 
 impl SealingKeys {
-    /// The text of a key file with one new key: its line. The id is the key's fingerprint.
+    /// Returns the text of a key file that holds one new key. The id is the fingerprint of the key.
     pub fn generate() -> Result<Zeroizing<String>, SealError> {
         let mut key = Zeroizing::new([0; 32]);
         SystemRandom::new().fill(key.as_mut()).map_err(|_| SealError::NoRandom)?;
@@ -112,7 +105,7 @@ impl SealingKeys {
         Ok(Zeroizing::new(format!("{id}:{}\n", *key)))
     }
 
-    /// The ids of the keys, that of the one that seals first.
+    /// The ids of all keys; the id of the key that seals comes first.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| key.id.as_str())
     }
@@ -127,7 +120,7 @@ impl SealingKeys {
         self.ids().any(|known| known == id)
     }
 
-    /// Whether both hold a key with one id, which is not the same key.
+    /// Whether an id names one key here and a different key in `other`.
     pub(crate) fn contradicts(&self, other: &SealingKeys) -> bool {
         let differs = |one: &SealingKey| {
             let same_id = other.keys.iter().find(|key| key.id == one.id);
@@ -136,12 +129,12 @@ impl SealingKeys {
         self.keys.iter().any(differs)
     }
 
-    /// Whether this was sealed by another key than the one that seals now.
+    /// Whether `sealed` has to be re-encrypted: another key than the current one sealed it, or its prefix is the old one.
     pub fn needs_reseal(&self, sealed: &str) -> bool {
         id_of(sealed) != Some(self.current()) || !is_sealed(sealed)
     }
 
-    /// Reads the text of a key file. Empty lines and lines that begin with `#` are skipped.
+    /// Parses the text of a key file. Empty lines and lines that begin with `#` are skipped.
     pub fn parse(text: &str) -> Result<Self, SealError> {
         let mut keys = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -167,7 +160,7 @@ impl SealingKeys {
         Ok(SealingKeys { keys, random: SystemRandom::new() })
     }
 
-    /// Seals `secret`, to be opened for the same `place` only.
+    /// Seals `secret` with the first key, so that the secret can only be opened for the same `place`.
     pub fn seal(&self, place: &str, secret: &[u8]) -> Result<String, SealError> {
         self.seal_by(self.keys.first().ok_or(SealError::NoKeys)?, place, secret)
     }
@@ -184,7 +177,7 @@ impl SealingKeys {
         Ok(format!("{PREFIX}{id}:{}", STANDARD.encode([&nonce[..], &sealed].concat())))
     }
 
-    /// Opens what was sealed for `place`.
+    /// Opens a secret that was sealed for `place`.
     pub fn open(&self, place: &str, sealed: &str) -> Result<Opened, SealError> {
         let (id, text) = parts(sealed).ok_or(SealError::Broken)?;
         let key = self
@@ -205,13 +198,14 @@ impl SealingKeys {
 }
 
 impl SealingKeys {
-    /// What a database keeps beside the id of a key, to tell that key from another with the same id; none, where there is no such key.
+    /// Makes the canary of a key: a sealed text that a database stores with the key id, to detect another key with the same id. `None` if
+    /// there is no key with this id.
     pub fn canary(&self, id: &str) -> Option<String> {
         let key = self.keys.iter().find(|key| key.id == id)?;
         self.seal_by(key, &canary_place(id), b"canary").ok()
     }
 
-    /// Whether the key `id` made this canary.
+    /// Whether the key `id` of these keys made the canary.
     pub(crate) fn opens_canary(&self, id: &str, canary: &str) -> bool {
         id_of(canary) == Some(id) && self.open(&canary_place(id), canary).is_ok()
     }
@@ -222,14 +216,14 @@ fn canary_place(id: &str) -> String {
 }
 
 impl SealingKeys {
-    /// What only a holder of the first key can make for this purpose of this text.
+    /// Derives the token for `purpose` and the text `of` from the first key. Only a holder of that key can make the token.
     pub fn derive(&self, purpose: Purpose, of: &str) -> Result<Derived, SealError> {
         let key = self.keys.first().ok_or(SealError::NoKeys)?;
         let token = hex::encode(hmac::sign(&key.derives, &message(purpose, of)));
         Ok(Derived { key: key.id.clone(), token: Zeroizing::new(token) })
     }
 
-    /// Whether one of the keys made `shown` for this purpose of this text. Every wrong answer takes the same time.
+    /// Whether one of the keys made the token `shown` for this purpose and text. Every wrong token takes the same time to refuse.
     pub fn verify(&self, purpose: Purpose, of: &str, shown: &str) -> bool {
         let Ok(shown) = hex::decode(shown) else { return false };
         let message = message(purpose, of);
@@ -241,9 +235,9 @@ fn message(purpose: Purpose, of: &str) -> Vec<u8> {
     format!("{}\n{of}", purpose.as_str()).into_bytes()
 }
 
-/// What was derived. It prints no token.
+/// A derived token. `Debug` prints the id of the key and not the token.
 pub struct Derived {
-    /// The id of the key that made it: while somebody is to show it, that key is needed.
+    /// The id of the key that made the token. The key must stay in the file as long as the token may be presented.
     pub key: String,
     /// 64 hexadecimal digits.
     pub token: Zeroizing<String>,
@@ -255,23 +249,23 @@ impl fmt::Debug for Derived {
     }
 }
 
-/// Whether this is something sealed, by whichever key.
+/// Whether the text is a sealed secret, by any key.
 pub fn is_sealed(text: &str) -> bool {
     text.starts_with(PREFIX)
 }
 
-/// The id of the key that something was sealed by; `None`, where it is nothing sealed.
+/// The id of the key that sealed a secret; `None` if the text is not sealed.
 pub fn id_of(sealed: &str) -> Option<&str> {
     parts(sealed).map(|(id, _)| id)
 }
 
-/// The id of the key, and the rest.
+/// Splits a sealed text into the id of the key and the encoded ciphertext.
 fn parts(sealed: &str) -> Option<(&str, &str)> {
     let rest = sealed.strip_prefix(PREFIX).or_else(|| sealed.strip_prefix(OLD_PREFIX))?;
     rest.split_once(':')
 }
 
-/// A new secret of 32 bytes, in letters that go anywhere.
+/// Makes a new secret of 32 random bytes, encoded in URL-safe base64.
 pub fn random() -> Result<Zeroizing<String>, SealError> {
     let mut bytes = Zeroizing::new([0; 32]);
     SystemRandom::new().fill(bytes.as_mut()).map_err(|_| SealError::NoRandom)?;
@@ -292,7 +286,7 @@ mod tests {
         SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap()
     }
 
-    /// The same key with another id, as earlier versions gave them.
+    /// The same key under another id, as earlier versions numbered keys.
     fn renamed(line: &str, id: &str) -> String {
         format!("{id}:{}", line.split_once(':').unwrap().1)
     }
@@ -302,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_for_the_same_place_only() {
+    fn a_sealed_secret_opens_only_for_the_same_place() {
         let keys = keys();
         let sealed = keys.seal("c1/pki", b"secret").unwrap();
         assert!(!sealed.contains("secret"));
@@ -360,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_derived_is_good_for_one_purpose_and_text() {
+    fn a_derived_token_is_valid_for_one_purpose_and_text() {
         let (old, new) = (SealingKeys::generate().unwrap(), SealingKeys::generate().unwrap());
         let key = SealingKeys::parse(&old).unwrap();
         let derived = key.derive(Purpose::Claim, "c1").unwrap();
@@ -377,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_that_is_none_is_refused_by_line() {
+    fn a_malformed_key_file_is_refused_with_the_line_number() {
         assert!(matches!(SealingKeys::parse("# none\n"), Err(SealError::NoKeys)));
         for bad in ["1", "1:short", ":AAAA", "a b:AAAA"] {
             let read = SealingKeys::parse(&format!("\n{bad}"));

@@ -2,46 +2,43 @@
 
 use crate::SealingKeys;
 
-/// What a database knows of a key.
+/// A key that a database has registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownKey {
-    /// Its id.
     pub id: String,
-    /// What [`SealingKeys::canary`] made when the database was told of the key; none, where an earlier version told it.
+    /// The canary that [`SealingKeys::canary`] made when the key was registered. `None` if an earlier version registered the key.
     pub canary: Option<String>,
-    /// How many records are sealed by it, and how many machines show what was derived from it.
+    /// How many records the key sealed, plus how many servers hold a token derived from the key.
     pub needed: u64,
-    /// The place and the text of one record that it sealed, which stands in for the canary where there is none.
+    /// Place and text of one record that the key sealed. The record replaces the canary if there is no canary.
     pub sample: Option<(String, String)>,
 }
 
-/// Why the key file is not the one that a database needs.
+/// Why the key file does not fit the database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LostKey {
-    /// It does not hold a key.
     #[error(
         "it does not hold the key {id}, by which {needed} records in the database are sealed: put the key file back that holds it"
     )]
     Missing {
-        /// Which key.
         id: String,
-        /// How many records need it.
+        /// How many records the key sealed.
         needed: u64,
     },
-    /// It holds another key with the same id.
+    /// The file holds another key with the same id.
     #[error(
         "its key {id} is not the key {id} by which {needed} records in the database are sealed: put the key file back that the database was used with"
     )]
     Another {
-        /// Which key.
         id: String,
-        /// How many records need it.
+        /// How many records the key sealed.
         needed: u64,
     },
 }
 
 impl KnownKey {
-    /// Whether the key of this id in the file is the one that the database knows. One of which nothing proves it is taken for it.
+    /// Whether the file's key with this id is the key that the database knows. With neither canary nor sample the id is all there is to
+    /// compare, and is trusted.
     fn is_in(&self, keys: &SealingKeys) -> bool {
         match (&self.canary, &self.sample) {
             (Some(canary), _) => keys.opens_canary(&self.id, canary),
@@ -52,11 +49,12 @@ impl KnownKey {
 }
 
 impl SealingKeys {
-    /// Whether these keys open all that a database holds, as far as canaries tell.
+    /// Checks that these keys include every key that sealed something in the database. Canaries and samples prove that a key is the same
+    /// key.
     ///
     /// # Errors
     ///
-    /// The first key that is missing or another, of those that something needs.
+    /// Returns the first needed key that is missing, or that differs from the key with the same id.
     pub fn check(&self, known: &[KnownKey]) -> Result<(), LostKey> {
         for key in known.iter().filter(|key| key.needed > 0) {
             let (id, needed) = (key.id.clone(), key.needed);
@@ -70,8 +68,8 @@ impl SealingKeys {
         Ok(())
     }
 
-    /// The ids and canaries that a database lacks: of keys that an earlier version registered, and of ids that another key had, by which nothing
-    /// is sealed any more.
+    /// Returns id and canary of each key whose canary the database has to store. A canary is missing if an earlier version registered the
+    /// key, or stale if the id once belonged to another key, by which nothing is sealed any more.
     pub fn missing_canaries(&self, known: &[KnownKey]) -> Vec<(String, String)> {
         let stale = |key: &&KnownKey| {
             !key.canary.as_ref().is_some_and(|canary| self.opens_canary(&key.id, canary))
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_key_that_something_needs_is_refused() {
+    fn a_file_that_lacks_a_needed_key_is_refused() {
         let (ours, other) = (keys(&["2", "1"]), keys(&["1"]));
         let both = [known("1", Some(&ours), 3), known("2", Some(&ours), 1)];
         assert_eq!(ours.check(&both), Ok(()));
@@ -107,9 +105,9 @@ mod tests {
         assert_eq!(other.check(&both), Err(another.clone()));
         let missing = LostKey::Missing { id: "2".to_owned(), needed: 1 };
         assert_eq!(other.check(&both[1..]), Err(missing));
-        // What nobody needs may be lost.
+        // A key that sealed nothing may be lost.
         assert_eq!(other.check(&[known("1", Some(&ours), 0), known("9", None, 0)]), Ok(()));
-        // A record stands in for a canary that an earlier version did not write.
+        // A sealed record proves the key if an earlier version stored no canary.
         let sample = |keys: &SealingKeys| Some(("p".to_owned(), keys.seal("p", b"s").unwrap()));
         let old = KnownKey { sample: sample(&keys(&["1"])), ..known("1", None, 3) };
         assert_eq!(other.check(std::slice::from_ref(&old)), Err(another));
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn canaries_are_made_where_there_is_none_that_opens() {
+    fn missing_and_stale_canaries_are_made_anew() {
         let (ours, other) = (keys(&["2", "1"]), keys(&["1"]));
         let all = [known("1", Some(&other), 0), known("2", Some(&ours), 5), known("9", None, 0)];
         let made = ours.missing_canaries(&all);

@@ -1,4 +1,4 @@
-//! A secret that was opened.
+//! A decrypted secret.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::SealError;
 
-/// A secret that was opened: prints nothing, and is zeroed when it is dropped.
+/// A decrypted secret. `Debug` prints nothing of the secret, and the bytes are zeroed on drop.
 pub struct Opened(Zeroizing<Vec<u8>>);
 
 impl Opened {
@@ -15,11 +15,11 @@ impl Opened {
         Opened(bytes)
     }
 
-    /// The secret as text.
+    /// Returns the secret as UTF-8 text.
     ///
     /// # Errors
     ///
-    /// `Broken`, where it is none: it was not sealed as text.
+    /// `Broken` if the bytes are not UTF-8: the secret was not sealed as text.
     pub fn text(&self) -> Result<&str, SealError> {
         std::str::from_utf8(&self.0).map_err(|_| SealError::Broken)
     }

@@ -1,24 +1,24 @@
-//! What keys are needed for.
+//! How many records and tokens still need each key, and whether a key may be retired.
 
 use crate::{KeyFileError, SealingKeys};
 
-/// A key, and what it is needed for.
+/// A key, and how many records and tokens need the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUse {
-    /// Its id.
     pub id: String,
-    /// Whether it is the one that seals.
+    /// Whether this is the key that seals.
     pub seals: bool,
-    /// Whether the key file holds it; what another sealed can not be opened.
+    /// Whether the key file holds the key. Records of a key that is not held cannot be opened.
     pub held: bool,
-    /// How many records it sealed.
+    /// How many records the key sealed.
     pub records: u64,
-    /// How many machines show what was derived from it.
+    /// How many servers report with a token derived from the key.
     pub tokens: u64,
 }
 
 impl KeyUse {
-    /// Those that the file holds in its order, then those that only something stored names.
+    /// Counts the uses of every key: first the keys of the file in file order, then keys that only stored records or tokens name. `stored`
+    /// holds the id, the records and the tokens of each key.
     pub fn of(keys: &SealingKeys, stored: &[(String, u64, u64)]) -> Vec<KeyUse> {
         let one = |id: &str| {
             let found = stored.iter().find(|(known, ..)| known == id);
@@ -33,33 +33,28 @@ impl KeyUse {
     }
 }
 
-/// Why a key is not retired. It is as it was.
+/// Why a key is not retired. The key file is left as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum RetireError<E> {
-    /// There is none with this id.
     #[error("there is no key {id}")]
-    Unknown {
-        /// Which.
-        id: String,
-    },
-    /// It seals, or something needs it that is stored or out there.
+    Unknown { id: String },
+    /// The key seals, or records or tokens still need the key.
     #[error("key {id} is still needed: {by}")]
     Needed {
-        /// Which.
         id: String,
-        /// By what, and what to do.
+        /// The records or tokens that need the key, and what to do next.
         by: String,
     },
-    /// The file cannot be changed.
+    /// The key file cannot be changed.
     #[error(transparent)]
     File(KeyFileError),
-    /// What needs it cannot be asked.
+    /// The store cannot tell how many records need the key.
     #[error(transparent)]
     Store(E),
 }
 
 impl<E> RetireError<E> {
-    /// Whether a key may go, as far as is known of it.
+    /// Checks that nothing needs the key `id`, according to `keys`.
     pub fn check(keys: &[KeyUse], id: &str) -> Result<(), Self> {
         let needed = |by: String| Err(RetireError::Needed { id: id.to_owned(), by });
         match keys.iter().find(|key| key.id == id) {
@@ -83,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_goes_when_nothing_needs_it() {
+    fn a_key_may_be_retired_once_nothing_needs_it() {
         let key = SealingKeys::generate().unwrap();
         let bytes = key.split_once(':').unwrap().1;
         let lines: String = ["4", "3", "2", "1"].map(|id| format!("{id}:{bytes}")).concat();
