@@ -1,11 +1,11 @@
-//! Whether rows are those that were written, all of them, in that order.
+//! Verifies that the rows of a trail are complete, unchanged and in the order they were written.
 
 use std::fmt;
 
 use crate::hash::Head;
 use crate::{Hash, Row};
 
-/// Follows a trail row by row.
+/// Verifies a trail row by row, starting at row 1.
 #[derive(Clone, Debug)]
 pub struct Chain {
     head: Head,
@@ -13,28 +13,27 @@ pub struct Chain {
     known: Vec<Head>,
 }
 
-/// A trail that is not as it was written.
+/// Where a trail differs from the trail that was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("row {number} {fault}")]
 pub struct Broken {
-    /// The first row that is wrong.
+    /// The number of the first wrong row.
     pub number: i64,
-    /// What is wrong with it.
     pub fault: Fault,
 }
 
-/// What is wrong with a row.
+/// How a row differs from the row that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Another stands where it should be, or none.
+    /// No row has this number, or another row stands in its place.
     Missing,
-    /// Its fields are not those that its hash was made of.
+    /// The hash does not fit the fields of the row.
     Changed,
-    /// It does not name the hash of the row before.
+    /// The row does not name the hash of the row before it.
     Detached,
-    /// Its fields cannot be read as such.
+    /// The hashes in the row are not valid hashes.
     Unreadable,
-    /// It is another than the one that was known to be there.
+    /// The hash differs from the hash that the caller knew from elsewhere.
     Replaced,
 }
 
@@ -59,27 +58,27 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// It is known from elsewhere that the trail has, or had, this row.
+    /// Adds a row that the trail must contain. The caller knows the row from elsewhere, for example from a head written down earlier.
     pub fn knowing(mut self, row: Head) -> Self {
         self.known.push(row);
         self
     }
 
-    /// The row that was followed last.
+    /// The last row that was verified.
     pub fn head(&self) -> Head {
         self.head
     }
 
-    /// How many rows were followed.
+    /// How many rows were verified.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Goes on with `row`.
+    /// Verifies `row` as the next row of the trail.
     ///
     /// # Errors
     ///
-    /// That it is not the next that was written.
+    /// Returns the fault if `row` is not the row that was written next.
     pub fn follow(&mut self, row: &Row) -> Result<(), Broken> {
         let number = self.head.number.saturating_add(1);
         let broken = |fault| Err(Broken { number, fault });
@@ -105,11 +104,11 @@ impl Chain {
         Ok(())
     }
 
-    /// Says that there are no more rows.
+    /// Declares the end of the trail and returns its head.
     ///
     /// # Errors
     ///
-    /// That one that is known to have been there is not among them.
+    /// Returns `Missing` if a row that the trail must contain was not reached: the end was cut off.
     pub fn end(&self) -> Result<Head, Broken> {
         let missing = self.known.iter().any(|known| known.number > self.head.number);
         match missing {
@@ -157,7 +156,7 @@ mod tests {
         assert_eq!(verify(rows), Err(Broken { number, fault }));
     }
 
-    /// Another text, of one field after the other.
+    /// Changes one field each; the text fields get a longer text.
     fn changes() -> Vec<fn(&mut Row)> {
         fn other(text: &mut String) {
             text.push('x');
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_followed_to_its_end() {
+    fn an_untouched_trail_is_verified_to_its_end() {
         let rows = rows(4);
         let head = verify(&rows).unwrap();
         assert_eq!((head.number, head.hash.to_string()), (4, rows[3].hash.clone()));
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn no_field_can_be_changed() {
+    fn a_change_of_any_field_is_found() {
         for change in changes() {
             for which in [0, 1, 3] {
                 let mut rows = rows(4);
@@ -206,13 +205,13 @@ mod tests {
         let mut rows = rows(1);
         rows[0].hash = "x".to_owned();
         finds(&rows, 1, Fault::Unreadable);
-        // A number is another row's.
+        // A row with the number of another row counts as missing.
         rows[0].number = 2;
         finds(&rows, 1, Fault::Missing);
     }
 
     #[test]
-    fn what_moves_from_one_field_into_the_next_is_seen() {
+    fn text_moved_from_one_field_to_the_next_changes_the_hash() {
         let mut rows = rows(1);
         (rows[0].user_id, rows[0].user_name) = ("ab".to_owned(), "c".to_owned());
         let one = rows[0].digest();
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_is_taken_out_put_in_or_moved() {
+    fn a_removed_inserted_or_moved_row_is_found() {
         let whole = rows(5);
         let mut cut = whole.clone();
         cut.remove(2);
@@ -229,10 +228,10 @@ mod tests {
         let mut swapped = whole.clone();
         swapped.swap(1, 2);
         finds(&swapped, 2, Fault::Missing);
-        // Renumbered, they are not what they were.
+        // With corrected numbers, the fields no longer fit their hashes.
         (swapped[1].number, swapped[2].number) = (2, 3);
         finds(&swapped, 2, Fault::Changed);
-        // A row that is right in itself, in the place of another.
+        // A row whose own hash is right, in the place of another row.
         let mut replaced = whole.clone();
         let before = Head { number: 2, hash: whole[1].hash.parse().unwrap() };
         replaced[2] = Row::after(before, "clusterd", Entry::new(Outcome::Answered), at(3));
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_cut_off_is_seen_by_whoever_knew_it() {
+    fn a_cut_off_end_is_found_with_a_known_head() {
         let whole = rows(5);
         let known = verify(&whole).unwrap();
         let follow = |known: Head, rows: &[Row]| {
@@ -251,14 +250,14 @@ mod tests {
         assert_eq!(follow(known, &whole), Ok(known));
         let missing = Broken { number: 4, fault: Fault::Missing };
         assert_eq!(follow(known, &whole[..3]), Err(missing));
-        // What was written anew from there on is right in itself.
+        // A row that was replaced together with its hash is right in itself, so only the known hash reveals the change.
         let other = Head { number: 3, hash: Hash::NONE };
         let replaced = Broken { number: 3, fault: Fault::Replaced };
         assert_eq!(follow(other, &whole), Err(replaced));
     }
 
     #[test]
-    fn what_would_not_be_kept_as_it_is_is_not_written() {
+    fn control_characters_and_long_texts_are_replaced_before_hashing() {
         let mut entry = Entry::new(Outcome::Asked);
         entry.user_name = "a\0b\u{1b}[2J".to_owned();
         entry.target = "é".repeat(1000);
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_the_same_after_its_way_to_a_client() {
+    fn a_row_keeps_its_hash_through_json() {
         let mut row = rows(2).remove(1);
         row.at = Timestamp::from_microsecond(1_767_323_045_000_006).unwrap();
         row.hash = row.digest().to_string();

@@ -1,22 +1,22 @@
-//! What is recorded of a request.
+//! The facts that the trail records about a request.
 
 use jiff::Timestamp;
 
-/// How far a request had come when a row was written.
+/// How far a request had come when its row was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was let in, and is about to be acted on.
+    /// The caller is authorized, and the request is about to be acted on.
     Asked,
-    /// It was answered, with a status.
+    /// The service answered, with a status.
     Answered,
-    /// Whoever asked hung up before the answer. What was asked for may have happened or not.
+    /// The caller closed the connection before the answer. The request may or may not have taken effect.
     Abandoned,
-    /// It was not let in: 401 or 403. One row counts many.
+    /// The request was refused with 401 or 403. One row counts many refusals.
     Refused,
 }
 
 impl Outcome {
-    /// The word for it.
+    /// The word that is stored in the row.
     pub const fn as_str(self) -> &'static str {
         match self {
             Outcome::Asked => "asked",
@@ -27,45 +27,43 @@ impl Outcome {
     }
 }
 
-/// What is recorded of a request, before it has its place in the trail. A text that there is none of is empty.
+/// The facts that the trail records about a request, before the row has its number and hash. Unknown texts are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// How far it had come.
     pub outcome: Outcome,
-    /// The status of the answer; 0 before there is one.
+    /// HTTP status of the answer; 0 as long as there is none.
     pub status: u16,
-    /// How many requests this is about.
+    /// How many requests the row counts; 1 unless the outcome is `Refused`.
     pub times: u32,
-    /// When the first of several was made.
+    /// When the first of several counted requests was made.
     pub since: Option<Timestamp>,
-    /// The request's own id: `req-UUID`. Empty where the row is about several.
+    /// The id of the request: `req-UUID`. Empty if the row counts several requests.
     pub request_id: String,
-    /// The id that whoever sent it gave it (`X-Openstack-Request-Id`): what it is called in their logs.
+    /// The id that the sender gave the request (`X-Openstack-Request-Id`), which appears in the logs of the sender.
     pub global_request_id: String,
-    /// Keystone's id of who asked, or a name of the password file.
+    /// Keystone's id of the user, or a user name from the password file.
     pub user_id: String,
-    /// Their name, where it is known.
+    /// Empty if the name is unknown.
     pub user_name: String,
-    /// The project that their token is valid in.
+    /// The project that the user's token is scoped to.
     pub project_id: String,
-    /// Their roles there, with commas between.
+    /// The roles of the user in that project, separated by commas.
     pub roles: String,
-    /// The service that sent the request on by a token of its own: its user's id.
+    /// Keystone's id of the service user, if a service forwarded the request with a token of its own.
     pub service_user_id: String,
-    /// The address it came from. Behind a proxy that is believed: the client's, then the proxy's.
+    /// The address of the caller. Behind a trusted proxy: the address of the client, then the address of the proxy.
     pub source: String,
-    /// The method.
     pub method: String,
-    /// The route, its parts that vary in braces.
+    /// The route, with the path parameters in braces.
     pub route: String,
-    /// What stood in the path for those parts: `NAME=VALUE`, as it was sent, with spaces between.
+    /// The path parameters as sent: `NAME=VALUE`, separated by spaces.
     pub target: String,
-    /// What the route does.
+    /// A short description of the route, in the words of the policy table.
     pub action: String,
 }
 
 impl Entry {
-    /// Of nobody yet, for nothing.
+    /// Makes an entry with this outcome in which every other field is empty.
     pub fn new(outcome: Outcome) -> Self {
         let none = String::new;
         Entry {

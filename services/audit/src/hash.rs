@@ -1,14 +1,14 @@
-//! Hashes, and where a trail ends.
+//! Hashes of rows, and the head of a trail.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A SHA-256. As text: 64 lower-case hexadecimal digits.
+/// A SHA-256 hash. As text: 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Hash(pub(crate) [u8; 32]);
 
 impl Hash {
-    /// What stands before the first row.
+    /// The `previous` hash of the first row.
     pub const NONE: Hash = Hash([0; 32]);
 }
 
@@ -37,22 +37,21 @@ impl FromStr for Hash {
     }
 }
 
-/// Where a trail ends: its last row's number and hash. As text: `NUMBER:HASH`.
+/// The head of a trail: number and hash of its last row. As text: `NUMBER:HASH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The number of the last row; 0 where there is none.
+    /// 0 if the trail has no rows.
     pub number: i64,
-    /// Its hash.
     pub hash: Hash,
 }
 
-/// It is no head of a trail.
+/// The text is not a valid head (or hash).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it must be NUMBER:HASH, the number and the hash (64 hexadecimal digits) of a row")]
 pub struct NoHead;
 
 impl Head {
-    /// Of a trail without rows.
+    /// The head of a trail without rows.
     pub const NONE: Head = Head { number: 0, hash: Hash::NONE };
 }
 

@@ -1,4 +1,4 @@
-//! Refusals, counted: who guesses passwords must not be able to fill the trail.
+//! Counts refused requests, so that password guessing cannot fill the trail: a few rows stand for any number of refusals.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,18 @@ use jiff::Timestamp;
 
 use crate::{Entry, Outcome};
 
-/// A request that was not let in.
+/// The properties by which refused requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
-    /// 401 or 403.
     pub status: u16,
-    /// The address it came from.
     pub source: String,
-    /// Who it was, where that was proven.
+    /// Empty if the caller did not prove an identity (401).
     pub user_id: String,
-    /// Their name.
     pub user_name: String,
-    /// The project that their token is valid in.
     pub project_id: String,
 }
 
-/// The refusals of a while.
+/// The refusals that were counted since the last [`Refusals::drain`].
 #[derive(Clone, Debug, Default)]
 pub struct Refusals {
     counted: BTreeMap<Refusal, Count>,
@@ -33,15 +29,15 @@ struct Count {
     since: Timestamp,
 }
 
-/// So many kinds of refusals of each status have a row of their own.
+/// At most this many different refusals of one status get a row of their own.
 const PLACES: usize = 64;
-/// So many of these may be from one address, and so many of one user: nobody takes the others' places.
+/// At most this many of the [`PLACES`] go to one address, and to one user, so that no caller uses up the rows of the others.
 const PLACES_OF_ONE: usize = 4;
-/// The source that stands for all that found no place.
+/// The source named in the row that counts all refusals without a row of their own.
 const OTHERS: &str = "others";
 
 impl Refusals {
-    /// Counts one more.
+    /// Counts one refusal.
     pub fn count(&mut self, refusal: Refusal, now: Timestamp) {
         let key = match self.counted.contains_key(&refusal) || self.has_place(&refusal) {
             true => refusal,
@@ -57,12 +53,11 @@ impl Refusals {
         count.times = count.times.saturating_add(1);
     }
 
-    /// Whether none was counted.
     pub fn is_empty(&self) -> bool {
         self.counted.is_empty()
     }
 
-    /// What there is to record of those that were counted, which are then forgotten.
+    /// Returns one entry for each kind of refusal, and starts counting anew.
     pub fn drain(&mut self) -> Vec<Entry> {
         let counted = std::mem::take(&mut self.counted);
         let entry = |(refusal, count): (Refusal, Count)| Entry {
@@ -113,7 +108,7 @@ mod tests {
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
     #[test]
-    fn however_many_guess_there_are_few_rows() {
+    fn any_number_of_guesses_makes_few_rows() {
         let mut refusals = Refusals::default();
         for n in 0..100_000 {
             refusals.count(refusal(401, &format!("192.0.2.{}", n % 1000), ""), T0);
@@ -125,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_places_of_others() {
+    fn no_caller_uses_up_the_rows_of_others() {
         let mut refusals = Refusals::default();
         for n in 0..1000 {
-            // One address with many names, and one name from many addresses.
+            // One address that tries many users, and one user that tries from many addresses.
             refusals.count(refusal(403, "192.0.2.1", &format!("u{n}")), T0);
             refusals.count(refusal(403, &format!("198.51.100.{n}"), "eve"), T0);
         }
@@ -141,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_counted_together() {
+    fn equal_refusals_are_counted_in_one_row() {
         let mut refusals = Refusals::default();
         for _ in 0..3 {
             refusals.count(refusal(401, "192.0.2.1", ""), T0);

@@ -1,4 +1,4 @@
-//! A row of the trail: an entry in its place.
+//! A row of the trail: an entry with its number, time and hashes.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,63 +7,52 @@ use sha2::{Digest as _, Sha256};
 use crate::hash::{Hash, Head};
 use crate::{Entry, Outcome};
 
-/// A row of the trail, as it is kept and shown.
+/// A row of the trail, as it is stored and shown.
 ///
-/// Its fields are what was found, whatever it is: whether that is what was written, the hash says.
+/// The fields hold whatever the database contained, also after tampering; only the hash proves that they are the fields that were written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its place, counted from 1 without gaps.
+    /// Counted from 1, without gaps.
     pub number: i64,
-    /// When it was written.
+    /// When the row was written.
     pub at: Timestamp,
-    /// The service that wrote it: `baremetald`, `clusterd`.
+    /// The service that wrote the row: `baremetald` or `clusterd`.
     pub service: String,
-    /// How far the request had come: see [`Outcome`].
+    /// The word for an [`Outcome`].
     pub outcome: String,
-    /// The status of the answer; 0 before there is one.
+    /// HTTP status of the answer; 0 as long as there is none.
     pub status: i64,
-    /// How many requests it is about.
+    /// How many requests the row counts.
     pub times: i64,
-    /// When the first of several was made.
+    /// When the first of several counted requests was made.
     pub since: Option<Timestamp>,
-    /// The request's own id. More on this and on what follows is said at [`Entry`].
+    /// The id of the request. [`Entry`] describes this field and the fields below.
     pub request_id: String,
-    /// The id that whoever sent it gave it.
     pub global_request_id: String,
-    /// Who asked.
     pub user_id: String,
-    /// Their name.
     pub user_name: String,
-    /// The project that their token is valid in.
     pub project_id: String,
-    /// Their roles there.
     pub roles: String,
-    /// The service that sent it on.
     pub service_user_id: String,
-    /// Where it came from.
     pub source: String,
-    /// The method.
     pub method: String,
-    /// The route.
     pub route: String,
-    /// What stood in the path for its parts that vary.
     pub target: String,
-    /// What the route does.
     pub action: String,
-    /// The hash of the row before: [`Hash::NONE`] before the first.
+    /// Hash of the row before; the text of [`Hash::NONE`] in the first row.
     pub previous: String,
-    /// Its own.
+    /// Hash of this row, see [`Row::digest`].
     pub hash: String,
 }
 
-/// So much of a text is recorded, in characters. Whoever asks does not decide how large a row is.
+/// The trail records at most this many characters of a text, so that a caller cannot decide how large a row is.
 const LONGEST: usize = 255;
 
-/// What every hash begins with: another meaning of the fields is another word.
+/// First input of every hash. A new meaning of the fields needs a new word here, or old rows would verify under the new meaning.
 const DOMAIN: &[u8] = b"bedplate audit 1";
 
 impl Row {
-    /// The row after `before` that records `entry`.
+    /// Makes the row that follows `before` and records `entry`.
     pub fn after(before: Head, service: &str, entry: Entry, at: Timestamp) -> Row {
         let mut row = Row {
             number: before.number.saturating_add(1),
@@ -92,8 +81,8 @@ impl Row {
         row
     }
 
-    /// The hash that the row has to have: SHA-256 over a word, then every field but the hash in the order of its declaration, each as
-    /// its length in bytes and its bytes. Numbers and times (microseconds since 1970) are 8 bytes; lengths too, the highest byte first.
+    /// Computes the hash of the row: SHA-256 over [`DOMAIN`], then over every field except `hash` in the order of declaration. Each input
+    /// is preceded by its length in bytes. Numbers, times (microseconds since 1970) and lengths are 8 bytes, big-endian.
     pub fn digest(&self) -> Hash {
         let Row { number, at, service, outcome, status, times, since, .. } = self;
         let Row { request_id, global_request_id, user_id, user_name, project_id, roles, .. } = self;
@@ -134,18 +123,18 @@ impl Row {
         Hash(hash.finalize().into())
     }
 
-    /// Whether it says that a request was asked.
+    /// Whether the row announces a request, in contrast to a row with the result of a request.
     pub fn is_asked(&self) -> bool {
         self.outcome == Outcome::Asked.as_str()
     }
 }
 
-/// As a database keeps it.
+/// Cuts a time to microseconds, the precision that a database keeps.
 fn whole_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
-/// Text that every database keeps as it is, and no terminal obeys.
+/// Replaces control characters, which PostgreSQL cannot store (NUL) or which would control a terminal, and cuts the text to [`LONGEST`].
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(LONGEST).map(plain).collect()

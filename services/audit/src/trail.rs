@@ -1,4 +1,4 @@
-//! What keeps a trail, as those see it who have something recorded.
+//! The interface to the store of the trail, for code that records requests.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,80 +9,76 @@ use serde::Serialize;
 
 use crate::{Broken, Entry, Head, Refusal, Row};
 
-/// Keeps a trail.
+/// A store of the trail.
 #[async_trait]
 pub trait Trail: Send + Sync {
-    /// Adds a row; it is there to stay on return.
+    /// Adds a row, and returns once the row is durable.
     ///
     /// # Errors
     ///
-    /// That it could not be written: then nothing may be done that has to be recorded.
+    /// The row could not be written. The caller must then refuse the request that the row announces.
     async fn record(&self, entry: Entry) -> Result<(), TrailError>;
 
-    /// Adds a row soon, with nobody waiting. Where it cannot be written, the log says so.
+    /// Adds a row soon, without anybody waiting. A failure is only logged.
     fn record_later(&self, entry: Entry);
 
-    /// Counts who was not let in. Rows that say how many there were are written every now and then.
+    /// Counts a refused request. The store writes rows with the counts from time to time.
     fn refused(&self, refusal: Refusal);
 
-    /// The last row.
+    /// Returns number and hash of the last row.
     ///
     /// # Errors
     ///
-    /// That nobody can tell.
+    /// The store cannot be read.
     async fn head(&self) -> Result<Head, TrailError>;
 
-    /// One page of the rows that `filter` wants.
+    /// Returns one page of the rows that match `filter`.
     ///
     /// # Errors
     ///
-    /// That they cannot be read.
+    /// The store cannot be read, or a row in the store is unreadable.
     async fn list(&self, filter: &Filter) -> Result<Vec<Listed>, TrailError>;
 }
 
-/// Why a trail did not do as asked.
+/// Why the trail could not be read or extended.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TrailError {
-    /// What is kept is not what was written.
+    /// The stored trail is not the trail that was written.
     #[error("the audit trail is broken")]
     Broken(#[from] Broken),
-    /// Whatever keeps it failed.
+    /// The store failed.
     #[error("the audit trail cannot be reached")]
     Unavailable(#[source] Arc<dyn Error + Send + Sync>),
 }
 
-/// Which rows.
+/// Selects rows of the trail. Every field that is set narrows the selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Of users of this id or name.
+    /// The id or the name of the user.
     pub user: Option<String>,
-    /// Of who asked in this project.
     pub project: Option<String>,
-    /// Of the request of this id, its own or the one it came with.
+    /// The id of the request: its own, or the id given by the sender.
     pub request_id: Option<String>,
-    /// Written then or later.
+    /// Rows written at this time or later.
     pub since: Option<Timestamp>,
-    /// Written before.
+    /// Rows written before this time.
     pub until: Option<Timestamp>,
-    /// In which order.
     pub order: Order,
-    /// Those that come after the row of this number.
+    /// Rows that follow the row of this number in the given order.
     pub marker: Option<i64>,
-    /// At most so many.
+    /// The most rows to return.
     pub limit: u32,
 }
 
-/// In which order rows are listed.
+/// The order in which rows are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As they were written.
     OldestFirst,
-    /// The other way round.
     NewestFirst,
 }
 
 impl Filter {
-    /// All rows after that of this number, in their order.
+    /// All rows after row `number`, oldest first.
     pub fn after(number: i64, limit: u32) -> Self {
         Filter {
             user: None,
@@ -97,23 +93,22 @@ impl Filter {
     }
 }
 
-/// A row, and what became of the request that it says was asked.
+/// A row, and for a row that announces a request also the result of that request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// The row.
     #[serde(flatten)]
     pub row: Row,
-    /// What became of it. `None` where no row says so: it is under way, or the service ended before it did.
+    /// `None` if no row holds a result: the request is still in progress, or the service ended before the request did.
     pub result: Option<TrailResult>,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrailResult {
-    /// The row that says so.
+    /// Number of the row that holds the result.
     pub number: i64,
-    /// In a word.
+    /// The word for an [`Outcome`](crate::Outcome).
     pub outcome: String,
-    /// The status of the answer; 0 where there was none.
+    /// HTTP status of the answer; 0 if there was none.
     pub status: i64,
 }
