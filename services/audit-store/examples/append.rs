@@ -1,4 +1,4 @@
-//! How much the trail takes: requests that write one row are answered with it and without it.
+//! Measures the cost of the trail: how many requests per second a service answers with the trail and without it, one row written for each.
 //!
 //! `cargo run --release -p audit-store --example append [postgres://…]`; without a URL on a SQLite file.
 #![expect(
@@ -27,10 +27,10 @@ use tower::ServiceExt;
 use utoipa::openapi::{Info, OpenApi};
 use uuid::Uuid;
 
-/// So many requests in all.
+/// The number of requests in each measurement.
 const REQUESTS: usize = 20_000;
 
-/// A trail that keeps nothing.
+/// A trail that stores nothing, for comparison.
 struct None;
 
 #[async_trait]

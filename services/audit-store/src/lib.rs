@@ -5,5 +5,5 @@ mod table;
 
 pub use recorder::Recorder;
 
-/// The version of a service's tables in which the trail comes.
+/// The SQL that creates the tables of the trail, as one version of a service's schema.
 pub const TABLES: &str = include_str!("schema.sql");

@@ -1,4 +1,4 @@
-//! The one writer of a trail: what is asked for at the same time is written together.
+//! The single writer of a trail. Rows that are requested at the same time share one transaction.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use tracing::error;
 
 use crate::table;
 
-/// At most so many rows share a transaction, and as many wait.
+/// At most this many rows share a transaction, and at most this many wait.
 const BATCH: usize = 256;
-/// So long refusals are counted before rows say how many there were.
+/// Refusals are counted this long before rows with the counts are written.
 const COUNT_FOR: Duration = Duration::from_secs(300);
 
-/// Keeps the trail of one service. Clones share it.
+/// Stores the trail of one service. Clones share the same writer.
 #[derive(Clone)]
 pub struct Recorder {
     database: Database,
@@ -27,17 +27,17 @@ pub struct Recorder {
     jobs: mpsc::Sender<Job>,
 }
 
-/// Something to write.
+/// A row to write, or the request to write the counts of refusals.
 struct Job {
-    /// `None`: what was counted of refusals.
+    /// `None` asks for the counts of refusals to be written.
     entry: Option<Entry>,
-    /// Who waits for it.
+    /// `None` if nobody waits for the result.
     waiting: Option<oneshot::Sender<Result<(), TrailError>>>,
 }
 
 impl Recorder {
-    /// Keeps the trail of `service` in this database, whose schema has [`crate::TABLES`]. What writes it runs in the tokio runtime that
-    /// this is called in, until the last clone is gone.
+    /// Starts the writer of the trail of `service`. The schema of `database` must include [`crate::TABLES`]. The writer is a task of the
+    /// current tokio runtime, and ends when the last clone is dropped.
     pub fn new(database: Database, service: &'static str) -> Self {
         let (jobs, queue) = mpsc::channel(BATCH);
         let refusals = Arc::default();
@@ -47,9 +47,9 @@ impl Recorder {
         Recorder { database, refusals, jobs }
     }
 
-    /// Waits until all that was to be recorded is, refusals too. To be called last.
+    /// Waits until every row requested so far is written, including the counts of refusals. Call this last, when the service stops.
     pub async fn settle(&self) {
-        // Whoever is to be told has gone where this fails, and the log says why.
+        // A failure is already logged by the writer, and at this point no caller is left to be told.
         let _ = self.send(None).await;
     }
 
@@ -113,7 +113,7 @@ impl Writer {
             }
             let written = self.write(entries).await;
             for waiting in batch.drain(..).filter_map(|job| job.waiting) {
-                // Whoever no longer waits does not want to know.
+                // The caller no longer waits for the result if this fails.
                 let _ = waiting.send(written.clone());
             }
             if is_over {
@@ -140,11 +140,11 @@ impl Writer {
 }
 
 fn lock(refusals: &Mutex<Refusals>) -> std::sync::MutexGuard<'_, Refusals> {
-    // Counts are whole whatever panicked while they were locked.
+    // A panic while the lock is held leaves the counts intact, so the poisoned lock can be used.
     refusals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether what is kept is wrong, or what keeps it.
+/// Tells a trail that was tampered with from a database that failed.
 fn told(error: StoreError) -> TrailError {
     if let StoreError::Corrupt { source, .. } = &error
         && let Some(broken) = source.downcast_ref::<Broken>()

@@ -1,4 +1,4 @@
--- The audit trail. It grows at its end; nothing else is let happen to it.
+-- The audit trail. Rows can only be appended; triggers refuse every other change.
 
 CREATE TABLE audit (
 -- on SQLite
@@ -57,7 +57,7 @@ CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'the audit trail is not cut');
 END;
--- A head that is written as it is, is how a writer begins.
+-- An update that changes nothing is allowed: a writer locks the head this way.
 CREATE TRIGGER audit_head_follows BEFORE UPDATE ON audit_head
 WHEN NOT (NEW.one = OLD.one AND NEW.number = OLD.number AND NEW.hash = OLD.hash)
  AND NOT (NEW.one = OLD.one AND NEW.number = OLD.number + 1 AND EXISTS (
@@ -88,7 +88,7 @@ CREATE FUNCTION audit_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the audit trail is neither changed nor cut';
 END $$;
--- A head that is written as it is, is how a writer begins. It moves by the trigger of a row that is added, and not otherwise.
+-- An update that changes nothing is allowed: a writer locks the head this way. Only the trigger of an appended row may move the head.
 CREATE FUNCTION audit_head_follow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW IS DISTINCT FROM OLD AND (pg_trigger_depth() < 2 OR NEW.number <> OLD.number + 1) THEN

@@ -13,9 +13,10 @@ const TABLE: &str = "audit";
 const SELECT: &str = "SELECT number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, user_name, \
      project_id, roles, service_user_id, source, method, route, target, action, previous, hash FROM audit";
 
-/// Adds a row for each of `entries`, if the trail still ends where it was left: all of them, or none where that is refused.
+/// Adds one row for each of `entries` if the trail still ends at its head: all rows, or none.
 ///
-/// Nothing but that the way to the database failed is `Unavailable`: others may write in the same transaction.
+/// A refusal by the database is reported as `Corrupt` and not as `Unavailable`, because `Unavailable` would undo the whole transaction, and
+/// other jobs may write in the same transaction. `Unavailable` only means that the connection failed.
 pub(crate) async fn append(
     connection: &mut Connection,
     service: &str,
@@ -29,21 +30,21 @@ pub(crate) async fn append(
         head = Head { number: row.number, hash: row.digest() };
         rows.push(columns(&row));
     }
-    // However many they are, they are one statement: what a database takes for each is more than what a row takes.
+    // One statement for all rows, because the cost for each statement is larger than the cost for each row.
     let insert = format!("{INSERT} {}", elements(connection));
     let rows = serde_json::Value::from(rows).to_string();
     let added = connection.execute(AssertSqlSafe(insert), values![rows]).await;
     added.map(drop).map_err(refused)
 }
 
-/// Adds rows, each an array of its columns, in the order of an array of them.
+/// Inserts one row for each element of a JSON array; each element is an array of the columns.
 const INSERT: &str = "INSERT INTO audit (number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, \
      user_name, project_id, roles, service_user_id, source, method, route, target, action, previous, hash) \
      SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), value ->> 2, value ->> 3, CAST(value ->> 4 AS BIGINT), \
      CAST(value ->> 5 AS BIGINT), CAST(value ->> 6 AS BIGINT), value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, \
      value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20";
 
-/// The elements of an array, as each database has them, in their order.
+/// The expression for the elements of the array, in order, in the dialect of the database.
 fn elements(connection: &Connection) -> &'static str {
     match connection {
         Connection::Sqlite(_) => "FROM json_each($1)",
@@ -53,15 +54,15 @@ fn elements(connection: &Connection) -> &'static str {
     }
 }
 
-/// Where the trail ends, which nobody else adds to until the transaction does.
+/// Returns the head of the trail and keeps other writers out until the transaction ends.
 async fn begin(connection: &mut Connection) -> Result<Head, StoreError> {
     const WAIT: &str = "UPDATE audit_head SET number = number";
     const ENDS: &str = "SELECT audit_head.number, audit_head.hash, last.number, last.hash FROM audit_head \
          LEFT JOIN (SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1) AS last ON 1 = 1";
     match connection {
-        // It has one writer anyway.
+        // SQLite has one writer, so nobody else can write.
         Connection::Sqlite(_) => {}
-        // Who writes a head waits until nobody else does.
+        // The update locks the row of the head, so other writers wait here.
         Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
             connection.execute(WAIT, values![]).await.map_err(refused)?;
         }
@@ -77,13 +78,13 @@ async fn begin(connection: &mut Connection) -> Result<Head, StoreError> {
     Ok(head)
 }
 
-/// The last row, as the head has it.
+/// The number and hash of the last row, as stored in `audit_head`.
 pub(crate) async fn head(connection: &mut Connection) -> Result<Head, StoreError> {
     const HEAD: &str = "SELECT number, hash FROM audit_head";
     head_of(connection.row(HEAD, values![]).await?.as_ref(), 0)
 }
 
-/// One page of the rows that `filter` wants, each with what became of the request that it says was asked.
+/// Returns one page of the rows that match `filter`, each `asked` row with the result of its request.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &Filter,
@@ -110,7 +111,7 @@ pub(crate) async fn list(
     Ok(listed.collect())
 }
 
-/// What became of the requests that these rows say were asked, by their ids.
+/// The results of the requests that these rows announce, by request id.
 async fn results(
     connection: &mut Connection,
     rows: &[Row],
@@ -137,7 +138,7 @@ async fn results(
     found.iter().map(read).collect()
 }
 
-/// What a row is made of, in the order of [`INSERT`].
+/// The columns of a row in the order of [`INSERT`].
 fn columns(row: &Row) -> serde_json::Value {
     let Row { number, at, service, outcome, status, times, since, request_id, .. } = row;
     let Row { global_request_id, user_id, user_name, project_id, roles, service_user_id, .. } = row;
@@ -167,7 +168,7 @@ fn columns(row: &Row) -> serde_json::Value {
     ])
 }
 
-/// A row, whatever is in it; where that is none, its number is told.
+/// Reads a row. A row with unreadable fields becomes an error that names its number.
 fn read(row: &Columns) -> Result<Row, StoreError> {
     let fields = || -> Result<Row, StoreError> {
         let text = |column| row.text(column).map(str::to_owned);
@@ -199,7 +200,7 @@ fn read(row: &Columns) -> Result<Row, StoreError> {
     fields().map_err(|_| unfit(Broken { number, fault: Fault::Unreadable }))
 }
 
-/// The number and the hash that begin at this column.
+/// Reads a head from two columns: the number at `column`, and the hash in the next column.
 fn head_of(row: Option<&Columns>, column: usize) -> Result<Head, StoreError> {
     let unreadable = || unfit(Broken { number: 1, fault: Fault::Unreadable });
     let row = row.ok_or_else(unreadable)?;
@@ -208,12 +209,13 @@ fn head_of(row: Option<&Columns>, column: usize) -> Result<Head, StoreError> {
     Ok(Head { number, hash: hash.ok_or_else(unreadable)? })
 }
 
-/// That what is kept is not what was written.
+/// The error for a trail that is not the trail that was written.
 fn unfit(broken: Broken) -> StoreError {
     StoreError::corrupt(TABLE, &broken.number.to_string(), broken)
 }
 
-/// A statement that the database refuses is this work's fault alone; that the way to it failed is everybody's.
+/// Tells a statement that the database refused, which only fails this job, from a failed connection, which fails every job of the
+/// transaction.
 fn refused(error: SqlError) -> StoreError {
     match error.as_database_error() {
         Some(_) => StoreError::corrupt(TABLE, "head", error),

@@ -1,4 +1,4 @@
-//! What is recorded is kept, in one chain, whoever writes.
+//! Every recorded row is stored in one chain, also with several writers.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use database::scratch::Scratch;
 use crate::trail::{Kept, asked, entry};
 
 on_both! { Kept:
-    what_came_of_a_request_is_told_where_it_was_asked
-    a_page_has_what_was_asked_for
-    many_at_once_make_one_chain
+    an_asked_row_is_listed_with_the_result_of_its_request
+    a_page_has_the_rows_that_the_filter_selects
+    concurrent_recorders_make_one_chain
     refusals_are_counted_together
-    a_trail_that_was_cut_is_not_added_to
+    a_trail_that_was_cut_is_not_extended
 }
 
-async fn what_came_of_a_request_is_told_where_it_was_asked(kept: Kept) {
+async fn an_asked_row_is_listed_with_the_result_of_its_request(kept: Kept) {
     kept.fill(1).await;
-    // Its service was killed before it ended.
+    // Request 2 stays without a result, as if the service had been killed.
     kept.recorder.record(asked("req-2")).await.unwrap();
     kept.recorder.record(asked("req-3")).await.unwrap();
     kept.recorder.record_later(entry(Outcome::Abandoned, "req-3"));
@@ -45,7 +45,7 @@ async fn what_came_of_a_request_is_told_where_it_was_asked(kept: Kept) {
     assert_eq!(kept.verify().await.unwrap().number, 5);
 }
 
-async fn a_page_has_what_was_asked_for(kept: Kept) {
+async fn a_page_has_the_rows_that_the_filter_selects(kept: Kept) {
     kept.fill(3).await;
     let other = Entry {
         user_id: "u2".to_owned(),
@@ -81,8 +81,8 @@ async fn a_page_has_what_was_asked_for(kept: Kept) {
     assert_eq!(list(&|it| it.until = Some(times[0])).await, [0_i64; 0]);
 }
 
-/// Two programs, or two of one, on the same database.
-async fn many_at_once_make_one_chain(kept: Kept) {
+/// Two recorders write to the same database, as two programs would.
+async fn concurrent_recorders_make_one_chain(kept: Kept) {
     let other = Kept::open(&kept.url).await.unwrap();
     let tasks: Vec<_> = (0..200)
         .map(|n| {
@@ -121,14 +121,14 @@ async fn refusals_are_counted_together(kept: Kept) {
     kept.verify().await.unwrap();
 }
 
-async fn a_trail_that_was_cut_is_not_added_to(kept: Kept) {
+async fn a_trail_that_was_cut_is_not_extended(kept: Kept) {
     kept.fill(2).await;
     kept.unguard().await;
     kept.sql("DELETE FROM audit WHERE number = 4").await.unwrap();
     let refused = kept.recorder.record(asked("req-9")).await.unwrap_err();
     assert!(matches!(refused, TrailError::Broken(_)), "{refused:?}");
     assert_eq!(kept.all().await.len(), 3);
-    // Whoever else writes to the database is not held up.
+    // Other writers of the same database are not affected by the refusal.
     kept.sql("CREATE TABLE others (id BIGINT)").await.unwrap();
     kept.sql("DROP TABLE audit_head").await.unwrap();
     let trying = kept.recorder.clone();
@@ -141,7 +141,7 @@ async fn a_trail_that_was_cut_is_not_added_to(kept: Kept) {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_after_the_writer_is_gone() {
+async fn recorded_rows_are_there_after_a_restart() {
     let scratch = Scratch::sqlite();
     let kept = Kept::open(&scratch.url).await.unwrap();
     kept.fill(3).await;
@@ -152,9 +152,9 @@ async fn what_was_answered_is_there_after_the_writer_is_gone() {
     assert_eq!(again.verify().await.unwrap().number, 8);
 }
 
-/// Rows that are written together are there together, and whoever else writes in that transaction is not held up.
+/// Jobs that share a transaction are committed or refused together, and jobs of other tables in that transaction are not affected.
 #[tokio::test]
-async fn what_is_refused_takes_with_it_what_it_was_to_be_written_with_and_nothing_else() {
+async fn a_refused_row_fails_its_batch_and_no_other_job() {
     let scratch = Scratch::sqlite();
     let kept = Kept::open(&scratch.url).await.unwrap();
     kept.fill(1).await;

@@ -1,6 +1,6 @@
-//! What the trail promises, tried on both databases.
+//! Conformance tests of the trail, run on both databases.
 //!
-//! PostgreSQL is tried where `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which schemas may be made.
+//! The PostgreSQL half runs if `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which the user may create schemas.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod kept;

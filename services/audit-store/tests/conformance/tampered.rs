@@ -1,4 +1,4 @@
-//! What is done to the tables behind the writer's back: refused, and where it is not, found.
+//! Changes to the tables behind the writer's back are refused by triggers; without triggers, verification finds them.
 
 use audit::{Broken, Fault, Head, Trail};
 use database::on_both;
@@ -6,14 +6,14 @@ use database::on_both;
 use crate::trail::Kept;
 
 on_both! { Kept:
-    the_tables_refuse_all_but_one_more_row
+    the_tables_refuse_everything_but_appending_a_row
     a_change_of_any_column_is_found
-    a_row_that_is_gone_is_found
+    a_deleted_row_is_found
     rows_that_changed_places_are_found
-    an_end_that_was_written_anew_is_found_by_who_knew_it
+    a_rewritten_end_is_found_with_a_known_head
 }
 
-async fn the_tables_refuse_all_but_one_more_row(kept: Kept) {
+async fn the_tables_refuse_everything_but_appending_a_row(kept: Kept) {
     kept.fill(3).await;
     let before = kept.all().await;
     let mut statements = vec![
@@ -22,7 +22,7 @@ async fn the_tables_refuse_all_but_one_more_row(kept: Kept) {
         "UPDATE audit SET number = number + 1 WHERE number = 6",
         "DELETE FROM audit WHERE number = 6",
         "DELETE FROM audit",
-        // One that is there, one that leaves a gap, one that follows no row.
+        // A row that exists already, a row that leaves a gap, and a row with the wrong `previous` hash.
         "INSERT INTO audit SELECT * FROM audit WHERE number = 2",
         "INSERT INTO audit SELECT 9, at, service, outcome, status, times, since, request_id, global_request_id, user_id, user_name, \
              project_id, roles, service_user_id, source, method, route, target, action, previous, hash FROM audit WHERE number = 6",
@@ -58,7 +58,7 @@ async fn the_tables_refuse_all_but_one_more_row(kept: Kept) {
     assert_eq!(kept.verify().await.unwrap().number, 8);
 }
 
-/// Each column, another value of it, and how it becomes what it was.
+/// Each column, an expression for another value, and the expression that restores the old value.
 fn columns() -> Vec<(&'static str, String, String)> {
     let text = [
         "service",
@@ -100,19 +100,19 @@ async fn a_change_of_any_column_is_found(kept: Kept) {
             assert!(kept.verify().await.is_ok(), "{column}");
         }
     }
-    // No time at all.
+    // A number that is no valid time.
     kept.sql("UPDATE audit SET at = 9223372036854775807 WHERE number = 3").await.unwrap();
     assert_eq!(kept.verify().await, Err(Broken { number: 3, fault: Fault::Unreadable }));
 }
 
-async fn a_row_that_is_gone_is_found(kept: Kept) {
+async fn a_deleted_row_is_found(kept: Kept) {
     kept.fill(3).await;
     kept.unguard().await;
     let known = kept.verify().await.unwrap();
     kept.sql("DELETE FROM audit WHERE number = 6").await.unwrap();
     let missing = |number| Err(Broken { number, fault: Fault::Missing });
     assert_eq!(kept.verify().await, missing(6));
-    // With its head set back too, nobody knows but who has written it down.
+    // With the head set back as well, only somebody who knows the old head notices the loss.
     kept.sql("UPDATE audit_head SET number = 5, hash = (SELECT hash FROM audit WHERE number = 5)")
         .await
         .unwrap();
@@ -133,7 +133,7 @@ async fn rows_that_changed_places_are_found(kept: Kept) {
     assert_eq!(kept.verify().await, Err(Broken { number: 2, fault: Fault::Changed }));
 }
 
-async fn an_end_that_was_written_anew_is_found_by_who_knew_it(kept: Kept) {
+async fn a_rewritten_end_is_found_with_a_known_head(kept: Kept) {
     kept.fill(3).await;
     let known = kept.verify().await.unwrap();
     kept.unguard().await;
@@ -141,7 +141,7 @@ async fn an_end_that_was_written_anew_is_found_by_who_knew_it(kept: Kept) {
     kept.sql("UPDATE audit_head SET number = 4, hash = (SELECT hash FROM audit WHERE number = 4)")
         .await
         .unwrap();
-    // As the writer itself would have it; without triggers nobody moves the head.
+    // The rows are made as the writer would make them. Without triggers the head does not follow.
     let head = kept.recorder.head().await.unwrap();
     let row = audit::Row::after(
         head,
@@ -169,6 +169,6 @@ async fn an_end_that_was_written_anew_is_found_by_who_knew_it(kept: Kept) {
             );
         }
     }
-    // A second row that names a hash before the last.
+    // A second row that names the hash of an earlier row as its `previous`.
     assert_eq!(kept.verify_knowing(known).await, Err(Broken { number: 6, fault: Fault::Detached }));
 }

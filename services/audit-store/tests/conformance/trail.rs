@@ -1,11 +1,11 @@
-//! A trail in an empty database.
+//! A trail in an empty database, for the tests.
 
 use audit::{Broken, Chain, Entry, Filter, Head, Listed, Outcome, Trail, TrailError};
 use audit_store::Recorder;
 use database::Extent::OneStatement;
 use database::{AssertSqlSafe, Database, StoreError, values};
 
-/// A database with a trail in it, and its writer.
+/// A database with a trail, and the recorder that writes the trail.
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) database: Database,
@@ -20,7 +20,7 @@ impl Kept {
         Ok(Kept { database, recorder, url: url.to_owned() })
     }
 
-    /// With so many requests, each of which was answered: two rows each.
+    /// Records this many requests and their answers: two rows for each request.
     pub(crate) async fn fill(&self, requests: usize) {
         for n in 1..=requests {
             self.recorder.record(asked(&format!("req-{n}"))).await.unwrap();
@@ -29,7 +29,7 @@ impl Kept {
         }
     }
 
-    /// Runs a statement, whatever it is; the answer is how many rows it changed.
+    /// Runs any SQL statement and returns how many rows it changed.
     pub(crate) async fn sql(&self, sql: &str) -> Result<u64, StoreError> {
         let sql = AssertSqlSafe(sql.to_owned());
         self.database
@@ -43,7 +43,7 @@ impl Kept {
         self.url.starts_with("sqlite")
     }
 
-    /// Takes away what guards the tables.
+    /// Drops or disables the triggers that protect the tables.
     pub(crate) async fn unguard(&self) {
         let statements: &[&str] = match self.is_sqlite() {
             true => &[
@@ -68,13 +68,13 @@ impl Kept {
         self.recorder.list(&Filter::after(0, 1000)).await.unwrap()
     }
 
-    /// Follows it to where its head says it ends.
+    /// Verifies the trail up to the stored head.
     pub(crate) async fn verify(&self) -> Result<Head, Broken> {
         let head = self.recorder.head().await.map_err(broken)?;
         self.verify_knowing(head).await
     }
 
-    /// Follows it, with a head that is known from elsewhere.
+    /// Verifies the trail against a head that is known from elsewhere.
     pub(crate) async fn verify_knowing(&self, known: Head) -> Result<Head, Broken> {
         let mut chain = Chain::default().knowing(known);
         loop {
