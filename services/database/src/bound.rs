@@ -1,4 +1,4 @@
-//! How large the documents may be that callers store.
+//! Limits the size of the documents that callers store.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -7,16 +7,17 @@ use serde::Serialize;
 
 use crate::StoreError;
 
-/// The most bytes of JSON that a document may have. Without a bound, as for what a service itself writes, any size is accepted.
+/// The largest JSON document that a caller may store, in bytes. The default has no limit; a service uses it for the documents it writes
+/// itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound(Option<NonZeroUsize>);
 
-/// The fields that callers write of one document, each with its bytes of JSON.
+/// The caller-written fields of one document, each with its size in bytes of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes(Vec<(&'static str, usize)>);
 
 impl Sizes {
-    /// These sizes, and that of `value` in `field`.
+    /// Adds the size of `value` under the name of `field`.
     pub fn and(mut self, field: &'static str, value: &impl Serialize) -> Self {
         self.0.push((field, bytes_of(value)));
         self
@@ -32,23 +33,23 @@ impl Sizes {
 }
 
 impl Bound {
-    /// At most so many bytes.
+    /// Limits a document to `bytes`.
     pub fn of(bytes: NonZeroUsize) -> Self {
         Bound(Some(bytes))
     }
 
-    /// Room for so many documents of this bound in one.
+    /// Multiplies the limit by `documents`, for a document that contains several others.
     pub fn times(self, documents: usize) -> Self {
         let times = NonZeroUsize::new(documents).unwrap_or(NonZeroUsize::MIN);
         Bound(self.0.map(|bytes| bytes.saturating_mul(times)))
     }
 
-    /// Refuses a document that is too large. One that was stored before there was a bound may be written as long as it does not grow,
-    /// so `stored` reads the sizes that it has now; it is asked only about a document that is too large.
+    /// Refuses a document that is too large. A document stored before the limit existed may still be written as long as it does not grow;
+    /// `stored` reads its present size, and is only called for a document that is too large.
     ///
     /// # Errors
     ///
-    /// `TooLarge`, with the largest field.
+    /// `TooLarge`, which names the largest field.
     pub async fn admit(
         self,
         sizes: impl FnOnce() -> Sizes,
@@ -67,7 +68,7 @@ impl Bound {
     }
 }
 
-/// How many bytes `value` has as JSON.
+/// The size of `value` as JSON, in bytes.
 fn bytes_of(value: &impl Serialize) -> usize {
     struct Counted(usize);
     impl io::Write for Counted {
@@ -83,7 +84,7 @@ fn bytes_of(value: &impl Serialize) -> usize {
     let mut counted = Counted(0);
     match serde_json::to_writer(&mut counted, value) {
         Ok(()) => counted.0,
-        // It could not be stored either.
+        // A value that cannot be serialized cannot be stored either, so the value counts as too large.
         Err(_) => usize::MAX / 2,
     }
 }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_from_before_may_shrink_and_stay_and_not_grow() {
+    async fn a_stored_document_over_the_limit_may_shrink_but_not_grow() {
         let stored = || Some(sizes(30, "name"));
         check(20, sizes(29, "name"), stored(), Ok(())).await;
         check(20, sizes(30, "name"), stored(), Ok(())).await;
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_bound_nothing_is_read() {
+    async fn without_a_limit_the_stored_document_is_not_read() {
         let read = async || Err(StoreError::Closing);
         Bound::default().admit(|| sizes(1 << 20, "n"), read).await.unwrap();
     }

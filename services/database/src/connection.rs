@@ -1,6 +1,6 @@
-//! One connection to either database, and the few kinds of value that go through it.
+//! A connection to either database, and the few types of values that pass through it.
 //!
-//! Everything is written in the SQL both understand, with `$1` for the first value. Columns are read by place.
+//! All statements use the SQL that both databases understand, with `$1` for the first value. Columns are read by position.
 
 use jiff::Timestamp;
 use newtype_uuid::{TypedUuid, TypedUuidKind};
@@ -12,40 +12,38 @@ use uuid::Uuid;
 
 use crate::StoreError;
 
-/// A connection, in a transaction where one was asked for.
+/// A connection, inside a transaction if the caller asked for one.
 pub enum Connection {
-    /// To a file, or to memory.
+    /// Connected to a file or an in-memory database.
     Sqlite(SqliteConnection),
-    /// To a server, each statement for itself.
+    /// Each statement commits by itself.
     Postgres(PoolConnection<Postgres>),
-    /// To a server, all statements together.
+    /// All statements commit together.
     PostgresTransaction(Transaction<'static, Postgres>),
 }
 
-/// A value on its way in. Ids are text, times are microseconds since 1970, truths are 0 and 1.
+/// A parameter of a statement. Ids are stored as text, times as microseconds since 1970, booleans as 0 and 1.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number, a time, a truth.
+    /// An integer, a time or a boolean.
     Int(Option<i64>),
-    /// Text, an id.
+    /// Text or an id.
     Text(Option<String>),
 }
 
-/// A row on its way out.
+/// A row of a result.
 pub enum Row {
-    /// SQLite's.
     Sqlite(SqliteRow),
-    /// PostgreSQL's.
     Postgres(PgRow),
 }
 
-/// The values of a statement, the first for `$1`.
+/// Converts the arguments to a vector of [`Value`]s; the first is `$1`.
 #[macro_export]
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::Value::from($value)),*] };
 }
 
-/// Sends `$sql` with `$values` by `$connection`; `$run` says how, `$wrap` what becomes of the answer.
+/// Runs `$sql` with `$values` on `$connection`. `$run` is the method of the query to call; `$sqlite` and `$postgres` convert the result.
 macro_rules! send {
     ($connection:expr, $sql:expr, $values:expr, $run:ident, $sqlite:expr, $postgres:expr) => {
         match $connection {
@@ -66,7 +64,7 @@ macro_rules! send {
 }
 
 impl Connection {
-    /// Runs a statement; the answer is how many rows it changed.
+    /// Runs a statement and returns how many rows it changed.
     pub async fn execute(
         &mut self,
         sql: impl SqlSafeStr,
@@ -75,7 +73,7 @@ impl Connection {
         send!(self, sql, values, execute, |done| done.rows_affected(), |done| done.rows_affected())
     }
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     pub async fn rows(
         &mut self,
         sql: impl SqlSafeStr,
@@ -91,7 +89,7 @@ impl Connection {
         )
     }
 
-    /// The row of a query that has at most one.
+    /// Returns the row of a query that finds at most one.
     pub async fn row(
         &mut self,
         sql: impl SqlSafeStr,
@@ -101,7 +99,7 @@ impl Connection {
             .map(Row::Postgres))
     }
 
-    /// Runs several statements that take no values and give no rows.
+    /// Runs several statements that take no values and return no rows.
     pub async fn script(&mut self, sql: String) -> Result<(), sqlx::Error> {
         let script = sqlx::raw_sql(AssertSqlSafe(sql));
         match self {
@@ -113,9 +111,10 @@ impl Connection {
         }
     }
 
-    /// Waits for all others that write many rows at once, so that no two wait for each other's rows.
+    /// Takes the lock for writes of many rows until the end of the transaction, so that two such writers cannot deadlock on each other's
+    /// rows.
     ///
-    /// SQLite has one writer anyway.
+    /// SQLite needs no lock, because it has one writer.
     pub async fn write_alone(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
@@ -125,10 +124,10 @@ impl Connection {
         }
     }
 
-    /// Waits for all others that write under `key`, until whose end nobody else does: what counts up for it is then
-    /// committed in the order it was given out.
+    /// Takes the lock `key` until the end of the transaction. Sequence numbers that are assigned under the lock therefore become visible in
+    /// the order of assignment.
     ///
-    /// SQLite has one writer anyway.
+    /// SQLite needs no lock, because it has one writer.
     pub async fn write_in_turn(&mut self, key: i64) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
@@ -138,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// As [`Connection::write_in_turn`], under a name.
+    /// Like [`Connection::write_in_turn`], with a name as the key.
     pub async fn write_in_turn_as(&mut self, name: &str) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
@@ -150,7 +149,7 @@ impl Connection {
     }
 }
 
-/// PostgreSQL's advisory locks are numbers: this one is the bytes of `bedplate`.
+/// The number of the PostgreSQL advisory lock for large writes: the bytes of `bedplate`.
 const WRITE_ALONE: i64 = 0x6265_6470_6c61_7465;
 
 type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, <Sqlite as sqlx::Database>::Arguments>;
@@ -171,7 +170,7 @@ fn bind_postgres(query: PostgresQuery<'_>, value: Value) -> PostgresQuery<'_> {
 }
 
 impl Row {
-    /// A number.
+    /// Reads an integer; NULL is an error.
     pub fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
@@ -179,7 +178,7 @@ impl Row {
         }
     }
 
-    /// A number, where there is one.
+    /// Reads an integer; NULL is `None`.
     pub fn optional_int(&self, column: usize) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
@@ -187,7 +186,7 @@ impl Row {
         }
     }
 
-    /// Text.
+    /// Reads text; NULL is an error.
     pub fn text(&self, column: usize) -> Result<&str, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
@@ -195,7 +194,7 @@ impl Row {
         }
     }
 
-    /// Text, where there is some.
+    /// Reads text; NULL is `None`.
     pub fn optional_text(&self, column: usize) -> Result<Option<&str>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
@@ -203,7 +202,7 @@ impl Row {
         }
     }
 
-    /// Text of `table` that has to be a `T`.
+    /// Parses a text column as a `T`; `table` names the table in the error.
     pub fn parse<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
     where
         T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -212,7 +211,7 @@ impl Row {
         text.parse().map_err(|error: T::Err| StoreError::corrupt(table, text, error))
     }
 
-    /// JSON of `table` that has to be a `T`; column 0 says in which row.
+    /// Parses a JSON column as a `T`; column 0 holds the id that the error names.
     pub fn json<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
     where
         T: serde::de::DeserializeOwned,
@@ -221,13 +220,13 @@ impl Row {
             .map_err(|error| StoreError::corrupt(table, self.text(0).unwrap_or_default(), error))
     }
 
-    /// A time of `table`.
+    /// Reads a time; NULL is an error.
     pub fn time(&self, table: &'static str, column: usize) -> Result<Timestamp, StoreError> {
         let micros = self.int(column)?;
         time(micros).map_err(|error| StoreError::corrupt(table, &micros.to_string(), error))
     }
 
-    /// A time of `table`, where there is one.
+    /// Reads a time; NULL is `None`.
     pub fn optional_time(
         &self,
         table: &'static str,
@@ -244,13 +243,13 @@ fn time(micros: i64) -> Result<Timestamp, jiff::Error> {
     Timestamp::from_microsecond(micros)
 }
 
-/// Text without NUL, which PostgreSQL cannot hold and at which SQLite's functions stop: U+FFFD takes its place. JSON
-/// writes NUL as `\u0000`, so documents keep theirs.
+/// Replaces NUL by U+FFFD: PostgreSQL cannot store NUL, and SQLite's functions stop at NUL. JSON documents keep their NULs, which JSON
+/// writes as `\u0000`.
 fn storable(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
 
-/// How each type is stored, set or not.
+/// Implements the conversion to [`Value`] for a type and for its `Option`.
 macro_rules! stored {
     ($($kind:ident: $type:ty => $convert:expr;)*) => { $(
         impl From<$type> for Value {

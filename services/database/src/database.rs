@@ -1,4 +1,4 @@
-//! Which database, and how work gets a connection to it.
+//! Opens SQLite or PostgreSQL, and gives work a connection.
 
 use std::any::type_name;
 use std::io;
@@ -15,7 +15,7 @@ use crate::readers::Readers;
 use crate::writer::{BoxFuture, Extent, Writer};
 use crate::{Connection, Schema, StoreError, Tripwire, integrity, migrate};
 
-/// One of the two databases. Clones share it.
+/// A SQLite or PostgreSQL database. Clones share the connections.
 #[derive(Clone)]
 pub struct Database {
     backend: Backend,
@@ -24,18 +24,18 @@ pub struct Database {
 
 #[derive(Clone)]
 enum Backend {
-    /// One writer and, but for a database in memory, some readers.
+    /// One writer and several readers; an in-memory database has no readers, because each connection would see its own database.
     Sqlite { writer: Writer, readers: Option<Arc<Readers>> },
-    /// A pool; every write is a transaction.
+    /// A pool of connections.
     Postgres(PgPool),
 }
 
-/// Which version tables have.
+/// The schema version of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaVersion {
-    /// In the database.
+    /// The version of the tables in the database.
     pub found: i64,
-    /// The last that this program knows.
+    /// The newest version that this program knows.
     pub known: i64,
 }
 
@@ -43,22 +43,23 @@ pub struct SchemaVersion {
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long work waits for a free connection to PostgreSQL.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// So many connections to PostgreSQL at most.
+/// The most connections to PostgreSQL.
 const POSTGRES_CONNECTIONS: u32 = 16;
-/// Whatever the server's customary isolation: who has waited for a lock sees what was committed meanwhile.
+/// Set explicitly, in case the server defaults to another isolation level: a transaction that waited for a lock must see what was committed
+/// meanwhile.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-/// After so many pages of 4 KiB the log is written into the file, which takes tens of milliseconds in which nothing else is written. SQLite's
-/// own is 1000, which a busy service writes many times a second.
+/// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can
+/// run. SQLite's default is 1000, which a busy service reaches many times a second.
 const CHECKPOINT_PAGES: &str = "4000";
-/// Rows that a query may be ahead of whoever takes them: a page's.
+/// How many rows SQLite may produce ahead of the reader: one page of a list.
 const ROWS_AHEAD: usize = 1024;
 
 impl Database {
-    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
-    /// to the last version of `schema`.
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the newest version
+    /// of `schema`.
     ///
-    /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
-    /// it; once that is gone, every write is refused as `Closing`.
+    /// A missing file is created, readable only by its owner. The SQLite writer is a task of the current tokio runtime; once that runtime
+    /// has shut down, every write is refused as `Closing`.
     pub async fn open(url: &str, schema: Schema) -> Result<Database, StoreError> {
         let backend = match url.split_once(':') {
             Some(("sqlite", _)) => open_sqlite(url, schema).await?,
@@ -68,22 +69,23 @@ impl Database {
         Ok(Database { backend, tripwire: Tripwire::default() })
     }
 
-    /// The same, whose writes are points of this tripwire.
+    /// Returns the same database, with writes that report to this tripwire.
     pub fn with_tripwire(self, tripwire: Tripwire) -> Database {
         Database { tripwire, ..self }
     }
 
-    /// What a test has done at each write.
+    /// The tripwire that a test has set; disarmed by default.
     pub fn tripwire(&self) -> &Tripwire {
         &self.tripwire
     }
 
-    /// Looks through all of a database file, if there is one, and changes nothing. A server's data are the server's business.
+    /// Checks every page of a SQLite file, if the file exists, and changes nothing. PostgreSQL checks its own data, so nothing is done for
+    /// a server.
     pub async fn check(url: &str) -> Result<(), StoreError> {
         if url.starts_with("sqlite:") { integrity::check_file(url).await } else { Ok(()) }
     }
 
-    /// Which of the two it is.
+    /// The name of the database system: `sqlite` or `postgresql`.
     pub fn kind(&self) -> &'static str {
         match &self.backend {
             Backend::Sqlite { .. } => "sqlite",
@@ -91,13 +93,13 @@ impl Database {
         }
     }
 
-    /// Which version its tables have now: a newer program may have brought them further meanwhile.
+    /// Reads the schema version of the database. A newer program may have migrated the database since it was opened.
     pub async fn schema_version(&self, schema: Schema) -> Result<SchemaVersion, StoreError> {
         let found = self.read(|connection| Box::pin(migrate::found(connection))).await?;
         Ok(SchemaVersion { found, known: schema.len() as i64 })
     }
 
-    /// Has `work` done, which only reads.
+    /// Runs `work`, which only reads.
     pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
@@ -114,7 +116,7 @@ impl Database {
         }
     }
 
-    /// Has `work` done, which writes; all of it is committed on return, or nothing.
+    /// Runs `work`, which writes, and returns after the commit. Either everything `work` wrote is committed, or nothing.
     pub async fn write<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
@@ -156,7 +158,7 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
         .map_err(|_| StoreError::BadUrl)?
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
-        // What a statement may have to undo is no file of its own.
+        // Keeps the statement journal in memory instead of a temporary file.
         .pragma("temp_store", "MEMORY")
         .row_buffer_size(ROWS_AHEAD)
         .disable_statement_logging();
@@ -165,8 +167,8 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
         create_private(path)
             .map_err(|source| StoreError::CannotCreate { path: path.to_owned(), source })?;
     }
-    // WAL with FULL: what was answered outlasts a power cut. With NORMAL the last moments of the audit trail and of the ledgers would be lost
-    // by it, and machines in a cloud with them. What is asked for at the same time shares a transaction, and so one wait for the disk.
+    // WAL with FULL: an acknowledged write survives a power cut. With NORMAL a power cut could lose the last rows of the audit trail and of
+    // the ledgers, and so leave unknown servers in a cloud. Concurrent writes share a transaction, and therefore one wait for the disk.
     let writing = options
         .clone()
         .journal_mode(SqliteJournalMode::Wal)
@@ -188,10 +190,10 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
     Ok(Backend::Sqlite { writer: Writer::start(connection), readers })
 }
 
-/// Makes the file so that only its owner can read it: it holds passwords.
+/// Creates the file with mode 0600, because the database holds passwords.
 fn create_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    // SQLite gives the files beside it the same mode.
+    // SQLite creates its journal files with the same mode.
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 

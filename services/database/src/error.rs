@@ -1,4 +1,4 @@
-//! Why the store did not do as asked.
+//! The errors of the stores.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,106 +9,86 @@ use uuid::Uuid;
 /// Why the store did not do as asked. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Something else has that value already, and no two may.
+    /// Another row has this value already, and the value must be unique.
     #[error("{field} {value:?} is taken")]
     Duplicate {
-        /// The field, in the API's word: `uuid`, `name`, `address`.
+        /// The name of the field in the API: `uuid`, `name`, `address`.
         field: &'static str,
-        /// The value both would have.
         value: String,
     },
-    /// It was written by another, or deleted, since it was read.
+    /// Another writer changed or deleted the row after the caller had read it.
     #[error("it was changed by another since it was read")]
     Stale,
-    /// The page's marker is no longer there, or never was.
+    /// The row that the marker of a page names does not exist.
     #[error("there is no {0} to begin the page after")]
     NoMarker(Uuid),
-    /// What this would belong to is not there.
+    /// The row would refer to an owner that does not exist.
     #[error("there is no {owner} {id}")]
     NoOwner {
-        /// What kind of thing: `node`, `cluster`.
+        /// The kind of the owner: `node`, `cluster`.
         owner: &'static str,
-        /// Which one.
         id: Uuid,
     },
-    /// It would be larger than what a caller may store.
+    /// The document would be larger than a caller may store.
     #[error(
         "{field}: the document has {bytes} bytes with it, more than {most} (api.limits.document)"
     )]
     TooLarge {
-        /// The largest field, in the API's word.
+        /// The name of the largest field in the API.
         field: &'static str,
-        /// How many bytes of JSON all fields would have.
+        /// The size of all fields together, in bytes of JSON.
         bytes: usize,
-        /// How many they may have.
+        /// The largest allowed size, in bytes of JSON.
         most: usize,
     },
-    /// There are as many of them already as their owner may have.
+    /// The project has reached its limit.
     #[error("{what}: the project has {used}, and may have {most}")]
     Full {
-        /// What there would be too many of: `allocations`.
+        /// What the limit counts: `allocations`.
         what: &'static str,
-        /// How many there are.
         used: u64,
-        /// How many there may be.
+        /// The limit.
         most: u64,
     },
-    /// Others refer to what was to be deleted.
+    /// The row to delete is referred to by other rows.
     #[error("it is in use by {by}")]
     InUse {
-        /// By what.
+        /// The kind of the referring rows.
         by: &'static str,
     },
-    /// What is stored cannot be read back: it was not written by this program.
+    /// A stored row cannot be read: this program did not write it.
     #[error("what is stored of {table} {id} cannot be read")]
-    Corrupt {
-        /// Which table.
-        table: &'static str,
-        /// Which row.
-        id: String,
-        /// What is wrong with it.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A newer program has written the database.
+    Corrupt { table: &'static str, id: String, source: Box<dyn std::error::Error + Send + Sync> },
+    /// A newer program has migrated the database.
     #[error(
         "the database has schema version {found} and this program knows up to {known}: start the newer program"
     )]
     NewerSchema {
-        /// The database's version.
+        /// The version of the tables in the database.
         found: i64,
-        /// The newest version this program knows.
+        /// The newest version that this program knows.
         known: i64,
     },
-    /// The URL names no database. It may hold a password, so it is not repeated.
+    /// The URL is not valid. The URL may hold a password, so the message does not repeat it.
     #[error("the database's URL is neither sqlite:///PATH nor postgres://USER@HOST/DATABASE")]
     BadUrl,
-    /// The database file cannot be made.
     #[error("cannot create the database file {}", path.display())]
-    CannotCreate {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The database file is spoiled.
+    CannotCreate { path: PathBuf, source: io::Error },
+    /// The SQLite file is damaged.
     #[error(
         "the database file {} is damaged ({found}): keep a copy of it, put the last backup in its place, or save what can be read by `sqlite3 {} .recover`",
         path.display(),
         path.display()
     )]
     Damaged {
-        /// Which file.
         path: PathBuf,
-        /// The first thing that is wrong with it.
+        /// The first damage that was found.
         found: String,
     },
-    /// The database failed, or cannot be reached.
+    /// The database failed or cannot be reached.
     #[error("the database failed")]
-    Unavailable {
-        /// What it, or the way to it, said.
-        source: Arc<sqlx::Error>,
-    },
-    /// The program is shutting down: writes are no longer taken.
+    Unavailable { source: Arc<sqlx::Error> },
+    /// The program is shutting down and accepts no more writes.
     #[error("the database is being closed")]
     Closing,
 }
@@ -120,7 +100,7 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl StoreError {
-    /// What is wrong with the row `id` of `table`.
+    /// The error for the unreadable row `id` of `table`.
     pub fn corrupt(
         table: &'static str,
         id: &str,

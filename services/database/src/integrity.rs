@@ -1,6 +1,7 @@
-//! Whether a SQLite file is whole.
+//! Checks that a SQLite file is not damaged.
 //!
-//! A page that the disk spoiled is otherwise met when somebody reads it: a service would run on with what it can still read, and back up the rest.
+//! Without the check a damaged page is found only when a query reads it: until then a service would run on with incomplete data, and
+//! overwrite good backups with damaged ones.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -12,17 +13,17 @@ use tracing::warn;
 
 use crate::StoreError;
 
-/// A start waits so long for the check. 10,000 machines take a fraction of a second.
+/// The check at start is stopped after this time. A database of 10,000 machines takes a fraction of a second.
 const WITHIN: Duration = Duration::from_secs(10);
-/// After so many of SQLite's instructions it is looked at the clock.
+/// The clock is read after this many instructions of SQLite's virtual machine.
 const LOOK_EVERY: i32 = 100_000;
 
-/// SQLite's codes: the file is spoiled, it is none of SQLite's, and work was broken off.
+/// SQLite's result codes `SQLITE_CORRUPT`, `SQLITE_NOTADB` and `SQLITE_INTERRUPT`.
 const CORRUPT: i32 = 11;
 const NOT_A_DATABASE: i32 = 26;
 const INTERRUPTED: i32 = 9;
 
-/// Looks through the file that `connection` has open, and is content with what it has seen once the time is over.
+/// Checks the open database file for at most [`WITHIN`], and accepts the file if no damage was found by then.
 pub(crate) async fn check_for_a_while(
     connection: &mut SqliteConnection,
     path: &Path,
@@ -44,7 +45,7 @@ pub(crate) async fn check_for_a_while(
     }
 }
 
-/// Looks through the whole file that `url` names, if it is there. It is not written, and nothing is made beside it.
+/// Checks the whole file that `url` names, if the file exists. Neither writes the file nor creates files beside it.
 pub(crate) async fn check_file(url: &str) -> Result<(), StoreError> {
     let options = SqliteConnectOptions::from_str(url).map_err(|_| StoreError::BadUrl)?;
     let path = options.get_filename().to_owned();
@@ -53,7 +54,7 @@ pub(crate) async fn check_file(url: &str) -> Result<(), StoreError> {
     }
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    // With no log beside it, nobody has it open.
+    // Without a WAL file no other process has the database open, so the file can be opened as immutable.
     let at_rest = !Path::new(&log).exists();
     let options = options.read_only(true).immutable(at_rest).disable_statement_logging();
     let opened = options.connect().await.map_err(|error| damaged(&path, error));
@@ -63,7 +64,7 @@ pub(crate) async fn check_file(url: &str) -> Result<(), StoreError> {
     checked
 }
 
-/// Every page, and every row that another refers to.
+/// Checks every page and every foreign key.
 async fn check(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
     let refuse = |found: String| Err(StoreError::Damaged { path: path.to_owned(), found });
     let spoiled = |error| damaged(path, error);
@@ -80,7 +81,7 @@ async fn check(connection: &mut SqliteConnection, path: &Path) -> Result<(), Sto
     Ok(())
 }
 
-/// The error, by name where it says that the file is spoiled.
+/// Converts an error, to `Damaged` if the error says that the file is damaged.
 pub(crate) fn damaged(path: &Path, error: sqlx::Error) -> StoreError {
     match code(&error) {
         Some(CORRUPT | NOT_A_DATABASE) => {
@@ -90,7 +91,7 @@ pub(crate) fn damaged(path: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
-/// SQLite's primary code of an error.
+/// The primary SQLite result code of an error.
 fn code(error: &sqlx::Error) -> Option<i32> {
     let code = error.as_database_error()?.code()?;
     code.parse::<i32>().ok().map(|code| code & 0xff)

@@ -1,16 +1,16 @@
-//! The tables, in versions: a database is brought up to date when it is opened.
+//! Migrates the tables of a database to the newest schema version.
 
 use crate::StoreError;
 use crate::{Connection, values};
 
-/// The tables of one service: what makes version 1 of nothing, version 2 of version 1, and so on. What is listed is never
-/// changed, only added to.
+/// The tables of one service, as a list of SQL scripts: the first creates version 1, each further script migrates to the next version. A
+/// published script is never changed; changes are appended as a new version.
 ///
-/// The SQL is SQLite's and PostgreSQL's, with `SERIAL` for a key that counts up; `TEXT` compares byte by byte on both. What follows a line
-/// `-- on SQLite` or `-- on PostgreSQL` is for that database alone, up to the next such line or `-- on both`.
+/// Scripts are written for both databases, with `SERIAL` for an auto-incremented primary key; `TEXT` compares byte by byte on both. Lines
+/// after `-- on SQLite` or `-- on PostgreSQL` are run on that database only, up to the next such line or `-- on both`.
 pub type Schema = &'static [&'static str];
 
-/// Brings the database behind `connection`, which is in a transaction, up to date.
+/// Migrates the database behind `connection`, which must be in a transaction.
 pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Result<(), StoreError> {
     connection.write_alone().await?;
     connection
@@ -33,13 +33,13 @@ pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Resu
     Ok(())
 }
 
-/// Which version the tables have.
+/// The schema version of the database; 0 if it has no tables yet.
 pub(crate) async fn found(connection: &mut Connection) -> Result<i64, StoreError> {
     let row = connection.row("SELECT max(version) FROM schema_version", values![]).await?;
     Ok(row.map(|row| row.optional_int(0)).transpose()?.flatten().unwrap_or(0))
 }
 
-/// What is for this database, with the two words the databases do not share.
+/// Translates a script to the dialect of this database.
 fn in_dialect(connection: &Connection, sql: &str) -> String {
     match connection {
         Connection::Sqlite(_) => {
@@ -55,7 +55,7 @@ const ON_SQLITE: &str = "-- on SQLite";
 const ON_POSTGRES: &str = "-- on PostgreSQL";
 const ON_BOTH: &str = "-- on both";
 
-/// `sql` without what follows `other`.
+/// Removes the parts of `sql` that follow a line `other`.
 fn without(sql: &str, other: &str) -> String {
     let mut text = String::with_capacity(sql.len());
     let mut is_ours = true;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_one_database_is_left_out_for_the_other() {
+    fn parts_for_one_database_are_left_out_for_the_other() {
         let sql = "a\n-- on SQLite\nb\n-- on PostgreSQL\nc\n-- on both\nd";
         assert_eq!(without(sql, ON_POSTGRES), "a\n-- on SQLite\nb\n-- on both\nd\n");
         assert_eq!(without(sql, ON_SQLITE), "a\n-- on PostgreSQL\nc\n-- on both\nd\n");

@@ -1,5 +1,7 @@
-//! The one table that both services have alike: letters that are to be sent. They are written in the transaction of what they tell
-//! of, and stay until they were sent or given up.
+//! The table `outbox`, which both services have: notifications that wait to be sent. A letter is written in the transaction of the event it
+//! reports, and stays until it was sent or given up.
+//!
+//! Each schema creates the table like this:
 //!
 //! ```sql
 //! CREATE TABLE outbox (
@@ -26,38 +28,38 @@ use uuid::Uuid;
 use crate::Extent::OneStatement;
 use crate::{Connection, Database, Query, Row, StoreError, values};
 
-/// So many letters wait at most; what comes beyond is not kept.
+/// The most letters that may wait; further letters are dropped.
 pub const MOST: i64 = 10_000;
-/// So many of them are for one receiver at most: one that takes none leaves places to the others.
+/// The most letters that may wait for one receiver, so that an unreachable receiver leaves room for the others.
 pub const MOST_FOR_ONE: i64 = MOST / 2;
-/// So many of them are of one project at most, however many addresses it names: one whose things end all the time leaves places to others.
+/// The most letters that may wait for one project, whatever the number of addresses it names, so that a project with many events leaves
+/// room for the others.
 pub const MOST_OF_ONE: i64 = MOST / 4;
 
-/// What one receiver is to be told.
+/// A notification to one receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// The id of what is told; the same for all receivers, and however often it is sent.
+    /// The id of the notice: the same for all receivers and all attempts, so that a receiver can recognise duplicates.
     pub notice: Uuid,
-    /// Who is told, in the words of who sends it.
+    /// The receiver, in a format of the sending crate.
     pub receiver: String,
-    /// What, in the words of who sends it.
+    /// The content, in a format of the sending crate.
     pub body: String,
-    /// The project of which it tells, if it is of one.
+    /// The project that the notice is about; `None` if it is about no project.
     pub project: Option<String>,
 }
 
-/// A letter that waits.
+/// A letter in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its place in the table.
+    /// The primary key of the row.
     pub seq: i64,
-    /// The letter.
     pub letter: Letter,
-    /// How often it was tried.
+    /// How many attempts to send it have failed.
     pub tries: u32,
 }
 
-/// Adds letters, in the transaction of what they tell of; the answer is how many there was no place for.
+/// Adds letters, in the transaction of the event they report. Returns how many letters were dropped because the outbox is full.
 pub async fn append(
     connection: &mut Connection,
     letters: &[Letter],
@@ -86,7 +88,7 @@ pub async fn append(
             (Entry::Vacant(new), Some(project)) => {
                 new.insert(count(connection, Some(("project = ?", project))).await?)
             }
-            // What is of nobody is not counted so.
+            // The limit of a project does not apply to letters without a project.
             (Entry::Vacant(new), None) => new.insert(i64::MIN),
         };
         if waiting >= MOST || *for_one >= MOST_FOR_ONE || *of_one >= MOST_OF_ONE {
@@ -100,13 +102,13 @@ pub async fn append(
     Ok(lost)
 }
 
-/// Strikes a letter out, in the transaction of what is written down of that; whether it was still there.
+/// Deletes a letter, in the transaction that records why. Returns whether the letter was still there.
 pub async fn strike(connection: &mut Connection, seq: i64) -> Result<bool, StoreError> {
     const DELETE: &str = "DELETE FROM outbox WHERE seq = $1";
     Ok(connection.execute(DELETE, values![seq]).await? > 0)
 }
 
-/// How many letters wait, of those that meet a condition in which `?` stands for the value beside it, or of all.
+/// Counts the waiting letters that meet a condition, or all. The `?` in the condition stands for the value beside it.
 async fn count(connection: &mut Connection, only: Option<(&str, &str)>) -> Result<i64, StoreError> {
     let mut query = Query::new("SELECT count(*) FROM outbox");
     if let Some((condition, value)) = only {
@@ -116,20 +118,20 @@ async fn count(connection: &mut Connection, only: Option<(&str, &str)>) -> Resul
     Ok(connection.row(sql, values).await?.map_or(Ok(0), |row| row.int(0))?)
 }
 
-/// The letters of one database. Clones share it.
+/// The outbox of one database. Clones share the database.
 #[derive(Clone)]
 pub struct Outbox {
     database: Database,
 }
 
 impl Outbox {
-    /// Those of this database, whose schema has the table.
+    /// The outbox of `database`, whose schema must have the table.
     pub fn new(database: Database) -> Outbox {
         Outbox { database }
     }
 
-    /// The next letters that are due, the longest due first. What is due later than after `longest_wait` was put off by a clock
-    /// that was wrong.
+    /// Returns the letters that are due, the longest due first. A letter that is due later than `longest_wait` from now was postponed under
+    /// a wrong clock, and counts as due.
     pub async fn due(
         &self,
         now: Timestamp,
@@ -139,7 +141,7 @@ impl Outbox {
         self.due_to_others(now, longest_wait, &[], limit).await
     }
 
-    /// As [`Outbox::due`], without the letters to `busy` receivers.
+    /// Like [`Outbox::due`], without letters to the `busy` receivers.
     pub async fn due_to_others(
         &self,
         now: Timestamp,
@@ -161,7 +163,7 @@ impl Outbox {
         self.database
             .read(move |c| {
                 Box::pin(async move {
-                    // Its text is ours alone: receivers are values.
+                    // The SQL is built from constants only; receivers are passed as values.
                     let rows = c.rows(AssertSqlSafe(sql), given).await?;
                     rows.iter().map(read).collect()
                 })
@@ -169,14 +171,14 @@ impl Outbox {
             .await
     }
 
-    /// Forgets a letter that was sent.
+    /// Deletes a letter that was sent.
     pub async fn remove(&self, seq: i64) -> Result<(), StoreError> {
         self.database
             .write(OneStatement, move |c| Box::pin(async move { strike(c, seq).await.map(drop) }))
             .await
     }
 
-    /// A letter was tried in vain, and is due again.
+    /// Records a failed attempt and the time of the next.
     pub async fn failed(&self, seq: i64, tries: u32, due_at: Timestamp) -> Result<(), StoreError> {
         const UPDATE: &str = "UPDATE outbox SET tries = $2, due_at = $3 WHERE seq = $1";
         self.database
@@ -188,7 +190,7 @@ impl Outbox {
             .await
     }
 
-    /// Nothing is sent to `receiver` before then.
+    /// Postpones all letters to `receiver` until `due_at`.
     pub async fn put_off(&self, receiver: &str, due_at: Timestamp) -> Result<(), StoreError> {
         const UPDATE: &str = "UPDATE outbox SET due_at = $2 WHERE receiver = $1 AND due_at < $2";
         let receiver = receiver.to_owned();

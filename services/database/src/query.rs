@@ -1,26 +1,27 @@
-//! A query put together from conditions.
+//! Builds a query from conditions.
 
 use sqlx::AssertSqlSafe;
 
 use crate::Value;
 
-/// A query that grows by conditions and ends with a page. Its text is ours alone: values never become part of it.
+/// A query that conditions are added to, and that ends with a page. Only constants of our code become part of the SQL text; values are
+/// always parameters.
 pub struct Query {
     sql: String,
     values: Vec<Value>,
     joint: &'static str,
 }
 
-/// By what a page is sorted.
+/// The sort key of a page.
 pub struct Key {
-    /// The column, or an expression that is never NULL.
+    /// A column, or an expression that is never NULL.
     pub sql: &'static str,
-    /// Whether it is a number; else it is text.
+    /// Whether the key is a number; otherwise it is text.
     pub is_number: bool,
 }
 
 impl Query {
-    /// Begins with `select`, which has no conditions yet.
+    /// Starts with `select`, which must not have a `WHERE` clause.
     pub fn new(select: &str) -> Query {
         Query { sql: select.to_owned(), values: Vec::new(), joint: " WHERE " }
     }
@@ -38,20 +39,20 @@ impl Query {
         self.and(&condition.replace('?', &place));
     }
 
-    /// Adds a condition where `value` is set.
+    /// Adds a condition if `value` is set.
     pub fn and_if_set(&mut self, condition: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.and_value(condition, value);
         }
     }
 
-    /// Adds that `column` is one of `values`.
+    /// Adds the condition that `column` equals one of `values`.
     pub fn and_any(&mut self, column: &str, values: impl IntoIterator<Item = Value>) {
         let places: Vec<String> = values.into_iter().map(|value| self.place(value)).collect();
         self.and(&format!("{column} IN ({})", places.join(", ")));
     }
 
-    /// Ends with the rows that come after `after`, a key and an id, in the order of `key`; ties go by id.
+    /// Finishes with a page: at most `limit` rows after the row `after` (key and id), in the order of `key` and then of the id.
     pub fn page(&mut self, key: &Key, after: Option<(Value, Value)>, descending: bool, limit: u32) {
         let (beyond, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
         let key = key.sql;
@@ -63,14 +64,14 @@ impl Query {
         self.sql.push_str(&format!(" ORDER BY {key} {order}, id {order} LIMIT {limit}"));
     }
 
-    /// Ends with the first `limit` rows by id.
+    /// Finishes with the first `limit` rows in the order of the id.
     pub fn first_by_id(mut self, limit: u32) -> (AssertSqlSafe<String>, Vec<Value>) {
         let limit = self.place(limit.into());
         self.sql.push_str(&format!(" ORDER BY id LIMIT {limit}"));
         self.into_parts()
     }
 
-    /// Ends with the first `limit` rows in the order of `column`, in which no two are equal.
+    /// Finishes with the first `limit` rows in the order of `column`, whose values must be unique.
     pub fn first_by(
         mut self,
         column: &str,
@@ -83,13 +84,13 @@ impl Query {
         self.into_parts()
     }
 
-    /// Ends with a row for each combination of `columns` that there is, in their order.
+    /// Finishes with one row for each distinct combination of `columns`, sorted by `columns`.
     pub fn grouped_by(mut self, columns: &str) -> (AssertSqlSafe<String>, Vec<Value>) {
         self.sql.push_str(&format!(" GROUP BY {columns} ORDER BY {columns}"));
         self.into_parts()
     }
 
-    /// The text, and its values.
+    /// Returns the SQL text and its parameters.
     pub fn into_parts(self) -> (AssertSqlSafe<String>, Vec<Value>) {
         (AssertSqlSafe(self.sql), self.values)
     }

@@ -1,7 +1,7 @@
-//! Connections that only read a SQLite file; they see the last commit and never wait for the writer.
+//! Read-only connections to a SQLite file. Readers see the last commit and never wait for the writer.
 //!
-//! `sqlx`'s own pool asks each connection whether it lives whenever it is given back, which for a file in the same
-//! process costs as much as the query did.
+//! The pool of `sqlx` is not used here: it pings each connection when the connection is returned, and for a file in the same process the
+//! ping costs as much as the query did.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use crate::writer::BoxFuture;
 use crate::{Connection, StoreError};
 
-/// At most so many queries run at a time.
+/// The most queries that run at the same time.
 const READERS: usize = 4;
 
-/// Reading connections: opened when first needed, then kept.
+/// A pool of read-only connections. A connection is opened when it is first needed, and then kept.
 pub(crate) struct Readers {
     options: SqliteConnectOptions,
     permits: Semaphore,
@@ -27,7 +27,7 @@ impl Readers {
         Readers { options, permits: Semaphore::new(READERS), idle: Mutex::default() }
     }
 
-    /// Has `work` done by a connection of its own. One whose work is abandoned or fails is not used again.
+    /// Runs `work` on a connection that no other work uses. The connection is dropped if the work fails with `Unavailable` or is cancelled.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
@@ -48,7 +48,7 @@ impl Readers {
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<SqliteConnection>> {
-        // A list of connections is whole whatever panicked while it was locked.
+        // A panic while the lock is held leaves the list intact, so the poisoned lock can be used.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Empty databases, one for each test, of either kind.
+//! Empty SQLite and PostgreSQL databases for tests.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::path::PathBuf;
@@ -6,25 +6,26 @@ use std::path::PathBuf;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
-/// A database of a test's own. The file goes with it; a schema stays, for the server is a test's own too.
+/// An empty database for one test. On drop the SQLite file is deleted; a PostgreSQL schema stays, because the server belongs to the tests
+/// too.
 pub struct Scratch {
-    /// What opens it.
+    /// The URL to open.
     pub url: String,
     folder: Option<PathBuf>,
 }
 
 impl Scratch {
-    /// A file that is not there yet.
+    /// An empty folder, with the URL of a file in it that does not exist yet.
     pub fn sqlite() -> Scratch {
         let folder = std::env::temp_dir().join(format!("scratch-{}", Uuid::new_v4()));
         std::fs::create_dir(&folder).unwrap();
         Scratch { url: format!("sqlite://{}/test.db", folder.display()), folder: Some(folder) }
     }
 
-    /// An empty schema on the server that `BEDPLATE_TEST_POSTGRES` names; `None` where no server was given.
+    /// An empty schema on the server that `BEDPLATE_TEST_POSTGRES` names; `None` if no server is given.
     pub async fn postgres() -> Option<Scratch> {
         let Ok(server) = std::env::var("BEDPLATE_TEST_POSTGRES") else {
-            // As `tests/peers` has it, which nothing that is run may depend on.
+            // The same rule as in `tests/peers`, repeated here because a service must not depend on a crate in `tests/`.
             let required = std::env::var("BEDPLATE_PEERS").is_ok_and(|word| word == "required");
             assert!(!required, "BEDPLATE_TEST_POSTGRES is not set");
             eprintln!("SKIPPED on PostgreSQL: BEDPLATE_TEST_POSTGRES is not set");
@@ -47,8 +48,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Makes of each function, which takes an empty store, a test on either database. `$Store` has a function `open` from a
-/// URL.
+/// Turns each function, which takes an empty store, into a test on SQLite and a test on PostgreSQL. `$Store` needs a function `open` that
+/// takes a URL.
 #[macro_export]
 macro_rules! on_both {
     ($Store:ident: $($name:ident)*) => { $(

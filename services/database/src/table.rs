@@ -1,10 +1,10 @@
-//! What every table needs.
+//! Functions that the code of every table needs.
 
 use uuid::Uuid;
 
 use crate::{Connection, Key, Query, Row, SqlError, StoreError, Value};
 
-/// The column whose uniqueness `error` says would be lost; `id` where it is the table's key.
+/// The column of the unique constraint that `error` reports; `id` for the primary key. `None` if the error is another error.
 pub fn clash(error: &SqlError) -> Option<String> {
     let error = error.as_database_error().filter(|error| error.is_unique_violation())?;
     // PostgreSQL names the constraint, TABLE_COLUMN_key or TABLE_pkey; SQLite says "… failed: TABLE.COLUMN".
@@ -17,18 +17,18 @@ pub fn clash(error: &SqlError) -> Option<String> {
     })
 }
 
-/// Whether `error` says that the row would belong to one that is not there.
+/// Whether `error` reports that the owner of the row does not exist.
 pub fn is_orphan(error: &SqlError) -> bool {
     error.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
 }
 
-/// `Stale` unless a row was changed: every update names the version it read.
+/// Returns `Stale` if an update changed no row: every update names the version it read.
 pub fn changed_one(rows: u64) -> Result<(), StoreError> {
     if rows == 0 { Err(StoreError::Stale) } else { Ok(()) }
 }
 
-/// Where the page after `marker` begins: the marker's key and id, for somebody who sees only rows that meet a condition, in which every `?` stands for
-/// the value beside it. Any other marker is as one that is not there.
+/// Returns the key and id of `marker`, after which a page begins. `seen` is the condition that the caller's visible rows meet, with `?` for
+/// the value beside it: a marker the caller may not see is reported as missing, like a marker that does not exist.
 pub async fn after_seen(
     connection: &mut Connection,
     table: &str,
@@ -49,42 +49,39 @@ pub async fn after_seen(
     Ok(Some((value, marker.into())))
 }
 
-/// Where a list goes on: the key and the id of the row before.
+/// The key and the id of the row after which a list continues.
 pub type Position = (Value, Value);
 
-/// A part of a page that is read at once, so that no more than that is in memory.
+/// A part of a page. A page is read in parts, so that only one part is in memory at a time.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Where it begins, if that is not after the page's marker.
+    /// Where the part begins; `None` for the first part, which begins at the marker of the page.
     pub after: Option<Position>,
-    /// After how many bytes of documents it ends; it has one row at least.
+    /// The part ends before its documents exceed this many bytes, but has at least one row.
     pub bytes: usize,
 }
 
-/// What was read of a page.
+/// A page, or a part of a page.
 #[derive(Clone, Debug)]
 pub struct Listed<T> {
-    /// The rows.
     pub found: Vec<T>,
-    /// Where the list goes on, if there may be more of it. Told for parts only.
+    /// Where the next part begins, if there may be more rows. Always `None` for a whole page.
     pub more: Option<Position>,
 }
 
-/// How a table is listed. Its rows have their id in column 0.
+/// How a table is listed. Column 0 of its rows is the id.
 #[derive(Clone, Copy)]
 pub struct Listing<'a> {
-    /// Which table.
     pub table: &'a str,
-    /// By what it is sorted.
     pub key: &'a Key,
-    /// Which rows may be seen, as for [`after_seen`].
+    /// The condition that visible rows meet, as for [`after_seen`].
     pub seen: Option<(&'a str, &'a str)>,
-    /// In which column the document is.
+    /// The index of the column with the document.
     pub document: usize,
 }
 
 impl Listing<'_> {
-    /// Where the page, or the part of it, begins.
+    /// Returns where the page, or this part of it, begins.
     pub async fn begin(
         &self,
         connection: &mut Connection,
@@ -97,7 +94,7 @@ impl Listing<'_> {
         }
     }
 
-    /// What `rows` hold, of which `limit` were asked for: of a part no more than it may have.
+    /// Reads the rows of a page or a part. `limit` is the limit of the query; a part is cut to its size in bytes.
     pub async fn read<T>(
         &self,
         connection: &mut Connection,

@@ -1,39 +1,39 @@
-//! Where a test stops a program as if it had died there: before and after each write, and each other effect that is led through it.
+//! Lets a test stop a program at a write, or at another effect, as if the program had died there.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::BoxFuture;
 
-/// What a test has done at each point that a program passes. A program that runs for good has none.
+/// A hook that a test installs, called before and after each effect. A production program has no hook.
 #[derive(Clone, Default)]
 pub struct Tripwire(Option<Arc<dyn Fn(Point) -> BoxFuture<'static, ()> + Send + Sync>>);
 
-/// A place that a program passes.
+/// A place in the program where the hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// On which side of the effect.
     pub side: Side,
-    /// Which effect: of a write, the type of the work that is done.
+    /// The name of the effect; for a write, the type name of the work.
     pub effect: &'static str,
 }
 
-/// A side of an effect.
+/// Before or after an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Nothing of it has been done.
+    /// No part of the effect has happened.
     Before,
-    /// All of it has been done, and nobody has been told.
+    /// The whole effect has happened, but the caller does not have the result yet.
     After,
 }
 
 impl Tripwire {
-    /// Has `at` done at each point. A program that is to die there is held by a future that never ends, until its runtime is dropped.
+    /// Installs the hook `at`. To let the program die at a point, the hook returns a future that never ends, and the test drops the
+    /// runtime.
     pub fn new(at: impl Fn(Point) -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Tripwire {
         Tripwire(Some(Arc::new(at)))
     }
 
-    /// Does `work`, whose effect is called so, between two points.
+    /// Runs `work`, the effect named `effect`, between two calls of the hook.
     pub async fn around<T>(&self, effect: &'static str, work: impl Future<Output = T>) -> T {
         let Some(at) = &self.0 else { return work.await };
         at(Point { side: Side::Before, effect }).await;

@@ -1,6 +1,6 @@
-//! The one writer of a SQLite database: what is asked for at the same time is committed together.
+//! The single writer of a SQLite database. Jobs that are requested at the same time share one transaction.
 //!
-//! A job is answered only after the commit that made it last.
+//! A job gets its result only after the commit.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,36 +11,36 @@ use tokio::task::yield_now;
 
 use crate::{Connection, StoreError};
 
-/// A future of unnamed type, for jobs of many kinds in one queue.
+/// A boxed future, so that jobs of different types fit into one queue.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// At most so many jobs share a transaction.
+/// At most this many jobs share a transaction.
 const BATCH: usize = 256;
 
-/// Whether a job can be refused halfway, so that its beginning has to be undone.
+/// Whether a job may be refused after it has written something, so that its writes have to be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// One statement writes: it happens or not.
+    /// A single statement writes, so there is never anything to undo.
     OneStatement,
-    /// Several statements write, and none but the first can be refused.
+    /// Several statements write, and only the first can be refused.
     FirstDecides,
-    /// Several statements write, and any can be refused.
+    /// Several statements write, and any of them can be refused. The job runs in a savepoint.
     AnyDecides,
 }
 
-/// The way to the writer. When the last is dropped, the writer finishes its work and ends.
+/// Handle of the writer. After the last handle is dropped, the writer finishes its queue and ends.
 #[derive(Clone)]
 pub(crate) struct Writer {
     jobs: mpsc::Sender<Box<dyn Job>>,
 }
 
-/// Something to write, and someone who waits for it.
+/// A write, together with the channel on which the caller waits for the result.
 trait Job: Send {
     fn run<'c>(&'c mut self, connection: &'c mut Connection) -> BoxFuture<'c, Result<(), Broken>>;
     fn answer(self: Box<Self>, committed: Result<(), Arc<sqlx::Error>>);
 }
 
-/// The transaction cannot go on.
+/// The whole transaction has failed.
 struct Broken(Arc<sqlx::Error>);
 
 struct Task<F, T> {
@@ -51,14 +51,14 @@ struct Task<F, T> {
 }
 
 impl Writer {
-    /// Starts the writer on `connection`.
+    /// Starts the writer task on `connection`.
     pub(crate) fn start(connection: Connection) -> Writer {
         let (jobs, queue) = mpsc::channel(BATCH);
         tokio::spawn(write(connection, queue));
         Writer { jobs }
     }
 
-    /// Has `work` done, and returns once it is committed.
+    /// Runs `work` and returns after the commit.
     pub(crate) async fn run<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
@@ -76,7 +76,7 @@ impl Writer {
 async fn write(mut connection: Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(BATCH);
     while queue.recv_many(&mut batch, BATCH).await > 0 {
-        // Those who were answered together ask for what they do next, one after the other: the next transaction is all theirs.
+        // Callers that got their results together submit their next jobs now. Yielding lets all of these jobs join the next transaction.
         yield_now().await;
         while batch.len() < BATCH
             && let Ok(job) = queue.try_recv()
@@ -96,11 +96,11 @@ async fn transaction(
     connection: &mut Connection,
     batch: &mut [Box<dyn Job>],
 ) -> Result<(), Broken> {
-    // A deferred transaction that reads before it writes fails at once where another process has written between.
+    // A deferred transaction that reads before it writes fails at once if another process has written in between.
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
     let done = run_all(connection, batch).await;
     if done.is_err() {
-        // The database may have rolled back by itself: then there is nothing to roll back, and that is well.
+        // SQLite may have rolled back already; then this statement fails, and the error can be ignored.
         let _ = connection.execute("ROLLBACK", Vec::new()).await;
     }
     done
@@ -161,7 +161,7 @@ where
             (Ok(()), None) => Err(StoreError::Closing),
             (Err(source), _) => Err(StoreError::Unavailable { source }),
         };
-        // Whoever no longer waits does not want to know.
+        // The caller no longer waits for the result if this fails.
         let _ = self.waiting.send(answer);
     }
 }
