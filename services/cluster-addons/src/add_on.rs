@@ -1,4 +1,4 @@
-//! Add-ons, and which of them a cluster is to have.
+//! Add-ons, and the choice of the add-ons that a cluster gets.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use crate::{
     metrics_server,
 };
 
-/// What is applied in a cluster for one purpose.
+/// A set of Kubernetes objects that are applied together for one purpose, for example flannel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddOn {
-    /// Its name, which no other has.
+    /// Unique among add-ons.
     pub name: &'static str,
-    /// Its own version: the tag of its main image.
+    /// The tag of the add-on's main image.
     pub version: String,
-    /// The generation of the cloud's credential in it, where there is one.
+    /// The generation of the cloud credential that the documents contain; `None` if they contain no credential.
     pub credential: Option<u32>,
-    /// Its objects, in the order they are applied: what others need comes first.
+    /// The objects in the order in which they are applied: an object follows the objects that it needs.
     pub documents: Vec<Document>,
-    /// A SHA-256 of all of them, in hexadecimal: it tells whether what is applied is what is wanted.
+    /// SHA-256 of all documents, in hexadecimal. A receipt with the same digest means that the add-on needs no change.
     pub digest: String,
 }
 
@@ -38,20 +38,21 @@ impl AddOn {
         AddOn { name, version, credential, documents, digest }
     }
 
-    /// The images that its pods run: what a mirror has to hold.
+    /// The images of the add-on's pods: a mirror has to hold all of them.
     pub fn images(&self) -> BTreeSet<String> {
         self.documents.iter().flat_map(Document::images).map(str::to_owned).collect()
     }
 }
 
-/// The add-ons that a cluster is to have, in the order they are applied: pods' network first, for most others' pods need it.
+/// Returns the add-ons that `settings` ask for, in the order in which they are applied.
+/// The pod network comes first, because the pods of most other add-ons need the network.
 pub fn wanted(settings: &Settings) -> Result<Vec<AddOn>, AddOnError> {
     settings.check()?;
     let cloud = |add_on: &'static str| -> Result<&Cloud, AddOnError> {
         settings.cloud.as_ref().ok_or(AddOnError::NoCloud { add_on })
     };
     let mut add_ons = Vec::new();
-    // `check` lets no other driver pass.
+    // `Settings::check` refuses every network driver but flannel.
     if settings.network.is_some() {
         add_ons.push(flannel::add_on(settings));
     }

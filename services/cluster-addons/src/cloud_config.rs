@@ -1,4 +1,4 @@
-//! `cloud.conf`, as cloud-provider-openstack reads it.
+//! Writes `cloud.conf`, the configuration file of cloud-provider-openstack.
 
 use std::fmt::Write;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use crate::object::Kit;
 use crate::{Cloud, LoadBalancing, Volumes};
 
-/// Where pods see it.
+/// The folder at which pods mount `cloud.conf`.
 pub(crate) const FOLDER: &str = "/etc/config";
-/// Its name there.
+/// The path of `cloud.conf` inside pods.
 pub(crate) const FILE: &str = "/etc/config/cloud.conf";
 
-/// As whom to speak with the cloud.
+/// The section `[Global]`: Keystone's address and the credential.
 pub(crate) fn global(cloud: &Cloud) -> String {
     let mut lines = vec![
         ("auth-url", cloud.auth_url.as_str()),
@@ -28,14 +28,15 @@ pub(crate) fn global(cloud: &Cloud) -> String {
     section("Global", &lines)
 }
 
-/// How load balancers are made.
+/// The section `[LoadBalancer]`.
 pub(crate) fn load_balancer(balancing: &LoadBalancing) -> String {
     let algorithm = match balancing.provider {
-        // The only one that it knows.
+        // Octavia's OVN provider supports no other algorithm.
         Some(Provider::Ovn) => Algorithm::SourceIpPort,
         Some(Provider::Amphora | Provider::Other(_)) | None => balancing.algorithm,
     };
-    // Services whose traffic stays on its node are found by the monitor. OVN's needs a port in each subnet, which tenants do not make.
+    // A Service with `externalTrafficPolicy: Local` needs the monitor: the monitor finds the nodes that run a pod of the Service. OVN's
+    // monitor needs a port in each subnet, which tenants do not create.
     let monitored = balancing.provider != Some(Provider::Ovn);
     let mut lines = vec![
         ("lb-method", algorithm.as_str()),
@@ -50,13 +51,13 @@ pub(crate) fn load_balancer(balancing: &LoadBalancing) -> String {
     section("LoadBalancer", &lines)
 }
 
-/// How volumes are made.
+/// The section `[BlockStorage]`.
 pub(crate) fn block_storage(volumes: &Volumes) -> String {
     let ignored = if volumes.ignore_zones { "true" } else { "false" };
     section("BlockStorage", &[("ignore-volume-az", ignored)])
 }
 
-/// A Secret with `cloud.conf`, and the cloud's authorities beside it.
+/// A Secret with `cloud.conf` and, if the cloud has its own certificate authorities, their certificates in `ca.crt`.
 pub(crate) fn secret(kit: Kit, name: &str, text: &str, cloud: &Cloud) -> Value {
     let mut files = vec![("cloud.conf", text)];
     files.extend(cloud.authorities.iter().map(|pem| ("ca.crt", pem.as_str())));
@@ -71,7 +72,7 @@ fn section(name: &str, lines: &[(&str, &str)]) -> String {
     text
 }
 
-/// gopkg.in/gcfg: within quotes only the quote and the backslash have a meaning, and both are escaped; a line's end is escaped too.
+/// gopkg.in/gcfg: between quotes only the quote and the backslash are special, and both are escaped; a line break is escaped too.
 fn quoted(value: &str) -> String {
     let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{escaped}\"")
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_balancer_is_made_as_the_provider_can() {
+    fn load_balancer_settings_follow_what_the_provider_supports() {
         let mut balancing = LoadBalancing {
             floating_network: Some("net-1".to_owned()),
             subnet: Some("subnet-1".to_owned()),

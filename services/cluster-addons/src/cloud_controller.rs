@@ -1,7 +1,7 @@
-//! The cloud controller manager: it tells nodes their addresses and zones, forgets those whose server is gone, and makes load balancers.
+//! The cloud controller manager: sets addresses and zones of nodes, deletes nodes whose server is gone, and creates load balancers.
 //!
-//! kubernetes/cloud-provider-openstack, docs/openstack-cloud-controller-manager. It runs as itself for all its controllers
-//! (`--use-service-account-credentials=false`): so it needs no leave to make tokens of others, nor to read secrets.
+//! kubernetes/cloud-provider-openstack, docs/openstack-cloud-controller-manager. All its controllers run with its own service account
+//! (`--use-service-account-credentials=false`), so the manager needs no permission to create tokens for other accounts or to read secrets.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const KIT: Kit = Kit { add_on: NAME, namespace: "kube-system" };
 const ACCOUNT: &str = "cloud-controller-manager";
 const ROLE: &str = "bedplate:cloud-controller-manager";
 const CONFIG: &str = "cloud-config";
-/// Whom its image's program runs as.
+/// The user id that the program in the image runs as.
 const USER: u32 = 1001;
 
 pub(crate) fn add_on(settings: &Settings, cloud: &Cloud, balancing: &LoadBalancing) -> AddOn {
@@ -71,7 +71,7 @@ fn daemon_set(settings: &Settings, config: &Value) -> Value {
         "initialDelaySeconds": 20, "periodSeconds": 10, "timeoutSeconds": 15, "failureThreshold": 6,
     });
     let pod = json!({
-        // Before it has run, no pod has a network or finds a name, itself included.
+        // Until the manager has run, pods have no pod network and no cluster DNS, and the manager's own pod would not have them either.
         "hostNetwork": true,
         "dnsPolicy": "Default",
         "priorityClassName": "system-node-critical",
@@ -89,7 +89,7 @@ fn daemon_set(settings: &Settings, config: &Value) -> Value {
     KIT.daemon_set(NAME, &[config], pod)
 }
 
-/// It makes nodes ready, so it runs on those that are not.
+/// The manager makes nodes ready, so its pod has to tolerate nodes that are not ready yet.
 fn tolerations() -> Vec<Value> {
     let mut all = control_plane_tolerations();
     all.extend(

@@ -1,4 +1,4 @@
-//! Kubernetes objects, as they are applied.
+//! Kubernetes objects as they are sent to the API server.
 
 use std::fmt;
 
@@ -6,22 +6,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// A Kubernetes object, as it is to be. It may hold secrets, so it prints only which object it is.
+/// The desired state of one Kubernetes object. `Debug` prints only kind, namespace and name, because a document may hold secrets.
 #[derive(Clone, PartialEq)]
 pub struct Document(Value);
 
-/// Which object.
+/// Identifies a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectRef {
-    /// `apps/v1`.
+    /// For example `apps/v1`.
     pub api_version: String,
-    /// `DaemonSet`.
+    /// For example `DaemonSet`.
     pub kind: String,
-    /// `kube-system`; none, where the kind has no namespaces.
+    /// For example `kube-system`; `None` if the kind has no namespaces.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
 }
 
@@ -30,17 +29,17 @@ impl Document {
         Document(value)
     }
 
-    /// All of it, secrets too.
+    /// The whole object, secrets included.
     pub fn as_value(&self) -> &Value {
         &self.0
     }
 
-    /// All of it, secrets too.
+    /// Converts the document into the whole object, secrets included.
     pub fn into_value(self) -> Value {
         self.0
     }
 
-    /// Which object it is.
+    /// Identifies the object by version, kind, namespace and name.
     pub fn reference(&self) -> ObjectRef {
         let text = |pointer: &str| self.0.pointer(pointer).and_then(Value::as_str);
         ObjectRef {
@@ -51,8 +50,8 @@ impl Document {
         }
     }
 
-    /// In which order documents are applied: what others need comes first. An `APIService` comes last, for while nobody serves it, all who
-    /// ask the API what there is are told of an error.
+    /// The position of the document's kind in the order of applying: an object follows the objects that it needs. An `APIService` comes
+    /// last: until its backend runs, every client that lists the API's resources gets an error.
     pub(crate) fn rank(&self) -> u8 {
         match self.0["kind"].as_str().unwrap_or_default() {
             "Namespace" => 0,
@@ -67,7 +66,7 @@ impl Document {
         }
     }
 
-    /// The images that its pods run.
+    /// The images of the object's pods.
     pub(crate) fn images(&self) -> impl Iterator<Item = &str> {
         let pod = &self.0["spec"]["template"]["spec"];
         let containers = ["initContainers", "containers"].into_iter().map(|list| &pod[list]);
@@ -91,7 +90,7 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// A SHA-256 of what values say, however their fields are ordered.
+/// SHA-256 of JSON values, independent of the order of their fields.
 pub(crate) fn digest<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
     let mut hash = Sha256::new();
     for value in values {
@@ -101,7 +100,7 @@ pub(crate) fn digest<'v>(values: impl IntoIterator<Item = &'v Value>) -> String 
     hex::encode(hash.finalize())
 }
 
-/// The same, with the fields of objects in the order of their names.
+/// A copy of `value` with the fields of all objects sorted by name.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_prints_which_object_it_is_and_nothing_in_it() {
+    fn debug_prints_the_reference_of_a_document_and_no_content() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "aHVudGVyMg=="},
             "metadata": {"name": "s", "namespace": "n"}});
         let document = Document::new(secret);
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_of_what_is_said_and_not_of_how() {
+    fn a_digest_does_not_depend_on_the_order_of_fields() {
         let one: Value = serde_json::from_str(r#"{"a": 1, "b": [{"c": 2, "d": 3}]}"#).unwrap();
         let same: Value = serde_json::from_str(r#"{"b": [{"d": 3, "c": 2}], "a": 1}"#).unwrap();
         let other = json!({"a": 1, "b": [{"c": 2, "d": 4}]});

@@ -1,6 +1,6 @@
-//! Flannel: pods' packets travel between nodes in VXLAN.
+//! Flannel: the pod network, in which packets between nodes travel in VXLAN.
 //!
-//! flannel-io/flannel, Documentation/kubernetes.md. Each node's part of the range is the controller manager's choice (`podCIDR`).
+//! flannel-io/flannel, Documentation/kubernetes.md. The controller manager assigns each node its part of the pod range (`podCIDR`).
 
 use cluster_core::Cidr;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ use crate::{AddOn, Settings};
 const NAME: &str = "flannel";
 const KIT: Kit = Kit { add_on: NAME, namespace: "kube-flannel" };
 const CONFIG: &str = "kube-flannel-cfg";
-/// For Kubernetes 1.17 and later.
+/// Runs on Kubernetes 1.17 and later.
 const DAEMON: Image = Image::new("ghcr.io/flannel-io", "flannel", "v0.27.4");
 const PLUGIN: Image = Image::new("ghcr.io/flannel-io", "flannel-cni-plugin", "v1.8.0-flannel1");
 
 pub(crate) fn add_on(settings: &Settings) -> AddOn {
     let mut namespace = KIT.cluster_wide("v1", "Namespace", KIT.namespace, json!({}));
-    // Its pods are on their nodes' network, which restricted namespaces do not let pods.
+    // Flannel's pods use the host network, which a namespace with a stricter pod security level forbids.
     namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = json!("privileged");
     let rules = json!([
         rule("", &["pods"], &["get"]),
@@ -33,7 +33,7 @@ pub(crate) fn add_on(settings: &Settings) -> AddOn {
     AddOn::new(NAME, settings.images.tag(&DAEMON), None, documents)
 }
 
-/// What a node's runtime and flannel's daemon read.
+/// The CNI configuration for the container runtime and the network configuration for flannel's daemon.
 fn config_map(pods: Cidr) -> Value {
     let plugins = json!({
         "name": "cbr0",
@@ -84,7 +84,7 @@ fn daemon_set(settings: &Settings, config: &Value) -> Value {
         "httpGet": {"host": "127.0.0.1", "path": "/healthz", "port": 8285, "scheme": "HTTP"},
         "initialDelaySeconds": 10, "periodSeconds": 30,
     });
-    // At its start it links the iptables that the node uses into its own folder.
+    // The daemon links the iptables variant of its node into its own folder when it starts, so its root file system is writable.
     flannel["securityContext"] = json!({
         "allowPrivilegeEscalation": false,
         "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]},

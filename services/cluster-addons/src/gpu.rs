@@ -1,36 +1,35 @@
-//! GPUs: which ones a flavor has, and what nodes of that flavor are called.
+//! GPUs: which GPUs a flavor has, and the labels and taints of nodes of that flavor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{NodeTaint, TaintEffect};
 
-/// Who made a GPU: what its resource is called in Kubernetes, and which device plugin hands it to pods.
+/// The maker of a GPU. The vendor decides the name of the resource in Kubernetes and the device plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GpuVendor {
-    /// `nvidia.com/gpu`.
+    /// The resource `nvidia.com/gpu`.
     Nvidia,
-    /// `amd.com/gpu`.
+    /// The resource `amd.com/gpu`.
     Amd,
 }
 
-/// What nodes of a flavor get for its GPUs. Empty for a flavor without.
+/// The labels and taints that nodes of a flavor get for its GPUs. Empty for a flavor without GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GpuNode {
-    /// How many GPUs each has, as far as the flavor says so: a device profile counts as one.
+    /// The number of GPUs of each node, as far as the flavor tells the number: a device profile counts as one GPU.
     pub count: u64,
-    /// Whose GPUs they have.
     pub vendors: BTreeSet<GpuVendor>,
-    /// Labels, by which device plugins find them.
+    /// Labels that the device plugins select nodes by.
     pub labels: BTreeMap<String, String>,
-    /// Taints, by which pods that ask for no GPU are kept away. Those that do are let in by the admission plugin
-    /// `ExtendedResourceToleration`, whose rule the taints' keys follow, or by a toleration of their own.
+    /// Taints that keep away pods that request no GPU. A pod that requests a GPU gets its toleration from the admission plugin
+    /// `ExtendedResourceToleration`, which expects these keys, or has a toleration of its own.
     pub taints: Vec<NodeTaint>,
-    /// Extra specs that ask for a GPU and do not say whose. Such nodes get no label and no plugin.
+    /// Extra specs that ask for a GPU but do not tell the vendor. Nodes get no label and no device plugin for such GPUs.
     pub unknown: BTreeSet<String>,
 }
 
 impl GpuVendor {
-    /// The label of nodes with such GPUs: NVIDIA's and AMD's operators use the same.
+    /// The label of nodes with GPUs of this vendor, the same label that NVIDIA's and AMD's operators set.
     pub fn label(self) -> (&'static str, &'static str) {
         match self {
             GpuVendor::Nvidia => ("nvidia.com/gpu.present", "true"),
@@ -38,7 +37,7 @@ impl GpuVendor {
         }
     }
 
-    /// What pods ask for; also the key of the nodes' taint.
+    /// The resource that pods request, which is also the key of the node taint.
     pub fn resource(self) -> &'static str {
         match self {
             GpuVendor::Nvidia => "nvidia.com/gpu",
@@ -46,7 +45,7 @@ impl GpuVendor {
         }
     }
 
-    /// By the words of a name that an operator chose: `nvidia-a100`, `CUSTOM_NVIDIA_MIG`, `amd_gpu`.
+    /// Guesses the vendor from a name that an operator chose, such as `nvidia-a100`, `CUSTOM_NVIDIA_MIG` or `amd_gpu`.
     fn named(name: &str) -> Option<GpuVendor> {
         let name = name.to_ascii_lowercase();
         let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
@@ -62,7 +61,7 @@ impl GpuVendor {
         }
     }
 
-    /// By the vendor's number on the PCI bus.
+    /// The vendor with this PCI vendor id.
     fn of_pci(id: &str) -> Option<GpuVendor> {
         match id {
             "10DE" => Some(GpuVendor::Nvidia),
@@ -79,15 +78,16 @@ impl GpuNode {
     }
 }
 
-/// What somebody wrote as a number: one, where it is none, for something is asked for.
+/// Parses a count of GPUs. A count that is not a number is read as 1, because the flavor asks for at least one GPU.
 fn number(raw: &str) -> u64 {
     raw.trim().parse().unwrap_or(1)
 }
 
-/// What nodes get whose flavor has these extra specs.
+/// Returns the labels and taints for nodes of a flavor with these extra specs.
 ///
-/// A PCI alias or a device profile is a word of the cloud's operator's: `aliases` says which of them are GPUs, and whose; others count where
-/// their name says it. Nova's documentation, "Extra Specs"; os-traits, `HW_GPU_*`; Nova's "PCI in Placement" (`CUSTOM_PCI_VENDOR_PRODUCT`).
+/// The cloud's operator chooses the names of PCI aliases and device profiles. `aliases` maps the names of GPUs to their vendors; any other
+/// name counts as a GPU if it contains the name of a vendor. Sources: Nova's documentation, "Extra Specs"; os-traits, `HW_GPU_*`; Nova's
+/// "PCI in Placement" (`CUSTOM_PCI_VENDOR_PRODUCT`).
 pub fn gpu_node(
     extra_specs: &BTreeMap<String, String>,
     aliases: &BTreeMap<String, GpuVendor>,
@@ -111,7 +111,7 @@ pub fn gpu_node(
             }
         } else if kind.starts_with("resources") && value != "0" {
             match name {
-                // Which is whose is told by what is required of their host.
+                // `VGPU` and `PGPU` do not name a vendor, so the required traits of the host have to.
                 "VGPU" | "PGPU" => match required(extra_specs) {
                     Some(vendor) => node.has(vendor, number(value)),
                     None => {
@@ -141,7 +141,8 @@ pub fn gpu_node(
     node
 }
 
-/// Whose GPUs the host must have. Traits of processors name vendors too, so only those of GPUs and the operator's own count.
+/// The vendor that the required traits of the host name. Traits of processors contain vendor names too, so only the traits of GPUs and the
+/// operator's custom traits count.
 fn required(extra_specs: &BTreeMap<String, String>) -> Option<GpuVendor> {
     let required = extra_specs.iter().filter(|(_, value)| *value == "required");
     let traits = required.filter_map(|(key, _)| {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_names_a_vendor_or_is_told_to_the_service() {
+    fn the_vendor_comes_from_the_configured_aliases_or_from_the_name() {
         let nvidia = expect![[
             r#"{"nvidia.com/gpu.present": "true"} ["nvidia.com/gpu=present:NoSchedule"] {}"#
         ]];
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_of_placement_is_whose_its_traits_say() {
+    fn required_traits_tell_the_vendor_of_a_placement_resource() {
         let nvidia = expect![[
             r#"{"nvidia.com/gpu.present": "true"} ["nvidia.com/gpu=present:NoSchedule"] {}"#
         ]];

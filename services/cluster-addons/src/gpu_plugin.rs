@@ -1,7 +1,8 @@
-//! Device plugins: they tell a kubelet of its machine's GPUs, so that pods can ask for them.
+//! Device plugins: report the GPUs of a node to its kubelet, so that pods can request them.
 //!
-//! NVIDIA/k8s-device-plugin and ROCm/k8s-device-plugin, README.md and their manifests. Drivers, and for NVIDIA the container toolkit as the
-//! default runtime, are the machine image's part. Neither plugin asks the cluster's API, nor can be asked whether it is well.
+//! NVIDIA/k8s-device-plugin and ROCm/k8s-device-plugin, README.md and their manifests. The image of the server has to contain the GPU
+//! drivers and, for NVIDIA, the container toolkit as the default runtime. Neither plugin calls the cluster's API, and neither has a health
+//! check.
 
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(crate) fn add_on(settings: &Settings, vendor: GpuVendor) -> AddOn {
     let mut mounts = vec![mount("device-plugins", PLUGINS)];
     let mut volumes = vec![host_path("device-plugins", PLUGINS, "DirectoryOrCreate")];
     match vendor {
-        // The runtime puts the driver's libraries into the container as it starts.
+        // NVIDIA's container runtime copies the driver's libraries into the container when the container starts.
         GpuVendor::Nvidia => plugin["securityContext"]["readOnlyRootFilesystem"] = json!(false),
         GpuVendor::Amd => {
             mounts.push(mount_to_read("sys", "/sys"));

@@ -1,30 +1,30 @@
-//! Images, and where they come from.
+//! Container images, and the registries that they are pulled from.
 
 use std::collections::BTreeMap;
 
 use crate::AddOnError;
 use crate::settings::text;
 
-/// An image, as its maker publishes it.
+/// A container image as its maker publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
     registry: &'static str,
-    /// What it is called there.
+    /// The image's name in the maker's registry.
     path: &'static str,
-    /// What it is called everywhere else: unlike all others.
+    /// The image's name in a mirror and in the settings. No two images share this name.
     name: &'static str,
     tag: &'static str,
 }
 
-/// Where images come from: their makers, or a mirror.
+/// The registry of images: the registries of their makers, or a mirror.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageSource {
-    /// A registry and a path that stand before the names of all images, as Magnum's `container_infra_prefix` does:
-    /// `registry.example/kubernetes` has `registry.example/kubernetes/flannel:v0.27.4`. Their makers' own, where there is none.
+    /// A registry and a path that replace the registries of all images, as Magnum's `container_infra_prefix` does:
+    /// `registry.example/kubernetes` holds `registry.example/kubernetes/flannel:v0.27.4`. With `None` images come from their makers.
     pub mirror: Option<String>,
-    /// Tags that are not the customary ones, by an image's name.
+    /// Tags that replace the default tags, by image name.
     pub tags: BTreeMap<String, String>,
-    /// What an image has to be, by its name and tag: `flannel:v0.27.4` is `sha256:…`.
+    /// The required digests, by name and tag: `flannel:v0.27.4` maps to `sha256:…`.
     pub digests: BTreeMap<String, String>,
 }
 
@@ -37,14 +37,14 @@ impl Image {
         Image { registry, path: name, name, tag }
     }
 
-    /// Called otherwise by a mirror, for two makers chose the same name.
+    /// Gives the image another name in mirrors, because two makers chose the same name.
     pub(crate) const fn known_as(self, name: &'static str) -> Image {
         Image { name, ..self }
     }
 }
 
 impl ImageSource {
-    /// What a node pulls.
+    /// The reference that a node pulls.
     pub(crate) fn reference(&self, image: &Image) -> String {
         let tag = self.tag(image);
         let place = match &self.mirror {
@@ -57,7 +57,7 @@ impl ImageSource {
         }
     }
 
-    /// Which version that is.
+    /// The tag of the image, after the settings are applied.
     pub(crate) fn tag(&self, image: &Image) -> String {
         self.tags.get(image.name).map_or(image.tag, String::as_str).to_owned()
     }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_source_is_refused() {
+    fn an_invalid_image_source_is_refused() {
         let source = ImageSource::default;
         let pair = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
         for bad in [

@@ -1,4 +1,4 @@
-//! metrics-server: what nodes and pods use, for `kubectl top` and autoscaling.
+//! metrics-server: processor and memory usage of nodes and pods, for `kubectl top` and autoscaling.
 //!
 //! kubernetes-sigs/metrics-server, README.md and its manifests.
 
@@ -21,7 +21,7 @@ pub(crate) fn add_on(settings: &Settings, kubelets: KubeletCertificates) -> AddO
     ]);
     let mut documents = vec![KIT.service_account(NAME), metrics_reader()];
     documents.extend(KIT.cluster_access("bedplate:metrics-server", NAME, rules));
-    // The role is Kubernetes' own: to ask the API who a caller is, and what he may.
+    // Kubernetes' own role for asking the API server who a caller is and what the caller may do.
     let delegator = KIT.bound("ClusterRole", "system:auth-delegator", NAME);
     let name = "bedplate:metrics-server:auth-delegator";
     documents.push(KIT.cluster_wide(RBAC, "ClusterRoleBinding", name, delegator));
@@ -32,7 +32,7 @@ pub(crate) fn add_on(settings: &Settings, kubelets: KubeletCertificates) -> AddO
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-/// Whoever may view, edit or administer a namespace may see what its pods use.
+/// Lets everyone who may view, edit or administer a namespace see the usage of its pods.
 fn metrics_reader() -> Value {
     let rules = json!([rule("metrics.k8s.io", &["pods", "nodes"], &["get", "list", "watch"])]);
     let mut role =
@@ -52,7 +52,7 @@ fn service() -> Value {
     KIT.object("v1", "Service", NAME, json!({"spec": spec}))
 }
 
-/// metrics-server signs its own certificate anew at each start, so there is none to verify it by.
+/// Registers the metrics API without verifying its certificate: metrics-server makes a new self-signed certificate at each start.
 fn api_service() -> Value {
     let spec = json!({
         "group": "metrics.k8s.io",

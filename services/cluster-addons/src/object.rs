@@ -1,4 +1,4 @@
-//! The parts that documents are made of.
+//! Builds the Kubernetes objects of add-ons from parts that all of them share.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::document::digest;
 
-/// The label by which what is applied is told from what others made, and one add-on from another.
+/// The label that marks an object as part of an add-on and names the add-on.
 pub(crate) const ADD_ON: &str = "bedplate/addon";
-/// A label of every workload, by which it knows its pods.
+/// The label by which a workload selects its pods.
 const APP: &str = "app.kubernetes.io/name";
-/// An annotation of pods: what they were configured with, so that they are replaced when that changes.
+/// The pod annotation with the digest of the configuration: a changed configuration replaces the pods.
 const CONFIGURATION: &str = "bedplate/configuration";
 
-/// One add-on's objects: they share a label and a namespace.
+/// Makes the objects of one add-on, which share a label and a namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct Kit {
     pub(crate) add_on: &'static str,
@@ -21,14 +21,14 @@ pub(crate) struct Kit {
 }
 
 impl Kit {
-    /// An object in the add-on's namespace; `body` has all fields but the first three.
+    /// An object in the add-on's namespace. `body` has all fields except `apiVersion`, `kind` and `metadata`.
     pub(crate) fn object(self, api: &str, kind: &str, name: &str, body: Value) -> Value {
         let mut object = self.cluster_wide(api, kind, name, body);
         object["metadata"]["namespace"] = json!(self.namespace);
         object
     }
 
-    /// An object in no namespace.
+    /// An object without a namespace.
     pub(crate) fn cluster_wide(self, api: &str, kind: &str, name: &str, body: Value) -> Value {
         let mut object = json!({
             "apiVersion": api,
@@ -44,27 +44,28 @@ impl Kit {
         object
     }
 
-    /// Pods mount its token only where they ask for it.
+    /// A service account whose token is mounted only in pods that ask for the token.
     pub(crate) fn service_account(self, name: &str) -> Value {
         let body = json!({"automountServiceAccountToken": false});
         self.object("v1", "ServiceAccount", name, body)
     }
 
-    /// A role for the whole cluster, and the account that has it.
+    /// A ClusterRole and its binding to `account`.
     pub(crate) fn cluster_access(self, name: &str, account: &str, rules: Value) -> [Value; 2] {
         let role = self.cluster_wide(RBAC, "ClusterRole", name, json!({"rules": rules}));
         let body = self.bound("ClusterRole", name, account);
         [role, self.cluster_wide(RBAC, "ClusterRoleBinding", name, body)]
     }
 
-    /// A role in the add-on's namespace, and the account that has it.
+    /// A Role in the add-on's namespace and its binding to `account`.
     pub(crate) fn access(self, name: &str, account: &str, rules: Value) -> [Value; 2] {
         let role = self.object(RBAC, "Role", name, json!({"rules": rules}));
         let body = self.bound("Role", name, account);
         [role, self.object(RBAC, "RoleBinding", name, body)]
     }
 
-    /// Lets an account read whom the API server trusts, as everyone has to who asks it about callers. The role is Kubernetes' own.
+    /// Lets `account` read the API server's certificate authorities for client certificates, which every extension API server needs to
+    /// verify callers. The role is Kubernetes' own.
     pub(crate) fn reads_authentication(self, name: &str, account: &str) -> Value {
         let body = self.bound("Role", "extension-apiserver-authentication-reader", account);
         self.object(RBAC, "RoleBinding", name, body)
@@ -83,7 +84,7 @@ impl Kit {
         self.object("v1", "Secret", name, json!({"type": "Opaque", "data": data}))
     }
 
-    /// A pod on every node that it fits. `configuration` is what its pods read once.
+    /// A DaemonSet. `configuration` lists the objects that its pods read only when they start.
     pub(crate) fn daemon_set(self, name: &str, configuration: &[&Value], pod: Value) -> Value {
         let spec = json!({
             "selector": {"matchLabels": {APP: name}},
@@ -93,7 +94,7 @@ impl Kit {
         self.object("apps/v1", "DaemonSet", name, json!({"spec": spec}))
     }
 
-    /// One pod, somewhere. The old one is gone before there is a new one.
+    /// A Deployment of one pod. An update stops the old pod before the new pod starts.
     pub(crate) fn deployment(self, name: &str, configuration: &[&Value], pod: Value) -> Value {
         let spec = json!({
             "replicas": 1,
@@ -113,7 +114,7 @@ impl Kit {
         json!({"metadata": metadata, "spec": pod})
     }
 
-    /// What selects a workload's pods.
+    /// The selector of a workload's pods.
     pub(crate) fn selector(self, name: &str) -> Value {
         json!({APP: name})
     }
@@ -121,13 +122,13 @@ impl Kit {
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-/// Leave to do `verbs` with `resources`.
+/// An RBAC rule that permits `verbs` on `resources`.
 pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-/// A container. It reserves what it needs, in thousandths of a processor and in MiB, and has no limit: what a cluster cannot do without
-/// is not killed for a peak.
+/// A container with resource requests in thousandths of a processor and in MiB, and without limits: a limit would kill a pod that the
+/// cluster depends on when its use peaks.
 pub(crate) fn container(name: &str, image: String, args: &[&str], needs: (u32, u32)) -> Value {
     let (cpu, memory) = needs;
     json!({
@@ -140,7 +141,7 @@ pub(crate) fn container(name: &str, image: String, args: &[&str], needs: (u32, u
     })
 }
 
-/// A container's privileges, where it needs none.
+/// The security context of a container that needs no privileges.
 pub(crate) fn confined() -> Value {
     json!({
         "allowPrivilegeEscalation": false,
@@ -149,33 +150,32 @@ pub(crate) fn confined() -> Value {
     })
 }
 
-/// What a pod on the control plane bears, by its names before and since 1.24.
+/// Tolerations of the control plane's taint under its names before and since Kubernetes 1.24.
 pub(crate) fn control_plane_tolerations() -> Vec<Value> {
     let keys = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
     keys.into_iter().map(tolerates).collect()
 }
 
-/// Bears nodes that let no new pods in because of `key`.
+/// A toleration of the taint `key` with the effect `NoSchedule`.
 pub(crate) fn tolerates(key: &str) -> Value {
     json!({"key": key, "operator": "Exists", "effect": "NoSchedule"})
 }
 
-/// Which nodes are the control plane: kubeadm labels them so from 1.20 on.
+/// The node selector of the control plane, by the label that kubeadm sets from 1.20 on.
 pub(crate) fn control_plane_nodes() -> Value {
     json!({"kubernetes.io/os": "linux", "node-role.kubernetes.io/control-plane": ""})
 }
 
-/// A folder or file of the node's.
+/// A volume that is a file or folder of the node.
 pub(crate) fn host_path(name: &str, path: &str, kind: &str) -> Value {
     json!({"name": name, "hostPath": {"path": path, "type": kind}})
 }
 
-/// Where a volume is seen.
 pub(crate) fn mount(name: &str, path: &str) -> Value {
     json!({"name": name, "mountPath": path})
 }
 
-/// Where a volume is seen, and not written.
+/// A read-only mount of a volume.
 pub(crate) fn mount_to_read(name: &str, path: &str) -> Value {
     json!({"name": name, "mountPath": path, "readOnly": true})
 }

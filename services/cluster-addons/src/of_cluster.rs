@@ -1,4 +1,4 @@
-//! From what was asked of a cluster to its add-ons' settings.
+//! Derives the settings of add-ons from a cluster's record.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,25 @@ use crate::{
     Volumes,
 };
 
-/// What a cluster's record does not tell.
+/// The inputs of `settings` that a cluster's record does not contain.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The cloud, and the cluster's credential for it; none, where there is none yet: then nothing that needs it is wanted.
+    /// The cloud and the cluster's credential for the cloud. With `None`, while the credential does not exist yet, no add-on that calls the
+    /// cloud is asked for.
     pub cloud: Option<Cloud>,
-    /// The network that Services' floating addresses come from, by id.
+    /// The id of the network from which Services get floating IPs.
     pub floating_network: Option<String>,
-    /// The subnet of nodes, by id.
+    /// The id of the nodes' subnet.
     pub subnet: Option<String>,
-    /// Whose GPUs the flavors of its groups have.
+    /// The GPU vendors of the flavors of all node groups.
     pub gpus: BTreeSet<GpuVendor>,
-    /// Where images come from, if the cluster's labels do not say.
+    /// The source of images; the cluster's labels override the mirror and tags.
     pub images: ImageSource,
 }
 
-/// What add-ons `cluster` is to have: its template's drivers and its labels say it.
+/// Returns the settings of the add-ons that the template and labels of `cluster` ask for.
 ///
-/// Volumes are wanted where the template's `volume_driver` is `cinder` and `cinder_csi_enabled` is not false, as Magnum has it.
+/// As in Magnum, volumes need `volume_driver` `cinder` in the template, and the label `cinder_csi_enabled` must not be false.
 pub fn settings(cluster: &Cluster, around: Surroundings) -> Settings {
     let blueprint = &cluster.blueprint;
     let labels = blueprint.labels.settings();
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
     use crate::Credential;
 
-    /// The add-ons of a cluster with these labels, in a cloud and with GPUs.
+    /// Compares the add-ons of a cluster with these labels, in a cloud and with NVIDIA GPUs, with `want`.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Blueprint), labels: &[(&str, &str)], want: &[&str]) {
         let mut blueprint = Blueprint::new("fcos".to_owned());
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_says_nothing_has_what_magnum_gives() {
+    fn a_cluster_without_labels_gets_the_add_ons_that_magnum_installs() {
         let want = [
             "flannel v0.27.4",
             "openstack-cloud-controller-manager v1.34.1",
@@ -131,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn the_template_and_its_labels_choose() {
+    fn the_template_and_its_labels_choose_the_add_ons() {
         check(
             |blueprint| {
                 blueprint.volume_driver = Some(VolumeDriver::Cinder);
-                // Nothing is asked of it, so nothing is refused.
+                // `pod_network=routes` leaves the network driver unused, so Calico is not refused.
                 blueprint.network_driver = NetworkDriver::Calico;
             },
             &[

@@ -1,7 +1,8 @@
-//! What is applied already: a ConfigMap for each add-on, in the cluster itself, says so.
+//! Receipts: a ConfigMap in the cluster for each add-on records the objects that were applied.
 //!
-//! It is written before the first object of an add-on, naming all of them and no digest, and again after the last one, with the digest. So
-//! whoever was killed in between leaves a trace, and what is not wanted any more is found although nobody remembers it.
+//! A receipt is written twice: before the first object of an add-on, with all objects and no digest, and after the last object, with the
+//! digest. If clusterd is killed in between, the receipt without a digest tells the next attempt to apply the add-on again. Because the
+//! receipt lists the objects, objects that are no longer wanted are found without any other record.
 
 use std::collections::BTreeSet;
 
@@ -10,54 +11,52 @@ use serde_json::{Value, json};
 use crate::object::{ADD_ON, Kit};
 use crate::{AddOn, Document, ObjectRef};
 
-/// The label by which receipts are listed, `bedplate/receipt=true`.
+/// The label that lists receipts, `bedplate/receipt=true`.
 pub const RECEIPT_LABEL: &str = "bedplate/receipt";
-/// Where they are.
+/// The namespace of receipts.
 pub const RECEIPT_NAMESPACE: &str = "kube-system";
 
-/// An add-on that was applied, or begun to be.
+/// A receipt: an add-on that was applied or that an attempt began to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// Its name.
     pub name: String,
-    /// The digest of what was applied; none while that was not finished.
+    /// The digest of the applied documents; `None` until all documents are applied.
     pub digest: Option<String>,
-    /// The generation of the cloud's credential in it, where there is one.
+    /// The generation of the cloud credential that was applied; `None` if the add-on contains no credential.
     pub credential: Option<u32>,
-    /// Its objects.
     pub objects: Vec<ObjectRef>,
 }
 
-/// What is to be done for a cluster to have what is wanted.
+/// The difference between the wanted add-ons and the receipts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes<'w> {
-    /// Add-ons to apply, in this order.
+    /// The add-ons to apply, in this order.
     pub apply: Vec<&'w AddOn>,
-    /// Objects to delete after that, in this order; an object that is not there is fine.
+    /// The objects to delete after the add-ons were applied, in this order. An object that is already gone is no error.
     pub remove: Vec<ObjectRef>,
 }
 
-/// The ConfigMap is no receipt.
+/// Why a ConfigMap cannot be read as a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the ConfigMap {name} does not say what was applied: {what}; delete it, and all is applied again"
 )]
 pub struct InvalidReceipt {
-    /// Its name.
     pub name: String,
-    /// What it lacks.
+    /// The part that is missing or unreadable.
     pub what: &'static str,
 }
 
 impl AddOn {
-    /// To be applied before anything else of it: names what there will be, and what there was `before`.
+    /// The receipt to apply before the add-on's other documents: lists the objects to be applied and the objects of the earlier receipt
+    /// `before`, and has no digest.
     pub fn opening(&self, before: Option<&Applied>) -> Document {
         let earlier = before.into_iter().flat_map(|it| it.objects.iter().cloned());
         let all: BTreeSet<ObjectRef> = self.references().chain(earlier).collect();
         self.receipt(all.into_iter().collect(), None)
     }
 
-    /// To be applied last, once `remove` is done too: says that all of it is there.
+    /// The receipt to apply last, after `Changes::remove` is done: has the digest, so the add-on counts as applied.
     pub fn closing(&self) -> Document {
         self.receipt(self.references().collect(), Some(&self.digest))
     }
@@ -83,7 +82,7 @@ impl AddOn {
 }
 
 impl Applied {
-    /// Reads a receipt as the API server shows it.
+    /// Reads a receipt from the ConfigMap that the API server returned.
     pub fn read(config_map: &Value) -> Result<Applied, InvalidReceipt> {
         let text = |pointer: &str| config_map.pointer(pointer).and_then(Value::as_str);
         let name = text("/metadata/name").unwrap_or_default();
@@ -111,7 +110,10 @@ impl Applied {
     }
 }
 
-/// What is to be done where these were applied. An object that anything wanted has is never removed; the receipt of what goes is the last.
+/// Compares the wanted add-ons with the receipts of the cluster.
+///
+/// Never removes an object that a wanted add-on contains. The receipt of an unwanted add-on is removed last, so that an interrupted removal
+/// is continued later.
 pub fn changes<'w>(wanted: &'w [AddOn], applied: &[Applied]) -> Changes<'w> {
     let is_applied = |add_on: &AddOn| {
         applied

@@ -1,4 +1,4 @@
-//! What add-ons a cluster is to have, and how.
+//! Settings: which add-ons a cluster gets, and how each is configured.
 
 use std::collections::BTreeSet;
 
@@ -7,134 +7,123 @@ use secrecy::SecretString;
 
 use crate::{GpuVendor, ImageSource};
 
-/// A cluster, as far as its add-ons have to know it.
+/// The properties of a cluster that decide its add-ons.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the cloud knows it by: load balancers and volumes that are made for it carry it. Mostly its id.
+    /// The cluster's name in the cloud, usually its id: the load balancers and volumes that add-ons create carry this name.
     pub cluster: String,
-    /// Which Kubernetes: it decides which version of an add-on fits.
+    /// Decides the version of each add-on.
     pub kubernetes: KubernetesVersion,
-    /// Where images come from.
     pub images: ImageSource,
-    /// The range that pods' addresses are of.
+    /// The address range of pods.
     pub pods: Cidr,
-    /// What pods' packets travel by; none, where machines have routes to each other's pods.
+    /// The driver of the pod network; `None` if each member has routes to the pods of all others (`pod_network=routes`).
     pub network: Option<NetworkDriver>,
-    /// The cloud, for those that speak with it.
+    /// Needed by add-ons that call the cloud.
     pub cloud: Option<Cloud>,
-    /// Whether the cloud controller manager runs: it tells nodes their addresses, and makes load balancers.
+    /// The settings of the cloud controller manager; `None` turns the manager off.
     pub cloud_controller: Option<LoadBalancing>,
-    /// Whether volumes of Cinder's can be had.
+    /// The settings of Cinder's CSI driver; `None` turns the driver off.
     pub volumes: Option<Volumes>,
-    /// Whose GPUs pods can have.
+    /// The vendors whose device plugins are installed.
     pub gpus: BTreeSet<GpuVendor>,
-    /// Whether metrics-server runs, and whom it trusts.
+    /// The way in which metrics-server verifies kubelets; `None` turns metrics-server off.
     pub metrics: Option<KubeletCertificates>,
 }
 
-/// The cloud a cluster is in, and as whom the cluster speaks with it.
+/// The cloud of a cluster, and the credential with which the cluster calls the cloud.
 #[derive(Clone, Debug)]
 pub struct Cloud {
     /// Keystone's address: `https://…/v3`.
     pub auth_url: String,
-    /// The region.
     pub region: String,
     /// The cluster's own application credential.
     pub credential: Credential,
-    /// Authorities that sign the cloud's certificates, as PEM; those of the images, where there are none.
+    /// The certificate authorities of the cloud's endpoints, as PEM; `None` means the authorities in the container images.
     pub authorities: Option<String>,
 }
 
-/// An application credential. Its secret is not printed.
+/// An application credential. `Debug` does not print its secret.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// Counts the credentials that the cluster has had.
+    /// The number of this credential among the credentials that the cluster has had.
     pub generation: u32,
-    /// Its id.
     pub id: String,
-    /// Its secret.
     pub secret: SecretString,
 }
 
-/// How load balancers for Services are made.
+/// How load balancers for Services are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancing {
-    /// The network that floating addresses come from, by id; load balancers are reached from inside only, where there is none.
+    /// The id of the network of floating IPs. With `None` load balancers have internal addresses only.
     pub floating_network: Option<String>,
-    /// The subnet that load balancers and their members are on, by id; that of nodes, where none is said.
+    /// The id of the subnet of load balancers and their members; `None` means the subnet of the nodes.
     pub subnet: Option<String>,
-    /// Who makes them; whom the cloud prefers, where none is said.
+    /// Octavia's provider; `None` means the cloud's default provider.
     pub provider: Option<Provider>,
-    /// How they choose a node.
+    /// How a load balancer chooses a node.
     pub algorithm: Algorithm,
 }
 
-/// How volumes are had.
+/// How volumes are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volumes {
-    /// The kinds that can be asked for; one is the default at most.
+    /// The StorageClasses of the cluster. At most one is the default.
     pub classes: Vec<StorageClass>,
-    /// Whether volumes can be attached to machines of other zones.
+    /// Whether a volume may be attached to a server of another availability zone.
     pub ignore_zones: bool,
-    /// Whether the sidecar for snapshots runs. The definitions of snapshots, and their controller, are not installed here: without them it
-    /// does not start.
+    /// Whether the snapshot sidecar runs. The sidecar does not start without the snapshot CRDs and their controller, which are not
+    /// installed here.
     pub snapshots: bool,
 }
 
-/// A kind of volumes.
+/// A kind of volumes that claims can name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageClass {
-    /// What pods ask for it by.
+    /// The name that claims use.
     pub name: String,
-    /// Cinder's volume type; the cloud's default, where there is none.
+    /// Cinder's volume type; `None` means the cloud's default type.
     pub volume_type: Option<String>,
-    /// Whether it is what claims get that name none.
+    /// Whether claims that name no class get this class.
     pub is_default: bool,
 }
 
-/// How metrics-server knows kubelets.
+/// How metrics-server verifies the certificates of kubelets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubeletCertificates {
-    /// Kubelets sign their own certificates, as kubeadm leaves it: they are not verified.
+    /// Kubelets sign their own certificates, kubeadm's default. metrics-server does not verify them.
     SelfSigned,
-    /// The cluster's authority signs them (`serverTLSBootstrap`).
+    /// The cluster's certificate authority signs the certificates (`serverTLSBootstrap`).
     Signed,
 }
 
-/// Why settings make no add-ons.
+/// Why add-ons cannot be made from settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddOnError {
-    /// Nobody wrote Calico's documents.
+    /// This crate has no documents for Calico.
     #[error(
         "network_driver: calico is not installed by clusterd; choose flannel, or the label pod_network=routes"
     )]
     Calico,
-    /// An `APIService` cannot be applied: kubernetes 89264, corrected in 1.21.
+    /// An `APIService` cannot be applied before Kubernetes 1.21, which corrected kubernetes issue 89264.
     #[error(
         "metrics_server_enabled: Kubernetes {kubernetes} cannot have it applied; choose v1.21 or later, or remove the label"
     )]
-    MetricsTooEarly {
-        /// The cluster's version.
-        kubernetes: KubernetesVersion,
-    },
-    /// What speaks with the cloud has to be somebody there.
+    MetricsTooEarly { kubernetes: KubernetesVersion },
+    /// An add-on calls the cloud, and the settings contain no cloud.
     #[error("{add_on} speaks with the cloud, and the cluster has no credential for that")]
-    NoCloud {
-        /// Which one.
-        add_on: &'static str,
-    },
-    /// A text holds what it must not.
+    NoCloud { add_on: &'static str },
+    /// A text contains characters that are not permitted.
     #[error("{field}: {why}")]
     Text {
-        /// The setting.
         field: &'static str,
-        /// What it may hold. The value is not repeated, for it may be secret.
+        /// The permitted characters. The message does not repeat the value, because the value may be secret.
         why: &'static str,
     },
 }
 
 impl Settings {
-    /// Whether these settings go together.
+    /// Refuses settings that contradict each other or contain text that is not permitted.
     pub(crate) fn check(&self) -> Result<(), AddOnError> {
         plain("cluster", &self.cluster)?;
         self.images.check()?;
@@ -181,7 +170,7 @@ pub(crate) fn text(field: &'static str, why: &'static str) -> AddOnError {
     AddOnError::Text { field, why }
 }
 
-/// What becomes part of an argument, an image's name or a line of `cloud.conf`.
+/// Checks a text that becomes part of an argument, of an image's name or of a line of `cloud.conf`.
 fn plain(field: &'static str, value: &str) -> Result<(), AddOnError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/[]".contains(c);
     match value.is_empty() || !value.chars().all(legal) {

@@ -1,13 +1,13 @@
-//! Which version of an add-on goes with which Kubernetes.
+//! The version of each add-on for each minor version of Kubernetes.
 
 use cluster_core::KubernetesVersion;
 
 use crate::image::Image;
 
-/// What differs from one minor version to the next.
+/// The add-on versions for one minor version of Kubernetes.
 pub(crate) struct Minor {
     minor: u16,
-    /// Both of cloud-provider-openstack: the release for this minor version.
+    /// The release of cloud-provider-openstack for this minor version: the cloud controller manager and Cinder's CSI driver.
     cloud_provider: &'static str,
     attacher: &'static str,
     provisioner: &'static str,
@@ -18,9 +18,9 @@ pub(crate) struct Minor {
     metrics_server: &'static str,
 }
 
-// The first has no line for metrics-server that is ever used (`AddOnError::MetricsTooEarly`).
-// kubernetes/cloud-provider-openstack, manifests/ of the last release for each minor version; kubernetes-sigs/metrics-server, README.md:
-// compatibility.
+// The entry for metrics-server in the first row is never used (`AddOnError::MetricsTooEarly`).
+// Sources: kubernetes/cloud-provider-openstack, manifests/ of the last release for each minor version; kubernetes-sigs/metrics-server,
+// README.md: compatibility.
 #[rustfmt::skip]
 const MINORS: &[Minor] = &[
     Minor { minor: 20, cloud_provider: "v1.20.0", attacher: "v2.2.1", provisioner: "v1.6.1", resizer: "v0.5.1", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
@@ -40,11 +40,11 @@ const MINORS: &[Minor] = &[
     Minor { minor: 34, cloud_provider: "v1.34.1", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.3.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
 ];
 
-/// Where Kubernetes' storage group publishes.
+/// The registry of Kubernetes' storage group.
 const STORAGE: &str = "registry.k8s.io/sig-storage";
 
 impl Minor {
-    /// What goes with this version. One that the table does not have gets what its nearest has.
+    /// Returns the row for `version`. A version outside of the table gets the nearest row.
     pub(crate) fn of(version: KubernetesVersion) -> &'static Minor {
         let first = MINORS[0].minor;
         let last = MINORS.len() - 1;
@@ -92,28 +92,28 @@ impl Minor {
         Image::new("registry.k8s.io/metrics-server", "metrics-server", self.metrics_server)
     }
 
-    /// Whether Cinder's driver wants its node's name as an argument (to 1.21 it is required, later ignored).
+    /// Whether Cinder's driver needs its node's name as an argument: up to 1.21 the argument is required, later drivers ignore it.
     pub(crate) fn names_its_node(&self) -> bool {
         self.minor <= 21
     }
 
-    /// Whether the driver on a node attaches and mounts without asking the cloud (cmd/cinder-csi-plugin: from 1.32 only the controller
-    /// makes a client). Then no node has to hold the credential.
+    /// Whether the driver on a node attaches and mounts without calling the cloud (cmd/cinder-csi-plugin: from 1.32 only the controller
+    /// makes a client). Nodes then do not need the credential.
     pub(crate) fn nodes_need_no_cloud(&self) -> bool {
         self.minor >= 32
     }
 
-    /// What csi-provisioner knows from 2.2 on: a file system for those who name none, and whose claim a volume is made for.
+    /// Arguments that csi-provisioner knows from 2.2 on: a default file system, and metadata that names the claim of a volume.
     pub(crate) fn provisioner_arguments(&self) -> &'static [&'static str] {
         if self.minor <= 21 { &[] } else { &["--default-fstype=ext4", "--extra-create-metadata"] }
     }
 
-    /// How long csi-resizer waits; before 1.0 it had another word for that.
+    /// The timeout argument of csi-resizer, which was renamed in 1.0.
     pub(crate) fn resizer_timeout(&self) -> &'static str {
         if self.minor <= 20 { "--csiTimeout=3m" } else { "--timeout=3m" }
     }
 
-    /// What metrics-server asks of a kubelet: before 0.6 its statistics, then its metrics.
+    /// The kubelet resource that metrics-server reads: `nodes/stats` before 0.6, `nodes/metrics` since.
     pub(crate) fn kubelet_resource(&self) -> &'static str {
         if self.minor <= 24 { "nodes/stats" } else { "nodes/metrics" }
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_finds_its_line() {
+    fn every_version_has_its_own_row() {
         for minor in KubernetesVersion::OLDEST..=KubernetesVersion::NEWEST {
             let found = Minor::of(KubernetesVersion { minor, patch: 0 });
             assert_eq!(found.minor, minor);

@@ -1,4 +1,4 @@
-//! What the controller's sidecars may do: the sum of what each upstream asks for.
+//! The RBAC rules of the controller pod: the union of the rules that the upstream manifest of each sidecar asks for.
 
 use serde_json::{Value, json};
 

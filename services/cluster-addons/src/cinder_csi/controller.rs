@@ -1,4 +1,4 @@
-//! The side that makes, attaches and deletes volumes.
+//! The controller part of the driver: creates, attaches and deletes volumes.
 
 use serde_json::{Value, json};
 

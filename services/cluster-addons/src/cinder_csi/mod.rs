@@ -1,7 +1,7 @@
 //! Cinder's CSI driver: volumes for pods.
 //!
-//! kubernetes/cloud-provider-openstack, docs/cinder-csi-plugin. The controller runs on the control plane, so that the cloud's credential
-//! does not leave it; where the driver on a node asks the cloud too, up to 1.31, each node has it.
+//! kubernetes/cloud-provider-openstack, docs/cinder-csi-plugin. The controller runs on the control plane, so that the cloud credential does
+//! not leave the control plane. Up to Kubernetes 1.31 the driver on each node calls the cloud too, and each node gets the credential.
 
 mod access;
 mod controller;
@@ -16,9 +16,9 @@ use crate::{AddOn, Cloud, Settings, StorageClass, Volumes};
 
 const NAME: &str = "cinder-csi";
 const KIT: Kit = Kit { add_on: NAME, namespace: "kube-system" };
-/// What the driver calls itself.
+/// The driver's name in Kubernetes.
 const DRIVER: &str = "cinder.csi.openstack.org";
-/// Where the driver's health is asked: livenessprobe's own choice.
+/// The port of the driver's health check, the default of livenessprobe.
 const HEALTH_PORT: u16 = 9808;
 
 pub(crate) fn add_on(settings: &Settings, cloud: &Cloud, volumes: &Volumes) -> AddOn {
@@ -49,7 +49,7 @@ fn driver() -> Value {
     KIT.cluster_wide("storage.k8s.io/v1", "CSIDriver", DRIVER, json!({"spec": spec}))
 }
 
-/// A volume is made where its pod runs, so not before it is known where that is.
+/// A StorageClass that creates a volume only once the scheduler chose a node: the volume has to be in the availability zone of its pod.
 fn storage_class(class: &StorageClass) -> Value {
     let mut parameters = json!({"csi.storage.k8s.io/fstype": "ext4"});
     if let Some(kind) = &class.volume_type {
@@ -69,7 +69,7 @@ fn storage_class(class: &StorageClass) -> Value {
     object
 }
 
-/// The driver itself, on either side.
+/// The container of the driver itself, which the controller pod and the node pods share.
 fn driver_container(settings: &Settings, more: &[&str], needs: (u32, u32)) -> Value {
     let minor = Minor::of(settings.kubernetes);
     let mut args = vec![

@@ -1,4 +1,4 @@
-//! The side that mounts volumes, on every node. It asks nothing of the cluster's API.
+//! The node part of the driver: mounts volumes on every node. This part does not call the cluster's API.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) fn daemon_set(settings: &Settings, config: &Value) -> Value {
         false => &[],
     };
     let mut driver = driver_container(settings, more, (20, 48));
-    // It formats and mounts disks for all pods of its node.
+    // The driver formats and mounts disks for all pods of its node.
     driver["securityContext"] = json!({"privileged": true});
     let mut kubelet = mount("kubelet", KUBELET);
     kubelet["mountPropagation"] = json!("Bidirectional");
@@ -42,7 +42,7 @@ pub(super) fn daemon_set(settings: &Settings, config: &Value) -> Value {
         json!([mount("socket", "/csi"), kubelet, devices, mount_to_read("config", "/etc/config")]);
 
     let pod = json!({
-        // Who it is, it learns from the metadata service, which not every network of pods reaches.
+        // The driver asks the metadata service for its server id, and not every pod network reaches the metadata service.
         "hostNetwork": true,
         "dnsPolicy": "Default",
         "priorityClassName": "system-node-critical",

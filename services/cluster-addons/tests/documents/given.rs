@@ -1,4 +1,4 @@
-//! Clusters to make add-ons for.
+//! Settings and add-ons for the tests.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use cluster_addons::{
 };
 use cluster_core::{Algorithm, KubernetesVersion, NetworkDriver, Provider};
 
-/// What must be seen nowhere but in Secrets.
+/// A secret that must appear only in objects of the kind `Secret`.
 pub(crate) const SECRET: &str = "aVeryLongSecretThatNobodyMaySee";
 
-/// All minor versions that there are.
+/// All supported minor versions.
 pub(crate) fn minors() -> impl Iterator<Item = u16> {
     KubernetesVersion::OLDEST..=KubernetesVersion::NEWEST
 }
 
-/// A cluster that has everything that there is for its version.
+/// Settings with every add-on that Kubernetes 1.`minor` supports.
 pub(crate) fn everything(minor: u16) -> Settings {
     let class = |name: &str, volume_type: Option<&str>| StorageClass {
         name: name.to_owned(),
@@ -64,7 +64,7 @@ pub(crate) fn all() -> impl Iterator<Item = Vec<AddOn>> {
     minors().map(|minor| wanted(&everything(minor)).expect("everything goes together"))
 }
 
-/// One of them.
+/// Finds an add-on by name.
 #[track_caller]
 pub(crate) fn named<'a>(add_ons: &'a [AddOn], name: &str) -> &'a AddOn {
     add_ons.iter().find(|it| it.name == name).expect("there is that add-on")

@@ -1,4 +1,4 @@
-//! All documents of all add-ons, checked against each other.
+//! Checks the documents of all add-ons against each other.
 
 mod given;
 mod receipts;
@@ -15,7 +15,7 @@ use given::{SECRET, all, everything, minors, named};
 use proptest::prelude::*;
 
 #[test]
-fn a_cluster_has_what_it_was_asked_for() {
+fn every_add_on_is_made_when_everything_is_asked_for() {
     let add_ons = wanted(&everything(34)).unwrap();
     let line = |it: &AddOn| {
         let objects: Vec<String> =
@@ -74,7 +74,7 @@ fn a_cluster_has_what_it_was_asked_for() {
 }
 
 #[test]
-fn all_that_is_named_is_there() {
+fn every_name_in_a_document_refers_to_an_existing_object() {
     let wrong: Vec<String> = all().flat_map(|add_ons| structure::problems(&add_ons)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -118,7 +118,7 @@ fn nodes_hold_the_clouds_credential_only_where_the_driver_needs_it() {
 }
 
 #[test]
-fn load_balancers_are_made_where_the_cluster_is() {
+fn the_cloud_conf_has_the_network_and_subnet_of_load_balancers() {
     let add_ons = wanted(&everything(34)).unwrap();
     expect![[r#"
         [Global]
@@ -231,7 +231,7 @@ fn a_mirror_stands_before_every_image() {
         let images: Vec<String> = add_ons.iter().flat_map(AddOn::images).collect();
         assert!(images.iter().all(|it| it.starts_with("mirror.example/k8s/")), "{images:?}");
         assert!(images.contains(&format!("mirror.example/k8s/flannel:v0.27.2@{digest}")));
-        // A mirror has one place for a name, so two makers' images must not meet there.
+        // A mirror holds one image of each name, so images of two makers must not share a name.
         let names: Vec<&str> = images.iter().filter_map(|it| it.split(':').next()).collect();
         let shared = ["mirror.example/k8s/livenessprobe", "mirror.example/k8s/cinder-csi-plugin"];
         let unlike: BTreeSet<&&str> = names.iter().filter(|it| !shared.contains(it)).collect();
@@ -240,7 +240,7 @@ fn a_mirror_stands_before_every_image() {
 }
 
 #[test]
-fn what_a_mirror_has_to_hold_is_told() {
+fn images_lists_everything_a_mirror_has_to_hold() {
     let add_ons = wanted(&everything(34)).unwrap();
     let images: BTreeSet<String> = add_ons.iter().flat_map(AddOn::images).collect();
     expect![[r#"
@@ -261,7 +261,7 @@ fn what_a_mirror_has_to_hold_is_told() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_settings_are_refused() {
     let mut calico = everything(34);
     calico.network = Some(NetworkDriver::Calico);
     assert_eq!(wanted(&calico), Err(AddOnError::Calico));
@@ -306,7 +306,7 @@ fn the_network_of_pods_has_the_clusters_range() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_is_chosen_fits_together(
+    fn every_combination_of_settings_makes_consistent_documents(
         minor in 20u16..=34,
         (network, controller, volumes, snapshots, nvidia, amd) in any::<(bool, bool, bool, bool, bool, bool)>(),
         metrics in proptest::option::of(any::<bool>()),

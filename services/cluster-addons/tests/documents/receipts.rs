@@ -1,4 +1,4 @@
-//! What is applied, what is to be, and the way from one to the other.
+//! Compares wanted add-ons with receipts.
 
 use cluster_addons::{AddOn, Applied, changes, wanted};
 use expect_test::expect;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::given::{cloud, everything, named};
 
-/// As the API server shows what was applied.
+/// The receipt of an add-on that was applied, read back as from the API server.
 fn applied(add_on: &AddOn) -> Applied {
     Applied::read(add_on.closing().as_value()).expect("a receipt can be read")
 }
@@ -16,7 +16,7 @@ fn names(add_ons: &[&AddOn]) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_was_applied_is_not_applied_again() {
+fn an_applied_add_on_is_not_applied_again() {
     let add_ons = wanted(&everything(34)).unwrap();
     let none = changes(&add_ons, &[]);
     assert_eq!(none.apply.len(), add_ons.len());
@@ -28,7 +28,7 @@ fn what_was_applied_is_not_applied_again() {
 }
 
 #[test]
-fn a_new_credential_reaches_those_who_use_it() {
+fn a_new_credential_applies_the_add_ons_that_use_it_again() {
     let before: Vec<Applied> = wanted(&everything(34)).unwrap().iter().map(applied).collect();
     let mut settings = everything(34);
     settings.cloud = Some(cloud(2));
@@ -37,7 +37,7 @@ fn a_new_credential_reaches_those_who_use_it() {
     let users = ["openstack-cloud-controller-manager", "cinder-csi"];
     assert_eq!(names(&changes.apply), users);
     assert!(changes.remove.is_empty());
-    // Its pods are replaced, for they read it once.
+    // Pods read the credential only when they start, so a new credential has to replace the pods.
     let annotation = |add_on: &AddOn| {
         let pods = add_on.documents.last().unwrap().as_value()["spec"]["template"].clone();
         pods["metadata"]["annotations"]["bedplate/configuration"].as_str().unwrap().to_owned()
@@ -56,7 +56,7 @@ fn an_upgrade_applies_what_goes_with_the_new_version() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_is_removed_and_its_receipt_last() {
+fn unwanted_objects_are_removed_and_the_receipt_last() {
     let before: Vec<Applied> = wanted(&everything(34)).unwrap().iter().map(applied).collect();
     let mut settings = everything(34);
     settings.metrics = None;
@@ -81,7 +81,7 @@ fn what_is_not_wanted_any_more_is_removed_and_its_receipt_last() {
 }
 
 #[test]
-fn who_was_killed_in_between_leaves_a_trace() {
+fn an_interrupted_application_leaves_a_receipt_and_is_repeated() {
     let old = wanted(&everything(34)).unwrap();
     let before = applied(named(&old, "cinder-csi"));
     let mut settings = everything(34);
@@ -99,7 +99,7 @@ fn who_was_killed_in_between_leaves_a_trace() {
 }
 
 #[test]
-fn a_receipt_that_somebody_edited_is_told_of() {
+fn an_edited_receipt_is_refused_with_a_reason() {
     let add_ons = wanted(&everything(34)).unwrap();
     let mut receipt = add_ons[0].closing().into_value();
     receipt["data"]["objects"] = json!("[{\"kind\": 7}]");

@@ -1,4 +1,4 @@
-//! What is wrong with documents that are to work together, as an API server would not say.
+//! Finds mistakes across documents that an API server would accept.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 /// Roles that every cluster has (kubernetes, plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
 const OWN_ROLES: [&str; 2] = ["system:auth-delegator", "extension-apiserver-authentication-reader"];
-/// Programs that cannot be asked whether they are well.
+/// Programs without a health check.
 const NOT_ASKED: [&str; 2] = ["nvidia-device-plugin", "amd-device-plugin"];
 
-/// All that is wrong.
+/// Describes every mistake in the documents of all add-ons.
 pub(crate) fn problems(add_ons: &[AddOn]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
