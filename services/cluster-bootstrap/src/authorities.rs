@@ -1,41 +1,43 @@
-//! How a machine comes by other authorities than those it was made with, a step of their rotation at a time.
+//! CA rotation on a member: how a member replaces the certificate authorities that it was created with.
 //!
-//! A unit of its own asks clusterd which revision of the authorities it should hold, over the channel of its reports. What it is to take is
-//! a tar archive of whole files; the script of the unit puts them in their places, has restarted what read them, and asks again with the
-//! new revision: that is how clusterd hears of it. The order is Kubernetes' own ("Manual Rotation of CA Certificates").
+//! A unit of its own asks clusterd for the revision of the certificate authorities that the member should have, over the connection that
+//! reports use. clusterd answers with a tar archive of whole files. The unit's script puts the files in place, restarts the programs that
+//! read them, and asks again with the new revision, which tells clusterd that the step is done. The order of steps is Kubernetes' own
+//! ("Manual Rotation of CA Certificates").
 
 use secrecy::ExposeSecret;
 
 use crate::{Authority, Pki};
 
-/// Where the script is.
+/// The path of the script.
 pub(crate) const SCRIPT: &str = "/etc/bedplate/authorities";
-/// How clusterd is asked: read by `curl --config`.
+/// The curl configuration for asking clusterd, read by `curl --config`.
 pub(crate) const CURL: &str = "/etc/bedplate/authorities.curl";
-/// Which revision the machine holds; written by Ignition at first.
+/// The file with the revision that the member has. Ignition writes the first revision.
 pub(crate) const REVISION: &str = "/var/lib/bedplate/authorities/revision";
-/// The one certificate that kube-controller-manager signs with. `ca.crt` may hold several, which it would not take.
+/// The one certificate that kube-controller-manager signs with. `ca.crt` may contain several certificates, which the controller manager
+/// does not accept for signing.
 pub(crate) const SIGNING: &str = "/etc/kubernetes/pki/signing.crt";
 
-/// A step of a rotation, as machines take it.
+/// A step of a CA rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Trust the old and the new; the old still signs.
+    /// Trust the old and the new certificate authority. The old authority still signs.
     TrustBoth,
-    /// The new signs: the control plane's certificates are made anew.
+    /// Sign with the new certificate authority, and renew the certificates of the control plane.
     NewSigns,
-    /// Kubelets ask for certificates of the new.
+    /// Kubelets request certificates from the new certificate authority.
     KubeletsAsk,
-    /// Trust the new alone.
+    /// Trust only the new certificate authority.
     TrustNew,
 }
 
-/// Who takes it.
+/// The kind of member that gets an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// A machine of the control plane: with the keys, as it holds them already.
+    /// Gets the keys of the certificate authorities too, as its first config did.
     ControlPlane,
-    /// Any other: with certificates alone.
+    /// Gets certificates, and no key.
     Worker,
 }
 
@@ -51,8 +53,8 @@ impl Step {
 }
 
 impl Pki {
-    /// These authorities, with the certificates of `others` behind their own: what is trusted while either may have signed. Who signs
-    /// stands first.
+    /// Appends the certificates of `others` to each certificate of this PKI, for the time in which either may have signed. The signing
+    /// certificate stays first.
     pub fn trusting(&self, others: &Pki) -> Pki {
         let both = |one: &Authority, other: &Authority| Authority {
             certificate: format!("{}{}", one.certificate, other.certificate),
@@ -67,8 +69,8 @@ impl Pki {
     }
 }
 
-/// What a machine takes for this step: a tar archive. `signs` are the authorities that sign from now on, `also` those that are trusted
-/// besides.
+/// Returns the tar archive that a member applies in `step`.
+/// `signs` are the certificate authorities that sign from now on, `also` those that are trusted besides them.
 pub fn handout(
     revision: u32,
     step: Step,
@@ -89,15 +91,15 @@ pub fn handout(
         add(&mut archive, "front-proxy-ca.crt", &trusted.front_proxy.certificate);
         add(&mut archive, "front-proxy-ca.key", signs.front_proxy.key.expose_secret());
     }
-    // Two empty blocks end an archive.
+    // POSIX.1-1988, ustar: two empty blocks end an archive.
     archive.resize(archive.len() + 2 * BLOCK, 0);
     archive
 }
 
-/// A tar archive is made of these.
+/// The block size of a tar archive, in bytes.
 const BLOCK: usize = 512;
 
-/// Adds a file that its owner alone may read, in the format `ustar` (POSIX.1-1988).
+/// Adds a file that only its owner may read, in the format `ustar` (POSIX.1-1988).
 fn add(archive: &mut Vec<u8>, name: &str, text: &str) {
     let mut header = [0_u8; BLOCK];
     let mut field = |at: usize, value: &[u8]| header[at..at + value.len()].copy_from_slice(value);
@@ -107,7 +109,7 @@ fn add(archive: &mut Vec<u8>, name: &str, text: &str) {
     field(116, b"0000000\0");
     field(124, format!("{:011o}\0", text.len()).as_bytes());
     field(136, b"00000000000\0");
-    // The sum is taken as if its own field were spaces.
+    // The checksum is computed as if its own field were filled with spaces.
     field(148, b"        ");
     field(156, b"0");
     field(257, b"ustar\x0000");
@@ -118,7 +120,7 @@ fn add(archive: &mut Vec<u8>, name: &str, text: &str) {
     archive.resize(archive.len().next_multiple_of(BLOCK), 0);
 }
 
-/// What the unit runs. Whatever it did it may do again, so it may end anywhere.
+/// The script of the unit. Every command may run again, so the script may be interrupted anywhere.
 pub(crate) const SCRIPT_TEXT: &str = r##"#!/bin/bash
 # authorities - asks clusterd which authorities this machine should hold, and takes them, a step of their rotation at a time.
 set -euo pipefail
@@ -239,7 +241,7 @@ while :; do
 done
 "##;
 
-/// The unit that runs it.
+/// The unit that runs the script.
 pub(crate) const UNIT: &str = "[Unit]
 Description=The cluster's authorities, as clusterd says
 After=network-online.target

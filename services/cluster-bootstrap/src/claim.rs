@@ -1,4 +1,4 @@
-//! What a machine is given at its creation: a claim to its config, or the config itself.
+//! The user data of a server: a claim to its config, or the config itself.
 
 use std::fmt;
 
@@ -11,19 +11,18 @@ use url::Url;
 
 use crate::NodeConfig;
 
-/// Where a machine's config is handed out, once, to who shows this token.
+/// The URL that hands out a member's config once, and the token that the request has to show.
 #[derive(Clone)]
 pub struct Claim {
-    /// HTTPS.
     pub url: Url,
-    /// Goes into the header `Authorization`, as `Bearer TOKEN`.
+    /// The token of the header `Authorization: Bearer TOKEN`.
     pub token: SecretString,
-    /// The authority that the server's certificate has to be of, as PEM. Others are believed as well if the image trusts them; Ignition
-    /// cannot be told to trust one alone.
+    /// The certificate authority of the server's certificate, as PEM. Ignition also accepts the certificate authorities that the image
+    /// trusts: Ignition cannot be limited to one.
     pub authority: String,
 }
 
-/// User data that only holds a claim: small, and worth nothing once it was used.
+/// Returns user data that contains only a claim: small, and worthless once the claim was used.
 pub fn stub(claim: &Claim) -> Result<UserData, TooLong> {
     let bearer = header("Authorization", &format!("Bearer {}", claim.token.expose_secret()));
     let replace = Resource {
@@ -42,7 +41,8 @@ pub fn stub(claim: &Claim) -> Result<UserData, TooLong> {
     UserData::of(&Config { ignition, ..Config::default() })
 }
 
-/// User data that is the config: for machines that do not reach the server. Compressed where it would be too long.
+/// Returns user data that contains the whole config, for servers that cannot reach clusterd. Compresses the config if it would be too long
+/// otherwise.
 pub fn inline(node: &NodeConfig) -> Result<UserData, TooLong> {
     UserData::of(&node.config).or_else(|_| UserData::of(&compress(&node.config)))
 }

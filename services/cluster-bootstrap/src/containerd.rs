@@ -1,15 +1,15 @@
-//! containerd's configuration.
+//! The configuration file of containerd.
 
 use crate::Cluster;
 use crate::settings::CgroupDriver;
 
-/// The image of the container that holds a pod's namespaces.
+/// The image of the container that holds the namespaces of a pod.
 pub(crate) fn pause_image(cluster: &Cluster) -> String {
     format!("{}/pause:{}", cluster.source.images.repository, cluster.version.traits().pause)
 }
 
-/// `/etc/containerd/config.toml`, in the version that containerd 1.7 and 2 read. It repeats what `containerd config default` says where
-/// that names a registry or a control group's owner, and leaves the rest.
+/// Returns `/etc/containerd/config.toml`, in the version that containerd 1.7 and 2 read.
+/// Repeats the parts of `containerd config default` that name a registry or the cgroup driver, and leaves out the rest.
 pub(crate) fn config(cluster: &Cluster) -> String {
     let systemd = match cluster.cgroups {
         CgroupDriver::Systemd => true,

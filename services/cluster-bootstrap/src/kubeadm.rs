@@ -1,6 +1,6 @@
-//! kubeadm's configuration files, in the version that its release reads.
+//! kubeadm's configuration files, in the API version that each kubeadm release reads.
 //!
-//! They are written as JSON, which is YAML: no text is ever mistaken for a number or a truth.
+//! The files are written as JSON, which is valid YAML, so that YAML never reads a text as a number or a boolean.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::settings::{CgroupDriver, ClusterDns};
 use crate::version::KubeadmApi;
 use crate::{Cluster, Machine, Worker};
 
-/// Where containerd listens.
 const RUNTIME: &str = "unix:///run/containerd/containerd.sock";
 
-/// A patch of etcd's static pod, by which it asks for no place on the disk.
+/// A patch of etcd's static pod that removes the request for disk space.
 pub(crate) const ETCD_WITHOUT_DISK: &str = r#"{"spec":{"containers":[{"name":"etcd","resources":{"requests":{"ephemeral-storage":null}}}]}}
 "#;
 
-/// What `kubeadm init phase` reads on a control-plane machine, and `upload-config` leaves for upgrades and workers.
+/// The configuration of `kubeadm init phase` on a control-plane member. `upload-config` stores this configuration in the cluster for
+/// upgrades and workers.
 pub(crate) fn init(cluster: &Cluster, machine: &Machine) -> String {
     let documents = [
         init_configuration(cluster, machine),
@@ -30,8 +30,8 @@ pub(crate) fn init(cluster: &Cluster, machine: &Machine) -> String {
     joined(&documents)
 }
 
-/// The same for `init phase etcd` alone: with all of etcd's first members. In the uploaded configuration they would be wrong as soon as a
-/// member is replaced.
+/// The configuration of `init phase etcd`: the configuration of [`init`] with the first members of etcd. The uploaded configuration leaves
+/// the members out, because a replaced member would make the list wrong.
 pub(crate) fn init_etcd(cluster: &Cluster, machine: &Machine) -> String {
     let members = [
         ("initial-cluster", cluster.etcd_members()),
@@ -41,7 +41,7 @@ pub(crate) fn init_etcd(cluster: &Cluster, machine: &Machine) -> String {
     joined(&[init_configuration(cluster, machine), cluster_configuration(cluster, &members)])
 }
 
-/// What `kubeadm join` reads on a worker.
+/// The configuration of `kubeadm join` on a worker.
 pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
     let labels: Vec<String> =
         worker.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -52,14 +52,15 @@ pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
     joined(&[join_configuration(cluster, registration)])
 }
 
-/// The same for a machine that becomes one more of the control plane.
+/// The configuration of `kubeadm join` on a member that joins an existing control plane.
 pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String {
     let mut join = join_configuration(cluster, registration(cluster, machine, ""));
     join["controlPlane"] = json!({"localAPIEndpoint": local_endpoint(cluster, machine)});
     joined(&[join])
 }
 
-/// What `kubeadm init phase certs apiserver` reads on such a machine: under which addresses and names it is found.
+/// The configuration of `kubeadm init phase certs apiserver` on a member that joins the control plane: the addresses and names in its
+/// certificate.
 pub(crate) fn certificates(cluster: &Cluster, machine: &Machine) -> String {
     joined(&[init_configuration(cluster, machine), cluster_configuration(cluster, &[])])
 }
@@ -181,7 +182,7 @@ fn pairs(of: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, String)> 
     of.iter().map(|(name, value)| (name.as_str(), value.clone()))
 }
 
-/// Arguments are a map up to v1beta3, and a list of pairs from v1beta4.
+/// Command-line arguments in the form of the API version: a map up to v1beta3, a list of pairs from v1beta4.
 fn arguments<'a>(cluster: &Cluster, pairs: impl Iterator<Item = (&'a str, String)>) -> Value {
     match api(cluster) {
         KubeadmApi::V1Beta2 | KubeadmApi::V1Beta3 => {
@@ -209,7 +210,7 @@ fn joined(documents: &[Value]) -> String {
     documents.iter().map(text).collect::<Vec<_>>().join("---\n")
 }
 
-/// The phases of the addon that clusters want.
+/// The add-on phases of kubeadm that this cluster runs.
 pub(crate) fn addons(cluster: &Cluster) -> &'static [&'static str] {
     match cluster.dns {
         ClusterDns::CoreDns => &["kube-proxy", "coredns"],

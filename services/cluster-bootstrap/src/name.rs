@@ -1,21 +1,20 @@
-//! Names of clusters and machines.
+//! Names of clusters and members.
 
 use std::fmt;
 
-/// A name that may be a host's, and a Kubernetes node's: a label of RFC 1123, lower case, at most 63 characters.
+/// A name that fits a host and a Kubernetes node: a label of RFC 1123, lower case, at most 63 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// Why a name cannot be one.
+/// Why a text is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{raw}` is no name: 1 to 63 of a-z, 0-9 and `-`, the first and last not a `-`")]
 pub struct InvalidName {
-    /// What was given.
     pub raw: String,
 }
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,25 +1,24 @@
-//! Ranges of addresses.
+//! Address ranges in CIDR notation.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A range of addresses, whose bits behind the prefix are zero.
+/// An address range. All bits after the prefix are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cidr {
     first: IpAddr,
     prefix: u8,
 }
 
-/// Why a text is no range.
+/// Why a text is not a valid address range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{raw}` is no range of addresses, as in 10.244.0.0/16")]
 pub struct InvalidCidr {
-    /// What was given.
     pub raw: String,
 }
 
 impl Cidr {
-    /// Whether the address is one of these.
+    /// Whether `address` is inside the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => mask4(address, self.prefix) == first,
@@ -28,12 +27,12 @@ impl Cidr {
         }
     }
 
-    /// Whether the two share an address.
+    /// Whether the two ranges have an address in common.
     pub fn overlaps(&self, other: &Cidr) -> bool {
         self.contains(other.first) || other.contains(self.first)
     }
 
-    /// How many bits are fixed.
+    /// The length of the prefix in bits.
     pub fn prefix(&self) -> u8 {
         self.prefix
     }

@@ -1,4 +1,4 @@
-//! The config of one machine: its files and its units.
+//! The Ignition config of one member: its files and its units.
 
 use std::fmt;
 
@@ -10,38 +10,32 @@ use crate::settings::{PodNetwork, SettingsError};
 use crate::{Artifact, Cluster, Machine, Name, Worker};
 use crate::{authorities, containerd, kubeadm, pod_routes, units};
 
-/// The whole config of a machine. It holds keys, so it prints only whose it is.
+/// The Ignition config of a member. `Debug` prints only the member's name, because the config contains keys.
 #[derive(Clone, PartialEq)]
 pub struct NodeConfig {
-    /// The machine.
     pub machine: Name,
-    /// What it is to become.
     pub config: Config,
 }
 
-/// Why there is no config for a machine.
+/// Why no config was made for a member.
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapError {
-    /// The settings do not make a cluster.
+    /// The cluster's settings contradict each other.
     #[error("the cluster's settings do not go together")]
     Settings(#[from] SettingsError),
-    /// Asked for a control-plane machine that is none.
+    /// The name does not belong to a control-plane member.
     #[error("{name} is none of the control-plane machines")]
-    NoSuchMachine {
-        /// The name.
-        name: Name,
-    },
-    /// What results is no valid Ignition: by what was merged into it, for the rest is.
+    NoSuchMachine { name: Name },
+    /// The config is not valid Ignition. The cause is the config that was merged in, because the rest of the config is always valid.
     #[error("with what is merged into it, the config of {name} is not valid: {mistakes}")]
     Invalid {
-        /// The machine.
         name: Name,
-        /// Each with its JSON path.
+        /// The mistakes, each with its JSON path.
         mistakes: String,
     },
 }
 
-/// The config of a control-plane machine.
+/// Returns the config of one of the first control-plane members.
 pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;
     let place = cluster.control_plane.iter().position(|it| it.name == *name);
@@ -68,8 +62,9 @@ pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, Boots
     finish(cluster, machine, files, own, true)
 }
 
-/// The config of a machine that joins the control plane of a cluster that is there: in the place of one that is gone, or besides. Who asks
-/// for it has removed the lost one from etcd before, and made sure that the token is still good.
+/// Returns the config of a member that joins an existing control plane, as a replacement or in addition.
+///
+/// The caller has to remove a lost member from etcd first, and to make sure that the bootstrap token is still valid.
 pub fn joining_control_plane(
     cluster: &Cluster,
     machine: &Machine,
@@ -88,7 +83,7 @@ pub fn joining_control_plane(
     finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
 }
 
-/// The config of a worker.
+/// Returns the config of a worker.
 pub fn worker(cluster: &Cluster, worker: &Worker) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;
     cluster.check_address(worker.machine.address)?;
@@ -119,7 +114,7 @@ fn finish(
     let made = unpack.into_iter().chain(own).chain(routes);
     all.extend(made.map(|(name, text)| unit(&name, &text)));
 
-    // kubelets complain of a missing manifest folder.
+    // The kubelet logs an error as long as the manifest folder is missing.
     let folders = vec![directory("/etc/kubernetes/manifests", 0o700)];
     let mut made = config(folders, files, all);
     made.ignition.version = Some(ignition::SPEC.to_owned());
@@ -148,7 +143,7 @@ fn common_files(cluster: &Cluster, machine: &Machine, is_control_plane: bool) ->
              net.bridge.bridge-nf-call-ip6tables = 1\n",
         ),
         text("/etc/containerd/config.toml", &containerd::config(cluster)),
-        // Machines do not restart themselves for an update: that is the cluster's to order.
+        // Zincati would restart the member to update its operating system. Restarts are the cluster's decision.
         text("/etc/zincati/config.d/90-bedplate.toml", "[updates]\nenabled = false\n"),
     ];
     for (name, artifact) in [
@@ -170,7 +165,7 @@ fn common_files(cluster: &Cluster, machine: &Machine, is_control_plane: bool) ->
     files
 }
 
-/// The authorities, by the names kubeadm knows them.
+/// The certificate authorities, under the file names that kubeadm expects.
 fn pki_files(cluster: &Cluster) -> Vec<File> {
     let pki = &cluster.pki;
     let public = |name: &str, pem: &str| {

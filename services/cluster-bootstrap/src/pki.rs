@@ -1,8 +1,8 @@
-//! Keys and certificates of a cluster, as they are handed in.
+//! Keys and certificates of a cluster. The caller makes them and hands them in.
 
 use secrecy::SecretString;
 
-/// A private key with its public half. Prints nothing of the private one.
+/// A key pair. `Debug` does not print the private key.
 #[derive(Clone, Debug)]
 pub struct KeyPair {
     /// PEM.
@@ -11,26 +11,26 @@ pub struct KeyPair {
     pub private: SecretString,
 }
 
-/// A certificate that signs others, with its key.
+/// A certificate authority: its certificate and its private key.
 #[derive(Clone, Debug)]
 pub struct Authority {
     /// PEM.
     pub certificate: String,
     /// PEM, PKCS #8.
     pub key: SecretString,
-    /// SHA-256 of the certificate's public key (SubjectPublicKeyInfo, DER), in hexadecimal: what kubeadm pins.
+    /// SHA-256 of the certificate's public key (SubjectPublicKeyInfo, DER), in hexadecimal, which kubeadm pins.
     pub public_key_sha256: String,
 }
 
-/// All that a cluster's machines cannot make for themselves, for they have to agree on it.
+/// The keys and certificate authorities that all members have to share, so that no member can make its own.
 #[derive(Clone, Debug)]
 pub struct Pki {
-    /// Signs what is shown to and by the API server.
+    /// Signs the certificates of the API server, of its clients and of kubelets.
     pub cluster: Authority,
-    /// Signs what etcd's members and clients show.
+    /// Signs the certificates of etcd's members and clients.
     pub etcd: Authority,
-    /// Signs what the API server shows to extension servers.
+    /// Signs the certificate that the API server shows to extension API servers.
     pub front_proxy: Authority,
-    /// Signs service accounts' tokens.
+    /// Signs the tokens of service accounts.
     pub service_account: KeyPair,
 }

@@ -1,13 +1,14 @@
-//! The pod network that needs no image: a bridge on each machine, and routes between them.
+//! A pod network without container images: a bridge on each member, and routes between the members.
 
 use serde_json::{Value, json};
 
 use crate::{Cluster, Name};
 
-/// Where the script is.
+/// The path of the script.
 pub(crate) const SCRIPT: &str = "/etc/bedplate/pod-routes";
 
-/// Watches nodes; makes this one's bridge and the routes to the others' pods. Whatever it did it may do again.
+/// Returns the script that watches the Kubernetes nodes, sets up this member's bridge, and adds routes to the pods of all other members.
+/// Every command may run again.
 pub(crate) fn script(cluster: &Cluster) -> String {
     let pods = cluster.pods;
     format!(
@@ -52,8 +53,10 @@ kubectl --kubeconfig=/etc/kubernetes/kubelet.conf get nodes --watch --output-wat
     )
 }
 
-/// The unit that runs it. It ends whenever its connection does, and is tried until there is a node to speak for: a condition would be
-/// asked once, at boot.
+/// Returns the unit that runs the script.
+///
+/// The script ends whenever its connection to the API server ends, and systemd restarts the script until the member has joined.
+/// `ConditionPathExists` would not do: systemd evaluates a condition once, at boot.
 pub(crate) fn unit(node: &Name) -> String {
     format!(
         "[Unit]
@@ -75,7 +78,8 @@ WantedBy=multi-user.target
     )
 }
 
-/// Lets kubelets see all nodes, which the script does with their credentials. From 1.32 they see but their own otherwise.
+/// Permits kubelets to read all Kubernetes nodes, because the script uses the kubelet's credentials. From 1.32 a kubelet can read only its
+/// own node without this permission.
 pub(crate) fn access() -> Value {
     let meta = json!({"name": "bedplate:pod-routes"});
     json!({"apiVersion": "v1", "kind": "List", "items": [

@@ -1,4 +1,4 @@
-//! The proxies that machines use.
+//! The HTTP proxies of members.
 
 use ignition::Config;
 use ignition::build::{config, file, inline};
@@ -7,19 +7,19 @@ use url::Url;
 
 use crate::settings::SettingsError;
 
-/// The proxies that machines use, from their first fetch on.
+/// The HTTP proxies that a member uses from its first download on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
-    /// For what is fetched by HTTP.
+    /// The proxy for HTTP downloads.
     pub http: Option<Url>,
-    /// For what is fetched by HTTPS.
+    /// The proxy for HTTPS downloads.
     pub https: Option<Url>,
-    /// Names, domains, addresses and ranges that are reached without them.
+    /// Host names, domains, addresses and ranges that members reach without a proxy.
     pub except: Vec<String>,
 }
 
 impl Proxies {
-    /// What is to be merged into the configs of machines: see [`crate::Cluster::extra`]. `None` where there is no proxy.
+    /// Returns the config to merge into the configs of members through [`crate::Cluster::extra`]. Returns `None` if there is no proxy.
     pub fn config(&self) -> Result<Option<Config>, SettingsError> {
         if self.http.is_none() && self.https.is_none() {
             return Ok(None);
@@ -35,7 +35,7 @@ impl Proxies {
             ("HTTPS_PROXY", self.https.as_ref().map(Url::as_str)),
             ("NO_PROXY", Some(except.as_str())),
         ] {
-            // Programs disagree on the letters' size; `%` begins a specifier of systemd's.
+            // Some programs read only upper-case names, some only lower-case names. `%` begins a specifier of systemd.
             let value = value.map(|it| it.replace('%', "%%"));
             variables.extend(value.iter().map(|it| format!(" \"{name}={it}\"")));
             let small = name.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! How a machine says how far it has come.
+//! Progress reports of members.
 
 use std::fmt;
 
@@ -9,28 +9,30 @@ use url::Url;
 
 use crate::{NodeConfig, authorities};
 
-/// Where a machine says how far it has come, and what it shows there.
+/// The URLs and credentials with which a member reports its progress to clusterd.
 #[derive(Clone)]
 pub struct Reports {
-    /// HTTPS.
+    /// The HTTPS URL that takes reports.
     pub url: Url,
-    /// Where it asks which authorities it should hold; HTTPS.
+    /// The HTTPS URL at which the member asks for the certificate authorities that it should have.
     pub authorities: Url,
-    /// The revision of the authorities that are in its config.
+    /// The revision of the certificate authorities in the member's config.
     pub holds: u32,
-    /// Goes into the header `Authorization`, as `Bearer TOKEN`.
+    /// The token of the header `Authorization: Bearer TOKEN`.
     pub token: SecretString,
-    /// Whose reports these are: goes into each as `claim`.
+    /// Identifies the member; each report contains this value as `claim`.
     pub claim: String,
-    /// The authority that the server's certificate has to be of, as PEM. No other is believed.
+    /// The certificate authority of clusterd's certificate, as PEM. The member trusts no other authority for reports.
     pub authority: String,
 }
 
 const CURL: &str = "/etc/bedplate/report.curl";
 const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 
-/// The config of a machine that says of each of its steps that it was done, or failed, as a form with `claim`, `step`, `result` and
-/// `status`. Nothing waits long for that, and nothing fails where it does. It also takes other authorities, once it is told to.
+/// Adds progress reports and CA rotation to the config of a member.
+///
+/// After each step the member sends a form with `claim`, `step`, `result` and `status`. A report takes at most a few seconds, and a failed
+/// report does not fail the step.
 pub fn reporting(node: &NodeConfig, reports: &Reports) -> NodeConfig {
     let curl = format!(
         "# Read by curl --config, so that no list of processes shows what is secret.
@@ -82,14 +84,14 @@ max-time = 30
     NodeConfig { machine: node.machine.clone(), config: merge(&node.config, &added) }
 }
 
-/// The step that a unit is: the units that do something once.
+/// The name of the step that a unit carries out; `None` for units that do not run once.
 fn step(unit: &Unit) -> Option<&str> {
     let is_step = unit.contents.as_ref().is_some_and(|text| text.contains("Type=oneshot"));
     let step = unit.name.strip_prefix("bedplate-")?.strip_suffix(".service")?;
     is_step.then_some(step)
 }
 
-/// systemd.exec(5): `SERVICE_RESULT` and `EXIT_STATUS` are for `ExecStopPost=`, which is run when a start has failed, too.
+/// systemd.exec(5): `SERVICE_RESULT` and `EXIT_STATUS` are set for `ExecStopPost=`, which also runs when a start failed.
 fn dropin(step: &str) -> String {
     let curl = format!("-/usr/bin/curl --config {CURL} --data step={step}");
     format!(

@@ -1,4 +1,4 @@
-//! What a cluster is to be.
+//! The settings of a cluster that its members' configs depend on.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -9,209 +9,176 @@ use serde_json::{Map, Value};
 
 use crate::{BootstrapToken, Cidr, KubernetesVersion, Name, Pki, Source};
 
-/// A cluster, as far as its machines have to know it.
+/// The properties of a cluster that its members have to know.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its name, which kubeconfigs show and etcd's members check.
+    /// The name of the cluster in kubeconfigs, and etcd's cluster token.
     pub name: Name,
-    /// Which Kubernetes.
     pub version: KubernetesVersion,
-    /// The range that pods' addresses are of; each machine gets a part.
+    /// The address range of pods. Each member gets a part of this range.
     pub pods: Cidr,
-    /// The range that services' addresses are of.
+    /// The address range of Services.
     pub services: Cidr,
-    /// The domain within the cluster, such as `cluster.local`.
+    /// The DNS domain inside the cluster, such as `cluster.local`.
     pub domain: String,
-    /// Where the API is reached by machines and users: the load balancer.
+    /// The address of the cluster's API for members and users: the load balancer.
     pub endpoint: Endpoint,
-    /// Other names and addresses the API is reached at; certificates hold them.
+    /// Other names and addresses of the API, which are added to its certificates.
     pub also_known_as: Vec<String>,
-    /// 1, 3 or 5 machines. The first does what is done once for the cluster.
+    /// 1, 3 or 5 members. The first member also runs the steps that a cluster needs once.
     pub control_plane: Vec<Machine>,
-    /// What pods' packets travel by.
     pub pod_network: PodNetwork,
-    /// Who answers names within the cluster.
     pub dns: ClusterDns,
-    /// Where programs and images come from.
+    /// The source of programs and images.
     pub source: Source,
-    /// What workers show to be let in.
+    /// The bootstrap token with which workers join.
     pub token: BootstrapToken,
-    /// For how many hours, counted from the cluster's start; 0 is for ever.
+    /// The lifetime of the token in hours, counted from the start of the first member; 0 means no end.
     pub token_hours: u32,
-    /// Authorities and keys.
     pub pki: Pki,
-    /// Which of the two the image's containerd and systemd agree on: `Systemd` on Fedora CoreOS.
+    /// The cgroup driver that containerd and systemd of the image use: `Systemd` on Fedora CoreOS.
     pub cgroups: CgroupDriver,
-    /// Who lets machines in that show the token.
     pub approval: Approval,
-    /// Whether a cloud controller manager will tell machines their addresses and zones.
+    /// Whether a cloud controller manager will set the addresses and zones of Kubernetes nodes.
     pub external_cloud_provider: bool,
-    /// What is to differ from the configurations made here.
     pub overrides: Overrides,
-    /// Merged into each machine's config last: users, keys, more units.
+    /// Merged into each member's config last: users, keys, more units.
     pub extra: Option<Config>,
 }
 
-/// Where the API is reached.
+/// The address of the cluster's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// A name or an address.
+    /// A host name or an IP address.
     pub host: String,
-    /// Mostly 6443. Machines of the control plane listen on it too.
+    /// Usually 6443. The API servers of control-plane members listen on this port too.
     pub port: u16,
 }
 
-/// A machine that is known by name and address before it exists.
+/// A member, whose name and address are known before its server exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Its host name, and its node's.
+    /// The host name, which is also the name of the Kubernetes node.
     pub name: Name,
-    /// Its address in the cluster's network.
+    /// The address in the cluster's network.
     pub address: IpAddr,
 }
 
-/// A machine that runs pods and no control plane.
+/// A member that runs pods and no control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// Who it is.
     pub machine: Machine,
-    /// Labels of its node.
+    /// Labels of the Kubernetes node.
     pub labels: BTreeMap<String, String>,
-    /// Taints of its node, from its first moment.
+    /// Taints that the Kubernetes node registers with.
     pub taints: Vec<Taint>,
 }
 
-/// Keeps pods away that do not tolerate it.
+/// A taint of a Kubernetes node: keeps away pods that do not tolerate the taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
-    /// Its key.
     pub key: String,
-    /// Its value, which may be empty.
+    /// May be empty.
     pub value: String,
-    /// What it does.
     pub effect: TaintEffect,
 }
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate the taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaintEffect {
-    /// They are not placed here.
+    /// The scheduler does not place pods on the node.
     NoSchedule,
-    /// They are placed here last.
+    /// The scheduler avoids the node if another node fits.
     PreferNoSchedule,
-    /// They are not placed here, and those that are here leave.
+    /// The scheduler does not place pods on the node, and running pods are evicted.
     NoExecute,
 }
 
-/// What pods' packets travel by.
+/// The network that carries packets between pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodNetwork {
-    /// A bridge on each machine, and on each machine a route to every other's pods. Wants one network for all machines that lets
-    /// pods' addresses pass (in Neutron: allowed address pairs), and no images.
+    /// A bridge on each member, and on each member a route to the pods of every other member. Needs no images, but one network for all
+    /// members that accepts packets with pod addresses (in Neutron: allowed address pairs).
     HostRoutes,
-    /// Something that is applied once the API answers. Nodes are not ready until it is.
+    /// An add-on that is applied once the API answers. Kubernetes nodes are not ready before.
     AddOn,
 }
 
-/// Who answers names within the cluster.
+/// The DNS server inside the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterDns {
     /// kubeadm's CoreDNS.
     CoreDns,
-    /// Nobody, or something that is applied later.
+    /// No DNS server, or one that is applied later.
     Absent,
 }
 
-/// Who signs what a machine that shows the token asks to be.
+/// The approval of certificate requests from members that join with the bootstrap token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// The cluster itself, as kubeadm sets it up: whoever has the token becomes a node of any name.
+    /// The cluster approves by itself, as kubeadm sets it up. Every holder of the token can become a node of any name.
     Automatic,
-    /// Somebody who knows which machines there are. What kubeadm set up is taken away.
+    /// A service outside of the cluster that knows the cluster's members. kubeadm's automatic approval is removed.
     Elsewhere,
 }
 
-/// Who makes control groups.
+/// The program that creates control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupDriver {
     /// systemd, as on Fedora CoreOS.
     Systemd,
-    /// containerd and the kubelet themselves.
+    /// containerd and the kubelet.
     Cgroupfs,
 }
 
-/// Fields that replace those of the configurations made here.
+/// Fields and arguments that replace the values of this crate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
-    /// Of `KubeletConfiguration`.
+    /// Fields of `KubeletConfiguration`.
     pub kubelet: Map<String, Value>,
-    /// Of `KubeProxyConfiguration`.
+    /// Fields of `KubeProxyConfiguration`.
     pub kube_proxy: Map<String, Value>,
-    /// Arguments of kube-apiserver.
     pub api_server: BTreeMap<String, String>,
-    /// Arguments of kube-controller-manager.
     pub controller_manager: BTreeMap<String, String>,
-    /// Arguments of kube-scheduler.
     pub scheduler: BTreeMap<String, String>,
-    /// Arguments of kubelets; those of one machine alone, where they are given for its config alone.
+    /// For arguments of one member only, the caller sets this field while making the config of that member.
     pub kubelet_arguments: BTreeMap<String, String>,
 }
 
-/// Why settings do not make a cluster.
+/// Why the settings of a cluster are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// etcd wants an odd number, and more than five are slower and no safer.
+    /// etcd needs an odd number of members, and more than five members are slower and no safer.
     #[error("{count} control-plane machines: there may be 1, 3 or 5")]
-    ControlPlaneCount {
-        /// How many there are.
-        count: usize,
-    },
-    /// Two machines share a name or an address.
+    ControlPlaneCount { count: usize },
+    /// Two members have the same name or address.
     #[error("two control-plane machines are called {what}")]
     Duplicate {
         /// The name or address.
         what: String,
     },
-    /// Ranges that have to be apart are not.
+    /// Two ranges overlap, or a member's address is inside of a range for pods or Services.
     #[error("{one} and {other} overlap")]
-    Overlap {
-        /// One.
-        one: String,
-        /// The other.
-        other: String,
-    },
-    /// Too few addresses.
+    Overlap { one: String, other: String },
+    /// The range has too few addresses.
     #[error("{range} is too small for {what}: {most} bits of prefix at most")]
     TooSmall {
-        /// The range.
         range: Cidr,
-        /// For what.
+        /// The use of the range, such as `pods`.
         what: &'static str,
-        /// The longest prefix that will do.
+        /// The longest permitted prefix.
         most: u8,
     },
-    /// A kubelet may not give itself this label.
+    /// A kubelet is not permitted to set this label on its own node.
     #[error("a machine cannot give itself the label `{key}`: {why}")]
-    Label {
-        /// The label.
-        key: String,
-        /// Why.
-        why: &'static str,
-    },
-    /// A text that goes into a unit or a configuration holds what it must not.
+    Label { key: String, why: &'static str },
+    /// A text that becomes part of a unit or a configuration contains a character that is not permitted.
     #[error("{field} is `{value}`: {why}")]
-    Text {
-        /// The setting.
-        field: &'static str,
-        /// Its value.
-        value: String,
-        /// Why not.
-        why: &'static str,
-    },
+    Text { field: &'static str, value: String, why: &'static str },
 }
 
 impl Cluster {
-    /// Whether these settings go together.
+    /// Checks that the settings fit together.
     pub fn check(&self) -> Result<(), SettingsError> {
         let count = self.control_plane.len();
         if !matches!(count, 1 | 3 | 5) {
@@ -229,7 +196,7 @@ impl Cluster {
         if self.pods.overlaps(&self.services) {
             return Err(overlap(&self.pods, &self.services));
         }
-        // The controller manager hands out /24 (or /64), and a part of it to each machine.
+        // The controller manager gives each node a /24 (IPv6: a /64) of the pod range.
         at_most(self.pods, "pods", 22, 60)?;
         at_most(self.services, "services", 24, 112)?;
         plain("endpoint.host", &self.endpoint.host)?;
@@ -238,13 +205,13 @@ impl Cluster {
         self.also_known_as.iter().try_for_each(|name| plain("also_known_as", name))
     }
 
-    /// Whether a machine may have this address.
+    /// Checks that `address` is outside of the ranges of pods and Services.
     pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), SettingsError> {
         let inside = [self.pods, self.services].into_iter().find(|range| range.contains(address));
         inside.map_or(Ok(()), |range| Err(overlap(&range, &address)))
     }
 
-    /// Name and address of each member of etcd, as etcd takes them.
+    /// The name and peer URL of each first etcd member, in the form of etcd's argument `initial-cluster`.
     pub(crate) fn etcd_members(&self) -> String {
         let member = |it: &Machine| format!("{}=https://{}:2380", it.name, in_url(it.address));
         self.control_plane.iter().map(member).collect::<Vec<_>>().join(",")
@@ -252,8 +219,8 @@ impl Cluster {
 }
 
 impl Worker {
-    /// Whether its node may have these labels. kubernetes, plugin/pkg/admission/noderestriction: a kubelet may set few labels of
-    /// Kubernetes' own.
+    /// Checks the labels of the worker. kubernetes, plugin/pkg/admission/noderestriction: a kubelet may set few labels with Kubernetes' own
+    /// prefixes.
     pub fn check(&self) -> Result<(), SettingsError> {
         const OWN: [&str; 2] = ["kubernetes.io", "k8s.io"];
         for (key, value) in &self.labels {
@@ -289,7 +256,7 @@ impl Worker {
 }
 
 impl Endpoint {
-    /// `host:port`.
+    /// Returns `host:port`, with brackets around an IPv6 address.
     pub fn authority(&self) -> String {
         match self.host.parse() {
             Ok(address) => format!("{}:{}", in_url(address), self.port),
@@ -299,7 +266,7 @@ impl Endpoint {
 }
 
 impl TaintEffect {
-    /// As Kubernetes calls it.
+    /// Returns Kubernetes' name of the effect.
     pub fn as_str(self) -> &'static str {
         match self {
             TaintEffect::NoSchedule => "NoSchedule",

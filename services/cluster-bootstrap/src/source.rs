@@ -1,75 +1,69 @@
-//! Where programs and images come from: upstream, or a mirror.
+//! The source of programs and images: upstream, or a mirror.
 
 use std::fmt;
 
 use url::Url;
 
-/// A file, and what it has to be.
+/// A file to download, and its checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// HTTP or HTTPS.
+    /// An HTTP or HTTPS URL.
     pub url: Url,
-    /// Checked by the machine before it uses the file.
+    /// The member verifies the checksum before it uses the file.
     pub sha256: Sha256,
 }
 
-/// A SHA-256, in hexadecimal.
+/// A SHA-256 checksum, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sha256(String);
 
-/// Why a text is no SHA-256.
+/// Why a text is not a valid SHA-256 checksum.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{raw}` is no SHA-256: 64 of 0-9 and a-f")]
 pub struct InvalidSha256 {
-    /// What was given.
     pub raw: String,
 }
 
-/// The programs that run on the machine itself.
+/// The programs that run directly on a member, outside of containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
-    /// Of the cluster's version.
     pub kubeadm: Artifact,
-    /// Of the cluster's version.
     pub kubelet: Artifact,
-    /// Of the cluster's version.
     pub kubectl: Artifact,
-    /// The CNI plugins as a gzip'd tar file, the programs at its top; none where the image has them in `/opt/cni/bin`.
+    /// The CNI plugins as a tar.gz archive with the programs at its top level; `None` if the image contains them in `/opt/cni/bin`.
     pub cni_plugins: Option<Artifact>,
 }
 
-/// Where images come from.
+/// The source of container images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
     /// The registry and path before the images' names, such as `registry.k8s.io`.
     pub repository: String,
-    /// The tag of `etcd`, where it is not kubeadm's choice.
+    /// The tag of the image `etcd`; `None` means kubeadm's default.
     pub etcd_tag: Option<String>,
-    /// Images that machines fetch as files, because no registry has them or they are not to depend on one.
+    /// Images that members download as archives, because no registry has them or members must not depend on a registry.
     pub archives: Archives,
 }
 
-/// Image archives that containerd imports before anything is started.
+/// Image archives that containerd imports before any other step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archives {
-    /// What every machine needs: kube-proxy, pause.
+    /// Images that every member needs: kube-proxy, pause.
     pub every_machine: Vec<Artifact>,
-    /// What the control plane needs.
+    /// Images that only control-plane members need.
     pub control_plane: Vec<Artifact>,
 }
 
-/// Everything a cluster is made of.
+/// The programs and images of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Programs.
     pub programs: Programs,
-    /// Images.
     pub images: Images,
 }
 
 #[cfg(feature = "samples")]
 impl Source {
-    /// Upstream's images, and programs of a mirror that there is not: for tests that fetch nothing.
+    /// Upstream's images, and programs on a mirror that does not exist: for tests that download nothing.
     pub fn sample() -> Self {
         let artifact = |name: &str| Artifact {
             url: format!("https://mirror.example/{name}").parse().expect("it is a URL"),
@@ -88,7 +82,7 @@ impl Source {
 }
 
 impl Sha256 {
-    /// The digits.
+    /// Returns the checksum as 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

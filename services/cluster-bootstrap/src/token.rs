@@ -1,18 +1,18 @@
-//! What a worker shows to be let in.
+//! The bootstrap token with which a worker joins.
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// A bootstrap token: six characters that may be seen, a dot, sixteen that may not. Prints nothing.
+/// A bootstrap token: a public id of six characters, a dot, and a secret of sixteen characters. `Debug` prints nothing of the token.
 #[derive(Clone, Debug)]
 pub struct BootstrapToken(SecretString);
 
-/// The text is no token. It is not repeated, for it may nearly be one.
+/// Why a text is not a valid bootstrap token. The message does not repeat the text, because the text may be a token with a typing error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no bootstrap token: 6 of a-z and 0-9, a dot, 16 of a-z and 0-9")]
 pub struct InvalidToken;
 
 impl BootstrapToken {
-    /// The whole token.
+    /// Returns the whole token, secret included.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }

@@ -1,39 +1,39 @@
-//! systemd units. Each does nothing once its work is done, and may fail and be started again.
+//! systemd units of a member. Each unit does nothing once its work is done, and may fail and be started again.
 
 use crate::kubeadm;
 use crate::pod_routes;
 use crate::settings::{Approval, PodNetwork};
 use crate::{Archives, Artifact, Cluster};
 
-/// Where programs that are not the image's are, on Fedora CoreOS too.
+/// The folder of programs that are not part of the image. Fedora CoreOS permits writing to this folder.
 pub(crate) const PROGRAMS: &str = "/usr/local/bin";
-/// kubeadm's configuration on a control-plane machine.
+/// kubeadm's configuration on a control-plane member.
 pub(crate) const INIT: &str = "/etc/bedplate/init.yaml";
-/// The same with etcd's first members.
+/// The configuration in `INIT` with the first members of etcd.
 pub(crate) const INIT_ETCD: &str = "/etc/bedplate/init-etcd.yaml";
-/// kubeadm's configuration on a worker.
+/// kubeadm's configuration on a member that joins.
 pub(crate) const JOIN: &str = "/etc/bedplate/join.yaml";
-/// The same where it joins the control plane, as far as its API server's certificate is concerned.
+/// kubeadm's configuration for the API server's certificate on a member that joins the control plane.
 pub(crate) const CERTIFICATES: &str = "/etc/bedplate/certificates.yaml";
-/// What kubeadm is to change of etcd's static pod, in `PATCHES`.
+/// A patch of etcd's static pod, in the folder `PATCHES`.
 pub(crate) const ETCD_PATCH: &str = "/etc/bedplate/patches/etcd.json";
 const PATCHES: &str = "/etc/bedplate/patches";
-/// Where what is fetched waits to be unpacked.
+/// The folder in which downloads wait to be unpacked.
 pub(crate) const FETCHED: &str = "/var/lib/bedplate/fetched";
-/// What kubelets may see for pod routes.
+/// The RBAC objects that permit kubelets to read all Kubernetes nodes, for pod routes.
 pub(crate) const POD_ROUTES_ACCESS: &str = "/etc/bedplate/pod-routes-access.json";
-/// Finds the machine's volumes.
+/// The script that finds the member's volumes.
 pub(crate) const VOLUMES: &str = "/etc/bedplate/volumes";
-/// The unit that does.
+/// The unit that runs `VOLUMES`.
 pub(crate) const VOLUMES_UNIT: &str = "bedplate-volumes.service";
-/// Files that say what was done.
+/// The folder of marker files: a marker says that a unit finished its work.
 const DONE: &str = "/var/lib/bedplate/done";
 
-/// What lets whoever has a token become a node (kubernetes, cmd/kubeadm/app/constants: NodeAutoApproveBootstrapClusterRoleBinding). What
-/// lets nodes renew their own certificates stays.
+/// The binding that lets every holder of a token become a node (kubernetes, cmd/kubeadm/app/constants:
+/// NodeAutoApproveBootstrapClusterRoleBinding). The binding that lets nodes renew their own certificates is kept.
 const AUTOMATIC_APPROVAL: &str = "kubeadm:node-autoapprove-bootstrap";
 
-/// A unit that runs commands once in a machine's life.
+/// A unit that runs its commands once in the life of a member.
 struct Once<'a> {
     name: &'a str,
     description: &'a str,
@@ -78,7 +78,7 @@ WantedBy=multi-user.target
 const UNPACK: &str = "bedplate-unpack.service";
 const CONTROL_PLANE: &str = "bedplate-control-plane.service";
 
-/// Unpacks what was fetched: CNI plugins and images. None where nothing is.
+/// Returns the unit that unpacks the downloaded CNI plugins and images; `None` if there is nothing to unpack.
 pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, String)> {
     if !plugins && archives.is_empty() {
         return None;
@@ -102,7 +102,7 @@ pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, S
     )
 }
 
-/// Finds the volumes of these tags, at each boot.
+/// Returns the unit that finds the volumes with these tags at each boot.
 pub(crate) fn volumes(tags: &str) -> (String, String) {
     let unless = "/run/bedplate/volumes/found".to_owned();
     let commands = vec![format!("/bin/bash {VOLUMES} {tags}"), format!("/usr/bin/touch {unless}")];
@@ -110,7 +110,7 @@ pub(crate) fn volumes(tags: &str) -> (String, String) {
     Once { name: VOLUMES_UNIT, description, after: &[], unless, commands }.named()
 }
 
-/// What every control-plane machine does by itself: nothing of it waits for another machine.
+/// Returns the unit that starts the control plane of one member. None of its commands waits for another member.
 pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/control-plane");
@@ -127,7 +127,7 @@ pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
     Once { name: CONTROL_PLANE, description: &description, after: &after, unless, commands }.named()
 }
 
-/// What one machine does for the cluster, as soon as the API answers.
+/// Returns the unit of the first member that runs the steps that a cluster needs once, as soon as the API answers.
 pub(crate) fn once(cluster: &Cluster) -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let mut commands = vec![ready(), phase("upload-config all"), phase("bootstrap-token")];
@@ -148,8 +148,10 @@ pub(crate) fn once(cluster: &Cluster) -> (String, String) {
     Once { name, description: &description, after: &after, unless, commands }.named()
 }
 
-/// Labels and taints a control-plane machine's node, as soon as there is one. What `upload-config kubelet` uploads is there already, or
-/// the same: it also notes the runtime's socket at this machine's node, and `kubeadm upgrade` fails without.
+/// Returns the unit that labels and taints the Kubernetes node of a control-plane member once the node exists.
+///
+/// `upload-config kubelet` changes nothing in the uploaded configuration here, but also writes the container runtime's socket into an
+/// annotation of the node. `kubeadm upgrade` fails without the annotation.
 pub(crate) fn mark() -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/mark");
@@ -165,7 +167,8 @@ pub(crate) fn mark() -> (String, String) {
         .named()
 }
 
-/// Makes a worker a node. Done when the kubelet has credentials of its own: from then on kubeadm would refuse.
+/// Returns the unit that joins a worker to the cluster. The unit counts as done once the kubelet has its own credentials, because kubeadm
+/// refuses to join a second time.
 pub(crate) fn join(cluster: &Cluster) -> (String, String) {
     let commands = vec![format!("{PROGRAMS}/kubeadm join --config={JOIN} --skip-phases=preflight")];
     let description = format!("Join {}", cluster.name);
@@ -181,14 +184,16 @@ pub(crate) fn join(cluster: &Cluster) -> (String, String) {
     .named()
 }
 
-/// Makes a machine one more of a control plane that is there already: first a node, as a worker becomes one, then a member of etcd. Two
-/// units, because kubeadm would refuse to do the first part twice.
+/// Returns the units that add a member to an existing control plane.
+///
+/// The first unit joins the Kubernetes node, as on a worker. The second unit joins etcd. Two units are needed, because kubeadm refuses to
+/// join the node a second time.
 pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
     const NODE: &str = "bedplate-join.service";
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm join phase {phase} --config={JOIN}");
     let description = format!("Join {}", cluster.name);
-    // By what was uploaded when the cluster was founded, this machine's own addresses outside would not be in its certificate. What is
-    // there is kept.
+    // kubeadm would make the certificate from the configuration that was uploaded when the cluster was created, and this member's own
+    // external addresses would be missing. kubeadm keeps a certificate that exists.
     let certificate =
         format!("{PROGRAMS}/kubeadm init phase certs apiserver --config={CERTIFICATES}");
     let commands = vec![certificate, phase("control-plane-prepare all"), phase("kubelet-start")];
@@ -213,8 +218,10 @@ pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
     [node.named(), member.named()]
 }
 
-/// The kubelet, as upstream's packages run it. It cannot start before kubeadm has configured it, and is tried until then; an order
-/// between the two would be a deadlock, for kubeadm starts it and waits.
+/// The kubelet, as upstream's packages run it.
+///
+/// The kubelet cannot start before kubeadm has configured it, so systemd retries until then. An `After=` between the two would be a
+/// deadlock, because kubeadm starts the kubelet and waits for it.
 pub(crate) const KUBELET: &str = "[Unit]
 Description=kubelet
 Documentation=https://kubernetes.io/docs/
@@ -232,8 +239,8 @@ RestartSec=1
 WantedBy=multi-user.target
 ";
 
-/// How kubeadm wants the kubelet started (kubernetes, build/debs/10-kubeadm.conf), `KUBELET_EXTRA_ARGS` being the image's and an
-/// administrator's.
+/// The drop-in that kubeadm expects for the kubelet (kubernetes, build/debs/10-kubeadm.conf). The image and an administrator may set
+/// `KUBELET_EXTRA_ARGS`.
 pub(crate) const KUBELET_KUBEADM: &str = r#"[Service]
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
@@ -243,23 +250,23 @@ ExecStart=
 ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 "#;
 
-/// The unit of pod routes.
+/// The unit that maintains pod routes.
 pub(crate) fn pod_routes(node: &crate::Name) -> (String, String) {
     ("bedplate-pod-routes.service".to_owned(), pod_routes::unit(node))
 }
 
-/// Where an image's archive is until it is imported.
+/// The path of a downloaded image archive until it is imported.
 pub(crate) fn image_path(artifact: &Artifact) -> String {
     format!("{FETCHED}/{}.tar", artifact.sha256)
 }
 
-/// The archives that a machine needs.
+/// The image archives that a member needs.
 pub(crate) fn archives(of: &Archives, control_plane: bool) -> Vec<&Artifact> {
     let more = if control_plane { &of.control_plane[..] } else { &[] };
     of.every_machine.iter().chain(more).collect()
 }
 
-/// Fails until the API answers through its endpoint.
+/// A command that fails until the cluster's API answers at its endpoint.
 fn ready() -> String {
     format!("{PROGRAMS}/kubectl get --raw=/readyz --request-timeout=5s")
 }

@@ -1,32 +1,25 @@
-//! Which Kubernetes, and what its kubeadm reads.
+//! Supported releases of Kubernetes, and what differs between them.
 
 use std::fmt;
 
-/// A release of Kubernetes that clusters can be made of.
+/// A supported release of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KubernetesVersion {
     minor: u8,
     patch: u16,
 }
 
-/// Why a version cannot be used.
+/// Why a version is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidVersion {
-    /// Not of the form.
     #[error("`{raw}` is no version of Kubernetes, as in v1.31.2")]
-    Malformed {
-        /// What was given.
-        raw: String,
-    },
-    /// A version nobody tried.
+    Malformed { raw: String },
+    /// No test covers this minor version.
     #[error("Kubernetes {raw} is not supported: 1.{FIRST} to 1.{LAST} are")]
-    Unsupported {
-        /// What was given.
-        raw: String,
-    },
+    Unsupported { raw: String },
 }
 
-/// The version of kubeadm's configuration.
+/// The API version of kubeadm's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KubeadmApi {
     V1Beta2,
@@ -34,7 +27,7 @@ pub(crate) enum KubeadmApi {
     V1Beta4,
 }
 
-/// What differs from one minor version to the next.
+/// The differences of one minor version that configs depend on.
 pub(crate) struct Minor {
     minor: u8,
     pub(crate) api: KubeadmApi,
@@ -64,14 +57,14 @@ const FIRST: u8 = MINORS[0].minor;
 const LAST: u8 = MINORS[MINORS.len() - 1].minor;
 
 impl Minor {
-    /// Whether the kubelet leaves alone what the container runtime calls pinned, when it removes images to free a disk that is nearly
-    /// full. Older ones are told by an argument which image no pod can be without (kubernetes, pull request 118544).
+    /// Whether the kubelet keeps images that the container runtime marks as pinned when it frees disk space. Older kubelets need an
+    /// argument that names the image that every pod needs (kubernetes, pull request 118544).
     pub(crate) fn knows_pinned_images(&self) -> bool {
         self.minor >= 29
     }
 
-    /// Whether kubeadm has etcd ask for a place on the disk. A kubelet that has just joined knows of no disk yet, for a moment, and refuses
-    /// a static pod that asks for one for good (kubernetes, issue 99305; mended in 1.20.5, for all of 1.20 to be sure).
+    /// Whether kubeadm makes etcd request disk space. A kubelet that has just joined does not know its disk for a moment, and permanently
+    /// rejects a static pod that requests disk space (kubernetes, issue 99305, fixed in 1.20.5; this crate works around it in all of 1.20).
     pub(crate) fn etcd_asks_for_disk(&self) -> bool {
         self.minor == 20
     }
@@ -131,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_says_what_its_kubeadm_reads() {
+    fn each_version_has_the_configuration_api_of_its_kubeadm() {
         let api = |raw| KubernetesVersion::try_from(raw).unwrap().traits().api;
         assert_eq!(api("v1.20.2"), KubeadmApi::V1Beta2);
         assert_eq!(api("1.21.14"), KubeadmApi::V1Beta2);
@@ -141,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_nobody_tried_is_refused() {
+    fn an_unsupported_version_is_refused() {
         for bad in [
             "v1.19.0",
             "v1.99.0",

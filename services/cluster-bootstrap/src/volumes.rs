@@ -1,25 +1,26 @@
-//! Volumes of a machine's own for what Kubernetes keeps: found, given a file system while they are blank, and mounted before they are used.
+//! Volumes of a member for Kubernetes' data: finds each volume, makes a file system on a blank volume, and mounts it before its first use.
 //!
-//! A volume's id is not known when a machine is told what to do, and what its device is called is up to the hypervisor. So the cloud is
-//! asked to tag each volume, the machine's config drive says which id has which tag (`devices` in Nova's `meta_data.json`), and QEMU shows
-//! the first 20 letters of a volume's id, at least, as its disk's serial number.
+//! The id of a volume is not known when the member's config is made, and the hypervisor decides the device name. So Nova attaches each
+//! volume under a tag, the config drive maps tags to volume ids (`devices` in Nova's `meta_data.json`), and QEMU uses at least the first 20
+//! characters of the volume id as the disk's serial number.
 
 use ignition::Unit;
 use ignition::build::{config, file, inline, unit, with_dropin};
 
 use crate::{NodeConfig, units};
 
-/// A volume of a machine's own, which the cloud has attached under [`Volume::tag`].
+/// A volume of one member, which Nova attached under [`Volume::tag`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volume {
-    /// What etcd keeps, on machines of the control plane.
+    /// etcd's data, on control-plane members.
     Etcd,
-    /// Images and containers.
+    /// containerd's images and containers.
     Containers,
 }
 
 impl Volume {
-    /// By which word the machine finds it. Its file system's label too, which XFS limits to 12 letters.
+    /// Returns the tag by which the member finds the volume. The tag is also the label of the file system, which XFS limits to 12
+    /// characters.
     pub fn tag(self) -> &'static str {
         match self {
             Volume::Etcd => "etcd",
@@ -27,7 +28,7 @@ impl Volume {
         }
     }
 
-    /// The one with this tag.
+    /// Returns the volume with this tag.
     pub fn tagged(tag: &str) -> Option<Volume> {
         [Volume::Etcd, Volume::Containers].into_iter().find(|it| it.tag() == tag)
     }
@@ -39,7 +40,7 @@ impl Volume {
         }
     }
 
-    /// systemd.mount(5): a mount unit is called as its path.
+    /// systemd.mount(5): the name of a mount unit is derived from its path.
     fn mount_unit(self) -> &'static str {
         match self {
             Volume::Etcd => "var-lib-etcd.mount",
@@ -47,7 +48,7 @@ impl Volume {
         }
     }
 
-    /// Who must not start before it is there: kubelets start etcd.
+    /// The unit that must not start before the volume is mounted. The kubelet is the unit that starts etcd.
     fn user(self) -> &'static str {
         match self {
             Volume::Etcd => "kubelet.service",
@@ -55,7 +56,7 @@ impl Volume {
         }
     }
 
-    /// Permissions that its folder is to have: kubeadm's own for etcd, containerd's own.
+    /// The permissions of the mounted folder: kubeadm's for etcd, containerd's for images.
     fn mode(self) -> &'static str {
         match self {
             Volume::Etcd => "0700",
@@ -64,7 +65,7 @@ impl Volume {
     }
 }
 
-/// The config of a machine that has these volumes, and keeps there what they are for.
+/// Returns the config of a member that keeps its data on these volumes.
 pub fn with_volumes(node: &NodeConfig, volumes: &[Volume]) -> NodeConfig {
     if volumes.is_empty() {
         return node.clone();
@@ -83,7 +84,8 @@ pub fn with_volumes(node: &NodeConfig, volumes: &[Volume]) -> NodeConfig {
     NodeConfig { machine: node.machine.clone(), config: ignition::merge(&node.config, &added) }
 }
 
-/// Not among what is mounted early: the machine has to be up to find its volumes.
+/// The mount unit of a volume. The unit has no default dependencies, because systemd would otherwise mount the volume early in the boot,
+/// before the member can find its volumes.
 fn mounted(volume: Volume) -> String {
     let (tag, path) = (volume.tag(), volume.path());
     let name = units::VOLUMES_UNIT;
@@ -104,7 +106,8 @@ Type=xfs
     )
 }
 
-/// What a new file system's folder is like is not what was beneath it.
+/// The drop-in of the unit that uses the volume. The permissions and SELinux label of the mounted folder belong to the new file system, so
+/// the drop-in sets both.
 fn wanted(volume: Volume) -> String {
     let (path, mode) = (volume.path(), volume.mode());
     format!(
@@ -118,7 +121,7 @@ ExecStartPre=-/usr/sbin/restorecon {path}
     )
 }
 
-/// Links each volume's device by its tag, at every boot. `mkfs.xfs` refuses what holds anything else.
+/// The script that links the device of each volume by its tag, at every boot. `mkfs.xfs` refuses a device that contains anything else.
 const SCRIPT: &str = r#"#!/bin/bash
 # volumes TAG... - finds the volume of each tag, gives it a file system if it is blank, and links to it.
 set -euo pipefail

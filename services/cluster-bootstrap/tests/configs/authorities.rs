@@ -1,4 +1,4 @@
-//! What machines take when a cluster's authorities are exchanged.
+//! CA rotation: the archives that members get, and the script that applies them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ fn other() -> Pki {
     }
 }
 
-/// The files in an archive, as the real `tar` unpacks it.
+/// The files in an archive, unpacked by the real `tar`.
 fn unpacked(archive: &[u8]) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let path = folder.path().join("answer.tar");
@@ -36,7 +36,7 @@ fn unpacked(archive: &[u8]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn who_signs_stands_first_and_signs_by_one_certificate_alone() {
+fn the_signing_authority_comes_first_and_signs_with_one_certificate() {
     let (old, new) = (cluster("v1.31.0").pki, other());
     let taken = unpacked(&handout(1, Step::TrustBoth, &old, Some(&new), Holder::ControlPlane));
     assert_eq!((taken["revision"].as_str(), taken["step"].as_str()), ("1\n", "trust-both\n"));
@@ -52,7 +52,7 @@ fn who_signs_stands_first_and_signs_by_one_certificate_alone() {
 }
 
 #[test]
-fn a_worker_takes_certificates_and_no_key() {
+fn a_worker_gets_certificates_and_no_key() {
     let (old, new) = (cluster("v1.31.0").pki, other());
     let archive = handout(3, Step::KubeletsAsk, &new, Some(&old), Holder::Worker);
     let taken = unpacked(&archive);
@@ -72,7 +72,7 @@ fn the_controller_manager_signs_with_a_file_of_its_own() {
 }
 
 #[test]
-fn the_script_is_one_that_bash_reads() {
+fn bash_accepts_the_script() {
     let node = worker(&cluster("v1.31.0"), &some_worker()).expect("the example is valid");
     let node = reporting(&node, &reports());
     let script = file(&node, "/etc/bedplate/authorities").expect("it has a script");

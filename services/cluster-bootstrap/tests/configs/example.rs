@@ -1,4 +1,4 @@
-//! A cluster to make configs of.
+//! The settings of an example cluster.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What machines are told, from settings.
+//! Makes configs from settings and checks their content.
 
 mod authorities;
 mod example;
@@ -23,7 +23,7 @@ fn member(cluster: &Cluster, name: &str) -> NodeConfig {
         .expect("the example is valid")
 }
 
-/// The text of a file, which is in the config as it is, or packed.
+/// The text of a file in a config, which holds the text percent-encoded or compressed.
 fn file(node: &NodeConfig, path: &str) -> Option<String> {
     let files = node.config.storage.as_ref()?.files.as_ref()?;
     let contents = files.iter().find(|file| file.path == path)?.contents.as_ref()?;
@@ -45,7 +45,7 @@ fn unpacked(base64_text: &str) -> String {
     std::io::read_to_string(flate2::read::GzDecoder::new(&bytes[..])).expect("the example is valid")
 }
 
-/// One document of a kubeadm file, by kind.
+/// A document of a kubeadm configuration file, by kind.
 fn document(node: &NodeConfig, path: &str, kind: &str) -> Value {
     let text = file(node, path).unwrap_or_else(|| panic!("{node:?} has no {path}"));
     let documents = text
@@ -71,7 +71,7 @@ fn unit(node: &NodeConfig, name: &str, want: Expect) {
 }
 
 #[test]
-fn every_member_knows_all_members_of_etcd_and_the_cluster_is_told_of_none() {
+fn every_member_knows_all_etcd_members_and_the_uploaded_configuration_names_none() {
     let cluster = cluster("v1.30.1");
     for name in ["cp-1", "cp-2", "cp-3"] {
         let node = member(&cluster, name);
@@ -86,7 +86,7 @@ fn every_member_knows_all_members_of_etcd_and_the_cluster_is_told_of_none() {
 }
 
 #[test]
-fn one_machine_does_what_is_done_once() {
+fn only_the_first_member_runs_the_steps_that_a_cluster_needs_once() {
     let cluster = cluster("v1.30.1");
     let once = |name: &str| units(&member(&cluster, name)).contains(&"bedplate-once.service");
     assert_eq!(["cp-1", "cp-2", "cp-3"].map(once), [true, false, false]);
@@ -129,7 +129,7 @@ fn a_control_plane_is_made_by_phases() {
 }
 
 #[test]
-fn nobody_becomes_a_node_by_the_token_alone_where_others_approve() {
+fn the_token_alone_makes_no_node_if_approval_is_elsewhere() {
     let mut cluster = cluster("v1.30.1");
     let commands = |cluster: &Cluster| {
         let node = member(cluster, "cp-1");
@@ -155,7 +155,7 @@ fn nobody_becomes_a_node_by_the_token_alone_where_others_approve() {
 }
 
 #[test]
-fn what_components_are_told_besides_is_in_their_arguments() {
+fn overrides_become_arguments_of_the_components() {
     let mut cluster = cluster("v1.31.0");
     let one = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
     cluster.endpoint.port = 8443;
@@ -193,14 +193,14 @@ fn a_worker_joins_by_token_and_pinned_authority_and_holds_no_key() {
 }
 
 #[test]
-fn a_later_member_of_the_control_plane_joins_what_is_there() {
+fn a_later_control_plane_member_joins_the_existing_control_plane() {
     let cluster = cluster("v1.31.0");
     let node = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14")).unwrap();
     let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
     assert_eq!(join["controlPlane"]["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
     assert!(file(&node, "/etc/kubernetes/pki/ca.key").is_some());
     assert_eq!(file(&node, "/etc/bedplate/init-etcd.yaml"), None);
-    // Its certificate is of what is known now, and not of what was uploaded then.
+    // The certificate has today's names, not the names that were uploaded when the cluster was created.
     let told = document(&node, "/etc/bedplate/certificates.yaml", "ClusterConfiguration");
     assert_eq!(told["apiServer"]["certSANs"].to_string(), r#"["api.blue.example","10.0.0.5"]"#);
     let told = document(&node, "/etc/bedplate/certificates.yaml", "InitConfiguration");
@@ -218,7 +218,7 @@ fn a_later_member_of_the_control_plane_joins_what_is_there() {
 }
 
 #[test]
-fn where_kubeadm_has_etcd_ask_for_disk_it_is_told_not_to() {
+fn the_disk_request_of_etcd_is_patched_away_in_1_20() {
     let joins = |version: &str| {
         let node = joining_control_plane(&cluster(version), &machine("cp-4", "10.0.0.14")).unwrap();
         let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
@@ -256,7 +256,7 @@ fn arguments_are_a_list_from_v1beta4() {
 }
 
 #[test]
-fn old_kubelets_are_told_which_image_is_never_removed() {
+fn old_kubelets_get_the_name_of_the_image_to_keep() {
     let told = |version: &str| {
         let node = worker(&cluster(version), &some_worker()).unwrap();
         let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
@@ -284,7 +284,7 @@ fn nothing_secret_is_printed() {
 }
 
 #[test]
-fn a_stub_is_small_and_says_where_to_go_and_whom_to_believe() {
+fn a_stub_is_small_and_has_the_url_and_the_authority_of_clusterd() {
     let claim = Claim {
         url: "https://clusterd.example:9513/ignition".parse().unwrap(),
         token: "one-time".to_owned().into(),
@@ -323,7 +323,7 @@ fn a_stub_is_small_and_says_where_to_go_and_whom_to_believe() {
 }
 
 #[test]
-fn what_is_added_wins_and_is_checked() {
+fn the_extra_config_is_merged_last_and_checked() {
     let mut cluster = cluster("v1.30.1");
     let extra = r#"{"ignition":{"version":"3.3.0"},
         "passwd":{"users":[{"name":"core","sshAuthorizedKeys":["ssh-ed25519 AAAA"]}]},
@@ -368,7 +368,7 @@ fn settings_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn a_machine_gives_itself_no_label_of_kubernetes_own() {
+fn a_worker_label_with_a_prefix_of_kubernetes_is_refused() {
     let refused = |key: &str, value: &str| {
         let labels = BTreeMap::from([(key.to_owned(), value.to_owned())]);
         Worker { labels, ..some_worker() }
@@ -438,7 +438,7 @@ fn each_step_is_reported_and_no_report_fails_a_step() {
     }
     assert_eq!(dropin("kubelet.service"), None);
     assert_eq!(dropin("bedplate-pod-routes.service"), None);
-    // The units themselves are as they were.
+    // Reporting adds drop-ins and leaves the units unchanged.
     for (before, after) in plain.config.systemd.unwrap().units.unwrap().iter().zip(units) {
         assert_eq!((&before.name, &before.contents), (&after.name, &after.contents));
     }

@@ -1,4 +1,4 @@
-//! Whether the real systemd understands the units, and what they start is there.
+//! Checks the units with the real systemd, and that every program that a unit starts exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use cluster_bootstrap::{
 
 use crate::example::{cluster, machine, reports, some_worker};
 
-/// What Fedora CoreOS has of the programs that units start.
+/// The programs of Fedora CoreOS that units start.
 const IMAGE: [&str; 10] = [
     "/bin/bash",
     "/usr/bin/chmod",
@@ -38,7 +38,7 @@ fn every_kind_of_machine() -> Vec<NodeConfig> {
         .into()
 }
 
-/// The programs of the config itself.
+/// The programs that the config itself installs.
 fn brought(node: &NodeConfig) -> BTreeSet<String> {
     let files = node.config.storage.as_ref().and_then(|it| it.files.as_ref()).into_iter().flatten();
     files.filter(|file| file.mode == Some(0o755)).map(|file| file.path.clone()).collect()
@@ -64,7 +64,7 @@ fn started(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn what_units_start_is_in_the_image_or_in_the_config() {
+fn every_program_that_a_unit_starts_is_in_the_image_or_in_the_config() {
     for node in every_kind_of_machine() {
         let brought = brought(&node);
         for (unit, text) in units(&node) {
@@ -105,7 +105,7 @@ fn systemd_understands_the_units() {
             );
         };
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        // Known since systemd 254, and passed over before, where it makes no difference here.
+        // systemd knows `RestartMode` since 254. Older releases ignore the setting, which makes no difference here.
         let objections: Vec<&str> =
             said.lines().filter(|line| !line.contains("'RestartMode'")).collect();
         assert_eq!(objections, Vec::<&str>::new(), "{node:?}");

@@ -1,5 +1,5 @@
-//! Whether the script that finds volumes does, with the programs that it starts.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Runs the script that finds volumes, with the real programs that the script starts.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::{file, member};
 
 const ID: &str = "0f3c2f9a-8a5b-4b8e-9d7e-3d2c1b0a9f8e";
 
-/// A machine whose config drive says this, with a blank disk whose name in `/dev/disk/by-id` is this.
+/// A member with `told` in its config drive, and with a blank disk that is named `disk` in `/dev/disk/by-id`.
 fn machine(told: &str, disk: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let drive = root.path().join("config-drive/openstack/latest");
@@ -27,7 +27,7 @@ fn machine(told: &str, disk: &str) -> tempfile::TempDir {
     root
 }
 
-/// Runs the script for `etcd` on that machine: whether it ended well, and what it said.
+/// Runs the script for the tag `etcd` on that member. Returns whether the script succeeded, and its output.
 fn run(root: &Path) -> (bool, String) {
     let at = |path: &str| root.join(path).to_str().unwrap().to_owned();
     let node = with_volumes(&member(&cluster("v1.30.1"), "cp-1"), &[Volume::Etcd]);
@@ -49,7 +49,7 @@ fn told(tag: &str) -> String {
     format!(r#"{{"uuid":"u","devices":[{{"type":"nic","mac":"a"}},{other},{}]}}"#, disk(ID, tag))
 }
 
-/// Whether what the script starts is here.
+/// Whether the programs that the script starts are installed here.
 fn is_possible() -> bool {
     let missing = ["jq", "mkfs.xfs", "blkid"].into_iter().find(|it| !peers::installed(it));
     if let Some(program) = missing {
@@ -62,7 +62,7 @@ fn is_possible() -> bool {
 }
 
 #[test]
-fn a_blank_volume_gets_a_file_system_once_however_its_disk_is_attached() {
+fn a_blank_volume_gets_a_file_system_once_on_virtio_and_scsi() {
     if !is_possible() {
         return;
     }
@@ -75,7 +75,7 @@ fn a_blank_volume_gets_a_file_system_once_however_its_disk_is_attached() {
         let blkid = Command::new("blkid").args(["-p", "-o", "export"]).arg(&device).output();
         let seen = String::from_utf8(blkid.unwrap().stdout).unwrap();
         assert!(seen.contains("LABEL=etcd\n") && seen.contains("TYPE=xfs\n"), "{seen}");
-        // The next boot finds it, and changes nothing.
+        // The next boot finds the volume and changes nothing.
         let before = seen;
         let (well, said) = run(root.path());
         assert!(well && said.is_empty(), "{said}");
@@ -85,7 +85,7 @@ fn a_blank_volume_gets_a_file_system_once_however_its_disk_is_attached() {
 }
 
 #[test]
-fn what_holds_something_else_is_left_as_it_is() {
+fn a_volume_with_another_file_system_is_left_unchanged() {
     if !is_possible() {
         return;
     }
@@ -99,7 +99,7 @@ fn what_holds_something_else_is_left_as_it_is() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn a_missing_volume_is_named_in_the_output() {
     if !is_possible() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a machine with volumes of its own is told.
+//! The config of a member with volumes of its own.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -53,20 +53,20 @@ fn etcd_and_containers_wait_for_their_volumes() {
     let finds = units.iter().find(|it| it.name == "bedplate-volumes.service").unwrap();
     let text = finds.contents.as_ref().unwrap();
     assert!(text.contains("ExecStart=/bin/bash /etc/bedplate/volumes etcd containers\n"), "{text}");
-    // What the units were is still in them.
+    // The drop-in is added to those that the unit already had.
     let kubelet = units.iter().find(|it| it.name == "kubelet.service").unwrap();
     let names: Vec<&str> = kubelet.dropins.iter().flatten().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["10-kubeadm.conf", "20-volume.conf"]);
 }
 
 #[test]
-fn a_machine_without_volumes_is_told_nothing_of_them() {
+fn a_member_without_volumes_has_an_unchanged_config() {
     let plain = worker(&cluster("v1.30.1"), &some_worker()).unwrap();
     assert_eq!(with_volumes(&plain, &[]), plain);
 }
 
 #[test]
-fn ignition_takes_what_mounts_volumes() {
+fn ignition_accepts_the_config_of_a_member_with_volumes() {
     let node = member(&cluster("v1.30.1"), "cp-1");
     let node = with_volumes(&node, &[Volume::Etcd, Volume::Containers]);
     assert_eq!(ignition::check(&node.config), []);
