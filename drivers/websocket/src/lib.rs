@@ -11,37 +11,37 @@ pub use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 pub use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message};
 pub use tokio_tungstenite::tungstenite::{Bytes, Error};
 
-/// A WebSocket, of which this is the client's end: a stream and a sink of messages.
+/// The client's end of a WebSocket: a stream and a sink of messages.
 pub type Socket = WebSocketStream<Upgraded>;
 
-/// The largest message that is read.
+/// The largest message that is read, in bytes.
 const LARGEST: usize = 1 << 20;
 
 const KEY: HeaderName = HeaderName::from_static("sec-websocket-key");
 const ACCEPT: HeaderName = HeaderName::from_static("sec-websocket-accept");
 const VERSION: HeaderName = HeaderName::from_static("sec-websocket-version");
 
-/// What the answer is known by to be one to our request.
+/// The `Sec-WebSocket-Accept` value that the server's answer to a request must carry.
 #[derive(Debug)]
 pub struct Asked {
     accept: String,
 }
 
-/// An answer is no WebSocket.
+/// The reasons why an answer did not open a WebSocket.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOpened {
-    /// It is something else.
+    /// The server answered with a status other than 101.
     #[error("the answer is no WebSocket: {0}")]
     Otherwise(StatusCode),
-    /// It answers another request than ours.
+    /// The `Sec-WebSocket-Accept` of the answer does not belong to the request's key.
     #[error("the answer is no WebSocket of ours: its {ACCEPT} is not what it must be")]
     Unasked,
-    /// The connection ended.
+    /// The connection ended during the upgrade.
     #[error("the connection ended before it was a WebSocket")]
     Broken(#[source] reqwest::Error),
 }
 
-/// The request, a `GET`, asking for a WebSocket (RFC 6455 §4.1).
+/// Adds the headers of an opening handshake to a `GET` request (RFC 6455 §4.1).
 pub fn ask(request: RequestBuilder) -> (RequestBuilder, Asked) {
     let key = generate_key();
     let accept = derive_accept_key(key.as_bytes());
@@ -53,17 +53,17 @@ pub fn ask(request: RequestBuilder) -> (RequestBuilder, Asked) {
     (request, Asked { accept })
 }
 
-/// Whether an answer opens a WebSocket; else it is a refusal.
+/// Whether an answer opens a WebSocket; any other answer is a refusal.
 pub fn is_open(answer: &Response) -> bool {
     answer.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
 impl Asked {
-    /// The WebSocket that was asked for.
+    /// Turns the answer to the request into a WebSocket.
     ///
     /// # Errors
     ///
-    /// That the answer is none.
+    /// The answer has another status than 101, answers another request, or its connection ended.
     pub async fn open(self, answer: Response) -> Result<Socket, NotOpened> {
         if !is_open(&answer) {
             return Err(NotOpened::Otherwise(answer.status()));
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// Where somebody else's server says each message again, and where there is none.
+    /// Starts a server by axum: `/again` echoes each message, `/forged` answers 101 with a wrong `Sec-WebSocket-Accept`.
     async fn server() -> String {
         let again = |upgrade: WebSocketUpgrade| async {
             upgrade.on_upgrade(|mut socket| async move {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_sent_comes_back() {
+    async fn an_opened_socket_carries_messages_both_ways() {
         let mut socket = opened(format!("{}/again", server().await)).await.unwrap();
         let message = Message::Binary(Bytes::from_static(b"\x00login: \xff"));
         socket.send(message.clone()).await.unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_answer_to_us_opens_nothing() {
+    async fn a_refusal_and_a_forged_answer_open_no_socket() {
         let server = server().await;
         let refused = opened(format!("{server}/nowhere")).await.unwrap_err();
         assert!(matches!(refused, NotOpened::Otherwise(StatusCode::NOT_FOUND)), "{refused}");
