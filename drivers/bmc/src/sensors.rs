@@ -1,41 +1,38 @@
-//! What sensors and event logs say.
+//! Sensor readings and entries of event logs.
 
 use serde::Serialize;
 
-/// One sensor, read once.
+/// The state of one sensor at the time of reading.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
-    /// The sensor's name.
     pub name: String,
-    /// Its value; `None` when it has none now.
+    /// `None` when the sensor has no value now.
     pub value: Option<f64>,
-    /// The value's unit as IPMI spells it: `degrees C`, `RPM`, `Watts`, …
+    /// The unit as IPMI spells it: `degrees C`, `RPM`, `Watts`, …
     pub unit: String,
-    /// What the BMC thinks of the value.
     pub health: ReadingHealth,
 }
 
-/// What a BMC thinks of a reading.
+/// The BMC's judgement of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadingHealth {
-    /// Within bounds.
+    /// Within all thresholds.
     Ok,
-    /// Out of the non-critical bounds.
+    /// Outside the non-critical thresholds.
     Warning,
-    /// Out of the critical bounds.
+    /// Outside the critical thresholds.
     Critical,
-    /// The BMC does not say.
+    /// The BMC gives no judgement.
     Unknown,
 }
 
 /// One entry of a system event log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogEntry {
-    /// The log's own id of it.
+    /// The id of the entry in the BMC's log.
     pub id: String,
-    /// When, in seconds since 1970; `None` when the BMC had no clock.
+    /// The time of the event, in seconds since 1970; `None` when the BMC had no clock.
     pub at: Option<i64>,
-    /// What happened.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! The serial port of a machine, from afar.
+//! The serial port of a machine, used remotely through its BMC.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -6,22 +6,22 @@ use tokio::sync::mpsc;
 
 use crate::BmcError;
 
-/// The serial port of a machine, as its BMC passes it on.
+/// The serial port of a machine, as its BMC forwards it.
 #[async_trait]
 pub trait SerialConsole: Send + Sync {
-    /// Takes the port, until what is answered is dropped. A BMC lends it to one at a time:
-    /// `BmcError::InUse` when another has it.
+    /// Opens the port; dropping the session closes it. A BMC lends the port to one session at a time, so
+    /// a second session gets `BmcError::InUse`.
     async fn open(&self) -> Result<SerialSession, BmcError>;
 }
 
-/// A machine's serial port while it is ours. Dropping it gives it back.
+/// An open session with a machine's serial port. Dropping the session releases the port.
 ///
-/// Both ways are bounded. Who does not read makes the BMC wait, which keeps what it can and then
-/// loses what the machine says.
+/// Both directions are bounded. If the caller does not read `output`, the BMC buffers what the machine prints as long
+/// as its memory allows and then loses output.
 #[derive(Debug)]
 pub struct SerialSession {
-    /// What the machine says, in order; ends after an error, or when the BMC ended the session.
+    /// Output of the machine, in order; ends after an error, or when the BMC ended the session.
     pub output: mpsc::Receiver<Result<Bytes, BmcError>>,
-    /// What is typed, in order. Closed once the session is over.
+    /// Bytes to type, in order. Closed once the session is over.
     pub input: mpsc::Sender<Bytes>,
 }
