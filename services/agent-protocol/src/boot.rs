@@ -1,52 +1,44 @@
-//! What the conductor tells the agent on the kernel command line.
+//! Kernel parameters by which the conductor configures the agent.
 
 /// The names of kernel parameters.
 pub mod parameter {
-    /// Base URL of the API the agent calls, without `/v1`.
+    /// Base URL of the API that the agent calls, without `/v1`.
     pub const API_URL: &str = "ipa-api-url";
-    /// Where to post the inventory; absent unless the boot is for inspection.
+    /// URL for posting the inventory; absent unless the boot is for inspection.
     pub const INSPECTION_CALLBACK_URL: &str = "ipa-inspection-callback-url";
-    /// The secret shared with the conductor for this boot.
+    /// The secret that agent and conductor share for this boot.
     pub const AGENT_TOKEN: &str = "ipa-agent-token";
-    /// The port of the agent's own API; 9999 unless told.
+    /// The port of the agent's own API; 9999 by default.
     pub const LISTEN_PORT: &str = "ipa-listen-port";
-    /// The network interface that booted: dashes or colons between octets, perhaps with a leading `01-`.
+    /// MAC address of the network interface that booted: dashes or colons between octets, perhaps with a leading `01-`.
     pub const BOOT_INTERFACE: &str = "BOOTIF";
-    /// What to look for beyond the inventory, by name and comma: `pci-devices,lldp,logs`.
+    /// Collectors to run beyond the inventory, separated by commas: `pci-devices,lldp,logs`.
     pub const INSPECTION_COLLECTORS: &str = "ipa-inspection-collectors";
-    /// `1`: the API's certificate is not checked.
+    /// `1` switches off the check of the API's certificate.
     pub const INSECURE: &str = "ipa-insecure";
-    /// Ours: `ADDRESS/PREFIX[,GATEWAY]` for a boot without DHCP.
+    /// Bedplate only: `ADDRESS/PREFIX[,GATEWAY]` for a boot without DHCP.
     pub const STATIC_ADDRESS: &str = "bedplate.address";
-    /// Ours: the least size in MiB of a root disk that no hint names; 4096 unless told.
+    /// Bedplate only: the smallest size in MiB of a root disk that no hint names; 4096 by default.
     pub const ROOT_DISK_MINIMUM: &str = "bedplate.root-disk-minimum";
 }
 
-/// The parameters an agent takes from its kernel command line. Unknown words are ignored.
+/// The parameters that an agent takes from its kernel command line. Unknown parameters are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelParameters {
-    /// `ipa-api-url`.
     pub api_url: Option<String>,
-    /// `ipa-inspection-callback-url`.
     pub inspection_callback_url: Option<String>,
-    /// `ipa-agent-token`.
     pub agent_token: Option<String>,
-    /// `ipa-listen-port`.
     pub listen_port: Option<u16>,
-    /// `BOOTIF`.
     pub boot_interface: Option<hardware::MacAddress>,
-    /// `ipa-inspection-collectors`.
     pub inspection_collectors: Vec<String>,
-    /// `ipa-insecure`.
     pub insecure: bool,
-    /// `bedplate.address`.
     pub static_address: Option<String>,
-    /// `bedplate.root-disk-minimum`, in MiB.
+    /// Size of the disk in MiB.
     pub root_disk_minimum_mib: Option<u64>,
 }
 
 impl KernelParameters {
-    /// Reads a kernel command line. Later words win.
+    /// Reads a kernel command line. If a parameter occurs twice, the last value counts.
     pub fn parse(line: &str) -> Self {
         let mut found = KernelParameters::default();
         for (key, value) in line.split_ascii_whitespace().filter_map(|word| word.split_once('=')) {

@@ -1,4 +1,4 @@
-//! How an agent finds its node and says that it is there.
+//! Lookup and heartbeat: the requests by which an agent finds its node and reports to the conductor.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,25 +8,24 @@ use serde_json::{Map, Value};
 pub struct Heartbeat {
     /// Base URL of the agent's own API: `https://ADDRESS:9999`.
     pub callback_url: String,
-    /// The secret shared with the conductor for this boot.
+    /// The secret that agent and conductor share for this boot.
     #[serde(default)]
     pub agent_token: Option<String>,
-    /// The agent's version.
     #[serde(default)]
     pub agent_version: Option<String>,
-    /// The certificate the agent's API serves, PEM (from API 1.68).
+    /// PEM of the certificate that the agent's API serves (since API 1.68).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_verify_ca: Option<String>,
-    /// From API 1.72.
+    /// Since API microversion 1.72.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_status: Option<String>,
-    /// From API 1.72.
+    /// Since API microversion 1.72.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_status_message: Option<String>,
 }
 
 impl std::fmt::Debug for Heartbeat {
-    /// Leaves the token out.
+    /// Leaves the token out, so that no log shows the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Heartbeat")
             .field("callback_url", &self.callback_url)
@@ -37,18 +36,15 @@ impl std::fmt::Debug for Heartbeat {
 /// The answer to `GET /v1/lookup?addresses=…&node_uuid=…`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LookupAnswer {
-    /// The node the agent runs on.
     pub node: LookupNode,
-    /// How the agent is to behave.
     pub config: AgentConfig,
 }
 
-/// What an agent may know of its node.
+/// The part of a node's record that its agent may read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LookupNode {
-    /// The node's id.
     pub uuid: String,
-    /// The node's properties: root device hints among them.
+    /// Includes the root device hints.
     #[serde(default)]
     pub properties: Map<String, Value>,
     /// Never holds a secret.
@@ -57,20 +53,20 @@ pub struct LookupNode {
     /// Never holds a secret.
     #[serde(default)]
     pub driver_internal_info: Map<String, Value>,
-    /// As everywhere in the API.
+    /// Links, in the form that the API uses everywhere.
     #[serde(default)]
     pub links: Vec<Value>,
 }
 
-/// How an agent is to behave.
+/// The conductor's settings for an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentConfig {
-    /// Seconds without a heartbeat after which the conductor gives the agent up.
+    /// Seconds without a heartbeat after which the conductor considers the agent lost.
     pub heartbeat_timeout: u64,
-    /// `******`: the token came by the kernel command line and is never handed out again.
+    /// Always `******`: the agent has the token from its kernel command line, and the conductor never sends the token again.
     #[serde(default)]
     pub agent_token: Option<String>,
-    /// Always true here.
+    /// Always true: our conductor accepts no agent without a token.
     #[serde(default)]
     pub agent_token_required: bool,
 }

@@ -1,213 +1,179 @@
-//! What an agent found on its machine: the body of `POST /v1/continue_inspection`.
+//! The inventory that an agent takes of its machine: the body of `POST /v1/continue_inspection`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Everything an inspection yields.
+/// The result of an inspection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InspectionData {
-    /// What there is.
     pub inventory: Inventory,
-    /// The disk an image would be written to.
+    /// The disk that an image would be written to.
     #[serde(default)]
     pub root_disk: Option<Disk>,
-    /// Address of the network interface that booted.
+    /// MAC address of the network interface that booted.
     #[serde(default)]
     pub boot_interface: Option<String>,
-    /// Which collectors ran.
     #[serde(default)]
     pub configuration: Configuration,
-    /// What went wrong on the machine.
     #[serde(default)]
     pub error: Option<String>,
-    /// The agent's logs, base64 of tar.gz.
+    /// The agent's logs, as base64 of a tar.gz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logs: Option<String>,
-    /// PCI devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci_devices: Option<Vec<PciDevice>>,
-    /// One key for each further collector: `lldp_raw`, `numa_topology`, `dmi`, …
+    /// The results of further collectors, one key each: `lldp_raw`, `numa_topology`, `dmi`, …
     #[serde(flatten)]
     pub more: BTreeMap<String, Value>,
 }
 
-/// What there is.
+/// The parts of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Inventory {
-    /// Network interfaces.
     pub interfaces: Vec<Interface>,
-    /// Processors.
     pub cpu: Cpu,
-    /// Disks.
     pub disks: Vec<Disk>,
-    /// Memory.
     pub memory: Memory,
-    /// Address of the BMC as `/dev/ipmi0` tells.
+    /// Address of the BMC, read through `/dev/ipmi0`.
     pub bmc_address: Option<String>,
-    /// IPv6 address of the BMC.
     pub bmc_v6address: Option<String>,
-    /// Maker and firmware, from SMBIOS.
+    /// Maker, model and firmware, from SMBIOS.
     pub system_vendor: SystemVendor,
-    /// How it booted.
     pub boot: Boot,
-    /// The ramdisk's host name.
+    /// Host name of the ramdisk.
     pub hostname: Option<String>,
 }
 
-/// A network interface.
+/// A network interface card.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
-    /// `eth0`.
+    /// Name in the kernel: `eth0`.
     pub name: String,
-    /// Its address.
     pub mac_address: Option<String>,
-    /// IPv4 address it has now.
     pub ipv4_address: Option<String>,
-    /// IPv6 address it has now.
     pub ipv6_address: Option<String>,
-    /// Whether there is a link.
+    /// Whether the link is up.
     pub has_carrier: bool,
-    /// LLDP values of the neighbour, as (type, hexadecimal value).
+    /// LLDP values that the neighbour sent, as (type, hexadecimal value).
     pub lldp: Option<Vec<(u8, String)>>,
-    /// PCI vendor, `0x8086`.
+    /// Vendor id of PCI: `0x8086`.
     pub vendor: Option<String>,
-    /// PCI product.
     pub product: Option<String>,
-    /// InfiniBand client id.
+    /// Client id of an InfiniBand interface.
     pub client_id: Option<String>,
-    /// BIOS device name.
+    /// Name that the `biosdevname` tool would give.
     pub biosdevname: Option<String>,
-    /// Speed of the link in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// `0000:01:00.0`.
+    /// Address on the PCI bus: `0000:01:00.0`.
     pub pci_address: Option<String>,
-    /// Kernel driver.
     pub driver: Option<String>,
 }
 
-/// Processors.
+/// All processors of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
-    /// Model.
     pub model_name: String,
-    /// MHz, as text.
+    /// Clock rate in MHz, as text.
     pub frequency: String,
-    /// Logical processors.
+    /// Number of logical processors.
     pub count: u32,
-    /// `x86_64`.
+    /// Name of the architecture: `x86_64`.
     pub architecture: String,
-    /// Flags.
     pub flags: Vec<String>,
-    /// Sockets.
     pub socket_count: Option<u32>,
 }
 
-/// A disk.
+/// A disk of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Disk {
-    /// `/dev/sda`.
+    /// Path of the device: `/dev/sda`.
     pub name: String,
-    /// Model.
     pub model: Option<String>,
-    /// Bytes.
+    /// Size of the disk in bytes.
     pub size: u64,
-    /// Whether it turns.
+    /// True for a disk with spinning platters.
     pub rotational: bool,
-    /// World-wide name.
+    /// World-wide name without its vendor extension.
     pub wwn: Option<String>,
-    /// Serial number.
     pub serial: Option<String>,
-    /// Maker.
     pub vendor: Option<String>,
     /// World-wide name with its vendor extension.
     pub wwn_with_extension: Option<String>,
-    /// The vendor extension alone.
     pub wwn_vendor_extension: Option<String>,
-    /// SCSI address, `0:0:0:0`.
+    /// Address on the SCSI bus: `0:0:0:0`.
     pub hctl: Option<String>,
-    /// `/dev/disk/by-path/…`.
+    /// Path of the form `/dev/disk/by-path/…`.
     pub by_path: Option<String>,
-    /// Logical sector size in bytes.
+    /// Size of a logical sector in bytes.
     pub logical_sectors: Option<u32>,
-    /// Physical sector size in bytes.
+    /// Size of a physical sector in bytes.
     pub physical_sectors: Option<u32>,
     /// Transport: `sata`, `nvme`, …
     pub tran: Option<String>,
 }
 
-/// Memory.
+/// Memory of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Bytes the kernel has.
+    /// Bytes that the kernel manages.
     pub total: u64,
-    /// MiB that are fitted.
+    /// MiB of installed memory modules.
     pub physical_mb: Option<u64>,
 }
 
-/// Maker and firmware, from SMBIOS.
+/// Maker, model and firmware, from SMBIOS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemVendor {
-    /// Model.
     pub product_name: String,
-    /// Serial number.
     pub serial_number: String,
-    /// Maker.
     pub manufacturer: String,
-    /// Firmware.
     pub firmware: SystemFirmware,
 }
 
-/// The machine's BIOS.
+/// The BIOS or UEFI firmware of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemFirmware {
-    /// Maker.
     pub vendor: String,
-    /// Version.
     pub version: String,
-    /// Date.
     pub build_date: String,
 }
 
-/// How the machine booted.
+/// The boot that the agent runs in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Boot {
     /// `bios` or `uefi`.
     pub current_boot_mode: String,
-    /// Address of the interface that booted.
+    /// MAC address of the interface that booted.
     pub pxe_interface: Option<String>,
 }
 
-/// Which collectors ran.
+/// The collectors and hardware managers that ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Configuration {
-    /// Their names.
     pub collectors: Vec<String>,
-    /// Hardware managers and their versions.
     pub managers: Vec<Manager>,
 }
 
-/// A hardware manager.
+/// A hardware manager of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manager {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
 }
 
-/// One PCI device.
+/// A PCI device of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PciDevice {
@@ -215,13 +181,12 @@ pub struct PciDevice {
     pub vendor_id: String,
     /// Four hexadecimal digits.
     pub product_id: String,
-    /// Six hexadecimal digits: class, subclass, interface.
+    /// Six hexadecimal digits: class, subclass, programming interface.
     pub class: String,
-    /// Revision.
     pub revision: String,
-    /// Address on the bus.
+    /// Address on the PCI bus.
     pub bus: String,
-    /// NUMA node; absent where there is none.
+    /// Absent on a machine without NUMA.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_node_id: Option<i32>,
 }
@@ -234,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_addresses_of_interfaces_are_needed() {
+    fn every_part_of_an_inventory_is_optional() {
         let least = json!({"inventory": {"interfaces": [{"mac_address": "52:54:00:00:00:01"}]}});
         let read: InspectionData = serde_json::from_value(least).unwrap();
         assert_eq!(read.inventory.interfaces[0].mac_address.as_deref(), Some("52:54:00:00:00:01"));
     }
 
     #[test]
-    fn what_further_collectors_found_is_kept() {
+    fn results_of_unknown_collectors_are_kept() {
         let sent = json!({"inventory": {}, "numa_topology": {"ram": []}});
         let read: InspectionData = serde_json::from_value(sent).unwrap();
         let written = serde_json::to_value(&read).unwrap();
@@ -255,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_back(name: String, size: u64, rotational: bool, count: u32) {
+        fn a_written_inventory_is_read_back(name: String, size: u64, rotational: bool, count: u32) {
             let disk = Disk { name, size, rotational, ..Disk::default() };
             let data = InspectionData {
                 inventory: Inventory { cpu: Cpu { count, ..Cpu::default() }, disks: vec![disk], ..Inventory::default() },
