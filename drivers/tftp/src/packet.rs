@@ -1,77 +1,68 @@
-//! The six packets of TFTP (RFC 1350 §5, RFC 2347).
+//! Codec for the six packets of TFTP (RFC 1350 §5, RFC 2347).
 
 use bytes::Bytes;
 
-/// RFC 2347: a request has to fit 512 octets.
+/// RFC 2347: a request has at most 512 octets.
 const LONGEST_REQUEST: usize = 512;
 
-/// One datagram.
+/// A datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// Asks for a file.
+    /// A request to read a file.
     Read(Request),
-    /// Asks to store a file.
+    /// A request to store a file.
     Write(Request),
-    /// A block of the file.
     Data {
-        /// Its number, counted modulo 2^16.
+        /// Number of the block, modulo 2^16.
         block: u16,
-        /// Its octets; fewer than the block size end the transfer.
+        /// A block shorter than the block size ends the transfer.
         octets: Bytes,
     },
-    /// Everything up to this block has arrived.
-    Acknowledge {
-        /// The block's number.
-        block: u16,
-    },
-    /// The transfer is over.
+    /// The receiver has every block up to this number.
+    Acknowledge { block: u16 },
+    /// Ends the transfer.
     Error {
-        /// Why.
         code: ErrorCode,
-        /// For people.
+        /// Text for a person.
         message: String,
     },
-    /// The options the server takes.
+    /// The options that the server accepts, with their values.
     OptionAcknowledge(Vec<Setting>),
 }
 
 /// A read or write request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which file.
     pub file: String,
-    /// How its octets are sent.
     pub mode: FileMode,
-    /// What the client would like.
+    /// The options that the client asks for.
     pub settings: Vec<Setting>,
 }
 
-/// One option: a name in lower case and its value.
+/// An option: a name in lower case, and a value.
 pub type Setting = (String, String);
 
-/// How the octets of a file are sent.
+/// The encoding of a file during its transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileMode {
-    /// As they are.
+    /// Octets unchanged.
     Octet,
-    /// As lines of text (RFC 764): LF becomes CR LF, CR becomes CR NUL.
+    /// Lines of text (RFC 764): LF is sent as CR LF, CR as CR NUL.
     NetAscii,
 }
 
-/// RFC 1350's appendix and RFC 2347.
+/// Error codes of RFC 1350's appendix and RFC 2347.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// See the message.
+    /// The message says more.
     NotDefined,
-    /// No such file.
     FileNotFound,
-    /// Not allowed.
     AccessViolation,
-    /// A packet that makes no sense here.
+    /// The packet is not legal at this point.
     IllegalOperation,
-    /// The client does not take the options acknowledged.
+    /// The client rejects the options of an option acknowledgement.
     OptionsRefused,
-    /// Any other, by its number.
+    /// A code that this crate has no name for.
     Other(u16),
 }
 
@@ -99,28 +90,28 @@ impl ErrorCode {
     }
 }
 
-/// Why octets are no TFTP packet.
+/// The reasons why octets are not a TFTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Shorter than its kind allows.
+    /// The packet is shorter than its kind requires.
     #[error("the packet is cut off")]
     CutOff,
-    /// An operation this protocol does not have.
+    /// The operation code is not one of TFTP's.
     #[error("operation {0} is unknown")]
     UnknownOperation(u16),
-    /// A request of more than 512 octets.
+    /// The request is longer than 512 octets.
     #[error("a request of {0} octets is too long")]
     RequestTooLong(usize),
-    /// A text without its NUL, or not UTF-8, or an option without its value.
+    /// A text lacks its NUL or is not UTF-8, or an option lacks its value.
     #[error("a text in the packet cannot be read")]
     UnreadableText,
-    /// Neither `octet` nor `netascii`.
+    /// The transfer mode is neither `octet` nor `netascii`.
     #[error("the transfer mode is unknown")]
     UnknownMode,
 }
 
 impl Packet {
-    /// Reads one datagram.
+    /// Decodes one datagram.
     pub fn decode(octets: &[u8]) -> Result<Self, DecodeError> {
         let (operation, rest) = number(octets)?;
         Ok(match operation {
@@ -142,7 +133,7 @@ impl Packet {
         })
     }
 
-    /// Writes the datagram.
+    /// Encodes the packet as one datagram.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Packet::Read(request) => write(1, &[], &request.texts()),
@@ -160,7 +151,7 @@ impl Packet {
 }
 
 impl Request {
-    /// What the client would like for the option `name`.
+    /// Returns the value that the client asks for in option `name`.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.iter().find(|(at, _)| at == name).map(|(_, value)| value.as_str())
     }
@@ -193,9 +184,9 @@ fn request(length: usize, rest: &[u8]) -> Result<Request, DecodeError> {
     Ok(Request { file: (*file).to_owned(), mode, settings: settings(options.to_vec())? })
 }
 
-/// The NUL-terminated texts `octets` are made of.
+/// Splits `octets` into their NUL-terminated texts.
 ///
-/// Some firmware pads requests: an empty text where an option should begin ends them.
+/// Some firmware pads its requests with NULs. An empty text in the place of an option's name is such padding and ends the list.
 fn texts(octets: &[u8]) -> Result<Vec<&str>, DecodeError> {
     let mut texts = Vec::new();
     let mut rest = octets;
@@ -227,7 +218,7 @@ fn write(operation: u16, fixed: &[u8], texts: &[&str]) -> Vec<u8> {
     let mut packet = operation.to_be_bytes().to_vec();
     packet.extend_from_slice(fixed);
     for text in texts {
-        // A NUL would end the text early: what follows would be read as the next one.
+        // A NUL would end the text early, and the receiver would read the rest as the next text.
         packet.extend(text.bytes().filter(|octet| *octet != 0));
         packet.push(0);
     }
@@ -253,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_request_of_firmware_is_read() {
-        // The options in this order and spelling are those of EDK2's MTFTP4 client.
+        // Options in the order and spelling of EDK2's MTFTP4 client.
         check(
             b"\0\x01snponly.efi\0octet\0tsize\x000\0blksize\x001468\0windowsize\x004\0",
             Ok(read(
@@ -284,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_by_its_reason() {
+    fn a_malformed_packet_is_refused_with_the_reason() {
         check(b"", Err(DecodeError::CutOff));
         check(b"\0\x01file\0", Err(DecodeError::CutOff));
         check(b"\0\x04\0", Err(DecodeError::CutOff));
@@ -317,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(packet in any_packet()) {
+        fn an_encoded_packet_is_decoded_again(packet in any_packet()) {
             prop_assert_eq!(Packet::decode(&packet.encode()), Ok(packet));
         }
 

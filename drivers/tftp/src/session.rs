@@ -1,4 +1,4 @@
-//! One file on its way to one client, as a state machine: packets and timeouts in, packets out.
+//! A read session as a state machine: packets and timeouts go in, packets come out.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use bytes::Bytes;
 
 use crate::packet::{ErrorCode, FileMode, Packet, Request, Setting};
 
-/// What a server grants at most.
+/// The limits of a server for the options that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets a block. 1468 fills an Ethernet frame: 1500 less IP's 20, UDP's 8 and TFTP's 4.
+    /// Octets of a block. 1468 fills an Ethernet frame: 1500 less IP's 20, UDP's 8 and TFTP's 4.
     pub block_size: u16,
-    /// Blocks on their way at once.
+    /// The number of blocks in flight.
     pub window: u16,
-    /// How long to wait for an answer before sending again, unless the client asks otherwise.
+    /// How long to wait for an acknowledgement before sending again, unless the client asks for another timeout.
     pub timeout: Duration,
-    /// How often to send the same again before giving up.
+    /// The number of times that the same packets are sent before the session fails.
     pub attempts: u32,
 }
 
@@ -25,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// A transfer in progress.
+/// A transfer of one file to one client.
 #[derive(Clone, Debug)]
 pub struct Session {
     content: Bytes,
@@ -34,65 +34,63 @@ pub struct Session {
     timeout: Duration,
     attempts: u32,
     phase: Phase,
-    /// How often the same has been sent.
+    /// How often the current packets have been sent again.
     attempt: u32,
 }
 
-/// How far the transfer has come. Blocks are counted from 1 without rolling over.
+/// The progress of a transfer. Blocks are counted from 1 and do not wrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Options were acknowledged; the client has to take them by acknowledging block 0.
+    /// The server has acknowledged options; the client accepts them by acknowledging block 0.
     Negotiating { granted: Vec<Setting> },
-    /// Blocks up to `arrived` are there; those up to `sent` have been sent.
+    /// The client has all blocks up to `arrived`; the blocks up to `sent` have been sent.
     Sending { arrived: u64, sent: u64, repeated: Repeated },
 }
 
-/// Whether a client that lost the first block of a window has been helped once already.
+/// Whether the session has already sent a window again because the client repeated an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeated {
     No,
     Yes,
 }
 
-/// What to do next.
+/// The caller's next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send these, and wait anew for [`Session::timeout`].
+    /// Send these packets, and restart the timer of [`Session::timeout`].
     Send(Vec<Packet>),
-    /// Nothing; the timeout that runs goes on.
+    /// Send nothing and let the timer run on.
     Wait,
-    /// The client has all of it.
+    /// The client has the whole file.
     Done,
-    /// The client only wanted to know the size, and knows it now.
+    /// The client asked for the size only, and has received the size.
     Measured,
-    /// It is over; tell the client if there is something to tell.
+    /// The transfer has failed; send the packet, if there is one.
     Fail(SessionError, Option<Packet>),
 }
 
-/// Why a transfer ended early.
+/// The reasons why a transfer ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// It stopped answering.
     #[error("the client stopped answering after {arrived} of {size} octets")]
     Silent {
-        /// What it had confirmed.
+        /// Octets that the client had acknowledged.
         arrived: u64,
-        /// What there is.
+        /// Octets of the file.
         size: u64,
     },
-    /// It gave up.
     #[error("the client gave up: {message}")]
     GaveUp {
-        /// In its words, without control characters, at most 100 of them.
+        /// The client's words without control characters, at most 100 characters.
         message: String,
     },
-    /// It sent something a reader has no business to send.
+    /// The client sent a packet that a reader never sends.
     #[error("the client sent a packet that does not belong in a transfer")]
     OutOfPlace,
 }
 
 impl Session {
-    /// Begins the transfer of `content`, and says what to send first.
+    /// Starts the transfer of `content`; returns the session and the first packets to send.
     pub fn begin(request: &Request, content: Bytes, limits: &Limits) -> (Self, Vec<Packet>) {
         let content = match request.mode {
             FileMode::Octet => content,
@@ -116,29 +114,29 @@ impl Session {
         (session, vec![Packet::OptionAcknowledge(granted)])
     }
 
-    /// How long to wait for a packet before calling [`on_timeout`](Self::on_timeout).
+    /// Returns how long to wait for a packet before calling [`on_timeout`](Self::on_timeout).
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// How many octets are to be sent.
+    /// Returns the number of octets to send.
     pub fn size(&self) -> u64 {
         self.content.len() as u64
     }
 
-    /// What to do about a packet of the client.
+    /// Returns the next step after a packet of the client.
     pub fn on_packet(&mut self, packet: &Packet) -> Step {
         match packet {
             Packet::Acknowledge { block } => self.on_acknowledge(*block),
             Packet::Error { message, .. } => match self.phase {
-                // PXE ROMs ask for the size first, then hang up and ask for the file.
+                // PXE ROMs first ask for the size, abort that transfer, and then ask for the file.
                 Phase::Negotiating { .. } => Step::Measured,
                 Phase::Sending { .. } => {
                     let legible = message.chars().filter(|c| !c.is_control()).take(100).collect();
                     Step::Fail(SessionError::GaveUp { message: legible }, None)
                 }
             },
-            // The request again: the first packet is on its way, or the timeout sends it anew.
+            // A repeated request: the first packet is in flight already, and if it was lost the timeout sends it again.
             Packet::Read(_) => Step::Wait,
             Packet::Write(_) | Packet::Data { .. } | Packet::OptionAcknowledge(_) => {
                 let message = "this is a transfer to you".to_owned();
@@ -148,7 +146,7 @@ impl Session {
         }
     }
 
-    /// What to do when nothing came for [`timeout`](Self::timeout).
+    /// Returns the next step when no packet came within [`timeout`](Self::timeout).
     pub fn on_timeout(&mut self) -> Step {
         self.attempt += 1;
         if self.attempt >= self.attempts {
@@ -171,7 +169,7 @@ impl Session {
             Phase::Negotiating { .. } => return Step::Wait,
             Phase::Sending { arrived, sent, repeated } => (arrived, sent, repeated),
         };
-        // Numbers roll over from 65535 to 0; a window is far shorter than a lap.
+        // Numbers wrap from 65535 to 0. A window is far shorter than 65536 blocks, so the difference is unambiguous.
         let ahead = u64::from(block.wrapping_sub(arrived as u16));
         let acknowledged = arrived + ahead;
         let negotiated = matches!(self.phase, Phase::Negotiating { .. });
@@ -179,8 +177,8 @@ impl Session {
             return Step::Wait;
         }
         if ahead == 0 && !negotiated {
-            // RFC 1123 §4.2.3.1: answering a repeated acknowledgement would double every block from
-            // here on. In a window it may mean that its first block was lost (RFC 7440 §4): help once.
+            // RFC 1123 §4.2.3.1: an answer to a repeated acknowledgement would double every later block. With a window, a
+            // repetition may mean that the first block of the window was lost (RFC 7440 §4), so the window is sent again once.
             if self.window == 1 || repeated == Repeated::Yes {
                 return Step::Wait;
             }
@@ -195,7 +193,7 @@ impl Session {
         Step::Send(self.fill_window(acknowledged))
     }
 
-    /// The blocks after `arrived` that a window holds.
+    /// Returns the blocks of the window after `arrived`, and marks them as sent.
     fn fill_window(&mut self, arrived: u64) -> Vec<Packet> {
         let sent = (arrived + self.window).min(self.last_block());
         self.phase = Phase::Sending { arrived, sent, repeated: Repeated::No };
@@ -208,7 +206,7 @@ impl Session {
         Packet::Data { block: block as u16, octets: self.content.slice(start..end) }
     }
 
-    /// The transfer ends with a block that is not full, if need be an empty one.
+    /// Returns the number of the last block. The last block is never full: if the content fills its blocks, the last one is empty.
     fn last_block(&self) -> u64 {
         (self.content.len() / self.block_size) as u64 + 1
     }
@@ -220,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Takes what the client asks for as far as the limits go; what is not understood is left out (RFC 2347).
+    /// Accepts the client's options within the limits, and leaves unknown or illegal options out (RFC 2347).
     fn negotiate(&mut self, request: &Request, limits: &Limits) -> Vec<Setting> {
         let mut granted: Vec<Setting> = Vec::new();
         for (name, value) in &request.settings {
@@ -229,20 +227,20 @@ impl Session {
             }
             let Ok(value) = value.parse::<u64>() else { continue };
             let value = match name.as_str() {
-                // RFC 2348: 8 to 65464; the server may take less.
+                // RFC 2348: 8 to 65464; the server may answer with less.
                 "blksize" if (8..=65464).contains(&value) => {
                     let size = value.min(u64::from(limits.block_size.max(8)));
                     self.block_size = size as usize;
                     size
                 }
-                // RFC 2349: 1 to 255 seconds; the server takes it or leaves it.
+                // RFC 2349: 1 to 255 seconds; the server accepts the value or omits the option.
                 "timeout" if (1..=255).contains(&value) => {
                     self.timeout = Duration::from_secs(value);
                     value
                 }
-                // RFC 2349: the client sends 0 and is told.
+                // RFC 2349: the client sends 0, the server answers with the size.
                 "tsize" => self.size(),
-                // RFC 7440: 1 to 65535; the server may take less.
+                // RFC 7440: 1 to 65535; the server may answer with less.
                 "windowsize" if (1..=65535).contains(&value) => {
                     self.window = value.min(u64::from(limits.window.max(1)));
                     self.window

@@ -76,7 +76,7 @@ fn options_are_granted_within_limits_and_the_rest_is_left_out() {
 }
 
 #[test]
-fn nonsense_in_an_option_is_as_if_it_were_not_there() {
+fn illegal_option_values_are_ignored() {
     assert_eq!(begin(10, &[("blksize", "7"), ("timeout", "0"), ("windowsize", "x")]).1, "1:10");
 }
 
@@ -94,14 +94,14 @@ fn a_gap_in_a_window_is_filled_from_where_it_began() {
     let (mut session, _) = begin(9000, &[("windowsize", "3")]);
     acknowledge(&mut session, 0, "1:512 2:512 3:512");
     acknowledge(&mut session, 1, "2:512 3:512 4:512");
-    // The first block of the window was lost: the acknowledgement of the last window comes again.
+    // The first block of the window was lost, so the client acknowledges the previous window again.
     acknowledge(&mut session, 1, "2:512 3:512 4:512");
     acknowledge(&mut session, 1, "wait");
     acknowledge(&mut session, 4, "5:512 6:512 7:512");
 }
 
 #[test]
-fn what_was_never_sent_cannot_be_acknowledged() {
+fn an_acknowledgement_of_an_unsent_block_is_ignored() {
     let (mut session, _) = begin(9000, &[]);
     acknowledge(&mut session, 2, "wait");
     acknowledge(&mut session, 65535, "wait");
@@ -159,7 +159,7 @@ fn data_from_the_reader_ends_the_transfer() {
 }
 
 #[test]
-fn text_is_sent_as_lines_of_the_network() {
+fn netascii_translates_line_ends() {
     let mut asked = request(&[]);
     asked.mode = FileMode::NetAscii;
     let content = Bytes::from_static(b"a\nb\rc");
@@ -169,7 +169,7 @@ fn text_is_sent_as_lines_of_the_network() {
 }
 
 proptest! {
-    /// A client over a link that loses, repeats and reorders ends up with the file.
+    /// A client on a link that loses, repeats and reorders packets receives the whole file.
     #[test]
     fn the_file_arrives_whole_over_a_bad_link(
         content in prop::collection::vec(any::<u8>(), 0..4000),
