@@ -1,4 +1,4 @@
-//! Where connections may go that somebody else names: to which hosts, addresses and networks.
+//! Allow-lists of hosts and networks, for connections whose target a caller or an image server chooses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A network, by an address and the length of its prefix: `10.0.0.0/8`. Without a length, one address.
+/// A network as address and prefix length: `10.0.0.0/8`. Text without a prefix length is one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Network {
@@ -14,11 +14,11 @@ pub struct Network {
     prefix: u8,
 }
 
-/// The text is no network.
+/// The text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is no network: write an address and the length of its prefix, such as 10.0.0.0/8")]
 pub struct InvalidNetwork {
-    /// What was given, cut to a length fit for a message.
+    /// The text, cut to 64 characters.
     pub raw: String,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Network {
 }
 
 impl Network {
-    /// Whether the address is in the network. An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`) is an IPv4 address.
+    /// Whether the address is in the network. An IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) counts as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let shift = |bits: u32| bits - u32::from(self.prefix);
         match (self.address, address.to_canonical()) {
@@ -83,21 +83,21 @@ impl Network {
     }
 }
 
-/// A host, as a list of those that are allowed names it.
+/// One entry of an allow-list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum AllowedHost {
-    /// By its DNS name, in lower case; wherever that leads.
+    /// A DNS name in lower case, whichever addresses the name resolves to.
     Name(String),
-    /// By its address, or that of its network.
+    /// A network, or a single address.
     Network(Network),
 }
 
-/// The text is neither a network nor a name.
+/// The text is neither a network nor a DNS name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is neither a host name nor a network, such as images.example or 10.0.0.0/8")]
 pub struct InvalidHost {
-    /// What was given, cut to a length fit for a message.
+    /// The text, cut to 64 characters.
     pub raw: String,
 }
 
@@ -110,7 +110,7 @@ impl TryFrom<String> for AllowedHost {
         }
         let legal = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let is_name = !raw.is_empty() && raw.len() <= 253 && raw.chars().all(legal);
-        // Such as 10.0.0: whoever wrote that meant a network.
+        // Digits and dots alone, such as 10.0.0, are a mistyped address and not a name.
         if !is_name || raw.chars().all(|c| c.is_ascii_digit() || c == '.') {
             return Err(InvalidHost { raw: raw.chars().take(64).collect() });
         }
@@ -127,68 +127,69 @@ impl From<AllowedHost> for String {
     }
 }
 
-/// A name as it is compared.
+/// Normalizes a DNS name for comparison: lower case, no final dot.
 fn plain(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Where connections may go: to the hosts that are listed, or, without a list, to any that is another machine of a network.
+/// The hosts that connections may go to: the listed ones, or, without a list, every address of another machine.
 ///
-/// A host is looked at twice: as a URL names it, and as the addresses that its name has when a connection is made.
+/// A host is checked twice: once as the URL names the host, and once for each address that the name resolves to when a connection is made.
+/// The second check stops a name that resolves to a forbidden address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AllowedHosts(Option<Vec<AllowedHost>>);
 
-/// Somebody named a host to which no connection may go.
+/// A connection may not go to this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host} {why}")]
 pub struct HostRefused {
-    /// The host, cut to a length fit for a message.
+    /// The host, cut to 64 characters.
     pub host: String,
-    /// Why not, as a predicate: `is a loopback address`.
+    /// The reason, as a predicate: `is a loopback address`.
     pub why: &'static str,
 }
 
 impl AllowedHosts {
-    /// Those that are listed; `None`: any that is another machine.
+    /// Allows the listed hosts; `None` allows every address that can belong to another machine.
     pub fn new(listed: Option<Vec<AllowedHost>>) -> Self {
         AllowedHosts(listed)
     }
 
-    /// Those in these networks; `None`: any that is another machine.
+    /// Allows addresses in these networks; `None` allows every address that can belong to another machine.
     pub fn within(networks: Option<Vec<Network>>) -> Self {
         let listed =
             |networks: Vec<Network>| networks.into_iter().map(AllowedHost::Network).collect();
         AllowedHosts(networks.map(listed))
     }
 
-    /// All there are, this machine's own among them: for those who decide themselves where they connect to.
+    /// Allows every address, also this machine's own: for a caller whose targets come from an operator and not from a request.
     pub fn anywhere() -> Self {
         let all = |address| Network { address, prefix: 0 };
         let both = [all(Ipv4Addr::UNSPECIFIED.into()), all(Ipv6Addr::UNSPECIFIED.into())];
         AllowedHosts::within(Some(both.into()))
     }
 
-    /// Looks at a host as a URL names it. Of a name, the addresses have to be looked at too.
+    /// Checks the host of a URL. If the host is a name, check its addresses too, with [`AllowedHosts::check_resolved`].
     ///
     /// # Errors
     ///
-    /// That no connection may go there.
+    /// The list does not allow the host.
     pub fn check(&self, host: &str) -> Result<(), HostRefused> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        // An address may name an interface: fe80::1%eth0.
+        // The address may carry a zone: fe80::1%eth0.
         if let Ok(address) = bare.split('%').next().unwrap_or(bare).parse() {
             return self.check_address(address);
         }
         let name = plain(host);
         let refuse = |why| Err(HostRefused { host: host.chars().take(64).collect(), why });
         match &self.0 {
-            // RFC 6761 §6.3: these are loopback whatever a resolver says.
+            // RFC 6761 §6.3: `localhost` names are loopback whatever a resolver says.
             None if name == "localhost" || name.ends_with(".localhost") => refuse(LOOPBACK),
             None => Ok(()),
             Some(listed) => match listed.iter().any(|it| match it {
                 AllowedHost::Name(listed) => *listed == name,
-                // Whether it is in the network, its addresses tell.
+                // A name may resolve into the network: `check_resolved` decides that.
                 AllowedHost::Network(_) => true,
             }) {
                 true => Ok(()),
@@ -197,22 +198,22 @@ impl AllowedHosts {
         }
     }
 
-    /// Looks at an address that `name` has.
+    /// Checks an address that `name` resolved to.
     ///
     /// # Errors
     ///
-    /// That no connection may go there.
+    /// The list allows neither the name nor the address.
     pub fn check_resolved(&self, name: &str, address: IpAddr) -> Result<(), HostRefused> {
         let name = AllowedHost::Name(plain(name));
         let is_named = self.0.as_ref().is_some_and(|listed| listed.contains(&name));
         if is_named { Ok(()) } else { self.check_address(address) }
     }
 
-    /// Looks at an address.
+    /// Checks an address.
     ///
     /// # Errors
     ///
-    /// That no connection may go there.
+    /// The list does not allow the address.
     pub fn check_address(&self, address: IpAddr) -> Result<(), HostRefused> {
         let why = match &self.0 {
             None => special(address.to_canonical()),
@@ -234,7 +235,7 @@ impl AllowedHosts {
 const LOOPBACK: &str = "is a loopback address";
 const UNLISTED: &str = "is not in the list of what is allowed";
 
-/// What an address is, where it is not one machine of a network (RFC 6890).
+/// Returns the reason why an address cannot be another machine's (RFC 6890), or `None` for an ordinary address.
 fn special(address: IpAddr) -> Option<&'static str> {
     let is_link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_and_no_name_is_refused() {
+    fn text_that_is_neither_network_nor_name_is_refused() {
         for raw in [
             "",
             "10.0.0.0/33",

@@ -1,11 +1,11 @@
-//! Where a machine boots from, and how.
+//! Boot devices, boot modes and boot overrides.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the firmware is told to boot from.
+/// The device that the firmware boots from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BootDevice {
@@ -18,16 +18,16 @@ pub enum BootDevice {
     Disk,
     /// The CD drive, also a virtual one.
     Cdrom,
-    /// The firmware's own setup.
+    /// The firmware's setup screen.
     Bios,
 }
 
 impl BootDevice {
-    /// Every device, in the order it is shown.
+    /// Every device, in the order in which the API lists them.
     pub const ALL: [BootDevice; 5] =
         [BootDevice::Pxe, BootDevice::Http, BootDevice::Disk, BootDevice::Cdrom, BootDevice::Bios];
 
-    /// The word of the Bare Metal API.
+    /// The name of the device in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             BootDevice::Pxe => "pxe",
@@ -54,26 +54,25 @@ impl FromStr for BootDevice {
     }
 }
 
-/// The word names no boot device.
+/// The text names no boot device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is not a boot device")]
 pub struct UnknownBootDevice {
-    /// What was given.
+    /// The text, cut to 64 characters.
     pub raw: String,
 }
 
-/// How the firmware boots.
+/// The interface between firmware and operating system at boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BootMode {
     /// The PC BIOS, or UEFI's compatibility support module.
     Bios,
-    /// UEFI.
     Uefi,
 }
 
 impl BootMode {
-    /// The word of the Bare Metal API.
+    /// The name of the mode in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             BootMode::Bios => "bios",
@@ -88,7 +87,7 @@ impl fmt::Display for BootMode {
     }
 }
 
-/// How long a boot override holds.
+/// For how long a boot override holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Persistence {
@@ -98,13 +97,11 @@ pub enum Persistence {
     Continuous,
 }
 
-/// A boot order imposed by the BMC.
+/// A boot order that the BMC imposes on the firmware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BootOverride {
-    /// What to boot from.
     pub device: BootDevice,
-    /// For how long.
     pub persistence: Persistence,
-    /// In which mode; `None` leaves the firmware's setting alone.
+    /// `None` leaves the firmware's boot mode as it is.
     pub mode: Option<BootMode>,
 }

@@ -1,83 +1,67 @@
-//! What a machine is made of, as its BMC tells it.
+//! The inventory of a machine, as its BMC reports it.
 //!
-//! Everything is optional: BMCs leave out what they please. The inventory taken by the agent on
-//! the machine itself is richer and lives in `agent-protocol`.
+//! Every part is optional, because BMCs leave parts out. The agent takes a richer inventory on the machine itself; its
+//! type is in `agent-protocol`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BootMode, MacAddress};
 
-/// An out-of-band inventory.
+/// An out-of-band inventory: read through the BMC, without booting the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
-    /// Who made the machine.
     pub manufacturer: Option<String>,
-    /// What its maker calls it.
     pub model: Option<String>,
-    /// Its serial number.
     pub serial_number: Option<String>,
-    /// The SMBIOS system UUID, as the BMC spells it.
+    /// The SMBIOS system UUID, in the BMC's spelling.
     pub system_uuid: Option<String>,
-    /// Its processors.
     pub processor: Processor,
-    /// Total memory in MiB.
     pub memory_mib: Option<u64>,
-    /// Its network interfaces.
     pub nics: Vec<Nic>,
-    /// Its disks.
     pub disks: Vec<Disk>,
-    /// Versions of its firmware.
     pub firmware: Vec<Firmware>,
-    /// The mode it boots in now.
     pub boot_mode: Option<BootMode>,
 }
 
-/// All processors of a machine, taken together.
+/// All processors of a machine, summed up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processor {
-    /// How many sockets are filled.
+    /// The number of filled sockets.
     pub sockets: Option<u32>,
-    /// How many logical processors there are in all.
+    /// The number of logical processors in all sockets.
     pub threads: Option<u32>,
     /// `x86_64`, `aarch64`, …
     pub architecture: Option<String>,
-    /// The model's name.
     pub model: Option<String>,
 }
 
-/// A network interface.
+/// A network interface card of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nic {
-    /// The BMC's name of it.
+    /// The BMC's name for the interface.
     pub name: String,
-    /// Its permanent address.
+    /// The permanent address.
     pub mac: MacAddress,
-    /// Speed of the link in Mbit/s, if it is up and told.
+    /// Speed of the link in Mbit/s; `None` if the link is down or the BMC does not tell.
     pub speed_mbps: Option<u32>,
-    /// Whether there is a link.
     pub link_up: Option<bool>,
 }
 
-/// A disk.
+/// A disk of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// The BMC's name of it.
+    /// The BMC's name for the disk.
     pub name: String,
-    /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// Its model.
     pub model: Option<String>,
-    /// Its serial number.
     pub serial_number: Option<String>,
-    /// Whether it turns.
     pub rotational: Option<bool>,
 }
 
-/// One piece of firmware.
+/// The version of one firmware component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Firmware {
-    /// What it runs: `bmc`, `bios`, or the BMC's own name of the component.
+    /// `bmc`, `bios`, or the BMC's own name of the component.
     pub component: String,
-    /// Its version.
     pub version: String,
 }

@@ -1,4 +1,4 @@
-//! Ethernet addresses.
+//! Ethernet (MAC) addresses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// An EUI-48 address, written as `52:54:00:12:34:56`.
 ///
-/// Reads colons, dashes or nothing between the octets, in either case.
+/// The parser accepts colons, dashes or nothing between the octets, in either case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MacAddress([u8; 6]);
@@ -16,23 +16,23 @@ pub struct MacAddress([u8; 6]);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is not a MAC address")]
 pub struct InvalidMacAddress {
-    /// What was given.
+    /// The text, cut to 64 characters.
     pub raw: String,
 }
 
 impl MacAddress {
-    /// The address made of these six octets, first on the wire first.
+    /// Makes an address of six octets, in the order of transmission.
     pub const fn new(octets: [u8; 6]) -> Self {
         MacAddress(octets)
     }
 
-    /// The six octets, first on the wire first.
+    /// The six octets, in the order of transmission.
     pub const fn octets(self) -> [u8; 6] {
         self.0
     }
 
-    /// Whether the address is a group address (IEEE 802: least bit of the first octet), which no
-    /// machine can have as its own.
+    /// Whether the address is a group address (IEEE 802: the least significant bit of the first octet), which is
+    /// never the address of one machine.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_spellings_are_refused() {
         check("", None);
         check("52:54:00:ab:cd", None);
         check("52:54:00:ab:cd:0g", None);
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(octets: [u8; 6]) {
+        fn a_written_address_is_read_back(octets: [u8; 6]) {
             let mac = MacAddress::new(octets);
             prop_assert_eq!(mac.to_string().parse(), Ok(mac));
         }

@@ -1,22 +1,21 @@
-//! Power: what a machine's is, and what it can be asked to do.
+//! Power states and power changes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a machine's main power is on, as its BMC sees it.
+/// Whether the machine's main power is on, as its BMC reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PowerState {
-    /// The machine runs.
     #[serde(rename = "power on")]
     On,
-    /// The machine is off; only its BMC runs.
+    /// Only the BMC runs.
     #[serde(rename = "power off")]
     Off,
 }
 
 impl PowerState {
-    /// The word of the Bare Metal API.
+    /// The name of the state in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             PowerState::On => "power on",
@@ -35,20 +34,20 @@ impl fmt::Display for PowerState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PowerChange {
-    /// Switch on; nothing happens to a machine that is on.
+    /// Switch on. A machine that is on stays on.
     On,
-    /// Cut the power; nothing happens to a machine that is off.
+    /// Cut the power. A machine that is off stays off.
     ForceOff,
-    /// Ask the operating system to shut down, as by the power button; it may not listen.
+    /// Ask the operating system to shut down, like a press of the power button. The operating system may ignore the request.
     SoftOff,
-    /// Reset without asking; switches on a machine that is off.
+    /// Reset without asking the operating system. Switches on a machine that is off.
     ForceRestart,
-    /// Ask the operating system to restart; it may not listen.
+    /// Ask the operating system to restart. The operating system may ignore the request.
     SoftRestart,
 }
 
 impl PowerChange {
-    /// The state a machine is in once the change has happened.
+    /// The state of the machine once the change has happened.
     pub const fn leads_to(self) -> PowerState {
         match self {
             PowerChange::On | PowerChange::ForceRestart | PowerChange::SoftRestart => {
