@@ -23,78 +23,73 @@ pub use machines::MachinesConfig;
 pub use nodes::{CertificateFiles, NodesConfig};
 pub use quotas::QuotasConfig;
 
-/// `clusterd.toml`.
+/// The configuration of clusterd, `clusterd.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the service keeps its keys, and its database unless told otherwise. Made when it is not there.
+    /// The folder of the service's keys, and of its database unless `[database]` names another. The service creates the folder if it is
+    /// missing.
     pub state_dir: PathBuf,
-    /// The keys that seal secrets in the database; `seal.keys` in the state folder unless told otherwise. Services that
-    /// share a database share it.
+    /// The file of the keys that seal secrets in the database; `None` means `seal.keys` in the state folder. Services that share a database
+    /// need the same keys.
     #[serde(default)]
     pub seal_keys: Option<PathBuf>,
-    /// How logs look.
     #[serde(default)]
     pub log: LogFormat,
-    /// The users' listener.
+    /// The listener for users.
     #[serde(default)]
     pub api: ApiConfig,
-    /// What projects and users may have for whom nobody said otherwise.
+    /// Limits for projects and users without limits of their own.
     #[serde(default)]
     pub quotas: QuotasConfig,
-    /// Where everything is kept.
     #[serde(default)]
     pub database: DatabaseConfig,
-    /// The cloud that clusters are made in; without it none is made, and each says so.
+    /// The cloud in which clusters are created. Without this section no cluster is created, and the status of each cluster says so.
     #[serde(default)]
     pub cloud: Option<CloudAccess>,
-    /// Where machines fetch their configs; without it, only clusters can be made whose machines have theirs in their user
-    /// data.
+    /// The listener at which members fetch their configs. Without this section, clusterd can only create clusters whose members have the
+    /// whole config in their user data.
     #[serde(default)]
     pub nodes: Option<NodesConfig>,
-    /// Where the programs and images of each version come from.
+    /// The source of programs and images for each version.
     #[serde(default)]
     pub kubernetes: KubernetesConfig,
-    /// How the conductor behaves.
     #[serde(default)]
     pub conductor: ConductorConfig,
-    /// When machines are replaced.
+    /// When members are replaced.
     #[serde(default)]
     pub repair: RepairConfig,
-    /// How long things are lent, and what happens at the end.
+    /// How long clusters are lent, and the stages at the end of a lease.
     #[serde(default)]
     pub leases: LeasesConfig,
-    /// Who is told outside of what happens.
+    /// Notices that are sent outside of clusterd: webhook and mail.
     #[serde(default)]
     pub notices: NoticesConfig,
-    /// People's own machines.
     #[serde(default)]
     pub machines: MachinesConfig,
 }
 
-/// The users' listener.
+/// The listener for users.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, try_from = "RawApi")]
 pub struct ApiConfig {
-    /// Address and port.
     pub listen: SocketAddr,
-    /// How callers prove who they are.
     pub access: Access,
-    /// What it shows of itself over TLS; without it, HTTP is spoken.
+    /// The certificate and key for TLS; `None` means plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Where it may be reached without TLS.
+    /// The addresses at which plain HTTP is permitted.
     pub plain_http: PlainHttp,
-    /// The hosts under which it is asked, besides this machine's own names and the address it listens at.
+    /// Accepted host names in requests, besides this computer's own names and the address of the listener.
     pub hosts: Vec<HostName>,
-    /// The project that all callers are of where there is no Keystone.
+    /// The project of all callers if Keystone is not used.
     pub project: String,
-    /// How many may follow the events of clusters at once.
+    /// The maximum number of event streams at once.
     pub event_streams: u32,
-    /// How many streams of events one caller may have.
+    /// The maximum number of event streams of one caller.
     pub event_streams_each: u32,
-    /// How much callers may have.
+    /// Rate and size limits for callers.
     pub limits: Limits,
-    /// How many connections there are, and how long the slow are waited for.
+    /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: Connections,
 }
 
@@ -118,7 +113,7 @@ struct RawApi {
 
 impl Default for RawApi {
     fn default() -> Self {
-        // 9511 is the Container Infra API's customary port.
+        // 9511 is the default port of the Container Infra API.
         RawApi {
             listen: SocketAddr::from(([127, 0, 0, 1], 9511)),
             auth: AuthKind::None,
@@ -173,53 +168,53 @@ impl TryFrom<RawApi> for ApiConfig {
     }
 }
 
-/// Where everything is kept.
+/// The location of the database.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseConfig {
-    /// `sqlite:///PATH` or `postgres://…`; a SQLite file in the state folder unless told otherwise.
+    /// `sqlite:///PATH` or `postgres://…`; `None` means a SQLite file in the state folder.
     pub url: Option<String>,
-    /// A file that holds the URL, for one with a password in it.
+    /// A file that contains the URL, for a URL with a password.
     pub url_file: Option<PathBuf>,
 }
 
-/// The cloud that clusters are made in, and as whom.
+/// The cloud in which clusters are created, and the credentials for the cloud.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CloudAccess {
-    /// A clouds.yaml; what a secure.yaml beside it says goes before it.
+    /// A clouds.yaml. Values in a secure.yaml beside the file take precedence.
     pub clouds_yaml: PathBuf,
-    /// Which of its clouds; needed where there are several.
+    /// The name of the cloud in clouds.yaml; required if the file has several.
     #[serde(default)]
     pub name: Option<String>,
-    /// How many calls of each of its services are under way at once at most, whichever project they are for.
+    /// The maximum number of concurrent calls to each service of the cloud, over all projects.
     #[serde(default)]
     pub calls_at_once: Option<NonZeroUsize>,
-    /// In which projects of the cloud clusters are made. Unless told otherwise in those that ask for them, where Keystone tells who asks
-    /// and the cloud's user has a password; else in clusterd's own.
+    /// The project of the cloud in which clusters are created. `None` means `own` if callers authenticate with Keystone and clusterd's user
+    /// has a password, otherwise `shared`.
     #[serde(default)]
     pub tenancy: Option<Tenancy>,
 }
 
-/// In which projects of the cloud clusters are made.
+/// The project of the cloud in which clusters are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tenancy {
-    /// Each in the project that asked for it, where clusterd's user needs a role.
+    /// The project of the caller who created the cluster. clusterd's user needs a role in that project.
     Own,
-    /// All in the one that clusterd's own account is of.
+    /// The project of clusterd's own account, for all clusters.
     Shared,
 }
 
-/// How the conductor behaves.
+/// Settings of the conductor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConductorConfig {
-    /// The name it is listed under; the machine's host name unless told otherwise.
+    /// The name in the list of services; `None` means the computer's host name.
     pub hostname: Option<String>,
-    /// How many clusters have a turn at once.
+    /// The maximum number of turns at once.
     pub workers: NonZeroUsize,
-    /// How often a cluster is looked at where nothing changes.
+    /// The interval at which the conductor observes a cluster without changes.
     pub look_every: SignedDuration,
 }
 
@@ -233,15 +228,15 @@ impl Default for ConductorConfig {
     }
 }
 
-/// When machines are replaced.
+/// When members are replaced.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RepairConfig {
-    /// How long a node may be not ready.
+    /// How long a Kubernetes node may be not ready before its member is replaced.
     pub not_ready_for: SignedDuration,
-    /// How many workers of a cluster may be away at once.
+    /// The maximum number of workers of a cluster that are replaced at once.
     pub workers_at_once: NonZeroUsize,
-    /// How long a machine may take to become a node.
+    /// How long a new server may take to become a Kubernetes node.
     pub become_node_within: SignedDuration,
 }
 
@@ -256,12 +251,12 @@ impl Default for RepairConfig {
 }
 
 impl Config {
-    /// Where the keys are that seal secrets.
+    /// Returns the path of the file with the sealing keys.
     pub fn seal_keys_file(&self) -> PathBuf {
         self.seal_keys.clone().unwrap_or_else(|| self.state_dir.join("seal.keys"))
     }
 
-    /// The database's URL.
+    /// Returns the database's URL, from the configuration or from the file that the configuration names.
     pub fn database_url(&self) -> io::Result<String> {
         match (&self.database.url, &self.database.url_file) {
             (Some(url), _) => Ok(url.clone()),
@@ -282,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn little_has_to_be_said() {
+    fn a_state_folder_is_enough_of_a_configuration() {
         let config: Config = toml::from_str("state_dir = '/tmp/x'").expect("it is valid");
         assert_eq!(config.api.listen.port(), 9511);
         assert_eq!(config.database_url().ok().as_deref(), Some("sqlite:///tmp/x/clusterd.db"));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_configuration_is_refused_by_key() {
         refuses("state_dir = '/tmp/x'\ncolour = 'red'", "unknown field `colour`");
         refuses("state_dir = '/tmp/x'\n[api]\nauth = 'http_basic'", "htpasswd: is needed");
         refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: means nothing");

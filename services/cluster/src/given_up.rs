@@ -1,4 +1,4 @@
-//! What becomes of notices that could not be sent: the thing they are about says so.
+//! Records notices that could not be sent as events of the cluster or VM that they are about.
 
 use cluster_core::{Event, Severity, VmEvent};
 use cluster_store::{Happened, Store, StoreError};
@@ -8,7 +8,7 @@ use tracing::warn;
 
 const REASON: &str = "NoticeGivenUp";
 
-/// Writes an event of what was given up.
+/// Records a notice that the outbox gave up as an event.
 pub(crate) struct AsEvent(pub(crate) Store);
 
 impl GivenUp for AsEvent {
@@ -16,14 +16,14 @@ impl GivenUp for AsEvent {
         warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
         let said = said(notice, why, Timestamp::now());
         match self.0.give_up_letter(letter, said.as_ref()).await {
-            // It is gone, and nobody asks any more.
+            // The cluster or VM was deleted, so the event has no owner. The notice is removed from the outbox without an event.
             Err(StoreError::NoOwner { .. }) => self.0.give_up_letter(letter, None).await,
             written => written,
         }
     }
 }
 
-/// The event, where the notice is about what has events.
+/// Returns the event, or `None` if the subject of the notice has no events.
 fn said(notice: &Notice, why: &str, at: Timestamp) -> Option<Happened> {
     let message = format!("the notice {:?} was given up: {why}", notice.event);
     let id = &notice.about.id;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_about_a_cluster_or_a_machine_is_said_of_it() {
+    fn a_notice_about_a_cluster_or_vm_becomes_its_event() {
         let notice = |kind: &str| Notice {
             id: Uuid::nil(),
             at: Timestamp::UNIX_EPOCH,

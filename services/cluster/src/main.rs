@@ -1,4 +1,4 @@
-//! `clusterd`: reads its configuration, starts, stops when told.
+//! `clusterd`: reads its configuration, starts, and stops on a signal.
 
 use std::path::PathBuf;
 
@@ -29,8 +29,8 @@ fn main() -> anyhow::Result<()> {
         return runtime.block_on(check(&config));
     }
     daemon::log_to_stderr(config.log);
-    // In a task, and so by the threads that do the work: what the start has no more use for is theirs to use again, where glibc
-    // would keep it for this thread, which from now on does nothing.
+    // The start runs in a task, and so on the worker threads: glibc then reuses memory that the start freed for these threads. On the main
+    // thread, which only waits from now on, glibc would keep the memory.
     let service = runtime.spawn(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
         let service = Service::start(config).await?;

@@ -1,5 +1,4 @@
-//! The machines' listener: it hands out configs for claims, and hears how far machines have come. Nothing of the users' API
-//! answers here.
+//! The listener for members: hands out configs for claims, and takes progress reports. No route of the users' API answers here.
 
 mod certificate;
 
@@ -19,14 +18,14 @@ use tower_http::timeout::TimeoutLayer;
 
 pub use certificate::{Certificate, CertificateError, certificate, given};
 
-/// What Ignition's own configs are called.
+/// The media type of Ignition configs.
 const IGNITION: &str = "application/vnd.coreos.ignition+json";
-/// The most bytes of a report.
+/// The maximum size of a report in bytes.
 const LONGEST_REPORT: usize = 4096;
-/// The most time for an answer.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Every route of the listener.
+/// Returns all routes of the listener.
 pub fn router(conductor: Conductor) -> Router {
     Router::new()
         .route("/v1/claims/{claim}", get(redeem))
@@ -37,7 +36,7 @@ pub fn router(conductor: Conductor) -> Router {
         .with_state(conductor)
 }
 
-/// `GET /v1/claims/{claim}`: the machine's config, once. Why it is not handed out, nobody is told.
+/// `GET /v1/claims/{claim}`: hands out the member's config once. A refusal never tells the reason, so that nobody can probe for claims.
 async fn redeem(
     State(conductor): State<Conductor>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -51,12 +50,12 @@ async fn redeem(
             (headers, config).into_response()
         }
         Answer::Nothing => nothing(),
-        // Ignition asks again after any 5xx.
+        // Ignition repeats the request after any 5xx.
         Answer::Later => (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "2")]).into_response(),
     }
 }
 
-/// What a machine's unit says of itself.
+/// The form that a unit of a member sends after a step.
 #[derive(Deserialize)]
 struct Report {
     claim: String,
@@ -82,14 +81,16 @@ async fn report(
     }
 }
 
-/// What a machine holds.
+/// The query of a member that asks for certificate authorities.
 #[derive(Deserialize)]
 struct Holds {
     holds: u32,
 }
 
-/// `GET /v1/authorities/{claim}?holds=REVISION`: 204, where the machine holds what it should; 202, where its turn is near; else what it
-/// is to take, as a tar archive.
+/// `GET /v1/authorities/{claim}?holds=REVISION`: the next step of a CA rotation.
+///
+/// Answers 204 if the member has the revision that it should have, 202 if the member's next step comes soon, and otherwise a tar archive to
+/// apply.
 async fn authorities(
     State(conductor): State<Conductor>,
     Path(claim): Path<String>,
@@ -113,7 +114,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
-/// The one refusal.
+/// The only refusal: all refusals look the same.
 fn nothing() -> Response {
     (StatusCode::NOT_FOUND, "there is nothing for you here\n").into_response()
 }

@@ -26,7 +26,7 @@ use crate::config::{ApiConfig, CloudAccess, Tenancy};
 use crate::given_up::AsEvent;
 use crate::{Config, nodes};
 
-/// A service that listens and does not work yet.
+/// A service that has opened its store and listeners, and does not serve yet.
 pub struct Service {
     conductor: Conductor,
     store: Store,
@@ -37,12 +37,12 @@ pub struct Service {
     listeners: Listeners,
 }
 
-/// Where the service listens: `listeners.json` in its state folder.
+/// The addresses of the listeners, written to `listeners.json` in the state folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listeners {
-    /// The users' API.
+    /// The listener for users.
     pub api: SocketAddr,
-    /// The machines' listener.
+    /// The listener for members.
     #[serde(default)]
     pub nodes: Option<SocketAddr>,
 }
@@ -151,12 +151,12 @@ impl Service {
         })
     }
 
-    /// Where the service listens.
+    /// Returns the addresses of the listeners.
     pub fn listeners(&self) -> &Listeners {
         &self.listeners
     }
 
-    /// Serves and works until `stop` is cancelled or something fails that must not.
+    /// Serves until `stop` is cancelled or a part of the service fails.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let at = &self.listeners;
         info!(api = %at.api, "serving the Container Infra API on {}", at.api);
@@ -166,7 +166,7 @@ impl Service {
         tasks.spawn(async move { serving.await.context("a listener failed") });
         let (streams, ending) = (self.streams, stop.clone());
         tasks.spawn(async move {
-            // They would go on for ever, and requests under way are waited for.
+            // The service waits for requests in progress, and event streams would never end by themselves.
             ending.cancelled().await;
             streams.end();
             Ok(())
@@ -187,7 +187,7 @@ impl Service {
 
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
-            // Whoever ends first, by failing, by panicking or because we were told to stop, ends all.
+            // The first part that ends stops all others, whether it failed, panicked or was told to stop.
             stop.cancel();
             let ended = ended.context("a part of the service panicked").flatten();
             if outcome.is_ok() {
@@ -199,8 +199,8 @@ impl Service {
     }
 }
 
-/// Whether the files that a configuration names can be used: passwords, the cloud, what is shown to machines, the key file, all of the
-/// database file. Nothing is made, and nobody is asked.
+/// Checks the files that a configuration names: passwords, clouds.yaml, certificates, the key file, the whole database file.
+/// Creates nothing and connects to nothing.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
     auth(&config.api)?;
     config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
@@ -218,19 +218,19 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
 const NO_API_CERTIFICATE: &str = "the API's listener has no certificate (api.certificate, api.key)";
 const NO_CERTIFICATE: &str = "the machines' listener has no certificate (nodes)";
 
-/// How the API is reached.
+/// The URL scheme of the API.
 fn scheme(api: &ApiConfig) -> Scheme {
     if api.tls.is_some() { Scheme::Https } else { Scheme::Http }
 }
 
-/// How callers prove who they are, fit for where the API listens.
+/// The authentication of callers. Fails if the authentication is too weak for the address of the listener.
 fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
     let auth = api.access.open()?;
     auth.check_listener(api.listen, scheme(api), api.plain_http).context("api.listen")?;
     Ok(auth)
 }
 
-/// Where machines fetch their configs, and what is shown to them there.
+/// The settings of the listener for members, and its certificate.
 fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcceptor)>> {
     let Some(nodes) = &config.nodes else { return Ok(None) };
     let made = nodes::certificate(nodes.certificate.as_ref(), &nodes.url, &config.state_dir)
@@ -244,13 +244,13 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
     Ok(Some((settings, made.tls)))
 }
 
-/// Who is told outside of what happens. Nobody is yet.
+/// The sender of notices. Sends nothing yet.
 fn pump(config: &Config) -> anyhow::Result<Pump> {
     Pump::new(&config.notices, Timestamp::now)
         .context("cannot send notices as configured (notices)")
 }
 
-/// The cloud that clusters are made in, and in which of its projects.
+/// The session with the cloud, and the project in which clusters are created.
 fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
     let Some(access) = &config.cloud else { return Ok(None) };
     let session = session(access)?;
@@ -275,7 +275,7 @@ fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
     Ok(Some((session, tenancy)))
 }
 
-/// As whom we are in the cloud. Nothing is asked of it yet.
+/// The session with the cloud. Sends no request yet.
 fn session(cloud: &CloudAccess) -> anyhow::Result<Session> {
     let file = cloud.clouds_yaml.display();
     let read = CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());

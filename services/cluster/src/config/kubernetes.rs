@@ -1,4 +1,4 @@
-//! `[kubernetes]`: where the programs and images of each version come from.
+//! `[kubernetes]`: the programs and images of each version, and settings of Kubernetes components.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
-/// What makes machines Kubernetes nodes.
+/// The section `[kubernetes]`, parsed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, try_from = "RawKubernetes")]
 pub struct KubernetesConfig(pub KubernetesSettings);
@@ -24,22 +24,22 @@ struct RawKubernetes {
     cluster_dns: RawDns,
     cgroup_driver: RawCgroups,
     node_approval: RawApproval,
-    /// Fields of `KubeletConfiguration`.
+    /// Fields that replace those of `KubeletConfiguration`.
     kubelet: Map<String, Value>,
-    /// Fields of `KubeProxyConfiguration`.
+    /// Fields that replace those of `KubeProxyConfiguration`.
     kube_proxy: Map<String, Value>,
     add_on_images: RawImages,
 }
 
-/// Where images of add-ons come from, if not from their makers.
+/// The source of add-on images, if they do not come from their makers' registries.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawImages {
-    /// Stands before the names of all images.
+    /// The registry and path that replace the registries of all images.
     mirror: Option<String>,
-    /// By an image's name.
+    /// Tags by image name.
     tags: BTreeMap<String, String>,
-    /// By an image's name and tag.
+    /// Digests by image name and tag.
     digests: BTreeMap<String, String>,
 }
 

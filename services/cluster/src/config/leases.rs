@@ -1,17 +1,17 @@
-//! `[leases]`: how long things are lent, and what happens at the end.
+//! `[leases]`: how long clusters and VMs are lent, and the stages at the end of a lease.
 
 use lease::{Ladder, Terms};
 use serde::Deserialize;
 
-/// How long things are lent, and what happens at the end.
+/// How long clusters and VMs are lent, and the stages at the end of a lease.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeasesConfig {
-    /// How long clusters are lent by default and at most; without end, where nothing is said. An hour at least, unless `shortest` says otherwise.
+    /// The default and maximum duration of cluster leases. Without values clusters are lent without end. A lease lasts at least one hour,
+    /// unless `shortest` says otherwise.
     pub clusters: Terms,
-    /// The same of machines.
     pub machines: Terms,
-    /// What comes before the end, and after it.
+    /// The stages before and after the end of a lease.
     pub ladder: Ladder,
 }
 

@@ -1,51 +1,51 @@
-//! `[machines]`: what people's own machines are made of, where they are, and how long they are lent.
+//! `[machines]`: images, networks and leases of VMs.
 
 use cluster_conductor::{OfferedImage, VmSettings};
 use cluster_core::Told;
 use lease::{Ladder, Length, Terms};
 use serde::Deserialize;
 
-/// What people's own machines are made of, where they are, and how long they are lent.
+/// The images, networks and leases of VMs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachinesConfig {
-    /// The network they are on where nobody names one, by name or id.
+    /// The network of a VM whose request names none, by name or id.
     network: Option<String>,
-    /// The network their floating addresses are of, by name or id.
+    /// The network of floating IPs, by name or id.
     external_network: Option<String>,
-    /// The DNS zone their names are in, with the dot at its end; without it they have none.
+    /// The DNS zone of VM names, with the final dot. Without a zone VMs have no DNS names.
     zone: Option<String>,
-    /// What they boot. Besides, people boot snapshots of their own project's.
+    /// The images that a VM can boot. Besides these images, VMs can boot the snapshots of their own project.
     images: Vec<ImageConfig>,
-    /// How long they are lent, unless told and at most.
+    /// The default and maximum duration of VM leases.
     lease: Terms,
-    /// What comes before the end of their lease and after it.
+    /// The stages before and after the end of a lease.
     ladder: Ladder,
-    /// How long the copy of a machine whose lease ended is kept once it is gone.
+    /// How long the snapshot of a VM is kept after its lease ended and the VM was deleted.
     keep_copies: Option<Length>,
-    /// How often it is looked at whether they do anything.
+    /// The interval at which VMs are checked for idleness.
     idle_every: Option<Length>,
 }
 
-/// An image that is offered, and what it wants.
+/// An image that VMs can boot, and its requirements.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ImageConfig {
-    /// Its name in the cloud.
+    /// The image's name in Glance.
     name: String,
-    /// How the system on it is told who may log in.
+    /// The format of user data that the image reads.
     #[serde(default)]
     told: Told,
-    /// The least disk, in GiB; what Glance says of it holds as well.
+    /// The minimum disk in GiB. Glance's own minimum for the image applies too.
     #[serde(default)]
     min_disk_gib: u64,
-    /// The least memory, in MiB; what Glance says of it holds as well.
+    /// The minimum memory in MiB. Glance's own minimum for the image applies too.
     #[serde(default)]
     min_ram_mib: u64,
 }
 
 impl MachinesConfig {
-    /// What the conductor has to know of it.
+    /// Returns the settings for the conductor.
     pub fn settings(&self) -> VmSettings {
         let offered = |image: &ImageConfig| OfferedImage {
             name: image.name.clone(),
@@ -67,7 +67,7 @@ impl MachinesConfig {
         }
     }
 
-    /// What the API has to know of it.
+    /// Returns the settings for the API.
     pub fn lending(&self) -> cluster_api::Lending {
         cluster_api::Lending { terms: self.lease, ladder: self.ladder.clone() }
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_holds() {
+    fn configured_values_reach_the_settings() {
         let text = "network = 'lab'\nlease = { default = '30d', longest = '90d' }\nkeep_copies = '2w'\n\
                     images = [{ name = 'debian', min_disk_gib = 10 }, { name = 'fcos', told = 'ignition' }]";
         let config = read(text).expect("it is valid");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_section_is_refused_by_key() {
         let refuses = |text: &str, words: &str| {
             let error = read(text).expect_err("it is no configuration").to_string();
             assert!(error.contains(words), "{error}");

@@ -1,4 +1,4 @@
-//! `[nodes]`: where machines fetch their configs, and report.
+//! `[nodes]`: the listener at which members fetch their configs and report.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,32 +9,31 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 use url::Url;
 
-/// The machines' listener.
+/// The listener for members.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawNodes")]
 pub struct NodesConfig {
-    /// Address and port.
     pub listen: SocketAddr,
-    /// As machines reach it: HTTPS, ending with a slash.
+    /// The HTTPS URL at which members reach the listener. The URL ends with a slash.
     pub url: Url,
-    /// What it shows, where clusterd is not to make it itself.
+    /// The listener's certificate; `None` means that clusterd makes the certificate itself.
     pub certificate: Option<CertificateFiles>,
-    /// From where a machine's claim may be redeemed.
+    /// The addresses from which a claim may be redeemed.
     pub source: SourceAddress,
-    /// How long a claim is good.
+    /// The lifetime of a claim.
     pub claim_lasts: SignedDuration,
-    /// How many machines are connected, and how long the slow are waited for.
+    /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: Connections,
 }
 
-/// A certificate that somebody else made.
+/// A certificate that clusterd did not make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate and those between it and its authority, PEM.
+    /// The certificate and its intermediate certificates, PEM.
     pub certificate: PathBuf,
-    /// Its key, PEM.
+    /// The private key, PEM.
     pub key: PathBuf,
-    /// The authority that machines are told to believe, PEM.
+    /// The certificate authority that members trust, PEM.
     pub authority: PathBuf,
 }
 

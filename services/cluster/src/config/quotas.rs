@@ -1,20 +1,20 @@
-//! `[quotas]`: what projects and users may have for whom nobody said otherwise.
+//! `[quotas]`: the limits of projects and users for whom an administrator set no limits.
 
 use cluster_core::{Defaults, Limit, Limits, Resource};
 use serde::Deserialize;
 
-/// What projects and users may have for whom nobody said otherwise: numbers by resource, -1 where there is no limit.
+/// The limits of projects and users for whom an administrator set no limits: numbers by resource, -1 means no limit.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuotasConfig {
-    /// Of a project. It has 20 clusters and as much of all else as it likes, unless told otherwise.
+    /// The limits of a project. The default is 20 clusters and no limit for other resources.
     project: Limits,
-    /// Of a user in a project. What is not named has no limit.
+    /// The limits of a user in a project. A resource that is not named has no limit.
     user: Limits,
 }
 
 impl QuotasConfig {
-    /// The same, with what is customary.
+    /// Returns the configured limits, completed with the built-in defaults.
     pub fn defaults(&self) -> Defaults {
         let customary = Limits([(Resource::Clusters, Limit::AtMost(20))].into());
         Defaults { project: self.project.or(&customary), person: self.user.clone() }
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_customary() {
+    fn limits_that_are_not_configured_have_defaults() {
         let defaults = QuotasConfig::default().defaults();
         assert_eq!(defaults.project.of(Resource::Clusters), Limit::AtMost(20));
         assert_eq!(defaults.project.of(Resource::Vcpus), Limit::Unlimited);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_unknown_resource_or_an_invalid_limit_is_refused() {
         let refused = read("project = { colours = 1 }").expect_err("no resource").to_string();
         assert!(refused.contains("\"colours\" is nothing that is limited"), "{refused}");
         let refused = read("user = { gpus = -3 }").expect_err("no limit").to_string();

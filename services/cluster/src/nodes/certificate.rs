@@ -1,4 +1,4 @@
-//! The certificate that the machines' listener shows, and the authority that machines are told to believe.
+//! The certificate of the listener for members, and the certificate authority that members trust.
 
 use std::fs;
 use std::io;
@@ -17,48 +17,36 @@ use url::{Host, Url};
 
 use crate::config::CertificateFiles;
 
-/// What the listener shows.
+/// The certificate of the listener.
 pub struct Certificate {
-    /// As the server uses it.
+    /// The acceptor for the server.
     pub tls: TlsAcceptor,
-    /// The authority that machines believe, as PEM.
+    /// The certificate authority that members trust, as PEM.
     pub authority: String,
 }
 
-/// Why there is no certificate.
+/// Why the listener has no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file cannot be read or written.
     #[error("cannot read or write {}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file is not what it should be.
+    File { path: PathBuf, source: io::Error },
+    /// A file does not contain the expected PEM.
     #[error("{} is not PEM with {what}", path.display())]
-    Pem {
-        /// Which.
-        path: PathBuf,
-        /// What it should hold.
-        what: &'static str,
-    },
-    /// It cannot be made.
+    Pem { path: PathBuf, what: &'static str },
     #[error("cannot make a certificate for {host}")]
     Make {
-        /// For whom.
+        /// The host name of the certificate.
         host: String,
-        /// Why not.
         source: rcgen::Error,
     },
-    /// Key and certificate cannot be served.
+    /// The key does not belong to the certificate, or TLS does not accept one of the two.
     #[error("the certificate and the key cannot be served")]
     Serve(#[from] rustls::Error),
 }
 
-/// What is in the files; where there are none, one that clusterd's own authority made. That is kept in the state folder,
-/// made on the first start.
+/// Returns the certificate in `files`, or a certificate that clusterd's own certificate authority signs.
+///
+/// clusterd's own authority is created at the first start and kept in the state folder.
 pub fn certificate(
     files: Option<&CertificateFiles>,
     url: &Url,
@@ -70,7 +58,7 @@ pub fn certificate(
     }
 }
 
-/// What is in the files.
+/// Reads the certificate, key and certificate authority from files.
 pub fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
     let read = |path: &Path| fs::read(path).map_err(|source| unusable(path, source));
     let chain = certificates(&files.certificate, &read(&files.certificate)?)?;
@@ -81,7 +69,8 @@ pub fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> 
     Ok(Certificate { tls: acceptor(chain, key)?, authority })
 }
 
-/// A certificate for the host of `url`, made anew at every start; the authority stays, for machines have been told of it.
+/// Makes a certificate for the host of `url` at every start. The certificate authority stays the same, because members were created with
+/// it.
 fn own(url: &Url, file: &Path) -> Result<Certificate, CertificateError> {
     let host = url.host_str().unwrap_or_default().to_owned();
     let make = |source| CertificateError::Make { host: host.clone(), source };
@@ -114,7 +103,7 @@ fn own(url: &Url, file: &Path) -> Result<Certificate, CertificateError> {
     Ok(Certificate { tls: acceptor(chain, key)?, authority: authority.to_owned() })
 }
 
-/// Key and certificate of a new authority, as PEM.
+/// Returns the key and certificate of a new certificate authority, as PEM.
 fn authority() -> Result<String, rcgen::Error> {
     let mut parameters = parameters("clusterd's machines");
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -127,7 +116,7 @@ fn parameters(name: &str) -> CertificateParams {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = DistinguishedName::new();
     parameters.distinguished_name.push(DnType::CommonName, name);
-    // A machine asks before it has set its clock.
+    // A member fetches its config before it has set its clock, so the certificate has to be valid at any date.
     parameters.not_before = date_time_ymd(2000, 1, 1);
     parameters.not_after = date_time_ymd(2100, 1, 1);
     parameters

@@ -1,5 +1,5 @@
-//! What `clusterd --check` says before a start would.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Runs `clusterd --check` on configurations that a start would refuse.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rcgen::{CertificateParams, KeyPair};
 
-/// What it says of a configuration with `more`; nothing, where it is content.
+/// The error output for a configuration with `more`; `None` if the configuration is valid.
 fn said(folder: &Path, more: &str) -> Option<String> {
     let file = folder.join("clusterd.toml");
     fs::write(&file, format!("state_dir = {:?}\n{more}", folder.join("state"))).unwrap();
@@ -18,7 +18,7 @@ fn said(folder: &Path, more: &str) -> Option<String> {
 }
 
 #[test]
-fn the_files_that_the_machines_listener_shows_are_opened() {
+fn the_certificate_files_of_the_listener_for_members_are_opened() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let nodes = format!(
@@ -49,7 +49,7 @@ fn the_files_that_the_machines_listener_shows_are_opened() {
 }
 
 #[test]
-fn passwords_and_clouds_are_opened() {
+fn password_files_certificates_and_clouds_yaml_are_opened() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(said(folder.path(), ""), None);
     let lacks = |more: &str| said(folder.path(), more).unwrap();
@@ -68,7 +68,7 @@ fn passwords_and_clouds_are_opened() {
 }
 
 #[test]
-fn clusters_are_not_made_in_their_projects_by_who_is_bound_to_one() {
+fn an_application_credential_cannot_create_clusters_in_other_projects() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, auth: &str| {
         let file = folder.path().join(name);

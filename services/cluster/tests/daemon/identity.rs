@@ -1,5 +1,5 @@
-//! Who may what, by Keystone's word.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Authentication and authorisation with Keystone.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A clusterd that believes the Keystone of a cloud.
+/// A clusterd that authenticates callers with the Keystone of a cloud.
 struct Given {
     cloud: Cloud,
     client: Client,
@@ -20,7 +20,7 @@ struct Given {
     _running: AbortOnDropHandle<()>,
 }
 
-/// An answer, whole.
+/// A response with its body parsed as JSON.
 struct Answer {
     status: StatusCode,
     headers: reqwest::header::HeaderMap,
@@ -34,7 +34,7 @@ impl Answer {
         self
     }
 
-    /// Fails unless it is a refusal in Magnum's envelope.
+    /// Fails unless the response is a refusal in Magnum's envelope.
     #[track_caller]
     fn refuses(self, status: u16, words: &str) -> Answer {
         let answer = self.has(status);
@@ -78,7 +78,7 @@ impl Given {
         Given::with(Settings::default(), "").await
     }
 
-    /// A token of this user's, whose password is `NAME-secret`, in this scope.
+    /// A token of this user, whose password is `NAME-secret`, with this scope.
     async fn token_in(&self, user: &str, scope: Value) -> String {
         let user = json!({"name": user, "domain": {"id": "default"}, "password": format!("{user}-secret")});
         let identity = json!({"methods": ["password"], "password": {"user": user}});
@@ -129,7 +129,7 @@ impl Given {
         things.map(|thing| thing["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// How often Keystone was asked about a token.
+    /// How often clusterd asked Keystone about a token.
     fn asked(&self) -> usize {
         self.cloud.count(|call| call.method == "GET" && call.path.ends_with("/v3/auth/tokens"))
     }
@@ -143,7 +143,7 @@ impl Drop for Given {
 }
 
 #[tokio::test]
-async fn who_shows_no_good_token_is_told_where_to_get_one() {
+async fn a_request_without_a_valid_token_is_answered_with_the_address_of_keystone() {
     let given = Given::start().await;
     let request = given.client.get(format!("{}/v1/clusters", given.url));
     let answer = given.sent(request).await.refuses(401, "X-Auth-Token");
@@ -161,7 +161,7 @@ async fn who_shows_no_good_token_is_told_where_to_get_one() {
 }
 
 #[tokio::test]
-async fn a_project_has_what_it_made_and_sees_nothing_of_others() {
+async fn a_project_sees_its_own_clusters_and_none_of_others() {
     let given = Given::start().await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
@@ -230,12 +230,12 @@ async fn only_administrators_offer_a_template_to_everybody() {
     let path = "/v1/clustertemplates/offered";
     given.send(&alice, Method::DELETE, path, Value::Null).await.refuses(403, "another project");
     given.cluster(&alice, "c", "offered").await.has(202);
-    // Of alice's own an administrator may dispose.
+    // An administrator may delete a template of another project.
     given.send(&admin, Method::DELETE, "/v1/clustertemplates/t", Value::Null).await.has(204);
 }
 
 #[tokio::test]
-async fn a_reader_reads_and_who_has_no_role_does_not() {
+async fn a_reader_may_read_and_a_user_without_a_role_may_not() {
     let given = Given::start().await;
     let alice = given.token("alice", "tenant-a").await;
     given.cloud.add_user_with("carol", "carol-secret", "tenant-a", &["reader"]);
@@ -266,7 +266,7 @@ async fn a_reader_reads_and_who_has_no_role_does_not() {
 }
 
 #[tokio::test]
-async fn a_grant_is_one_s_own_and_only_administrators_give_it() {
+async fn each_user_has_limits_and_only_administrators_set_them() {
     let given = Given::start().await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
@@ -288,11 +288,11 @@ async fn a_grant_is_one_s_own_and_only_administrators_give_it() {
     assert_eq!(own["project"]["clusters"], json!({"used": 1, "limit": 20}));
     assert_eq!(own["user"]["clusters"], json!({"used": 1, "limit": 1}));
 
-    // Another of the same project has a say of their own.
+    // Another user of the same project has limits of their own.
     given.cloud.add_user("carol", "carol-secret", "tenant-a");
     let carol = given.token("carol", "tenant-a").await;
     given.cluster(&carol, "d", "t").await.has(202);
-    // Who resizes a cluster answers for it, whoever asked for the cluster.
+    // A resize counts for the user who resizes, not for the user who created the cluster.
     let carols = given.cloud.add_user_with("carol", "carol-secret", "tenant-a", &[]).user_id;
     let limits = format!("/bedplate/v1/quotas/{project}/users/{carols}");
     given.send(&admin, Method::PUT, &limits, json!({"nodes": 2})).await.has(200);
@@ -315,14 +315,14 @@ async fn a_hundred_requests_with_one_new_token_ask_keystone_once() {
     let given = Given::start().await;
     let alice = given.token("alice", "tenant-a").await;
     let all = (0..100).map(|_| given.get(&alice, "/v1/clusters"));
-    // As many at once as the client makes connections.
+    // The client opens as many connections as there are requests.
     let answers = futures::future::join_all(all).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
     assert_eq!(given.asked(), 1);
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_believed_no_longer_than_configured() {
+async fn a_revoked_token_is_accepted_no_longer_than_configured() {
     let given = Given::with(Settings::default(), "cache_for = '0s'\n").await;
     let alice = given.token("alice", "tenant-a").await;
     given.get(&alice, "/v1/clusters").await.has(200);
@@ -331,14 +331,14 @@ async fn a_revoked_token_is_believed_no_longer_than_configured() {
     let answer = revoke.header("x-subject-token", &alice).send().await.unwrap();
     assert_eq!(answer.status(), 204);
     given.get(&alice, "/v1/clusters").await.refuses(401, "not valid, or not any more");
-    // All are void, that of clusterd's own included: it gets another one.
+    // All tokens are revoked, also clusterd's own, so clusterd has to get a new one.
     given.cloud.void_tokens();
     let alice = given.token("alice", "tenant-a").await;
     given.get(&alice, "/v1/clusters").await.has(200);
 }
 
 #[tokio::test]
-async fn a_token_is_not_believed_beyond_its_end() {
+async fn an_expired_token_is_not_accepted() {
     let settings = Settings { token_seconds: 2, ..Settings::default() };
     let given = Given::with(settings, "cache_for = '1h'\n").await;
     let alice = given.token("alice", "tenant-a").await;
@@ -353,7 +353,7 @@ async fn a_token_is_not_believed_beyond_its_end() {
 }
 
 #[tokio::test]
-async fn while_keystone_is_away_only_those_it_spoke_of_are_let_in() {
+async fn without_keystone_only_callers_with_a_cached_token_get_in() {
     let given = Given::start().await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
@@ -374,7 +374,7 @@ async fn while_keystone_is_away_only_those_it_spoke_of_are_let_in() {
 }
 
 #[tokio::test]
-async fn a_keystone_that_hangs_holds_up_only_those_it_was_asked_about() {
+async fn a_hanging_keystone_delays_only_callers_with_new_tokens() {
     let given = Given::with(Settings::default(), "answer_timeout = '2s'\n").await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
@@ -403,7 +403,7 @@ async fn a_keystone_that_hangs_holds_up_only_those_it_was_asked_about() {
 }
 
 #[tokio::test]
-async fn a_keystone_that_gives_clusterd_no_token_is_not_waited_for_either() {
+async fn a_keystone_that_gives_clusterd_no_token_delays_nobody_for_long() {
     let given = Given::with(Settings::default(), "answer_timeout = '2s'\n").await;
     let alice = given.token("alice", "tenant-a").await;
     let bob = given.token("bob", "tenant-b").await;
@@ -416,7 +416,7 @@ async fn a_keystone_that_gives_clusterd_no_token_is_not_waited_for_either() {
 }
 
 #[tokio::test]
-async fn a_service_that_speaks_for_somebody_has_to_show_a_token_of_its_own() {
+async fn a_service_token_has_to_be_valid() {
     let given = Given::start().await;
     let alice = given.token("alice", "tenant-a").await;
     let service = given.token("clusterd", "service").await;

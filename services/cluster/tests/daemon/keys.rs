@@ -1,5 +1,5 @@
-//! Keys are rotated while the daemon works, and it is killed amid it: nothing is lost.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Rotates the sealing keys while the daemon works, and kills the daemon during the rotation: no secret is lost.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,20 +17,21 @@ use reqwest::{Client, Method, StatusCode};
 use sealing::Keyring;
 use serde_json::Value;
 
-/// More than fit into one transaction of a rotation.
+/// More secrets than fit into one transaction of a rotation.
 const SECRETS: usize = 300;
-/// Where it is killed: as soon as it has said so many times that it sealed some anew; none is right after the new key is in the file.
+/// The points at which the daemon is killed: after so many log lines that say how many secrets were re-encrypted. 0 is right after the new
+/// key is in the file.
 const POINTS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 2];
 
-/// An installation, its daemon apart.
+/// An installation without a running daemon.
 struct Given {
     folder: tempfile::TempDir,
     cluster: ClusterUuid,
-    /// A machine that is not built yet.
+    /// A VM without a server yet.
     vm: VmUuid,
 }
 
-/// The program, killed when this is dropped.
+/// The daemon process, killed when dropped.
 struct Daemon {
     child: Child,
     url: String,
@@ -107,7 +108,7 @@ impl Given {
     }
 }
 
-/// A machine to which its owner told something.
+/// A VM with user data.
 fn unbuilt() -> Vm {
     let image = VmImage {
         id: "1".to_owned(),
@@ -123,12 +124,12 @@ fn unbuilt() -> Vm {
     Vm { user_data: Some(UserData { digest: "x:y".to_owned(), is_kept: true }), ..vm }
 }
 
-/// For what that is sealed.
+/// The place that the user data is sealed for.
 fn place(vm: VmUuid) -> String {
     format!("vm/{vm}/user-data")
 }
 
-/// What the daemon left, as another program opens it.
+/// The store and keys of the daemon, opened by the test.
 async fn open(folder: &Path) -> (Store, Keyring) {
     let state = folder.join("state");
     let keys = Keyring::open(&state.join("seal.keys"), &[]).unwrap();
@@ -136,7 +137,7 @@ async fn open(folder: &Path) -> (Store, Keyring) {
     (Store::open(&url).await.unwrap(), keys)
 }
 
-/// Waits for what comes in time, or fails.
+/// Repeats `look` until it returns a value, or fails after a minute.
 async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -155,7 +156,7 @@ impl Daemon {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
-    /// Which keys there are, and how many records each seals.
+    /// The ids of the keys, and how many records each one seals.
     async fn keys(&self) -> Vec<(String, u64)> {
         let (status, answer) = self.ask(Method::GET, "").await;
         assert_eq!(status, 200, "{answer}");
@@ -178,7 +179,7 @@ fn inode(file: &Path) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_wherever_it_is_a_rotation_loses_nothing_and_comes_to_its_end() {
+async fn a_rotation_that_is_killed_at_any_point_loses_nothing_and_completes() {
     let given = Given::new().await;
     for point in POINTS {
         let mut daemon = given.start().await;
@@ -193,7 +194,7 @@ async fn killed_wherever_it_is_a_rotation_loses_nothing_and_comes_to_its_end() {
         let asked = tokio::spawn(asked);
         let key_file = given.key_file();
         until(async || (inode(&key_file) != before).then_some(())).await;
-        // What it logs goes on being taken, or a line too many would end what it does.
+        // The pipe stays open: the daemon would end at the next log line otherwise.
         let (heard, _lines) = heard.await.unwrap();
         assert_eq!(heard, point, "it ended before it was killed");
         drop(daemon);

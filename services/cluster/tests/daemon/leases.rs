@@ -1,5 +1,5 @@
-//! The end of a lease, told outside, by a clusterd that is killed after each rung.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! The stages of a lease, sent as notices by a clusterd that is killed after each stage.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,15 +14,15 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// How long anything may take.
+/// The timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a webhook was told, in the order it came.
+/// The notices that the webhook received, in order.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Value>>>);
 
 impl Told {
-    /// Listens; it, and its URL.
+    /// Starts the webhook, and returns the webhook and its URL.
     async fn start() -> (Told, String) {
         async fn take(State(told): State<Told>, body: String) -> StatusCode {
             told.0.lock().unwrap().push(serde_json::from_str(&body).unwrap());
@@ -36,7 +36,7 @@ impl Told {
         (told, url)
     }
 
-    /// The events of all notices, each once: who gets one again knows it by its id.
+    /// The events of all notices without repetitions: a receiver recognises a repeated notice by its id.
     fn events(&self) -> Vec<String> {
         let mut seen = Vec::new();
         let all = self.0.lock().unwrap().clone();
@@ -50,7 +50,7 @@ impl Told {
     }
 }
 
-/// A clusterd in a process of its own, which can be killed.
+/// A clusterd process that can be killed.
 struct Daemon {
     config: PathBuf,
     listeners: PathBuf,
@@ -75,7 +75,7 @@ impl Daemon {
         tokio::time::timeout(PATIENCE, waiting).await.unwrap();
     }
 
-    /// Where it answers, if it does.
+    /// The URL of the API; `None` while the API does not answer.
     async fn api(&self) -> Option<String> {
         let text = std::fs::read(&self.listeners).ok()?;
         let listeners: Listeners = serde_json::from_slice(&text).ok()?;
@@ -83,7 +83,7 @@ impl Daemon {
         client().get(format!("{url}/")).send().await.ok().map(|_| url)
     }
 
-    /// `kill -9`, and another one.
+    /// Kills the daemon with SIGKILL and starts another.
     async fn kill_and_start(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -116,7 +116,7 @@ fn client() -> Client {
 }
 
 #[tokio::test]
-async fn a_lease_ends_rung_by_rung_whoever_is_killed() {
+async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (told, hook) = Told::start().await;
     let (secret, config) = (folder.path().join("secret"), folder.path().join("clusterd.toml"));

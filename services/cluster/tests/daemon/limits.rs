@@ -1,4 +1,4 @@
-//! The service itself bears no slow clients: what its configuration says is what its sockets do.
+//! The configured limits for connections apply to the sockets of the service.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_refused_in_the_apis_envelope() {
+async fn a_body_that_does_not_arrive_is_refused_in_the_envelope_of_the_api() {
     let state = tempfile::tempdir().unwrap();
     let text = format!(
         "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\n[api.connections]\nbody_timeout = '300ms'\n",
@@ -36,7 +36,7 @@ async fn a_body_that_does_not_come_is_refused_in_the_apis_envelope() {
 }
 
 #[test]
-fn what_is_configured_is_named_where_it_means_nothing() {
+fn an_invalid_limit_is_refused_by_key() {
     let read = |lines: &str| {
         let text = format!("state_dir = '/tmp/x'\n[api]\n{lines}");
         toml::from_str::<Config>(&text).map(drop).map_err(|why| why.to_string())

@@ -1,4 +1,4 @@
-//! clusterd as a process: what it is started with, what it keeps, and what it refuses.
+//! clusterd as a process: its configuration, the data it keeps, and the starts it refuses.
 
 mod check;
 mod given;

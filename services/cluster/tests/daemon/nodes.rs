@@ -1,5 +1,5 @@
-//! What machines meet at their listener, over real TLS: a config for a claim, once, and ears for reports.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! The listener for members over real TLS: a config once for each claim, and progress reports.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,14 +32,14 @@ struct Listening {
     _state: tempfile::TempDir,
 }
 
-/// A listener, and a machine whose address is 127.0.0.1 and whose claim it waits for.
+/// A listener, and a claim of a member with the address 127.0.0.1.
 async fn listening() -> Listening {
     let state = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let url: url::Url = format!("https://{at}/").parse().unwrap();
     let shown = certificate(None, &url, state.path()).unwrap();
-    // A restart shows another certificate of the same authority.
+    // A restart makes another certificate of the same certificate authority.
     assert_eq!(certificate(None, &url, state.path()).unwrap().authority, shown.authority);
 
     let store = Store::open("sqlite::memory:").await.unwrap();
@@ -94,7 +94,7 @@ async fn listening() -> Listening {
 }
 
 impl Listening {
-    /// A client that believes what the stub says, and no other, at this address.
+    /// A client at this address that trusts only the certificate authority in the stub.
     fn client(&self, from: [u8; 4]) -> Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let authority = Certificate::from_pem(self.authority.as_bytes()).unwrap();
@@ -117,7 +117,7 @@ const HERE: [u8; 4] = [127, 0, 0, 1];
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
 
 #[tokio::test]
-async fn a_machine_gets_its_config_once_and_reports_with_what_it_got() {
+async fn a_member_gets_its_config_once_and_reports_with_the_token_in_the_config() {
     let listening = listening().await;
     let client = listening.client(HERE);
     let answer = listening.redeem(&client).await;
@@ -152,7 +152,7 @@ async fn a_machine_gets_its_config_once_and_reports_with_what_it_got() {
     assert_eq!((said.step.as_str(), said.failed), ("mark", true));
     assert_eq!(said.message, "exit-code, status 1");
 
-    // The machine has spoken: whoever shows its claim now has found it.
+    // The member has reported, so another use of its claim comes from someone else.
     let again = listening.redeem(&client).await;
     assert_eq!(again.status(), StatusCode::NOT_FOUND);
     assert_eq!(listening.events().await, ["ClaimRedeemed", "ClaimReused"]);
@@ -183,7 +183,7 @@ async fn every_refusal_is_the_same() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_users_api_answers_here_and_nothing_without_tls() {
+async fn no_route_of_the_users_api_answers_here_and_none_without_tls() {
     let listening = listening().await;
     let client = listening.client(HERE);
     for path in ["", "v1", "v1/clusters", "bedplate/v1/clusters", "v1/claims", "openapi.json"] {
@@ -192,7 +192,7 @@ async fn nothing_of_the_users_api_answers_here_and_nothing_without_tls() {
     }
     let plain = format!("http://{}/v1/clusters", listening.at);
     assert!(client.get(plain).send().await.is_err());
-    // Whoever believes nobody in particular does not believe this one.
+    // A client that does not trust clusterd's certificate authority does not connect.
     let stranger = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
     assert!(stranger.get(&listening.claim.0).send().await.is_err());
 }
@@ -212,7 +212,7 @@ fn unpacked(source: &str) -> String {
     }
 }
 
-/// A cluster of one machine, on a network that was there.
+/// A cluster of one member, on an existing network.
 async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
     let blueprint = Blueprint {
         fixed_network: Some("net".to_owned()),

@@ -1,5 +1,5 @@
-//! What a start is refused for, so that no secret and no record is lost: by a line that names the file, and says what to do.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Starts that are refused so that no secret and no record is lost. The error names the file and says what to do.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use cluster_store::Store;
 use jiff::Timestamp;
 use sealing::Keyring;
 
-/// A key file as version 0.1 wrote it.
+/// A key file that version 0.1 wrote.
 const EARLIER_KEYS: &str = include_str!("../../../cluster-store/tests/fixtures/seal.keys");
 
 /// An installation that is stopped.
@@ -42,7 +42,7 @@ impl Given {
         (store.sealing(keys.clone()).await.unwrap(), keys)
     }
 
-    /// Keeps a secret of a cluster.
+    /// Stores a secret of a cluster.
     async fn seal(&self) -> ClusterUuid {
         let (store, keys) = self.store().await;
         let asked = Asked::new(Blueprint::new("fcos".to_owned()), 1, 1, Timestamp::UNIX_EPOCH);
@@ -58,14 +58,14 @@ impl Given {
         format!("sqlite://{}", self.at("clusterd.db").display())
     }
 
-    /// One with an authority in it.
+    /// An installation with a sealed secret.
     async fn with_a_secret() -> (Given, ClusterUuid) {
         let given = Given::new();
         let cluster = given.seal().await;
         (given, cluster)
     }
 
-    /// What the daemon says as it ends; it must not start.
+    /// The daemon's error output. Fails if the daemon starts.
     fn refusal(&self, options: &[&str]) -> String {
         let run = Command::new("timeout")
             .arg("60")
@@ -101,7 +101,7 @@ fn for_the_owner(file: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_missing_key_file_is_not_replaced_while_authorities_are_sealed_by_it() {
+async fn a_missing_key_file_is_not_replaced_while_it_seals_secrets() {
     let (given, id) = Given::with_a_secret().await;
     let keys = given.at("seal.keys");
     let away = given.at("away");
@@ -110,7 +110,7 @@ async fn a_missing_key_file_is_not_replaced_while_authorities_are_sealed_by_it()
     says(&said, &[&keys.display().to_string(), "is missing", "1 records", "from its backup"]);
     assert!(!keys.exists(), "another was made");
 
-    // Nor is another one taken for it.
+    // A key file with other keys is not accepted either.
     for_the_owner(&keys, EARLIER_KEYS);
     says(&given.refusal(&[]), &[&keys.display().to_string(), "does not hold the key k"]);
 
@@ -123,7 +123,7 @@ async fn another_key_under_the_number_of_the_old_one_is_refused() {
     let given = Given::new();
     for_the_owner(&given.at("seal.keys"), EARLIER_KEYS);
     let cluster = given.seal().await;
-    // As an earlier version made one in place of a lost one: another key, and the same number.
+    // Version 0.1 replaced a lost key with another key under the same number.
     let made = sealing::SealingKeys::generate().unwrap();
     let line = format!("1:{}", made.split_once(':').unwrap().1);
     for_the_owner(&given.at("seal.keys"), &line);

@@ -1,5 +1,5 @@
-//! A cluster's authorities are exchanged while it is in use, by machines that ask over real TLS, whenever clusterd is killed.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! CA rotation of a cluster in use: members ask over real TLS, and clusterd is killed at each step.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use kubernetes::{Access, Client, nodes};
 
 use crate::given::{self, Given};
 
-/// The nodes that who has this kubeconfig is shown, or why not.
+/// The number of Kubernetes nodes that this kubeconfig lists, or the error.
 async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
     let access = Access::from_kubeconfig(kubeconfig, None).map_err(|error| error.to_string())?;
     let client = Client::new(&access).map_err(|error| error.to_string())?;
@@ -21,13 +21,13 @@ async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
 }
 
 impl Given {
-    /// What a user is given who asks for a kubeconfig now.
+    /// The kubeconfig that a user gets now.
     async fn kubeconfig(&self) -> String {
         let cluster = self.find().await;
         self.idle_conductor().kubeconfig(&cluster, "alice").await.unwrap().unwrap()
     }
 
-    /// Asks for other authorities as soon as that can be, as the API does.
+    /// Requests a CA rotation as soon as one is permitted, as the API does.
     async fn ask_for_rotation(&self) {
         loop {
             let (cluster, groups) = (self.find().await, self.groups().await);
@@ -73,7 +73,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn authorities_are_exchanged_whenever_clusterd_is_killed() {
+async fn a_ca_rotation_completes_although_clusterd_is_killed_at_each_step() {
     let given = Given::cluster(3, 1).await;
     let mut working = given.clusterd().await;
     given.until_complete().await;
@@ -91,7 +91,7 @@ async fn authorities_are_exchanged_whenever_clusterd_is_killed() {
         }
         assert_eq!(status(&cluster, Timestamp::now()), Status::UpdateInProgress);
         steps.push(now.step());
-        // Wherever it was: the next one goes on.
+        // The successor continues the rotation wherever it was interrupted.
         drop(working);
         working = given.clusterd().await;
     }
@@ -103,7 +103,7 @@ async fn authorities_are_exchanged_whenever_clusterd_is_killed() {
     let refused = nodes_of(&old).await.unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");
 
-    // A machine that comes later begins with the new ones.
+    // A member that is created later starts with the new certificate authorities.
     let mut group = given.groups().await.pop().unwrap();
     group.add_machine();
     given.change(vec![group]).await;
@@ -113,7 +113,7 @@ async fn authorities_are_exchanged_whenever_clusterd_is_killed() {
 }
 
 #[tokio::test]
-async fn no_machine_is_made_meanwhile_and_one_that_is_lost_is_not_waited_for() {
+async fn a_ca_rotation_creates_no_member_and_does_not_wait_for_a_lost_one() {
     let given = Given::cluster(1, 2).await;
     let working = given.clusterd().await;
     given.until_complete().await;

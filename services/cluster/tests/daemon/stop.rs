@@ -1,4 +1,4 @@
-//! What stops when the service is told to, and how.
+//! The end of the service on request.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
-async fn who_follows_events_is_let_go_when_the_service_stops() {
+async fn event_streams_end_when_the_service_stops() {
     let state = tempfile::tempdir().unwrap();
     let text = format!("state_dir = {:?}\n[api]\nlisten = \"127.0.0.1:0\"\n", state.path());
     let config: Config = toml::from_str(&text).unwrap();
@@ -32,7 +32,7 @@ async fn who_follows_events_is_let_go_when_the_service_stops() {
     let first = stream.chunk().await.unwrap().unwrap();
     assert!(first.starts_with(b"id: "), "{first:?}");
     stop.cancel();
-    // Whoever is cut off gets an error here, and who is forgotten waits for ever.
+    // A stream that is cut off returns an error here, and a stream that is not ended runs into the timeout.
     let rest = async { while stream.chunk().await.unwrap().is_some() {} };
     tokio::time::timeout(Duration::from_secs(20), rest).await.unwrap();
     running.await.unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Clusters are made where their project is, or not asked of the cloud at all.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! The project in which clusters are created, and the roles that clusterd needs there.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What clusterd's user needs in the projects of its tenants.
+/// The roles that clusterd's user needs in the projects of its tenants.
 const ROLES: [&str; 2] = ["member", "load-balancer_member"];
 
-/// A clusterd that makes clusters in the cloud whose Keystone it believes.
+/// A clusterd that creates clusters in the cloud whose Keystone authenticates its callers.
 struct Given {
     cloud: Cloud,
     client: Client,
@@ -77,7 +77,7 @@ impl Given {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
-    /// Asks as an administrator of the cloud until the answer has this status.
+    /// Repeats a request as an administrator of the cloud until the response has this status.
     async fn until_answered(&self, method: Method, path: &str, status: u16) -> Value {
         let admin = token(&self.cloud, &self.client, ("admin", "admin")).await;
         let asking = async {
@@ -92,7 +92,7 @@ impl Given {
         tokio::time::timeout(Duration::from_secs(60), asking).await.unwrap()
     }
 
-    /// Has an administrator make a flavor that is not for everybody.
+    /// Creates a flavor that is not public, as an administrator.
     async fn private_flavor(&self, name: &str) {
         let admin = token(&self.cloud, &self.client, ("admin", "admin")).await;
         let flavor = json!({"name": name, "vcpus": 1, "ram": 1024, "disk": 10, "os-flavor-access:is_public": false});
@@ -102,19 +102,19 @@ impl Given {
         assert_eq!(made.status(), 200);
     }
 
-    /// What clusterd says of a cluster of such machines that alice might ask for.
+    /// The plan that clusterd returns to alice for a cluster of this flavor.
     async fn plan(&self, flavor: &str) -> Value {
         let cluster = json!({"name": "c", "cluster_template_id": "t", "flavor_id": flavor});
         self.ask(Method::POST, "/bedplate/v1/plan", cluster, 200).await
     }
 
-    /// Gives clusterd's user what it needs in the project of who asks, and waits until that counts.
+    /// Gives clusterd's user its roles in alice's project, and waits until clusterd sees them.
     async fn let_in(&self) {
         self.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &ROLES);
         self.until_admitted(&json!({"name": "c", "cluster_template_id": "t"})).await;
     }
 
-    /// Waits until clusterd is let into the project of who asks.
+    /// Waits until clusterd has access to alice's project.
     async fn until_admitted(&self, cluster: &Value) {
         let looking = async {
             loop {
@@ -129,7 +129,7 @@ impl Given {
         tokio::time::timeout(Duration::from_secs(60), looking).await.unwrap();
     }
 
-    /// Waits until the project of this name has a network.
+    /// Waits until the project with this name has a network.
     async fn until_network(&self, project: &str) {
         let projects = self.cloud.objects(Kind::Project);
         let id = &projects.iter().find(|it| it.text("name") == project).unwrap().id;
@@ -149,7 +149,7 @@ impl Drop for Given {
     }
 }
 
-/// A user's, in this project.
+/// A token of the user for this project.
 async fn token(cloud: &Cloud, client: &Client, (user, project): (&str, &str)) -> String {
     let domain = json!({"id": "default"});
     let user = json!({"name": user, "domain": domain, "password": format!("{user}-secret")});
@@ -162,7 +162,7 @@ async fn token(cloud: &Cloud, client: &Client, (user, project): (&str, &str)) ->
 }
 
 #[tokio::test]
-async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_nothing() {
+async fn without_a_role_in_the_project_clusterd_refuses_and_changes_nothing_in_the_cloud() {
     let given = Given::start("").await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     for path in ["/bedplate/v1/plan", "/v1/clusters"] {
@@ -171,7 +171,7 @@ async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_n
         let words = "clusterd's user clusterd needs the role member in project tenant-a";
         assert!(said.starts_with(words), "{said}");
     }
-    // Who asks again and again does not have Keystone hash clusterd's password each time: once would be for each.
+    // Repeated requests do not make Keystone hash clusterd's password each time, as one login for each request would.
     let logins =
         || given.cloud.count(|it| it.method == "POST" && it.path.ends_with("/auth/tokens"));
     let before = logins();
@@ -179,7 +179,7 @@ async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_n
         given.ask(Method::POST, "/v1/clusters", cluster.clone(), 403).await;
     }
     assert!(logins() - before < 20, "{} logins", logins() - before);
-    // A role that makes nothing is none, and one that was given meanwhile counts soon.
+    // A role that may create nothing is not enough, and a role that was granted meanwhile takes effect soon.
     given.cloud.add_user_with("clusterd", "clusterd-secret", "tenant-a", &["reader"]);
     given.ask(Method::POST, "/v1/clusters", cluster.clone(), 403).await;
     let listed = given.ask(Method::GET, "/v1/clusters", Value::Null, 200).await;
@@ -195,19 +195,19 @@ async fn without_its_role_in_a_project_clusterd_refuses_and_asks_the_cloud_for_n
 }
 
 #[tokio::test]
-async fn a_cluster_in_a_project_that_is_no_more_is_forgotten_by_an_administrator() {
+async fn an_administrator_can_forget_a_cluster_in_a_deleted_project() {
     let given = Given::start("").await;
     given.let_in().await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
     given.until_network("tenant-a").await;
     let path = "/bedplate/v1/clusters/c/ledger";
-    // While it is wanted, and while clusterd can do so itself, nobody has it forgotten.
+    // A cluster that is not being deleted, or that clusterd can delete itself, cannot be forgotten.
     given.ask(Method::DELETE, path, Value::Null, 403).await;
     let kept = given.until_answered(Method::DELETE, path, 409).await;
     assert!(kept.to_string().contains("it is not being deleted"), "{kept}");
 
-    // What Keystone says of a project that was deleted is what it says of one without a role.
+    // Keystone answers the same for a deleted project as for a project without a role.
     let session = |user: &str| {
         let config = CloudConfig::from_clouds_yaml(&given.cloud.clouds_yaml(), Some(user));
         Session::new(config.unwrap()).unwrap()
@@ -225,12 +225,12 @@ async fn a_cluster_in_a_project_that_is_no_more_is_forgotten_by_an_administrator
         left["ledger"].as_array().unwrap().iter().filter_map(|it| it["object"].as_str()).collect();
     assert!(left.contains(&"network"), "{left:?}");
     given.until_answered(Method::GET, "/v1/clusters/c", 404).await;
-    // Nothing was asked of the cloud.
+    // clusterd sent no request to the cloud.
     assert_eq!(given.cloud.count_of(Kind::Network, tenant), 1);
 }
 
 #[tokio::test]
-async fn where_the_project_is_shared_no_role_is_needed_elsewhere() {
+async fn shared_tenancy_needs_no_role_in_other_projects() {
     let given = Given::start("tenancy = 'shared'\n").await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
@@ -252,7 +252,7 @@ async fn flavors_and_quotas_are_those_of_the_project() {
 }
 
 #[tokio::test]
-async fn a_flavor_that_is_not_for_the_project_is_not_there_for_its_clusters() {
+async fn a_flavor_that_the_project_cannot_see_is_refused() {
     let given = Given::start("").await;
     given.let_in().await;
     given.private_flavor("secret").await;

@@ -1,4 +1,4 @@
-//! The API over TLS, asked by a client that verifies.
+//! The API over TLS, with a client that verifies the certificate.
 
 use cluster::{Config, Service};
 use rcgen::{CertificateParams, KeyPair};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
-async fn links_lead_to_where_tls_is_spoken() {
+async fn links_have_the_scheme_https() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let key = KeyPair::generate().unwrap();

@@ -1,5 +1,5 @@
-//! A clusterd that comes and goes, its listener for machines, and a cluster of machines in an emulated cloud that ask there.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Starts and kills clusterd with its listener for members, on a cluster in an emulated cloud whose members use that listener.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,17 +27,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Lets others work.
+/// Yields to other tasks for a moment.
 pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }
 
-/// A clusterd, killed when dropped.
+/// A running clusterd, killed when dropped.
 pub(crate) struct Clusterd {
     _tasks: [AbortOnDropHandle<()>; 2],
 }
 
-/// A cluster, in a cloud of its own.
+/// A cluster in a cloud of its own.
 pub(crate) struct Given {
     _emulator: Emulator,
     cloud: Cloud,
@@ -49,14 +49,14 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// A cluster of so many machines that nobody works on yet.
+    /// A new cluster with so many members, without a running clusterd.
     pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
         left::listen();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let store = Store::open("sqlite::memory:").await.unwrap();
         let id = insert(&store, masters, workers).await;
-        // Each clusterd listens where its predecessor did.
+        // Each clusterd listens on the address of its predecessor.
         let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let keys = SealingKeys::generate().unwrap().to_string();
         let state = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ impl Given {
         Session::new(CloudConfig::from_clouds_yaml(&clouds, Some("alice")).unwrap()).unwrap()
     }
 
-    /// A conductor that is only asked things.
+    /// A conductor that answers calls but runs no turns.
     pub(crate) fn idle_conductor(&self) -> Conductor {
         let url: url::Url = format!("https://{}/", self.at).parse().unwrap();
         let nodes = NodesListener {
@@ -98,13 +98,13 @@ impl Given {
         Conductor::new(settings, self.store.clone(), keys, Some(self.session()))
     }
 
-    /// A clusterd that works, and listens, until it is dropped.
+    /// A conductor and its listener that run until dropped.
     pub(crate) async fn clusterd(&self) -> Clusterd {
         let conductor = self.idle_conductor();
         let url: url::Url = format!("https://{}/", self.at).parse().unwrap();
         let tls = certificate(None, &url, self.state.path()).unwrap().tls;
         let listener = loop {
-            // The one before takes a moment to let go.
+            // The predecessor's socket takes a moment to close.
             match TcpListener::bind(self.at).await {
                 Ok(listener) => break listener,
                 Err(_) => pause().await,
@@ -129,7 +129,7 @@ impl Given {
         self.store.groups_of(self.id).await.unwrap()
     }
 
-    /// Asks for these groups, as the API does.
+    /// Changes node groups, as the API does.
     pub(crate) async fn change(&self, changed: Vec<NodeGroup>) {
         loop {
             let cluster = Cluster { asked_at: Timestamp::now(), ..self.find().await };
@@ -142,7 +142,7 @@ impl Given {
         }
     }
 
-    /// Deletes a machine's server behind clusterd's back.
+    /// Deletes a member's server without telling clusterd.
     pub(crate) async fn lose(&self, machine: &str) -> MachineRef {
         let machine: MachineRef = machine.parse().unwrap();
         let name = machine_name(&self.find().await, &machine);
@@ -159,7 +159,7 @@ impl Drop for Given {
     }
 }
 
-/// A cluster with a load balancer before its control plane, and a floating address.
+/// A cluster with a load balancer in front of its control plane, and a floating IP.
 async fn insert(store: &Store, masters: u32, workers: u32) -> ClusterUuid {
     let label = ("master_lb_floating_ip_enabled".to_owned(), "true".to_owned());
     let blueprint = Blueprint {
