@@ -1,4 +1,4 @@
-//! What in a manifest cannot be, as far as the manifest alone tells.
+//! Finds the mistakes in a manifest that can be found without the database.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +8,10 @@ use url::Url;
 
 use crate::{Bmc, BmcKind, Machine, Manifest, Mistake};
 
-/// How ramdisks get onto machines.
+/// The boot interfaces that a machine may have.
 const BOOTS: [&str; 3] = ["ipxe", "http-ipxe", "redfish-virtual-media"];
 
-/// Every mistake in `manifest`, in the order of its lines.
+/// Returns every mistake in `manifest`, in the order of the lines.
 pub fn check(manifest: &Manifest) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     if !is_name(&manifest.rack) {
@@ -28,7 +28,7 @@ pub fn check(manifest: &Manifest) -> Vec<Mistake> {
     mistakes
 }
 
-/// What machines further up have, and on which line.
+/// The values used by machines further up in the file, with their line numbers.
 #[derive(Default)]
 struct Taken {
     names: HashMap<String, u64>,
@@ -121,7 +121,7 @@ fn check_bmc(bmc: &Bmc, note: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// The line that has `value` already, if one does.
+/// Registers `value`; returns the line that already uses the value, if there is one.
 fn claim(taken: &mut HashMap<String, u64>, value: String, line: u64) -> Option<u64> {
     match taken.entry(value) {
         std::collections::hash_map::Entry::Occupied(entry) => Some(*entry.get()),
@@ -132,7 +132,7 @@ fn claim(taken: &mut HashMap<String, u64>, value: String, line: u64) -> Option<u
     }
 }
 
-/// RFC 3986 §2.3 unreserved characters, as node names have it.
+/// RFC 3986 §2.3: unreserved characters, the same rule as for node names.
 fn is_name(raw: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     (1..=255).contains(&raw.len()) && raw.chars().all(legal)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line_and_field() {
+    fn every_mistake_is_reported_with_line_and_field() {
         check_csv(
             "a,1,52:54:00:00:00:01,redfish,https://10.0.0.1,admin,PW\n\
              a b,1,52:54:00:00:00:01,ipmi,bmc.example,admin,PW\n\

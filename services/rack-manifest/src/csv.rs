@@ -1,4 +1,4 @@
-//! Manifests in CSV: one machine a line, the columns named by the first.
+//! Reads manifests in CSV: one machine per line, with the column names in the first line.
 
 use csv::StringRecord;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ struct Row {
     name: String,
     position: Option<u32>,
     mac: String,
-    /// Text, for the reader does not tell the column of a word it does not know.
+    /// Read as text, because the CSV reader does not report the column of an unknown enum value.
     bmc_type: String,
     bmc_address: String,
     user: Option<String>,
@@ -28,7 +28,7 @@ struct Row {
     resource_class: Option<String>,
 }
 
-/// Every column there may be.
+/// The columns that a file may have.
 const COLUMNS: [&str; 15] = [
     "name",
     "position",
@@ -47,7 +47,7 @@ const COLUMNS: [&str; 15] = [
     "resource_class",
 ];
 
-/// The columns there have to be.
+/// The columns that a file must have.
 const NEEDED: [&str; 4] = ["name", "mac", "bmc_type", "bmc_address"];
 
 pub(crate) fn read(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_nobody_knows_and_columns_that_are_missing_are_named() {
+    fn unknown_and_missing_columns_are_named() {
         check_refused(
             "name,mac,bmc,bmc_address,name\na,m,redfish,x,b\n",
             expect![[r#"

@@ -1,4 +1,4 @@
-//! What a manifest says, whatever file format it came in.
+//! A manifest, independent of the file format.
 
 use std::fmt;
 
@@ -6,90 +6,79 @@ use serde_json::{Map, Value};
 
 use crate::{csv, yaml};
 
-/// A rack, as its manifest describes it. Nothing in it has been checked yet but its form.
+/// A rack, as its manifest describes it. Only the syntax has been checked, not the values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// The rack's name.
     pub rack: String,
-    /// Free text.
     pub description: Option<String>,
-    /// What stands in it.
     pub machines: Vec<Machine>,
 }
 
 /// One machine of a rack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Where it stands in the file, from 1.
+    /// The line in the file where the machine is described, from 1.
     pub line: u64,
-    /// Its name.
     pub name: String,
-    /// Its place in the rack.
+    /// The place in the rack. Machines are brought up in this order.
     pub position: u32,
-    /// Addresses of the network ports it may boot from, as written.
+    /// MAC addresses of the ports the machine may boot from, as written in the file.
     pub macs: Vec<String>,
-    /// Its BMC.
     pub bmc: Bmc,
-    /// How the ramdisk gets onto it; the driver's default unless told.
+    /// The boot interface; `None` selects the default of the driver.
     pub boot: Option<String>,
-    /// A group of machines.
+    /// The name of a group that several machines share.
     pub group: Option<String>,
-    /// What it is for.
+    /// The role of the machine, such as `compute`.
     pub role: Option<String>,
-    /// What kind of machine it is, for scheduling.
+    /// Ironic's resource class, used for scheduling.
     pub resource_class: Option<String>,
-    /// What it is: `root_device`, `capabilities`, …
+    /// Ironic's node properties: `root_device`, `capabilities`, …
     pub properties: Map<String, Value>,
 }
 
 /// How to reach a BMC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bmc {
-    /// What it speaks.
     pub kind: BmcKind,
-    /// Its URL (Redfish) or address, perhaps with a port (IPMI).
+    /// A URL (Redfish), or an address with an optional port (IPMI).
     pub address: String,
-    /// The account's name.
     pub user: Option<String>,
-    /// Where the account's password is.
     pub password: Option<Password>,
-    /// Redfish: the system's path, where the BMC has several.
+    /// Redfish: the path of the system, needed if the BMC manages several.
     pub system: Option<String>,
-    /// Redfish: `true`, `false` or `sha256:HEX`.
+    /// Redfish: `true`, `false` or `sha256:HEX`, the fingerprint of the certificate.
     pub verify: Option<Value>,
-    /// IPMI: 3 or 17.
+    /// IPMI: cipher suite 3 or 17.
     pub cipher_suite: Option<u8>,
 }
 
-/// What a BMC speaks.
+/// The protocol of a BMC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BmcKind {
-    /// Redfish.
     Redfish,
-    /// IPMI 2.0.
     Ipmi,
-    /// No BMC: driver `fake-hardware`.
+    /// The machine has no BMC; the node uses the driver `fake-hardware`.
     Fake,
 }
 
-/// Where a password is. A manifest never holds it.
+/// Where the password is stored. A manifest never contains the password itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Password {
     /// The first line of this file.
     File(String),
-    /// This environment variable.
+    /// The value of this environment variable.
     Environment(String),
 }
 
-/// Something in a manifest that cannot be, or cannot be read.
+/// A mistake in a manifest: a value that is wrong, or text that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Mistake {
-    /// Where, from 1; 0 for the rack itself.
+    /// The line in the file, from 1; 0 for mistakes of the rack itself.
     pub line: u64,
-    /// Which field: `bmc.address`; in CSV, which column. Empty where a line as a whole cannot be read.
+    /// The name of the field, such as `bmc.address`; in CSV the name of the column. Empty if the whole line cannot be read.
     pub field: String,
-    /// What is wrong with it.
     pub problem: String,
 }
 
@@ -101,14 +90,14 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Reads a manifest in YAML. The first thing that cannot be read is told.
+/// Reads a manifest in YAML. Reports only the first mistake, because the parser stops there.
 pub fn read_yaml(text: &str) -> Result<Manifest, Vec<Mistake>> {
     yaml::read(text)
 }
 
-/// Reads a manifest in CSV, with a header line. The rack's name is not in it.
+/// Reads a manifest in CSV with a header line. The file does not contain the name of the rack, so the caller gives the name.
 ///
-/// Where rows cannot be read, what `check` has to say of the others is told with them.
+/// If rows cannot be read, the result also lists the mistakes that `check` finds in the other rows.
 pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
     csv::read(rack, text)
 }

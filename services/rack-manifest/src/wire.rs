@@ -1,4 +1,4 @@
-//! What `POST /bedplate/v1/racks` takes: a manifest whose passwords have been looked up.
+//! The body of `POST /bedplate/v1/racks`: a manifest with its passwords filled in.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,69 +8,59 @@ use serde_json::{Map, Value};
 
 use crate::{Bmc, BmcKind, Machine, Manifest, Mistake, Password};
 
-/// A rack to be enrolled.
+/// A request to enroll a rack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackRequest {
-    /// Its name.
     pub name: String,
-    /// Free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What stands in it.
     pub machines: Vec<MachineRequest>,
 }
 
-/// A machine to be enrolled, in the words of the Bare Metal API.
+/// A machine to enroll, with the field names of the Bare Metal API.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineRequest {
-    /// Its line in the manifest, for messages.
+    /// The line in the manifest, for error messages.
     #[serde(default)]
     pub line: u64,
-    /// Its name.
     pub name: String,
-    /// Its place in the rack.
     pub position: u32,
-    /// Addresses of the network ports it may boot from.
+    /// MAC addresses of the ports the machine may boot from.
     #[serde(default)]
     pub ports: Vec<String>,
     /// `redfish`, `ipmi` or `fake-hardware`.
     pub driver: String,
-    /// How to reach its BMC.
+    /// How to reach the BMC, including the password.
     #[serde(default)]
     pub driver_info: Map<String, Value>,
-    /// How the ramdisk gets onto it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_interface: Option<String>,
-    /// A group of machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What kind of machine it is, for scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_class: Option<String>,
-    /// What it is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub properties: Map<String, Value>,
 }
 
 impl fmt::Debug for MachineRequest {
-    /// Which machine, and nothing of how its BMC is reached: that holds a password.
+    /// Prints only which machine this is. `driver_info` holds a password and is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MachineRequest { line, name, position, .. } = self;
         write!(f, "MachineRequest({name}, line {line}, position {position})")
     }
 }
 
-/// Why a password could not be had.
+/// Why a password could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unresolved(pub String);
 
-/// The request that enrolls `manifest`; `resolve` looks passwords up. Every one that cannot be had is told.
+/// Builds the request that enrolls `manifest`. `resolve` reads the passwords; every password that cannot be read is reported.
 pub fn request(
     manifest: &Manifest,
     mut resolve: impl FnMut(&Password) -> Result<String, Unresolved>,
@@ -117,7 +107,7 @@ fn machine_request(machine: &Machine, password: Option<String>) -> MachineReques
     }
 }
 
-/// The BMC in the words of the Bare Metal API.
+/// The `driver_info` of the BMC, with the keys of the Bare Metal API.
 fn driver_info(bmc: &Bmc, password: Option<String>) -> Map<String, Value> {
     let text = |value: &Option<String>| value.clone().map(Value::String);
     let password = password.map(Value::String);
@@ -155,7 +145,7 @@ mod tests {
     use crate::read_csv;
 
     #[test]
-    fn a_machine_is_told_in_the_words_of_the_bare_metal_api() {
+    fn a_request_uses_the_field_names_of_the_bare_metal_api() {
         let text = "name,mac,bmc_type,bmc_address,user,password_env,boot\n\
                     a,52:54:00:00:00:01,ipmi,10.0.0.1:6230,admin,PW,ipxe\n";
         let manifest = read_csv("r1", text).unwrap();
@@ -173,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_cannot_be_had_names_its_line() {
+    fn an_unreadable_password_is_reported_with_its_line() {
         let text = "name,mac,bmc_type,bmc_address,user,password_env\na,52:54:00:00:00:01,redfish,x,admin,PW\n";
         let mistakes = request(&read_csv("r1", text).unwrap(), |_| {
             Err(Unresolved("PW is not set".to_owned()))

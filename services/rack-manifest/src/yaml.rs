@@ -1,4 +1,4 @@
-//! Manifests in YAML.
+//! Reads manifests in YAML.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ struct RawManifest {
     machines: Vec<Spanned<RawMachine>>,
 }
 
-/// What every machine has that does not say otherwise.
+/// Values for machines that do not set their own.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawDefaults {
@@ -75,7 +75,7 @@ pub(crate) fn read(text: &str) -> Result<Manifest, Vec<Mistake>> {
 fn unreadable(error: &serde_saphyr::Error) -> Mistake {
     let line = error.location().map_or(0, |location| location.line());
     let text = error.to_string();
-    // The rest is a drawing of the place in the file.
+    // Further lines of the error show the position in the file as a drawing.
     let problem = text.lines().next().unwrap_or("it cannot be read").to_owned();
     Mistake { line, field: String::new(), problem }
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_has_what_it_says_and_else_the_defaults() {
+    fn a_machine_overrides_the_defaults() {
         let manifest = read(
             "rack: r1\n\
              defaults:\n  bmc: {type: ipmi, user: admin, password_env: BMC_PASSWORD}\n  role: compute\n\
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_manifest_names_its_line() {
+    fn an_invalid_file_is_refused_with_the_line() {
         check("rack: r1\nmachines:\n- {name: a, ma: x}\n", 3, "ma");
         check("rack: r1\nmachines:\n- {name: a, position: x}\n", 3, "");
         check("rack: r1\nmachines: [\n", 2, "bracket");
