@@ -1,4 +1,4 @@
-//! What an administrator says of notices.
+//! The `[notices]` section of a configuration file.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -10,29 +10,28 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use url::Url;
 
-/// Where notices go. Without either, events alone tell.
+/// Where notices are sent to. With neither receiver, notices only appear as events.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NoticesConfig {
-    /// A URL that all notices are posted to.
+    /// The webhook that all notices are posted to.
     pub webhook: Option<WebhookConfig>,
-    /// How mail is sent to those who gave an address.
+    /// The mail server for contacts who gave a mail address.
     pub mail: Option<MailConfig>,
-    /// How often it is tried.
     pub retry: RetryConfig,
 }
 
-/// A URL that all notices are posted to.
+/// A webhook that all notices are posted to.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "RawWebhook")]
 pub struct WebhookConfig {
-    /// `https://…`.
+    /// An `https://` URL, or `http://` if `allow_local` is set.
     pub url: Url,
-    /// A file with the secret that the receiver knows them by.
+    /// A file with the secret that signs the notices.
     pub secret_file: PathBuf,
-    /// Whether it may be this machine, or its link, and without TLS then.
+    /// Whether the URL may lead to a loopback or link-local address, and then without TLS.
     pub allow_local: bool,
-    /// PEM of further authorities that sign its certificate.
+    /// A PEM file with further certificate authorities that may sign the webhook's certificate.
     pub authorities: Option<PathBuf>,
 }
 
@@ -65,21 +64,18 @@ impl TryFrom<RawWebhook> for WebhookConfig {
     }
 }
 
-/// How mail is sent.
+/// The mail server, and the account on it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "RawMail")]
 pub struct MailConfig {
-    /// The mail server.
     pub host: String,
-    /// Its port.
     pub port: u16,
-    /// How it is spoken to.
     pub security: Security,
-    /// From whom mail comes.
+    /// The sender address of all mail.
     pub from: MailAddress,
-    /// As whom, where the server wants to know: the name, and a file with the password.
+    /// User name and the file with the password; `None` if the server needs no login.
     pub login: Option<(String, PathBuf)>,
-    /// PEM of further authorities that sign its certificate.
+    /// A PEM file with further certificate authorities that may sign the server's certificate.
     pub authorities: Option<PathBuf>,
 }
 
@@ -96,16 +92,16 @@ struct RawMail {
     authorities: Option<PathBuf>,
 }
 
-/// How a mail server is spoken to.
+/// How the connection to the mail server is encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Security {
-    /// In the clear at first, and not a word more before TLS is up.
+    /// STARTTLS is required: nothing else is sent before TLS is established.
     #[default]
     StartTls,
-    /// TLS from the beginning.
+    /// TLS from the first byte.
     Tls,
-    /// In the clear: for a server on this machine.
+    /// No encryption, for a server on the same machine.
     None,
 }
 
@@ -133,15 +129,15 @@ impl TryFrom<RawMail> for MailConfig {
     }
 }
 
-/// How often a notice is tried.
+/// When a failed notice is retried, and when it is given up.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryConfig {
-    /// How long is waited after the first failure; twice as long after each that follows, up to an hour.
+    /// The wait after the first failure. Each further wait is twice as long, up to an hour.
     pub first: SignedDuration,
-    /// After how many tries it is given up.
+    /// How many attempts are made before a notice is given up.
     pub tries: NonZeroU32,
-    /// How often is looked whether any is due.
+    /// How often the outbox is checked for letters that are due.
     pub look_every: SignedDuration,
 }
 
@@ -155,47 +151,29 @@ impl Default for RetryConfig {
     }
 }
 
-/// Why notices cannot be sent as configured.
+/// Why notices cannot be sent with this configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is nothing in a secret's file.
+    Unreadable { path: PathBuf, source: io::Error },
+    /// The file of a secret is empty.
     #[error("there is no secret in {}", path.display())]
-    Empty {
-        /// Which.
-        path: PathBuf,
-    },
-    /// A file has no certificates.
+    Empty { path: PathBuf },
+    /// The file holds no certificate.
     #[error("there is no certificate of an authority in {}", path.display())]
-    Authorities {
-        /// Which.
-        path: PathBuf,
-    },
-    /// The webhook's address is one that is not spoken to.
+    Authorities { path: PathBuf },
+    /// The webhook URL is an address that notices are not sent to.
     #[error("webhook: {address} is this machine or its link, which allow_local does not allow")]
-    Local {
-        /// The address.
-        address: std::net::IpAddr,
-    },
-    /// TLS cannot be set up.
+    Local { address: std::net::IpAddr },
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// The client cannot be set up.
     #[error("cannot set up the client for the webhook")]
     Client(#[from] reqwest::Error),
-    /// Mail cannot be set up.
     #[error("cannot set up mail")]
     Mail(#[from] lettre::transport::smtp::Error),
 }
 
-/// The secret in a file, without the line's end.
+/// Reads the secret in a file, without trailing line breaks.
 pub(crate) fn secret(path: &Path) -> Result<SecretString, SetupError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| SetupError::Unreadable { path: path.to_owned(), source })?;

@@ -1,4 +1,4 @@
-//! Mail, to whoever gave an address.
+//! Sends notices by mail.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::config::{MailConfig, Security, SetupError, secret};
 use crate::pump::Unsent;
 use crate::trust;
 
-/// How long one mail may take.
+/// How long sending one mail may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The mail server.
+/// A connection to the mail server, and the sender address.
 pub(crate) struct Mailer {
     transport: AsyncSmtpTransport<Tokio1Executor>,
     from: MailAddress,
@@ -68,7 +68,7 @@ impl Mailer {
     }
 }
 
-/// With its causes, of which none names a password.
+/// The error with its causes. No cause contains a password.
 fn why(error: &lettre::transport::smtp::Error) -> String {
     let mut words = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -81,7 +81,8 @@ fn why(error: &lettre::transport::smtp::Error) -> String {
     words
 }
 
-/// The mail. Its id is the notice's, so that who gets it twice can tell; no automatic answer is to come back.
+/// Builds the mail. The Message-ID contains the id of the notice, so that a receiver can recognise duplicates. `Auto-Submitted` (RFC 3834)
+/// keeps automatic replies away.
 fn message(
     notice: &Notice,
     from: &MailAddress,
@@ -112,7 +113,7 @@ mod tests {
     use crate::About;
 
     #[test]
-    fn a_name_begins_no_header() {
+    fn a_line_break_in_a_name_starts_no_header() {
         let name = "blue\r\nBcc: eve@example.org\r\n\r\nhello".to_owned();
         let notice = Notice {
             id: Uuid::nil(),

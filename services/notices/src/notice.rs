@@ -1,4 +1,4 @@
-//! What is told, as receivers get it.
+//! A notice, in the form that receivers get it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,42 +8,39 @@ use uuid::Uuid;
 /// The longest subject of a mail, in characters.
 const LONGEST_SUBJECT: usize = 200;
 
-/// Something that somebody is told.
+/// A notification about an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Notice {
-    /// Its id: who gets it twice knows it again.
+    /// The same for every attempt and every receiver, so that a receiver can recognise duplicates.
     pub id: Uuid,
-    /// When it was written.
+    /// When the notice was written.
     pub at: Timestamp,
-    /// What happened, for programs: `lease.ends`.
+    /// The event in a form for programs: `lease.ends`.
     pub event: String,
-    /// The same in a line.
+    /// The event in one line.
     pub subject: String,
-    /// The same for people, with what to do about it.
+    /// The event in readable sentences, with what the reader can do about it.
     pub text: String,
-    /// Whose it is.
+    /// The project that owns the subject of the notice.
     pub project_id: Option<String>,
-    /// What it is about.
     pub about: About,
-    /// Further particulars, for programs.
+    /// Further facts about the event, for programs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }
 
-/// What a notice is about.
+/// The cluster, VM or node that a notice is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// `cluster`, `machine`, `node`.
+    /// `cluster`, `machine` or `node`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its id.
     pub id: String,
-    /// What people call it.
     pub name: String,
 }
 
 impl Notice {
-    /// The subject as one line: names are other people's, and a line break in one begins no header.
+    /// The subject as one line. Names come from other users, and a line break in a name must not start a new mail header.
     pub(crate) fn subject_line(&self) -> String {
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         self.subject.chars().map(plain).take(LONGEST_SUBJECT).collect()

@@ -1,4 +1,4 @@
-//! The way out: letters that are due are sent, and tried again where that fails.
+//! Sends the letters that are due from the outbox, and retries failed ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -18,28 +18,29 @@ use crate::receiver::Receiver;
 use crate::webhook::Webhook;
 use crate::{Addressees, Notice};
 
-/// So many letters are read at once.
+/// How many letters are read from the outbox at a time.
 const BATCH: u32 = 64;
-/// To so many receivers is sent at once.
+/// To how many receivers the pump sends in parallel.
 const AT_ONCE: usize = 8;
-/// The longest wait between two tries.
+/// The longest wait between two attempts.
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
 
 /// Why a letter was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unsent {
-    /// Its receiver takes none now.
+    /// The receiver accepts nothing at the moment, so its other letters wait as well.
     #[error("{0}")]
     Unreachable(String),
-    /// Its receiver does not take this one.
+    /// The receiver refuses this letter; other letters may still be accepted.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Hears of what was given up.
+/// Records the notices that were given up.
 pub trait GivenUp: Send + Sync + 'static {
-    /// Writes down that somebody was not told, in words that all may read who have to do with what the notice is about, and strikes
-    /// the letter out in the same transaction ([`database::outbox::strike`]): one that is not there any more was given up before.
+    /// Records that a notice did not reach its receiver, and deletes the letter in the same transaction ([`database::outbox::strike`]). A
+    /// letter that is no longer in the outbox was given up before. Everybody who may see the subject of the notice may read `why`, so it
+    /// names no address.
     fn given_up(
         &self,
         letter: i64,
@@ -48,7 +49,7 @@ pub trait GivenUp: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Sends what waits in an outbox.
+/// Sends the letters of an outbox.
 pub struct Pump {
     webhook: Option<Webhook>,
     mail: Option<Mailer>,
@@ -56,11 +57,11 @@ pub struct Pump {
     clock: fn() -> Timestamp,
 }
 
-/// Who was told what there was, and whether the store took that down.
+/// A receiver, and whether the results of its letters could be stored.
 type Told = (String, Result<(), StoreError>);
 
 impl Pump {
-    /// One that sends as configured. Reads the files of secrets.
+    /// Creates a pump for this configuration. Reads the files that hold secrets.
     pub fn new(config: &NoticesConfig, clock: fn() -> Timestamp) -> Result<Pump, SetupError> {
         Ok(Pump {
             webhook: config.webhook.as_ref().map(Webhook::new).transpose()?,
@@ -70,13 +71,13 @@ impl Pump {
         })
     }
 
-    /// Whom it can tell.
+    /// The kinds of receivers that are configured.
     pub fn addressees(&self) -> Addressees {
         Addressees { webhook: self.webhook.is_some(), mail: self.mail.is_some() }
     }
 
-    /// Sends what is due until `stop` is cancelled: to several receivers at once, to each one letter after the other, so that one who is
-    /// slow holds up nobody else. What was under way when it stops may be sent again.
+    /// Sends the letters that are due until `stop` is cancelled. Several receivers are served in parallel, each with one letter after the
+    /// other, so a slow receiver does not delay the others. Letters in progress when the pump stops may be sent again.
     pub async fn run(self, outbox: Outbox, given_up: impl GivenUp, stop: CancellationToken) {
         let pause = self.retry.look_every.unsigned_abs();
         let sending = Arc::new(Sending { pump: self, outbox, given_up });
@@ -91,7 +92,7 @@ impl Pump {
                     let (receiver, told) = match told.map_err(JoinError::try_into_panic) {
                         Ok(told) => told,
                         Err(Ok(panic)) => resume_unwind(panic),
-                        // Nobody else ends them.
+                        // Only a cancelled task ends like this, and nobody cancels these tasks.
                         Err(Err(_)) => return,
                     };
                     busy.remove(&receiver);
@@ -120,7 +121,7 @@ impl Pump {
         }
     }
 
-    /// When a letter is tried again after so many tries.
+    /// The time of the next attempt after `tries` attempts.
     fn again(&self, tries: u32) -> Timestamp {
         let doubled = 1_i32.checked_shl(tries.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
         let wait = self.retry.first.checked_mul(doubled).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT);
@@ -128,7 +129,7 @@ impl Pump {
     }
 }
 
-/// What sends, from where, and who hears of what it gives up.
+/// The pump, its outbox, and the recorder of given-up notices, shared by the tasks.
 struct Sending<G> {
     pump: Pump,
     outbox: Outbox,
@@ -136,7 +137,7 @@ struct Sending<G> {
 }
 
 impl<G: GivenUp> Sending<G> {
-    /// Begins to tell receivers who are not being told yet, while there are seats.
+    /// Starts a task for each receiver that has letters due and no task yet, up to [`AT_ONCE`] tasks.
     async fn begin(
         self: &Arc<Self>,
         busy: &mut BTreeSet<String>,
@@ -165,7 +166,7 @@ impl<G: GivenUp> Sending<G> {
         Ok(())
     }
 
-    /// Sends one receiver's letters, until it takes none.
+    /// Sends the letters of one receiver, until the receiver is unreachable.
     async fn tell(&self, receiver: &str, letters: Vec<Waiting>) -> Result<(), StoreError> {
         let Sending { pump, outbox, given_up } = self;
         for waiting in letters {
@@ -204,8 +205,8 @@ impl<G: GivenUp> Sending<G> {
     }
 }
 
-/// Why somebody was not told, in words for all who have to do with what the notice is about: they name nobody's address, nor
-/// what a mail server says of it.
+/// The reason in a form that everybody with access to the subject of the notice may read: without mail addresses, and without the words of
+/// a mail server.
 fn for_all(to: Option<&Receiver>, unsent: &Unsent) -> String {
     match (to, unsent) {
         (Some(Receiver::Webhook), unsent) => format!("the webhook was not told: {unsent}"),

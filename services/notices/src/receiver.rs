@@ -1,16 +1,16 @@
-//! Who is told.
+//! The receivers of notices.
 
 use database::outbox::Letter;
 use lease::MailAddress;
 
 use crate::Notice;
 
-/// Who is told: each gets a letter of its own.
+/// A receiver of notices. Each receiver gets its own letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Receiver {
     /// The administrator's webhook.
     Webhook,
-    /// Somebody who gave an address.
+    /// The mail address of a contact.
     Mail(MailAddress),
 }
 
@@ -31,17 +31,16 @@ impl Receiver {
     }
 }
 
-/// Which ways of telling there are.
+/// The kinds of receivers that are configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Addressees {
-    /// There is a webhook.
     pub(crate) webhook: bool,
-    /// Mail can be sent.
     pub(crate) mail: bool,
 }
 
 impl Addressees {
-    /// The letters that tell `notice` to the webhook, and to `contact` where mail can be sent. To be written with what they tell of.
+    /// Makes the letters that carry `notice`: one to the webhook, and one to `contact` if mail is configured. The caller stores the letters
+    /// in the transaction of the event.
     pub fn letters(self, notice: &Notice, contact: Option<&MailAddress>) -> Vec<Letter> {
         let webhook = self.webhook.then_some(Receiver::Webhook);
         let mail = contact.filter(|_| self.mail).cloned().map(Receiver::Mail);

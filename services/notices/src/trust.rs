@@ -1,4 +1,4 @@
-//! Whose certificates are believed: the system's authorities, and those of a file.
+//! TLS trust: the certificate authorities of the system, and further authorities from a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::SetupError;
 
-/// The certificates in a file of PEM.
+/// Reads the certificates in a PEM file; none if `path` is `None`.
 pub(crate) fn authorities(path: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, SetupError> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let pem = std::fs::read(path)
@@ -19,7 +19,7 @@ pub(crate) fn authorities(path: Option<&Path>) -> Result<Vec<CertificateDer<'sta
     all.ok().filter(|all| !all.is_empty()).ok_or_else(unusable)
 }
 
-/// How TLS is spoken by who believes the system's authorities and these.
+/// Returns a TLS client configuration that trusts the system's certificate authorities and the certificates in `also`.
 pub(crate) fn client(also: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,4 +1,4 @@
-//! A webhook: one POST for each notice, signed, to one address that is looked at before it is spoken to.
+//! Posts each notice, signed, to a webhook. The address of the webhook is checked before the connection is made.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::config::{SetupError, WebhookConfig, secret};
 use crate::pump::Unsent;
 use crate::trust;
 
-/// How long one notice may take.
+/// How long sending one notice may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The header with the signature: `t=SECONDS,v1=HEX`, where HEX is HMAC-SHA256 of `SECONDS.BODY`.
+/// Header with the signature: `t=SECONDS,v1=HEX`, with HEX the HMAC-SHA256 of `SECONDS.BODY`.
 const SIGNATURE: &str = "bedplate-signature";
-/// The header with the notice's id, which is in the body too.
+/// Header with the id of the notice, which is in the body too.
 const NOTICE: &str = "bedplate-notice";
 
 /// The administrator's webhook.
@@ -45,7 +45,7 @@ impl Webhook {
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .user_agent("bedplate")
-            // What is not where it was said to be is not followed to where nobody looked.
+            // A redirect could lead to an address that was not checked.
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .no_proxy()
@@ -57,7 +57,7 @@ impl Webhook {
         Ok(Webhook { client, url: config.url.clone(), secret: secret(&config.secret_file)? })
     }
 
-    /// Posts one notice. Of the answer its status is looked at, and nothing of its body.
+    /// Posts one notice. Only the status of the answer counts; the body is not read.
     pub(crate) async fn send(&self, id: Uuid, body: &str, now: Timestamp) -> Result<(), Unsent> {
         let call = self.client.post(self.url.clone());
         let call = call
@@ -76,7 +76,7 @@ impl Webhook {
     }
 }
 
-/// What the receiver knows `body` by.
+/// The value of the signature header for `body`.
 fn signature(secret: &SecretString, body: &str, now: Timestamp) -> String {
     let seconds = now.as_second();
     let key = secret.expose_secret().as_bytes();
@@ -85,7 +85,7 @@ fn signature(secret: &SecretString, body: &str, now: Timestamp) -> String {
     format!("t={seconds},v1={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// The innermost reason, without the URL.
+/// The innermost cause, without the URL.
 fn why(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", TIMEOUT.as_secs());
@@ -97,7 +97,8 @@ fn why(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// Looks names up, and leaves out what may not be spoken to. What it answers is what is connected to: nobody looks again.
+/// Resolves names to allowed addresses only. The HTTP client connects to exactly these addresses and does not resolve again, so a changed
+/// DNS answer cannot bypass the check.
 struct Resolver {
     allow_local: bool,
 }
@@ -117,7 +118,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// Whether that is this machine, its link, everybody or nobody: nothing that a webhook is for.
+/// Whether the address is loopback, link-local, unspecified, multicast or broadcast: no address of a webhook.
 fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -140,7 +141,7 @@ fn is_local(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that one of the well-known prefix of RFC 6052 stands for.
+/// The IPv4 address embedded in an address with the well-known NAT64 prefix (RFC 6052).
 fn nat64(address: std::net::Ipv6Addr) -> Option<std::net::Ipv4Addr> {
     let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = address.segments() else { return None };
     Some(std::net::Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_known_in_every_spelling() {
+    fn local_addresses_are_recognised_in_every_notation() {
         let near = [
             "127.0.0.1",
             "127.9.9.9",

@@ -1,4 +1,4 @@
-//! Somebody else's mail server: aiosmtpd.
+//! A foreign mail server: aiosmtpd.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 pub(crate) const PASSWORD: &str = left::canary::SMTP;
 
-/// It runs while this is kept.
+/// A running mail server; the server stops on drop.
 pub(crate) struct Mailbox {
     pub(crate) port: u16,
     mails: Arc<Mutex<Vec<Value>>>,
@@ -19,7 +19,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Starts it, with a certificate for `localhost` in `folder`; it refuses mail to one address.
+    /// Starts the server with a certificate for `localhost` in `folder`. The server refuses mail to the address `refuses`.
     pub(crate) fn start(folder: &Path, refuses: &str) -> Mailbox {
         let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
         let pair = KeyPair::generate().unwrap();
@@ -30,7 +30,7 @@ impl Mailbox {
             "certificate": certificate, "key": key, "password": PASSWORD, "refuses": refuses,
         });
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/delivery/mailbox.py");
-        // Debian's own interpreter, which knows Debian's packages.
+        // Debian's own interpreter finds Debian's Python packages.
         let mut process = Command::new("/usr/bin/python3")
             .args([script, &told.to_string()])
             .stdin(Stdio::piped())

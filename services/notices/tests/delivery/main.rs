@@ -1,4 +1,4 @@
-//! Notices on their way out, tried against other people's receivers.
+//! Sends notices to foreign receivers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod mailbox;
@@ -20,7 +20,7 @@ use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// As both services have it.
+/// The same table as in both services.
 const TABLES: &[&str] = &["CREATE TABLE outbox (
     seq      SERIAL,
     notice   TEXT   NOT NULL,
@@ -34,7 +34,7 @@ const TABLES: &[&str] = &["CREATE TABLE outbox (
 CREATE INDEX outbox_due ON outbox (due_at, seq);
 CREATE INDEX outbox_project ON outbox (project);"];
 
-/// How long anything may take.
+/// The longest time that anything in these tests may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A database with an outbox.
@@ -49,7 +49,7 @@ impl Store {
         Outbox::new(self.0.clone())
     }
 
-    /// Writes letters as a service does; how many there was no place for.
+    /// Adds letters like a service does; returns how many letters were dropped.
     async fn append(&self, letters: Vec<database::outbox::Letter>, now: Timestamp) -> usize {
         let write = self.0.write(Extent::AnyDecides, move |c| {
             Box::pin(async move { database::outbox::append(c, &letters, now).await })
@@ -57,14 +57,14 @@ impl Store {
         write.await.unwrap()
     }
 
-    /// Waits until nothing waits.
+    /// Waits until the outbox is empty.
     async fn emptied(&self) {
         let all = || async { self.outbox().due(Timestamp::MAX, SignedDuration::ZERO, 9).await };
         until(async || all().await.unwrap().is_empty()).await;
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     let waited = async {
         while !is_so().await {
@@ -88,7 +88,7 @@ fn notice(name: &str) -> Notice {
     }
 }
 
-/// Tried again at once, and given up after three tries.
+/// Retries almost at once, and gives up after three attempts.
 fn hasty() -> RetryConfig {
     RetryConfig {
         first: SignedDuration::from_millis(20),
@@ -97,7 +97,7 @@ fn hasty() -> RetryConfig {
     }
 }
 
-/// What was given up.
+/// Records the notices that were given up.
 #[derive(Clone)]
 struct Lost {
     said: Arc<Mutex<Vec<String>>>,
@@ -111,7 +111,7 @@ impl GivenUp for Lost {
     }
 }
 
-/// A service that sends, on a database of its own.
+/// A service that sends notices from a database of its own.
 struct Service {
     store: Store,
     addressees: notices::Addressees,

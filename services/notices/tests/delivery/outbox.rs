@@ -1,4 +1,4 @@
-//! The table, on both databases.
+//! The table `outbox`, on both databases.
 
 use database::on_both;
 use database::outbox::Letter;
@@ -25,10 +25,10 @@ fn letter(receiver: &str) -> Letter {
 on_both! { Store:
     a_letter_waits_until_it_was_sent
     a_letter_is_written_once_for_each_receiver
-    who_takes_none_is_left_alone
-    what_a_wrong_clock_put_off_is_due
-    no_more_wait_than_there_is_place_for
-    one_project_leaves_places_to_others_whomever_it_names
+    a_postponed_receiver_gets_no_letters
+    a_letter_postponed_under_a_wrong_clock_is_due
+    letters_beyond_the_limits_are_dropped
+    one_project_cannot_fill_the_outbox
 }
 
 async fn receivers(store: &Store, now: Timestamp) -> Vec<String> {
@@ -58,22 +58,22 @@ async fn a_letter_is_written_once_for_each_receiver(store: Store) {
     assert_eq!(receivers(&store, at(2)).await, ["a", "b"]);
 }
 
-async fn who_takes_none_is_left_alone(store: Store) {
+async fn a_postponed_receiver_gets_no_letters(store: Store) {
     store.append(vec![letter("a"), letter("b"), letter("a")], at(0)).await;
     store.outbox().put_off("a", at(60)).await.unwrap();
     assert_eq!(receivers(&store, at(59)).await, ["b"]);
     assert_eq!(receivers(&store, at(60)).await, ["b", "a", "a"]);
 }
 
-async fn what_a_wrong_clock_put_off_is_due(store: Store) {
+async fn a_letter_postponed_under_a_wrong_clock_is_due(store: Store) {
     store.append(vec![letter("a")], at(1_000_000)).await;
     assert_eq!(receivers(&store, at(0)).await, ["a"]);
 }
 
-async fn no_more_wait_than_there_is_place_for(store: Store) {
+async fn letters_beyond_the_limits_are_dropped(store: Store) {
     let many =
         |count: usize, receiver: &str| (0..count).map(|_| letter(receiver)).collect::<Vec<_>>();
-    // Who takes none leaves the half to others.
+    // One receiver gets at most half of the outbox.
     assert_eq!(store.append(many(5_002, "a"), at(0)).await, 2);
     assert_eq!(store.append(vec![letter("a"), letter("b")], at(0)).await, 1);
     assert_eq!(store.append([many(4_000, "c"), many(1_000, "d")].concat(), at(0)).await, 1);
@@ -81,7 +81,7 @@ async fn no_more_wait_than_there_is_place_for(store: Store) {
     assert_eq!(store.outbox().due(at(0), HOUR, 20_000).await.unwrap().len(), 10_000);
 }
 
-async fn one_project_leaves_places_to_others_whomever_it_names(store: Store) {
+async fn one_project_cannot_fill_the_outbox(store: Store) {
     let of = |project: &str, count: usize| {
         let named = |number: usize| Letter {
             project: Some(project.to_owned()),

@@ -1,4 +1,4 @@
-//! A small HTTP server that keeps what it is sent, and answers as it is told.
+//! A small HTTP server that records requests and answers as a test tells it to.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use axum::routing::post;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// One POST.
+/// A recorded POST request.
 #[derive(Clone, Debug)]
 pub(crate) struct Post {
     pub(crate) headers: HeaderMap,
@@ -23,12 +23,12 @@ pub(crate) struct Receiver {
     posts: Arc<Mutex<Vec<Post>>>,
     answers: Arc<Mutex<VecDeque<StatusCode>>>,
     refuses: Arc<Mutex<Option<String>>>,
-    /// Whether what it was sent is left without an answer.
+    /// Whether requests are left without an answer.
     holds: Arc<watch::Sender<bool>>,
 }
 
 impl Receiver {
-    /// Listens; it, and its URL.
+    /// Starts the server; returns it and its URL.
     pub(crate) async fn start() -> (Receiver, String) {
         let receiver = Receiver::default();
         let router = Router::new().route("/hook", post(take)).with_state(receiver.clone());
@@ -38,18 +38,18 @@ impl Receiver {
         (receiver, url)
     }
 
-    /// Its next answers; after them it answers 204.
+    /// Sets the next answers; later requests are answered with 204.
     pub(crate) fn answers(&self, statuses: &[u16]) {
         let statuses = statuses.iter().map(|status| StatusCode::from_u16(*status).unwrap());
         self.answers.lock().unwrap().extend(statuses);
     }
 
-    /// It answers 400 to whatever has this word in it.
+    /// Answers every request whose body contains `word` with 400.
     pub(crate) fn refuses(&self, word: &str) {
         *self.refuses.lock().unwrap() = Some(word.to_owned());
     }
 
-    /// It answers nothing, until it goes on.
+    /// Answers nothing until [`Receiver::go_on`] is called.
     pub(crate) fn hold(&self) {
         self.holds.send_replace(true);
     }

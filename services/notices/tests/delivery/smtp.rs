@@ -10,7 +10,7 @@ use crate::mailbox::{Mailbox, PASSWORD};
 use crate::receiver::Receiver;
 use crate::{Service, hasty, notice, until};
 
-/// The mail server, unless it is not installed.
+/// Starts the mail server, or skips the test if aiosmtpd is not installed.
 fn mailbox(test: &str, folder: &Path) -> Option<Mailbox> {
     if !peers::installed("aiosmtpd") {
         peers::skip(test, "aiosmtpd is not installed (Debian's package python3-aiosmtpd)");
@@ -54,7 +54,7 @@ async fn a_notice_is_mailed_by_starttls_with_a_password() {
 }
 
 #[tokio::test]
-async fn who_does_not_exist_is_given_up_and_others_get_their_mail() {
+async fn mail_to_an_unknown_address_is_given_up_and_other_mail_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mailbox) = mailbox("who_does_not_exist", folder.path()) else { return };
     let service = Service::start(&config(folder.path(), &mailbox, PASSWORD)).await;
@@ -62,12 +62,12 @@ async fn who_does_not_exist_is_given_up_and_others_get_their_mail() {
     service.tell(&notice("green"), Some("ann@example.org")).await;
     service.store.emptied().await;
     until(async || mailbox.mails().len() == 1).await;
-    // Neither the address is in it, nor what the server says of it: all read it who have to do with the cluster.
+    // The reason contains neither the address nor the words of the mail server, because everybody with access to the cluster can read it.
     assert_eq!(service.lost(), ["blue: no mail was sent: the mail server does not take it"]);
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_said_and_never_told() {
+async fn a_wrong_password_is_reported_without_the_password() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mailbox) = mailbox("a_wrong_password", folder.path()) else { return };
     let wrong = format!("not {PASSWORD}");
@@ -79,7 +79,7 @@ async fn a_wrong_password_is_said_and_never_told() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_slow_holds_up_no_mail() {
+async fn a_slow_webhook_delays_no_mail() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mailbox) = mailbox("a_webhook_that_is_slow", folder.path()) else { return };
     let (receiver, url) = Receiver::start().await;
@@ -92,14 +92,14 @@ async fn a_webhook_that_is_slow_holds_up_no_mail() {
         ..config(folder.path(), &mailbox, PASSWORD)
     };
     let service = Service::start(&config).await;
-    // More than are read at once.
+    // More letters than the pump reads at a time.
     for _ in 0..100 {
         service.tell(&notice("blue"), None).await;
     }
     until(async || !receiver.posts().is_empty()).await;
     service.tell(&notice("green"), Some("ann@example.org")).await;
     until(async || mailbox.mails().len() == 1).await;
-    // The first post of all is not answered yet, nor given up.
+    // The first post is neither answered nor given up.
     assert_eq!(receiver.posts().len(), 1);
     let waiting =
         service.store.outbox().due(Timestamp::MAX, SignedDuration::ZERO, 200).await.unwrap();

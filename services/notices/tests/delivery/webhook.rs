@@ -19,7 +19,7 @@ fn config(folder: &Path, url: &str, allow_local: bool) -> NoticesConfig {
     NoticesConfig { webhook: Some(webhook), retry: hasty(), ..NoticesConfig::default() }
 }
 
-/// The HMAC by which a receiver knows it, by OpenSSL's reckoning.
+/// The HMAC of the text, computed by OpenSSL.
 fn openssl(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("text");
@@ -69,7 +69,7 @@ async fn a_notice_is_posted_once_and_signed() {
 async fn a_notice_that_fails_is_sent_again_with_its_id() {
     let folder = tempfile::tempdir().unwrap();
     let (receiver, url) = Receiver::start().await;
-    // A redirect is an answer like any other that is not good: it is not followed.
+    // A redirect counts as a failure and is not followed.
     receiver.answers(&[503, 302]);
     let service = Service::start(&config(folder.path(), &url, true)).await;
     service.tell(&notice("blue"), None).await;
@@ -81,7 +81,7 @@ async fn a_notice_that_fails_is_sent_again_with_its_id() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_given_up_and_stops_nothing_else() {
+async fn a_refused_notice_is_given_up_and_blocks_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let (receiver, url) = Receiver::start().await;
     receiver.refuses("blue");
@@ -96,10 +96,10 @@ async fn what_is_refused_is_given_up_and_stops_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_given_up() {
+async fn an_unreachable_webhook_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let (_, url) = Receiver::start().await;
-    // Nobody listens on a port that was given back.
+    // The port was released, so nobody listens on it.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
     let url = url.replace(port, &free.to_string());
@@ -110,13 +110,13 @@ async fn who_is_not_there_is_given_up() {
 }
 
 #[tokio::test]
-async fn this_machine_is_no_webhook_unless_that_is_allowed() {
+async fn a_local_webhook_is_refused_unless_allowed() {
     let folder = tempfile::tempdir().unwrap();
     for url in ["https://127.0.0.1/hook", "https://[::1]/hook", "https://169.254.169.254/x"] {
         let refused = Pump::new(&config(folder.path(), url, false), jiff::Timestamp::now).err();
         assert!(matches!(refused, Some(SetupError::Local { .. })), "{url}: {refused:?}");
     }
-    // A name is looked up when it is posted to.
+    // A host name is resolved, and therefore refused, only when a notice is posted.
     let service = Service::start(&config(folder.path(), "https://localhost/hook", false)).await;
     service.tell(&notice("blue"), None).await;
     until(async || !service.lost().is_empty()).await;
@@ -124,7 +124,7 @@ async fn this_machine_is_no_webhook_unless_that_is_allowed() {
 }
 
 #[test]
-fn what_would_be_posted_in_the_clear_is_refused() {
+fn a_webhook_without_tls_is_refused() {
     let read = |url: &str| {
         let webhook = json!({"url": url, "secret_file": "/s"});
         serde_json::from_value::<WebhookConfig>(webhook)
