@@ -1,7 +1,7 @@
 //! Checks that a SQLite file is not damaged.
 //!
 //! Without the check a damaged page is found only when a query reads it: until then a service would run on with incomplete data, and
-//! overwrite good backups with damaged ones.
+//! its backups would contain the damage.
 
 use std::path::Path;
 use std::str::FromStr;
