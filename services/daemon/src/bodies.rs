@@ -1,4 +1,4 @@
-//! Bodies of requests that are waited for in vain no longer than configured, and of answers that say when they are done.
+//! Request bodies that time out when the client is too slow, and response bodies that mark the end of a response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,21 +11,20 @@ use tokio::time::Instant;
 use crate::Connections;
 use crate::pace::{Answering, Timer, too_slow};
 
-/// The error of a body.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A request's body. When it pauses too long, or is slower than allowed, it ends with an `io::Error` of the kind `TimedOut`.
+/// A request body. The body ends with an `io::Error` of kind `TimedOut` if the client pauses too long or sends more slowly than allowed.
 pub(crate) struct Awaited {
     body: Incoming,
     limits: Connections,
-    /// When it was first asked for; whoever reads it may have had other things to do before.
+    /// When the handler first read the body. The time before the first read does not count against the client.
     begun: Option<Instant>,
     bytes: usize,
     pause: Timer,
 }
 
 impl Awaited {
-    /// `body`, as handlers read it.
+    /// Wraps `body` for the handlers.
     pub(crate) fn body(body: Incoming, limits: Connections) -> Body {
         if body.is_end_stream() {
             return Body::empty();
@@ -76,7 +75,7 @@ impl hyper::body::Body for Awaited {
     }
 }
 
-/// An answer's body.
+/// A response body. The response counts as in progress until the body is dropped.
 pub(crate) struct Answered {
     body: Body,
     _answering: Answering,

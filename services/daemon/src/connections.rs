@@ -1,4 +1,4 @@
-//! How many connections a listener keeps, and how long it waits for those who are slow.
+//! The limits of a listener: how many connections it accepts, and how long it waits for slow clients.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-/// What a listener bears: a section of a configuration. Times are such as `10s`.
+/// The limits of a listener, a section of a configuration file. Times are written like `10s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, try_from = "Raw")]
 pub struct Connections {
-    /// How many connections are open at most; who comes then waits.
+    /// The most open connections; further clients wait until a connection is closed.
     pub at_most: NonZeroUsize,
-    /// How many of them one address may have, or one IPv6 network of 64 bits; more are closed at once.
+    /// The most connections of one address, or of one IPv6 network of 64 bits; further connections are closed at once.
     pub from_one_address: NonZeroUsize,
-    /// How long a client may take to agree on TLS.
+    /// How long the TLS handshake may take.
     pub handshake_timeout: Duration,
-    /// How long the head of a request may take, from its first byte, and how long a new connection waits for its first one.
+    /// How long the head of a request may take from its first byte, and how long a new connection may take to send its first byte.
     pub header_timeout: Duration,
-    /// How long a body may pause, and how long it may be slower than `slowest_body`.
+    /// How long a body may pause, and how long it may stay below `slowest_body`.
     pub body_timeout: Duration,
-    /// The least bytes in a second that a body comes by.
+    /// The slowest accepted transfer rate of a body, in bytes per second.
     pub slowest_body: NonZeroUsize,
-    /// How long a client may take nothing of an answer that waits for it.
+    /// How long the client may read nothing of a response that is ready to be sent.
     pub answer_timeout: Duration,
-    /// How long a connection may rest between two requests; 0s: it is closed after one.
+    /// How long a connection may be idle between two requests; with 0s each connection is closed after one request.
     pub idle_timeout: Duration,
 }
 
-/// The most bytes of a request's head that are kept: more end the connection with 431.
+/// The largest head of a request, in bytes; a larger one ends the connection with 431.
 pub(crate) const LONGEST_HEAD: usize = 128 << 10;
 /// The most headers of a request.
 pub(crate) const MOST_HEADERS: usize = 128;
@@ -50,7 +50,7 @@ impl Default for Raw {
     fn default() -> Self {
         Raw {
             at_most: NonZeroUsize::MIN.saturating_add(8191),
-            // A proxy, or a rack behind one address, has to fit in.
+            // Large enough for a proxy, or for a rack behind one address.
             from_one_address: NonZeroUsize::MIN.saturating_add(4095),
             handshake_timeout: SignedDuration::from_secs(10),
             header_timeout: SignedDuration::from_secs(10),
@@ -69,7 +69,7 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// These, each of which is for one request.
+    /// The same limits for connections that serve a single request each.
     pub fn for_one_request(self) -> Self {
         Connections { idle_timeout: Duration::ZERO, ..self }
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_is_as_always_and_what_means_nothing_is_named() {
+    fn missing_limits_have_defaults_and_invalid_ones_are_refused_by_name() {
         let read: Connections = toml::from_str("header_timeout = '2s'").unwrap();
         let want = Connections { header_timeout: Duration::from_secs(2), ..Connections::default() };
         assert_eq!(read, want);

@@ -1,16 +1,16 @@
-//! Files that only the service may read.
+//! Files and folders that only the service may read.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Makes a folder that only we can read, if it is not there.
+/// Creates the folder, with mode 0700, if it does not exist.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// What the file holds; what `make` gives is written to it first where it is not there.
+/// Returns the content of the file. A missing file is first created with the content that `make` returns.
 pub fn keep_file<E: From<io::Error>>(
     file: &Path,
     make: impl FnOnce() -> Result<Vec<u8>, E>,
@@ -26,7 +26,7 @@ pub fn keep_file<E: From<io::Error>>(
     }
 }
 
-/// Writes a file that only we can read, whole or not at all: a crash amid the write leaves the one that was.
+/// Replaces the content of a file atomically: after a crash the file holds either the old or the new content. A new file has mode 0600.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut open =

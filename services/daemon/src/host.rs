@@ -1,14 +1,14 @@
-//! Whether a request says once which host it is for.
+//! Checks that a request has exactly one `Host` header.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode, Version};
 
-/// The refusal of a request with two `Host` headers, or with none in HTTP/1.1.
+/// Returns the answer to a request with two `Host` headers, or with none in HTTP/1.1; `None` for a valid request.
 ///
-/// RFC 9112 §3.2: such a request must be answered with 400. A proxy before this service may read the first of two headers where
-/// handlers read the last.
+/// RFC 9112 §3.2: such a request must be answered with 400. Otherwise a proxy in front of the service could act on the first of two headers
+/// while the handlers act on the last.
 pub(crate) fn refusal(head: &Parts) -> Option<Response<Body>> {
     let why = match (head.headers.get_all(HOST).iter().count(), head.version) {
         (0, Version::HTTP_09 | Version::HTTP_10) | (1, _) => return None,

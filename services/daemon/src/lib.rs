@@ -23,28 +23,20 @@ pub use files::{keep_file, make_private, write_whole};
 pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
 
-/// The configuration file cannot be used.
+/// Why the configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It is not what it should be.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is not a valid configuration: {}", path.display(), source.to_string().trim_end())]
     Invalid {
-        /// Which file.
         path: PathBuf,
-        /// Line, column and what is wrong.
+        /// Line, column and the mistake.
         source: Box<toml::de::Error>,
     },
 }
 
-/// Reads a TOML file into a configuration. Parsing is checking: a loaded configuration is a valid one.
+/// Reads a TOML file into a configuration. Deserializing also validates, so a loaded configuration is a valid one.
 pub fn load<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
@@ -52,25 +44,25 @@ pub fn load<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigError> {
     toml::from_str(&text).map_err(invalid)
 }
 
-/// Tells systemd, where it asked to be told, that the service listens: sd_notify(3).
+/// Tells systemd that the service listens, if systemd has set `NOTIFY_SOCKET`: sd_notify(3).
 pub fn is_ready() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         warn!("systemd was not told that the service is ready: {error}");
     }
 }
 
-/// How logs look.
+/// The format of the logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Readable lines.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Sends logs to standard error. `RUST_LOG` chooses what is logged; `info` by default.
+/// Logs to standard error. `RUST_LOG` selects the level; the default is `info`.
 pub fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let colours = io::IsTerminal::is_terminal(&io::stderr());
@@ -84,11 +76,11 @@ pub fn log_to_stderr(format: LogFormat) {
     }
 }
 
-/// A token that is cancelled on SIGTERM or SIGINT.
+/// Returns a token that is cancelled on SIGTERM or SIGINT.
 ///
 /// # Errors
 ///
-/// When the process may not listen for signals.
+/// The process cannot register the signal handlers.
 pub fn stop_on_signal() -> io::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let (mut terminate, mut interrupt) =

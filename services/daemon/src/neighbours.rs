@@ -1,14 +1,14 @@
-//! How many connections each address has.
+//! Counts the connections of each client address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who is connected: no more entries than there are connections. Clones are the same.
+/// The number of connections of each address. An address without connections has no entry. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One of an address's connections, as long as it is kept.
+/// One counted connection of an address; the count goes down on drop.
 #[derive(Debug)]
 pub(crate) struct Neighbour {
     address: IpAddr,
@@ -16,7 +16,7 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbours {
-    /// Lets one more in from there, unless that has `at_most` already.
+    /// Counts one more connection from `from`; `None` if that address already has `at_most` connections.
     pub(crate) fn enter(&self, from: IpAddr, at_most: usize) -> Option<Neighbour> {
         let address = household(from);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,8 @@ impl Drop for Neighbour {
     }
 }
 
-/// Of an IPv6 address the network of 64 bits, all of which one household has.
+/// The key that an address is counted under. All addresses of an IPv6 network of 64 bits count together, because one client usually owns
+/// the whole network.
 fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_so_many_and_others_are_not_in_its_way() {
+    fn connections_are_limited_for_each_address_separately() {
         let all = Neighbours::default();
         let enter = |from: &str| all.enter(from.parse().unwrap(), 2);
         let (first, _second) = (enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap());
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_forgotten() {
+    fn an_address_without_connections_is_forgotten() {
         let all = Neighbours::default();
         for number in 0..10_000_u32 {
             drop(all.enter(IpAddr::from(number.to_be_bytes()), 1));

@@ -1,4 +1,4 @@
-//! A stream that ends with an error when its client is too slow.
+//! A stream that fails with an error when its client is too slow.
 
 use std::future::Future;
 use std::io;
@@ -13,32 +13,33 @@ use tokio::time::{Instant, Sleep};
 
 use crate::Connections;
 
-/// What one connection is about. Clones are the same.
+/// Which phase a connection is in: in a request or between two requests. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn(Arc<Turns>);
 
 #[derive(Debug, Default)]
 struct Turns {
-    /// Odd while a request is answered, even between two.
+    /// Goes up at the start and at the end of each request, so an odd value means that a request is in progress.
     count: AtomicU64,
-    /// The connection is no HTTP any more: whoever took it over knows how long it may rest.
+    /// The connection was upgraded and no longer speaks HTTP; the new owner of the connection sets its own timeouts.
     is_handed_over: AtomicBool,
-    /// Who is told when one was answered: hyper, which had nothing to read then, does not look again by itself.
+    /// Wakes the reading side when a response ends. Without the wake-up hyper, which had nothing to read at that time, would not poll
+    /// again, and the idle timeout would never start.
     reader: Mutex<Option<Waker>>,
 }
 
-/// A request that is being answered, as long as this is kept.
+/// A request in progress; the request ends on drop.
 #[derive(Debug)]
 pub(crate) struct Answering(Turn);
 
 impl Turn {
-    /// A request begins.
+    /// Marks the start of a request.
     pub(crate) fn begin(&self) -> Answering {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         Answering(self.clone())
     }
 
-    /// No request comes any more: the connection goes on as something else.
+    /// Marks the upgrade of the connection to another protocol: no further request comes.
     pub(crate) fn hand_over(&self) {
         self.0.is_handed_over.store(true, Ordering::Release);
     }
@@ -54,18 +55,17 @@ impl Drop for Answering {
     }
 }
 
-/// What is waited for by reading.
+/// The phase of the connection, which selects the timeout for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
-    /// The rest of a request's head, or a connection's first.
+    /// The rest of the head of a request, or the first request of a connection.
     Head,
-    /// The next request.
     Request,
-    /// Nothing that has its time here: a body, or the end of an answer.
+    /// Reading has no timeout here: the body of a request has its own, and during a response nothing needs to be read.
     Other,
 }
 
-/// The stream, and how long it may stand still.
+/// A stream with a timeout for reading and one for writing.
 pub(crate) struct Paced<S> {
     stream: S,
     turn: Turn,
@@ -108,7 +108,7 @@ impl<S> Paced<S> {
         }
     }
 
-    /// Nothing comes now: fails once that lasts too long.
+    /// Called when nothing can be read now: fails once the timeout of the current phase is over.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let awaited = self.awaits();
         if awaited != self.awaited {
@@ -127,7 +127,7 @@ impl<S> Paced<S> {
         self.reading.poll(limit, context).map(Err)
     }
 
-    /// What writing came to; it fails once nothing was taken for too long.
+    /// Handles the result of a write: fails once the client has read nothing for `answer_timeout`.
     fn written<T>(
         &mut self,
         done: Poll<io::Result<T>>,
@@ -196,7 +196,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 }
 
-/// How long something has lasted, if it lasts.
+/// Measures how long a condition has lasted.
 #[derive(Default)]
 pub(crate) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
@@ -204,12 +204,12 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// It does not last any more.
+    /// The condition has ended; the next `poll` starts anew.
     pub(crate) fn stop(&mut self) {
         self.runs = false;
     }
 
-    /// It lasts, and may until so long after it began: the error, once that is over.
+    /// The condition still holds: ready with the error once it has lasted for `limit`.
     pub(crate) fn poll(&mut self, limit: Duration, context: &mut Context<'_>) -> Poll<io::Error> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         if !self.runs {
@@ -220,7 +220,7 @@ impl Timer {
     }
 }
 
-/// What a client that is too slow is told as an error.
+/// The error for a client that is too slow.
 pub(crate) fn too_slow() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client was too slow")
 }

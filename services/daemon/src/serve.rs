@@ -1,4 +1,4 @@
-//! Serving HTTP until the service is told to stop.
+//! Serves HTTP until the service is told to stop.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,15 +32,14 @@ use crate::pace::{Paced, Turn};
 use crate::tls::Tls;
 use crate::{Connections, host};
 
-/// How long requests under way may take to end once the service is told to stop.
+/// How long requests in progress may take to finish once the service is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves `router` on `listener` until `stop` is cancelled. Handlers may ask for the client's address, as
-/// `ConnectInfo<SocketAddr>`.
+/// Serves `router` on `listener` until `stop` is cancelled. Handlers can extract the address of the client as `ConnectInfo<SocketAddr>`.
 ///
 /// # Errors
 ///
-/// None as of now: a listener that fails is tried again.
+/// Never, at present: a failed accept is retried.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -51,11 +50,11 @@ pub async fn serve(
     Ok(())
 }
 
-/// The same over TLS, as `tls` has it.
+/// Like [`serve`], over TLS.
 ///
 /// # Errors
 ///
-/// As [`serve`].
+/// Never, at present.
 pub async fn serve_tls(
     listener: TcpListener,
     tls: TlsAcceptor,
@@ -67,11 +66,11 @@ pub async fn serve_tls(
     Ok(())
 }
 
-/// The same over TLS where there is a certificate, which is followed as its files change.
+/// Like [`serve`], over TLS if `tls` is set. The certificate is reloaded when its files change.
 ///
 /// # Errors
 ///
-/// When signals cannot be listened for, or the certificate cannot be served.
+/// The signal handler for SIGHUP cannot be registered, or the certificate cannot be served.
 pub async fn serve_api(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -97,7 +96,7 @@ async fn accept(
     loop {
         let next = async {
             let place = room.clone().acquire_owned().await;
-            // axum's own accept, which outlives errors of single connections.
+            // axum's accept continues after an error of a single connection.
             (place, Listener::accept(&mut listener).await)
         };
         let (place, (stream, from)) = tokio::select! {
@@ -128,7 +127,7 @@ async fn accept(
             tell(ended);
         }
     };
-    // Who is not done then is cut off.
+    // Connections that are still open after the grace period are dropped.
     let _ = tokio::time::timeout(GRACE, ending).await;
 }
 
@@ -138,7 +137,7 @@ fn tell(ended: Result<(), JoinError>) {
     }
 }
 
-/// One client's connection.
+/// The connection of one client.
 struct Connection {
     from: SocketAddr,
     router: Router,
@@ -147,7 +146,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Agrees on TLS first.
+    /// Completes the TLS handshake, then serves.
     async fn agree(self, stream: TcpStream, tls: TlsAcceptor) {
         let from = self.from;
         match tokio::time::timeout(self.limits.handshake_timeout, tls.accept(stream)).await {
@@ -183,7 +182,7 @@ impl Connection {
         let mut http = http1::Builder::new();
         http.max_buf_size(LONGEST_HEAD).max_headers(MOST_HEADERS);
         http.keep_alive(!limits.idle_timeout.is_zero());
-        // How long a head may take, `Paced` knows.
+        // `Paced` has the timeout for the head of a request.
         http.header_read_timeout(None);
         let mut serving = std::pin::pin!(http.serve_connection(stream, service).with_upgrades());
         let served = tokio::select! {

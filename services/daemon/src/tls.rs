@@ -1,4 +1,4 @@
-//! TLS for a listener, with a certificate that may be exchanged while it serves.
+//! TLS for a listener, with a certificate that can be replaced while the listener serves.
 
 use std::error::Error;
 use std::io;
@@ -16,47 +16,40 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
-/// How often the files are looked at.
+/// How often the files are checked for a change.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A certificate and its key, PEM.
+/// The PEM files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and those between it and its authority.
+    /// The certificate, followed by the intermediate certificates.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 
-/// Why a listener cannot speak TLS.
+/// Why a listener cannot serve TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or is no PEM of what it should be.
+    /// A file cannot be read, or does not hold the expected PEM object.
     #[error("cannot read {what} in {}: {reason}", path.display())]
     File {
-        /// Which file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
-        /// What is wrong; nothing of what the file holds.
+        /// The reason, without any content of the file.
         reason: String,
     },
-    /// The two do not belong together, or rustls knows no such key.
+    /// The key does not belong to the certificate, or rustls does not support it.
     #[error("the certificate {} and its key cannot be served", path.display())]
-    Pair {
-        /// The certificate.
-        path: PathBuf,
-        /// What rustls said.
-        source: rustls::Error,
-    },
+    Pair { path: PathBuf, source: rustls::Error },
 }
 
 impl TlsFiles {
-    /// Both, or neither.
+    /// Combines two optional settings.
     ///
     /// # Errors
     ///
-    /// One was given without the other.
+    /// Only one of the two is set.
     pub fn new(
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
@@ -69,8 +62,8 @@ impl TlsFiles {
         }
     }
 
-    /// Reads the files, and has them read again when they change or on SIGHUP. What is wrong then is logged, and what was
-    /// served is served on.
+    /// Reads the files. While the returned [`Tls`] is served, the files are reloaded when they change or on SIGHUP; if the new content
+    /// cannot be served, an error is logged and the old certificate stays in use.
     pub fn open(self) -> Result<Tls, TlsError> {
         let changed = self.changed();
         let served = Arc::new(Served(RwLock::new(Arc::new(self.read()?))));
@@ -103,7 +96,7 @@ impl TlsFiles {
     }
 }
 
-/// What a listener shows of itself.
+/// The certificate of a listener, and the files to reload it from.
 #[derive(Debug)]
 pub struct Tls {
     files: TlsFiles,
@@ -130,7 +123,8 @@ impl Tls {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Looks at the files again and again. From here on SIGHUP ends nobody, even before it is first waited for.
+    /// Returns the task that reloads the files. Calling this registers the handler for SIGHUP, so from here on SIGHUP no longer ends the
+    /// process.
     pub(crate) fn follow(self) -> io::Result<impl Future<Output = ()> + Send> {
         let told = signal(SignalKind::hangup())?;
         Ok(self.look(told))

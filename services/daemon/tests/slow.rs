@@ -1,4 +1,5 @@
-//! Clients that are slow, silent, too many, or unclear about the host they ask, over real sockets; and beside each one that is not.
+//! Clients that are slow, silent, too many, or send a wrong `Host`, over real sockets; each test also checks that a well-behaved client is
+//! served.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::net::SocketAddr;
@@ -19,10 +20,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than anything here takes.
+/// Longer than anything in these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Says that it is gone.
+/// Reports on drop that the response was dropped.
 struct Told(mpsc::UnboundedSender<()>);
 
 impl Drop for Told {
@@ -52,7 +53,7 @@ async fn read(body: Result<Bytes, BytesRejection>) -> String {
     }
 }
 
-/// A listener with these limits, and who is told when an endless answer is given up.
+/// Starts a listener with these limits. The receiver gets a message when an endless response is dropped.
 async fn listening(limits: &str) -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let at = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
@@ -68,15 +69,15 @@ async fn listening(limits: &str) -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
     (at, gone)
 }
 
-/// All that comes until the other side ends the connection.
+/// Reads until the server closes the connection.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A reset is an end, too.
+    // A connection reset also counts as the end.
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
-/// The next answer whose body is this.
+/// Reads until the response ends with `body`, and checks that its status is 200.
 async fn answered(stream: &mut TcpStream, body: &str) {
     let mut text = String::new();
     let reading = async {
@@ -91,7 +92,7 @@ async fn answered(stream: &mut TcpStream, body: &str) {
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
 }
 
-/// Sends a byte at a time until that fails, or the other side has ended the connection.
+/// Sends one byte at a time until sending fails or the server closes the connection; returns the response.
 async fn dribble(stream: TcpStream, bytes: &'static [u8]) -> String {
     let (mut reader, mut writer) = stream.into_split();
     let writing = tokio::spawn(async move {
@@ -109,7 +110,7 @@ async fn dribble(stream: TcpStream, bytes: &'static [u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
+async fn a_head_sent_byte_by_byte_times_out() {
     let (at, _) = listening("header_timeout = '300ms'").await;
     let slow =
         tokio::spawn(dribble(TcpStream::connect(at).await.unwrap(), b"GET / HTTP/1.1\r\nx: "));
@@ -122,7 +123,7 @@ async fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_second_head_is_not_waited_for_either() {
+async fn the_second_head_on_a_connection_times_out_too() {
     let (at, _) = listening("header_timeout = '300ms'\nidle_timeout = '1h'").await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -131,13 +132,13 @@ async fn a_second_head_is_not_waited_for_either() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_let_go() {
+async fn a_silent_connection_is_closed() {
     let (at, _) = listening("header_timeout = '200ms'").await;
     assert_eq!(rest(&mut TcpStream::connect(at).await.unwrap()).await, "");
 }
 
 #[tokio::test]
-async fn a_connection_rests_between_requests_and_not_for_ever() {
+async fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
     let (at, _) = listening("header_timeout = '200ms'\nidle_timeout = '2s'").await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     for _ in 0..2 {
@@ -151,7 +152,7 @@ async fn a_connection_rests_between_requests_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn without_rest_each_connection_is_for_one_request() {
+async fn with_no_idle_time_a_connection_serves_one_request() {
     let (at, _) = listening("idle_timeout = '0s'").await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -159,7 +160,7 @@ async fn without_rest_each_connection_is_for_one_request() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_slow_answer_is_not_slow() {
+async fn a_client_that_waits_for_a_slow_answer_does_not_time_out() {
     let limits = "header_timeout = '200ms'\nidle_timeout = '200ms'\nanswer_timeout = '200ms'\nbody_timeout = '200ms'";
     let (at, _) = listening(limits).await;
     let mut stream = TcpStream::connect(at).await.unwrap();
@@ -168,7 +169,7 @@ async fn who_waits_for_a_slow_answer_is_not_slow() {
 }
 
 #[tokio::test]
-async fn a_body_that_pauses_is_given_up_and_its_handler_told_why() {
+async fn a_body_that_pauses_times_out_in_the_handler() {
     let (at, _) = listening("body_timeout = '300ms'").await;
     let head = b"POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n";
     let mut whole = TcpStream::connect(at).await.unwrap();
@@ -185,7 +186,7 @@ async fn a_body_that_pauses_is_given_up_and_its_handler_told_why() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_byte_by_byte_is_given_up() {
+async fn a_body_sent_byte_by_byte_times_out() {
     let (at, _) = listening("body_timeout = '500ms'\nslowest_body = 1024").await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream
@@ -197,7 +198,7 @@ async fn a_body_that_comes_byte_by_byte_is_given_up() {
 }
 
 #[tokio::test]
-async fn who_does_not_read_its_answer_is_cut_off() {
+async fn a_client_that_does_not_read_its_answer_is_disconnected() {
     let (at, mut gone) = listening("answer_timeout = '300ms'").await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -205,7 +206,7 @@ async fn who_does_not_read_its_answer_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_address_has_so_many_connections_and_others_have_theirs() {
+async fn the_limit_of_one_address_does_not_affect_other_addresses() {
     let (at, _) = listening("from_one_address = 2").await;
     let connect = async |from: [u8; 4]| {
         let socket = TcpSocket::new_v4().unwrap();
@@ -223,7 +224,7 @@ async fn an_address_has_so_many_connections_and_others_have_theirs() {
     ask(&mut connect([127, 0, 0, 2]).await).await;
     ask(&mut first).await;
     drop(second);
-    // The listener hears of it soon.
+    // The listener notices the closed connection after a moment, so the client retries.
     let again = async {
         loop {
             let mut stream = connect([127, 0, 0, 1]).await;
@@ -237,7 +238,7 @@ async fn an_address_has_so_many_connections_and_others_have_theirs() {
 }
 
 #[tokio::test]
-async fn so_many_are_served_at_once_and_the_next_one_waits() {
+async fn beyond_the_limit_the_next_connection_waits() {
     let (at, _) = listening("at_most = 1\nidle_timeout = '1h'\nheader_timeout = '1h'").await;
     let request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
     let mut first = TcpStream::connect(at).await.unwrap();
@@ -253,7 +254,7 @@ async fn so_many_are_served_at_once_and_the_next_one_waits() {
 }
 
 #[tokio::test]
-async fn who_does_not_agree_on_tls_is_let_go() {
+async fn an_unfinished_tls_handshake_times_out() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
     let made = KeyPair::generate().unwrap();
@@ -270,7 +271,7 @@ async fn who_does_not_agree_on_tls_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_say_once_which_host_it_is_for_is_refused() {
+async fn a_request_without_exactly_one_host_header_is_refused() {
     let (at, _) = listening("").await;
     let status = async |request: &str| {
         let mut stream = TcpStream::connect(at).await.unwrap();
@@ -290,7 +291,7 @@ async fn a_request_that_does_not_say_once_which_host_it_is_for_is_refused() {
         let got = status(&format!("GET / HTTP/{version}\r\n{hosts}{close}")).await;
         assert_eq!(got, want, "HTTP/{version} with {hosts:?}");
     }
-    // The address in the request line does not stand in for the header.
+    // The address in the request line does not replace the header.
     let got = status(&format!("GET http://x/ HTTP/1.1\r\n{close}")).await;
     assert_eq!(got, "400");
 }

@@ -1,4 +1,4 @@
-//! A listener that speaks TLS, asked by a client that verifies.
+//! A TLS listener, tested with a client that verifies certificates.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Writes a certificate of its own for `localhost`; it, as clients know it.
+/// Writes a new self-signed certificate for `localhost` to the files, and returns it for the client to trust.
 fn issue(files: &TlsFiles) -> Certificate {
     let key = KeyPair::generate().unwrap();
     let made = CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -34,14 +34,14 @@ fn files(folder: &Path) -> TlsFiles {
     TlsFiles::new(Some(certificate), Some(key)).unwrap().unwrap()
 }
 
-/// A client that believes this certificate and no other.
+/// A client that trusts this certificate and no other.
 fn believing(certificate: &Certificate) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().tls_certs_only([certificate.clone()]);
     client.build().unwrap()
 }
 
-/// A listener that serves while it is kept, and where it is.
+/// Starts a listener and returns its URL, the token that stops it, and its task.
 async fn serving(tls: Tls, router: Router) -> (String, CancellationToken, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
@@ -55,7 +55,7 @@ fn here() -> Router {
     Router::new().route("/", get(async || "here"))
 }
 
-/// Waits until a client that believes this certificate is answered.
+/// Waits until a client that trusts only this certificate gets an answer.
 async fn until_shown(certificate: &Certificate, url: &str) {
     let shown = async {
         while believing(certificate).get(url).send().await.is_err() {
@@ -66,7 +66,7 @@ async fn until_shown(certificate: &Certificate, url: &str) {
 }
 
 #[tokio::test]
-async fn a_certificate_is_exchanged_while_it_is_served() {
+async fn a_certificate_is_replaced_while_the_listener_serves() {
     let folder = tempfile::tempdir().unwrap();
     let files = files(folder.path());
     let first = issue(&files);
@@ -85,7 +85,7 @@ async fn a_certificate_is_exchanged_while_it_is_served() {
     serving.await.unwrap();
 }
 
-/// What was logged.
+/// Collects the log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -106,7 +106,7 @@ impl Write for Log {
 }
 
 #[tokio::test]
-async fn a_broken_certificate_does_not_take_the_place_of_one_that_is_served() {
+async fn a_broken_certificate_does_not_replace_the_served_one() {
     let log = Log::default();
     let writer = log.clone();
     let logging = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
@@ -119,7 +119,7 @@ async fn a_broken_certificate_does_not_take_the_place_of_one_that_is_served() {
 
     let written = fs::metadata(&files.certificate).unwrap().modified().unwrap();
     fs::write(&files.certificate, "canary: no certificate").unwrap();
-    // The file looks as if it had not changed: it is the signal that has it read.
+    // The modification time is set back, so only the signal can trigger the reload.
     let file = fs::File::options().append(true).open(&files.certificate).unwrap();
     file.set_modified(written).unwrap();
     kill_process(getpid(), Signal::HUP).unwrap();
@@ -142,7 +142,7 @@ async fn a_broken_certificate_does_not_take_the_place_of_one_that_is_served() {
 }
 
 #[tokio::test]
-async fn handlers_are_told_where_a_client_is() {
+async fn handlers_get_the_address_of_the_client() {
     let folder = tempfile::tempdir().unwrap();
     let files = files(folder.path());
     let certificate = issue(&files);
