@@ -1,6 +1,6 @@
-//! Allocations: which node somebody gets who asks for one of a kind.
+//! Allocations: requests for one node with given properties, and the choice of the node.
 //!
-//! The words, states and rules are Ironic's: `ironic/conductor/allocations.py`, and "Allocations" of its API reference.
+//! Terms, states and rules are Ironic's: `ironic/conductor/allocations.py`, and "Allocations" in its API reference.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,67 +13,64 @@ use serde_json::{Map, Value};
 
 use crate::{AllocationUuid, Frozen, Node, NodeName, NodeUuid, Reservation, State};
 
-/// The key of `instance_info` that tells which traits were asked for.
+/// The key of `instance_info` with the requested traits.
 const TRAITS: &str = "traits";
 
-/// A wish for one node of a kind, and what became of it.
+/// A request for one node with given properties, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
-    /// Its id, for ever; that of the node's instance while it has one.
+    /// The id, which never changes. The reserved node has the same `instance_uuid`.
     pub id: AllocationUuid,
-    /// Counts the writes; a write that names an older one is refused.
+    /// Counts the writes. A write that names an older version is refused.
     pub version: i64,
-    /// When it was asked for.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// When the allocation was last written; `None` before the first change.
     pub updated_at: Option<Timestamp>,
-    /// Its logical name. A node of the same name is preferred.
+    /// The logical name. A node with the same name is preferred.
     pub name: Option<NodeName>,
-    /// What became of it.
     pub state: AllocationState,
-    /// Why it came to nothing.
+    /// Why no node was reserved.
     pub last_error: Option<String>,
-    /// The node that is reserved.
+    /// The reserved node.
     pub node: Option<NodeUuid>,
-    /// The resource class that the node must have. Only one that was written down for a node in use may have none.
+    /// The resource class that the node must have. `None` only if the allocation was created for a node that was already in use.
     pub resource_class: Option<String>,
     /// The traits that the node must have.
     pub traits: BTreeSet<String>,
-    /// The nodes to choose from; empty leaves the choice open.
+    /// The nodes to choose from; an empty list allows all nodes.
     pub candidate_nodes: Vec<NodeUuid>,
-    /// The client's own notes.
+    /// Free-form notes of the client, ignored by the service.
     pub extra: Map<String, Value>,
-    /// The project that owns it.
+    /// The project that owns the allocation.
     pub owner: Option<String>,
-    /// That it is of a whole machine that was lent and installed with it.
+    /// Set if the allocation is a reservation: its node was lent and installed together with the allocation.
     pub reservation: Option<Reservation>,
 }
 
-/// What became of an allocation.
+/// The result of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AllocationState {
-    /// Nobody has looked for a node yet.
+    /// The conductor has not chosen a node yet.
     Allocating,
     /// A node is reserved.
     Active,
-    /// There was none.
+    /// No node matched.
     Error,
 }
 
-/// The word names no state of an allocation.
+/// The error for a word that names no state of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an allocation is allocating, active or in error, and never {word:?}")]
 pub struct UnknownAllocationState {
-    /// What was given, cut to a length fit for a message.
+    /// The word that was given, cut to 64 characters for the message.
     pub word: String,
 }
 
 impl AllocationState {
-    /// Every state.
     pub const ALL: [AllocationState; 3] =
         [AllocationState::Allocating, AllocationState::Active, AllocationState::Error];
 
-    /// The word of the Bare Metal API.
+    /// Returns the name of the state in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             AllocationState::Allocating => "allocating",
@@ -98,25 +95,24 @@ impl fmt::Display for AllocationState {
     }
 }
 
-/// Whose nodes may be chosen from.
+/// The nodes that an allocation may choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// Anybody's.
     All,
-    /// Those that this project owns or leases.
+    /// The nodes that this project owns or leases.
     Of(String),
-    /// Those that can be lent to this project, and to anybody where there is none: its own, and those that nobody owns;
-    /// without those that somebody leases already.
+    /// The nodes that can be lent to this project: its own nodes and nodes without an owner, except nodes that are leased already. Without
+    /// a project, only nodes without an owner.
     Lendable(Option<String>),
 }
 
 impl Pool {
-    /// Where an allocation of `owner` is served from.
+    /// Returns the pool for allocations of `owner`.
     pub fn of(owner: Option<&str>) -> Pool {
         owner.map_or(Pool::All, |project| Pool::Of(project.to_owned()))
     }
 
-    /// Whether `node` is in it.
+    /// Returns whether `node` belongs to the pool.
     pub fn has(&self, node: &Node) -> bool {
         match self {
             Pool::All => true,
@@ -130,48 +126,28 @@ impl Pool {
     }
 }
 
-/// Why a node in use cannot be what an allocation says. Nothing was written.
+/// Why a node in use cannot be recorded as the result of an allocation. Nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// Only what is in use is written down afterwards.
+    /// An allocation can be created afterwards only for an active node.
     #[error("node: node \"{node}\" is in state \"{state}\": it must be active")]
-    State {
-        /// Which node.
-        node: String,
-        /// Where it is.
-        state: State,
-    },
-    /// Another instance uses it.
+    State { node: String, state: State },
+    /// Another instance uses the node.
     #[error("node: node \"{node}\" is used by instance {instance}")]
-    InUse {
-        /// Which node.
-        node: String,
-        /// Who uses it.
-        instance: uuid::Uuid,
-    },
-    /// It is of another kind.
+    InUse { node: String, instance: uuid::Uuid },
     #[error("resource_class: that of node \"{node}\" is another")]
-    ResourceClass {
-        /// Which node.
-        node: String,
-    },
-    /// It lacks a trait.
+    ResourceClass { node: String },
+    /// The node lacks a requested trait.
     #[error("traits: node \"{node}\" does not have them all")]
-    Traits {
-        /// Which node.
-        node: String,
-    },
-    /// It is not among those that were named.
+    Traits { node: String },
+    /// The node is not among the named candidates.
     #[error("candidate_nodes: node \"{node}\" is not among them")]
-    Candidates {
-        /// Which node.
-        node: String,
-    },
+    Candidates { node: String },
 }
 
 impl Allocation {
-    /// Whether `node` can be reserved for this: free, known to be on or off, nobody's at the moment, of the kind, and not lent to
-    /// somebody else.
+    /// Returns whether `node` can be reserved for this allocation: available and unused, power state known, with the requested properties,
+    /// and not lent to somebody else.
     pub fn fits(&self, node: &Node, pool: &Pool) -> bool {
         node.provision_state == State::Available
             && node.maintenance.is_none()
@@ -185,13 +161,13 @@ impl Allocation {
             && !self.is_kept_for_others(node)
     }
 
-    /// Whether `node` is lent until a time to somebody else, or on its way back.
+    /// Returns whether `node` has a lease of another project, or a lease that has ended.
     fn is_kept_for_others(&self, node: &Node) -> bool {
         let is_theirs = node.lessee == self.owner && node.wanted_by_lease() == Wanted::AsAsked;
         node.lending.is_some() && !is_theirs
     }
 
-    /// The allocation with `node` reserved.
+    /// Returns the allocation with `node` reserved.
     fn on(&self, node: &Node) -> Allocation {
         Allocation {
             state: AllocationState::Active,
@@ -201,7 +177,7 @@ impl Allocation {
         }
     }
 
-    /// The allocation, for which there is no node. `same_kind` says whether nodes were free but for their traits.
+    /// Returns the allocation without a node. `same_kind` says whether free nodes matched except for their traits.
     pub fn failed(&self, same_kind: bool) -> Allocation {
         let class = self.resource_class.as_deref().unwrap_or_default();
         let traits = || self.traits.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -219,7 +195,7 @@ impl Allocation {
     }
 }
 
-/// `node` reserved for `allocation`, which it fits.
+/// Reserves `node`, which fits `allocation`.
 pub fn occupy(node: &Node, allocation: &Allocation) -> (Node, Allocation) {
     let mut taken = node.clone();
     taken.instance_uuid = Some(allocation.id.into_untyped_uuid());
@@ -229,11 +205,11 @@ pub fn occupy(node: &Node, allocation: &Allocation) -> (Node, Allocation) {
     (taken, allocation.on(node))
 }
 
-/// `node`, which is in use already, written down as reserved for `allocation`.
+/// Records `node`, which is in use already, as the node of `allocation`.
 ///
 /// # Errors
 ///
-/// What the two do not agree in.
+/// Returns the first property in which node and allocation disagree.
 pub fn backfill(node: &Node, allocation: &Allocation) -> Result<(Node, Allocation), Mismatch> {
     let label = || node.label();
     if node.provision_state != State::Active {
@@ -257,11 +233,11 @@ pub fn backfill(node: &Node, allocation: &Allocation) -> Result<(Node, Allocatio
     Ok(occupy(node, allocation))
 }
 
-/// Whether the node's allocation may be removed while the node is as it is.
+/// Checks that the node's allocation may be removed now.
 ///
 /// # Errors
 ///
-/// That somebody uses it.
+/// Fails if the node is in use and not in maintenance.
 pub fn check_release(node: &Node) -> Result<(), Frozen> {
     let state = node.provision_state;
     let lets_changes_in =
@@ -273,7 +249,7 @@ pub fn check_release(node: &Node) -> Result<(), Frozen> {
     Ok(())
 }
 
-/// `node` without its allocation.
+/// Returns `node` without its allocation.
 pub fn release(node: &Node) -> Node {
     let mut free = node.clone();
     free.instance_uuid = None;
@@ -282,7 +258,7 @@ pub fn release(node: &Node) -> Node {
     free
 }
 
-/// The allocation that ends with this change of a node.
+/// Returns the allocation that ends with this change of a node.
 pub fn released(before: &Node, after: &Node) -> Option<AllocationUuid> {
     before.allocation.filter(|_| after.allocation.is_none())
 }

@@ -1,4 +1,4 @@
-//! One boot of the ramdisk on a node's machine, and the agent that came of it.
+//! The record of one boot of the ramdisk, and of the agent that reported from it.
 
 use jiff::Timestamp;
 
@@ -7,22 +7,19 @@ use crate::{NodeUuid, WorkUuid};
 /// The newest boot of a node's machine into the ramdisk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boot {
-    /// Which node.
     pub node: NodeUuid,
-    /// The work it is part of. A boot of other work is history.
+    /// The work that asked for this boot. Boots of earlier work are ignored.
     pub work: WorkUuid,
-    /// Made anew for each boot script handed out; the agent's token derives from it and the service's key.
+    /// A random value, new for each boot script. The agent's token derives from the nonce and the service's key.
     pub nonce: String,
     /// When the boot script was handed out.
     pub script_at: Option<Timestamp>,
-    /// When the inventory arrived.
     pub inventory_at: Option<Timestamp>,
-    /// Where the agent's API is; `None` until its first heartbeat.
+    /// The URL of the agent's API; `None` until the agent's first heartbeat.
     pub callback_url: Option<String>,
-    /// The certificate the agent's API serves, PEM.
+    /// The certificate of the agent's API, as PEM.
     pub certificate: Option<String>,
-    /// The agent's version.
     pub agent_version: Option<String>,
-    /// When the agent last spoke or answered.
+    /// When the agent last reported or answered.
     pub seen_at: Option<Timestamp>,
 }

@@ -1,109 +1,72 @@
-//! What an operator may change of a node, and when a node may be forgotten.
+//! Checks which changes of a node an operator may make, and when a node may be deleted.
 
 use jiff::Timestamp;
 
 use crate::{Interface, Node, State, check_release};
 
-/// Why a change was refused. The node is as it was.
+/// Why a change of a node is refused. A refused change leaves the node unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Frozen {
-    /// Work is under way that relies on the node as it is.
+    /// Work in progress relies on the node as it is.
     #[error(
         "node \"{node}\" is locked: nothing of it can be changed while it is {state}; try again when its work is done"
     )]
-    Busy {
-        /// Which node.
-        node: String,
-        /// Where it is.
-        state: State,
-    },
-    /// The field cannot change in this state.
+    Busy { node: String, state: State },
+    /// The field cannot change in the node's provision state.
     #[error(
         "{field}: it can not be changed on node \"{node}\" while it is in state \"{state}\": {instead}"
     )]
     State {
-        /// Which field.
         field: String,
-        /// Which node.
         node: String,
-        /// Where it is.
         state: State,
-        /// What is possible.
+        /// Advice for the caller, such as another state or verb.
         instead: &'static str,
     },
-    /// An instance uses the node, and another cannot.
+    /// An instance uses the node already.
     #[error("instance_uuid: node \"{node}\" is used by instance {instance} already")]
-    InUse {
-        /// Which node.
-        node: String,
-        /// Who uses it.
-        instance: uuid::Uuid,
-    },
-    /// An allocation cannot be taken from the node in this state.
+    InUse { node: String, instance: uuid::Uuid },
+    /// The allocation cannot be removed from the node in its provision state.
     #[error(
         "the allocation of node \"{node}\" can not be removed while it is in state \"{state}\": take the node out of use, or put it into maintenance"
     )]
-    Allocated {
-        /// Which node.
-        node: String,
-        /// Where it is.
-        state: State,
-    },
-    /// It is protected.
+    Allocated { node: String, state: State },
     #[error("node \"{node}\" is protected: switch that off first")]
-    Protected {
-        /// Which node.
-        node: String,
-    },
-    /// It is lent until a time, and its lessee relies on that.
+    Protected { node: String },
+    /// The node is lent until a time, and the lessee relies on the end of the lease.
     #[error(
         "lessee: node \"{node}\" is lent until {until}: its lessee stays until it was given back"
     )]
-    Lent {
-        /// Which node.
-        node: String,
-        /// Until when.
-        until: Timestamp,
-    },
-    /// Its console is on, and would be another's.
+    Lent { node: String, until: Timestamp },
+    /// The console is enabled, and the change would switch it to another implementation while people watch.
     #[error(
         "{field}: it can not be changed on node \"{node}\" while its console is enabled: disable that first"
     )]
-    Console {
-        /// Which field.
-        field: String,
-        /// Which node.
-        node: String,
-    },
-    /// The cloud still knows it as a compute host, and is asked by the node's record to forget that.
+    Console { field: String, node: String },
+    /// The cloud still lists the node as a compute host. The node's record is needed until the conductor has removed the host from the
+    /// cloud.
     #[error(
         "node \"{node}\" can not be deleted while the cloud still knows it as compute host {host}: wait until it has left, or put it into maintenance"
     )]
     Leaving {
-        /// Which node.
         node: String,
-        /// As which host.
+        /// The name of the compute host.
         host: String,
     },
-    /// It cannot be forgotten in this state.
+    /// The node cannot be deleted in its provision state.
     #[error(
         "node \"{node}\" can not be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
     )]
-    Delete {
-        /// Which node.
-        node: String,
-        /// Where it is.
-        state: State,
-    },
+    Delete { node: String, state: State },
 }
 
-/// Whether nothing is under way that relies on the node's machine and ports as they are.
+/// Checks that no work is in progress that relies on the node's machine and ports as they are.
 pub fn check_idle(node: &Node) -> Result<(), Frozen> {
     let state = node.provision_state;
     if state.is_busy() { Err(Frozen::Busy { node: node.label(), state }) } else { Ok(()) }
 }
 
-/// Whether an operator may turn `before` into `after`.
+/// Checks that an operator may change `before` into `after`.
 pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     let node = || before.label();
     let state = before.provision_state;
@@ -132,7 +95,7 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     if before.driver != after.driver && !free {
         return frozen("driver", elsewhere);
     }
-    // No work relies on a console.
+    // The console interface may change during work, because no work uses the console.
     let is_relied_on = |interface: &Interface| *interface != Interface::Console;
     let changed =
         |interface: &Interface| before.interfaces.get(interface) != after.interfaces.get(interface);
@@ -185,13 +148,13 @@ fn check_not_lent(node: &Node) -> Result<(), Frozen> {
     }
 }
 
-/// Whether a change in this busy state harms nothing: neither the BMC's verification nor a machine that has yet to
-/// report relies on what an operator may change.
+/// Returns whether a busy node in `state` may be changed: neither the check of the BMC nor a machine that has yet to report relies on the
+/// fields that an operator may change.
 const fn lets_changes_in(state: State) -> bool {
     matches!(state, State::Verifying | State::InspectWait)
 }
 
-/// Whether `node` may be forgotten.
+/// Checks that `node` may be deleted.
 pub fn check_delete(node: &Node) -> Result<(), Frozen> {
     let state = node.provision_state;
     let label = || node.label();
@@ -252,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_at_work_is_left_alone() {
+    fn a_busy_node_cannot_be_changed_or_deleted() {
         for state in State::ALL.into_iter().filter(|state| state.is_busy()) {
             let before = node(state);
             let mut after = before.clone();
@@ -263,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_work_relies_on_changes_only_at_rest() {
+    fn driver_and_interfaces_change_only_without_work() {
         check(&node(State::Enroll), |node| node.driver = Driver::Ipmi, None);
         check(
             &node(State::Active),
@@ -286,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_console_stays_what_it_is_while_it_is_enabled() {
+    fn an_enabled_console_cannot_change_its_implementation() {
         let socat = |node: &mut Node| {
             node.interfaces.insert(Interface::Console, "ipmitool-socat".to_owned());
         };
@@ -305,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_keeps_by_protection_what_is_lent_until_a_time() {
+    fn a_node_with_a_lease_cannot_be_protected() {
         let protect = |node: &mut Node| node.protected = Some(String::new());
         let mut lent = node(State::Active);
         lent.lessee = Some("lab".to_owned());
@@ -336,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_node_nobody_needs_is_forgotten() {
+    fn only_an_unused_node_can_be_deleted() {
         let forgettable = |state: &State| check_delete(&node(*state)).is_ok();
         let states: Vec<State> = State::ALL.into_iter().filter(forgettable).collect();
         assert_eq!(

@@ -1,21 +1,19 @@
-//! A node's serial console: whether there is one, and whether it may be looked at.
+//! Decides whether a node has a serial console, and enables or disables the console.
 
 use crate::{Driver, Interface, Node};
 
-/// The implementation of a console that is none.
+/// The implementation of `console_interface` for nodes without a console.
 const NONE: &str = "no-console";
 
-/// A node has no console that could be enabled or disabled.
+/// The error for a node without a console that could be enabled or disabled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("node \"{node}\" has no console: its console_interface is no-console{}", instead(*driver))]
 pub struct NoConsole {
-    /// Which node.
     pub node: String,
-    /// What its machine is driven by.
     pub driver: Driver,
 }
 
-/// What else the interface can be.
+/// Returns the end of the message: which other implementations the operator can choose.
 fn instead(driver: Driver) -> String {
     let others: Vec<&str> = driver
         .supported(Interface::Console)
@@ -29,11 +27,11 @@ fn instead(driver: Driver) -> String {
     }
 }
 
-/// The node, its console enabled or disabled. It may be either already.
+/// Returns the node with its console enabled or disabled. Repeating a request succeeds.
 ///
 /// # Errors
 ///
-/// That it has none.
+/// Fails if the node has no console.
 pub fn switch_console(node: &Node, enabled: bool) -> Result<Node, NoConsole> {
     if node.interface(Interface::Console) == NONE {
         return Err(NoConsole { node: node.label(), driver: node.driver });
@@ -57,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_console_that_there_is_can_be_enabled() {
+    fn a_node_without_a_console_refuses_to_enable_it() {
         check(Driver::Ipmi, Some("ipmitool-socat"), Ok(true));
         check(Driver::FakeHardware, Some("fake"), Ok(true));
         let none = "node \"00000000-0000-0000-0000-000000000000\" has no console: its console_interface is no-console";

@@ -1,23 +1,21 @@
-//! Hardware types, and which interfaces each supports.
+//! Hardware types, and the interface implementations that each of them supports.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a node's machine is driven by: a hardware type of the Bare Metal API.
+/// A hardware type of the Bare Metal API: the protocol by which the service controls a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// No machine at all: every step succeeds at once.
+    /// No machine at all: every step succeeds immediately.
     FakeHardware,
-    /// An IPMI 2.0 BMC.
     Ipmi,
-    /// A Redfish BMC.
     Redfish,
 }
 
-/// One side of a hardware type, chosen apart from the others.
+/// An interface of a hardware type. Each interface of a node can be set separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interface {
@@ -39,47 +37,47 @@ pub enum Interface {
 /// How the ramdisk gets onto the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BootInterface {
-    /// DHCP, TFTP, iPXE.
+    /// By DHCP, TFTP and iPXE.
     Ipxe,
-    /// DHCP, then iPXE by UEFI HTTP boot: no TFTP.
+    /// By DHCP and UEFI HTTP boot of iPXE, without TFTP.
     HttpIpxe,
-    /// A virtual CD, put in by the BMC: no DHCP.
+    /// By a virtual CD that the BMC inserts, without DHCP.
     VirtualMedia,
-    /// Not at all.
+    /// The ramdisk is never booted.
     Fake,
 }
 
-/// How the hardware is looked at.
+/// How the hardware is inspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InspectInterface {
-    /// By booting the agent, after asking the BMC what it knows.
+    /// By asking the BMC if it knows an inventory, then booting the agent.
     Agent,
-    /// By asking the BMC alone.
+    /// By asking the BMC only.
     Redfish,
-    /// Not at all.
+    /// The hardware is not inspected.
     None,
 }
 
-/// A password in `driver_info`, and what says to whom it is shown.
+/// A password in `driver_info`, with the keys that decide which machine receives the password.
 #[derive(Clone, Copy, Debug)]
 pub struct Credential {
-    /// Its key.
+    /// The key of the password in `driver_info`.
     pub password: &'static str,
-    /// The keys that say which machine it goes to, and how sure that is.
+    /// The keys that name the receiving BMC and how its identity is verified. A caller who changes one of them has to give the password
+    /// again, or the stored password would go to a BMC of the caller's choice.
     pub goes_to: &'static [&'static str],
 }
 
-/// The passwords that drivers read.
+/// The passwords that drivers read from `driver_info`.
 pub const CREDENTIALS: [Credential; 2] = [
     Credential { password: "ipmi_password", goes_to: &["ipmi_address", "ipmi_port"] },
     Credential { password: "redfish_password", goes_to: &["redfish_address", "redfish_verify_ca"] },
 ];
 
 impl Driver {
-    /// Every driver.
     pub const ALL: [Driver; 3] = [Driver::FakeHardware, Driver::Ipmi, Driver::Redfish];
 
-    /// The word of the Bare Metal API.
+    /// Returns the name of the driver in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Driver::FakeHardware => "fake-hardware",
@@ -88,7 +86,7 @@ impl Driver {
         }
     }
 
-    /// The implementations of `interface` this driver can use, the default first.
+    /// Returns the implementations of `interface` that this driver supports, the default first.
     pub const fn supported(self, interface: Interface) -> &'static [&'static str] {
         use Driver::{FakeHardware, Ipmi, Redfish};
         match (interface, self) {
@@ -110,7 +108,7 @@ impl Driver {
             (Interface::Network, _) => &["noop"],
             (Interface::Storage, _) => &["noop"],
             (Interface::Bios, _) => &["no-bios"],
-            // As Ironic names it, whose clients ask for it; no socat runs here: the console is a WebSocket of this API.
+            // The name is Ironic's, because Ironic's clients ask for it. No socat runs here: the console is a WebSocket of this API.
             (Interface::Console, Ipmi) => &["no-console", "ipmitool-socat"],
             (Interface::Console, FakeHardware) => &["no-console", "fake"],
             (Interface::Console, Redfish) => &["no-console"],
@@ -121,12 +119,12 @@ impl Driver {
         }
     }
 
-    /// The implementation of `interface` a node gets that asks for none.
+    /// Returns the implementation of `interface` for nodes that choose none.
     pub const fn default(self, interface: Interface) -> &'static str {
         self.supported(interface)[0]
     }
 
-    /// The keys of `driver_info` this driver reads, with what each means; the flag says whether it is required.
+    /// Returns the keys of `driver_info` that this driver reads: key, description, and whether the key is required.
     pub const fn properties(self) -> &'static [(&'static str, &'static str, bool)] {
         match self {
             Driver::FakeHardware => &[],
@@ -164,7 +162,7 @@ impl Driver {
 }
 
 impl Interface {
-    /// Every interface, in the order the API shows them.
+    /// All interfaces, in the order in which the API shows them.
     pub const ALL: [Interface; 13] = [
         Interface::Bios,
         Interface::Boot,
@@ -181,7 +179,7 @@ impl Interface {
         Interface::Vendor,
     ];
 
-    /// The word of the Bare Metal API, as in `boot_interface`.
+    /// Returns the name of the interface in the Bare Metal API, as in `boot_interface`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Interface::Bios => "bios",
@@ -201,11 +199,11 @@ impl Interface {
     }
 }
 
-/// The word names no driver.
+/// The error for a word that names no driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no driver is named {raw:?}: there are fake-hardware, ipmi and redfish")]
 pub struct UnknownDriver {
-    /// What was given, cut to a length fit for a message.
+    /// The word that was given, cut to 64 characters for the message.
     pub raw: String,
 }
 
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_password_that_a_driver_reads_is_known_with_where_it_goes() {
+    fn every_driver_password_is_listed_with_its_receiver() {
         for driver in Driver::ALL {
             let keys = || driver.properties().iter().map(|(key, ..)| *key);
             for password in keys().filter(|key| key.ends_with("password")) {

@@ -1,38 +1,37 @@
-//! Why a node is where it is, and what to do next.
+//! Explains the state of a node to people: why the node is in its state, and what to do next.
 
 use jiff::Timestamp;
 
 use crate::{Failure, Hypervisor, Node, State, Work};
 
-/// Why a node is where it is, in sentences without a full stop.
+/// The explanation of a node's state. All texts are sentences without a full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Where it is, and why.
+    /// The state and its reason.
     pub summary: String,
-    /// Since when.
+    /// When the node entered the state.
     pub since: Timestamp,
-    /// What is being done now, if anything is.
+    /// The task in progress, if there is one.
     pub task: Option<CurrentTask>,
-    /// Why its last work ended badly, if it did.
+    /// Why the last work failed, if it did.
     pub failure: Option<Failure>,
-    /// What to do next.
+    /// Advice for the caller.
     pub next: String,
 }
 
-/// What is being done now.
+/// The task in progress on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CurrentTask {
-    /// For people: `writing the image`.
+    /// The task as words for people: `writing the image`.
     pub what: &'static str,
-    /// Which task of the work it is, from 1.
+    /// The position of the task in its list, counted from 1.
     pub number: usize,
-    /// How many tasks the work has.
+    /// The number of tasks in the list.
     pub of: usize,
-    /// When it began.
     pub since: Timestamp,
 }
 
-/// Why `node` is where it is, and what to do next.
+/// Explains why `node` is in its state and what to do next.
 pub fn explain(node: &Node) -> Explanation {
     Explanation {
         summary: summary(node),
@@ -43,7 +42,7 @@ pub fn explain(node: &Node) -> Explanation {
     }
 }
 
-/// What is being done now with the node's machine, if anything is: of its work, or of its joining a cloud.
+/// Returns the task in progress on `node`: a task of its work or, without work, a step of joining a cloud.
 pub fn current_task(node: &Node) -> Option<CurrentTask> {
     let Some(work) = &node.work else { return joining(node) };
     let task = work.task()?;
@@ -96,7 +95,7 @@ fn at_rest(node: &Node) -> String {
     }
 }
 
-/// What a state means while nothing is under way and nothing went wrong.
+/// Describes a state in which no work is in progress and nothing has failed.
 const fn meaning(state: State) -> &'static str {
     match state {
         State::Enroll => "nobody has seen yet that its BMC answers",
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_at_rest_tells_what_can_be_asked() {
+    fn an_idle_node_names_the_possible_verbs() {
         check(
             &node(State::Enroll),
             expect![[
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_node_tells_what_is_being_done() {
+    fn a_busy_node_names_its_current_task() {
         let (busy, _) =
             ask(&node(State::Manageable), Verb::Provide, WorkUuid::nil(), Timestamp::UNIX_EPOCH)
                 .expect("provide is legal");
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_node_tells_the_cause_and_the_way_out() {
+    fn a_failed_node_names_the_cause_and_the_remedy() {
         let mut failed = node(State::DeployFailed);
         failed.failure = Some(Failure::new(Reason::StepFailed, "the disk is full"));
         check(
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn maintenance_is_told() {
+    fn the_summary_mentions_maintenance() {
         let mut resting = node(State::Available);
         resting.maintenance = Some(Maintenance { reason: Some("new fan".to_owned()) });
         check(

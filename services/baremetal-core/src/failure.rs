@@ -1,75 +1,74 @@
-//! Why work ended badly, and what an operator can do.
+//! Why the work of a node failed, and what an operator can do about it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a node's work ended badly: kept until the next work begins.
+/// Why the work of a node failed. The node keeps the failure until the next work begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of failure it is.
     pub reason: Reason,
-    /// What happened: a sentence without a full stop.
+    /// The cause as a sentence without a full stop.
     pub cause: String,
-    /// What to do about it: a sentence without a full stop.
+    /// The advice as a sentence without a full stop.
     pub next_action: String,
 }
 
-/// Kinds of failure.
+/// The reasons for which work fails. Each reason has its own advice, see `next_action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The BMC does not answer, or answers nonsense.
+    /// The BMC does not answer, or answers something that is not its protocol.
     BmcUnreachable,
-    /// The BMC refuses the password, or its certificate is not trusted.
+    /// The BMC rejects the credentials, or its certificate is not trusted.
     BmcRefusesUs,
     /// The BMC answered with an error.
     BmcFailed,
-    /// The BMC accepted a change of power, which did not happen.
+    /// The BMC accepted a change of power that then did not happen.
     PowerStuck,
-    /// The machine was booted and its agent never reported.
+    /// The machine was booted, and its agent never reported.
     NoCallback,
-    /// The agent had reported and fell silent, or the machine restarted.
+    /// The agent reported once and then fell silent, or the machine restarted.
     AgentLost,
-    /// The agent reports, and does not answer when it is called, or answers no.
+    /// The agent reports, but refuses or does not answer the conductor's calls.
     AgentRefuses,
-    /// The agent could not carry out a step.
+    /// The agent reported that a step failed.
     StepFailed,
-    /// The step took too long.
+    /// The step was not finished before its deadline.
     StepTimedOut,
-    /// What was asked for cannot be done with what the node says.
+    /// The fields of the node do not allow the requested work.
     BadRequest,
     /// An operator aborted the work.
     Aborted,
-    /// The compute service of a hypervisor did not come up in time.
+    /// The compute service of a new host did not come up in time.
     ServiceMissing,
-    /// A hypervisor was not listed in time.
+    /// The hypervisor of a new host was not listed in time.
     HypervisorMissing,
-    /// A hypervisor had no resource provider in time.
+    /// The resource provider of a new host did not appear in time.
     ProviderMissing,
-    /// The cloud refuses what is asked for a hypervisor.
+    /// The cloud refuses a call that a new host needs.
     CloudRefuses,
     /// The cloud did not answer in time.
     CloudUnreachable,
-    /// The node's compute host may not be drained, or is not any more.
+    /// clusterd refuses to drain the compute host, or somebody ended the drain.
     DrainRefused,
-    /// The drain of the node's compute host does not go on.
+    /// The drain of the compute host makes no progress.
     DrainWaits,
 }
 
-/// A difficulty, and whether it may pass by itself.
+/// A problem during work, which becomes a failure if it does not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What kind of failure it becomes when it does not pass.
+    /// The reason of the failure that this problem becomes.
     pub reason: Reason,
-    /// What happened: a sentence without a full stop.
+    /// The cause as a sentence without a full stop.
     pub cause: String,
-    /// Whether the same may succeed later without anyone changing anything.
+    /// Whether a retry may succeed without anybody changing anything.
     pub transient: bool,
 }
 
 impl Reason {
-    /// What to do about it.
+    /// Returns the advice for operators: a sentence without a full stop.
     pub const fn next_action(self) -> &'static str {
         match self {
             Reason::BmcUnreachable => {
@@ -134,7 +133,7 @@ impl Reason {
 }
 
 impl Failure {
-    /// A failure for this reason.
+    /// Makes a failure with the advice that belongs to `reason`.
     pub fn new(reason: Reason, cause: impl Into<String>) -> Self {
         Failure { reason, cause: cause.into(), next_action: reason.next_action().to_owned() }
     }

@@ -1,14 +1,14 @@
-//! Nodes that carry others' machines: which requests take one out, and what its host is called.
+//! Compute hosts that need a drain: the host name of a node, and the requests that stop the servers on it.
 
 use hardware::PowerChange;
 use serde_json::Value;
 
 use crate::{Node, State, Verb};
 
-/// The key of `instance_info` under which an operator says as which compute host a node is in the cloud that joined it by no profile.
+/// The key of `instance_info` for nodes that joined an OpenStack without a hypervisor profile: the operator writes the host's name there.
 const COMPUTE_HOST: &str = "hypervisor_hostname";
 
-/// As which compute host an installed node is in the cloud, or is to become; `None` where it is none.
+/// Returns the name of the compute host that an installed node is or becomes, or `None` if the node is not a compute host.
 pub fn compute_host(node: &Node) -> Option<&str> {
     let joined = node.hypervisor.as_ref().filter(|hypervisor| !hypervisor.is_leaving());
     let joined = joined.map(|hypervisor| hypervisor.host.as_str());
@@ -17,7 +17,7 @@ pub fn compute_host(node: &Node) -> Option<&str> {
     (!named.is_empty() && node.provision_state == State::Active).then_some(named)
 }
 
-/// Whether a verb that an installed machine can be asked for takes it away from what runs on it.
+/// Returns whether `verb`, asked of an installed machine, stops the servers on it.
 pub fn takes_out(verb: Verb) -> bool {
     match verb {
         Verb::Rebuild | Verb::Undeploy => true,
@@ -31,7 +31,7 @@ pub fn takes_out(verb: Verb) -> bool {
     }
 }
 
-/// Whether a change of power does.
+/// Returns whether `change` stops the servers on the machine.
 pub fn switches_off(change: PowerChange) -> bool {
     match change {
         PowerChange::On => false,
@@ -50,7 +50,7 @@ mod tests {
     use crate::{AgentCommand, Driver, JoinState, NodeUuid};
 
     #[test]
-    fn only_an_installed_node_that_says_so_is_a_compute_host() {
+    fn only_an_installed_node_with_a_host_name_is_a_compute_host() {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
         node.provision_state = State::Active;
         assert_eq!(compute_host(&node), None);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_switches_a_machine_off_or_erases_it_takes_it_out() {
+    fn verbs_and_power_changes_that_stop_servers_are_recognized() {
         assert!(takes_out(Verb::Rebuild) && takes_out(Verb::Undeploy));
         assert!(!takes_out(Verb::Inspect) && !takes_out(Verb::Clean(AgentCommand::EraseDisks)));
         assert!(switches_off(PowerChange::SoftRestart) && !switches_off(PowerChange::On));

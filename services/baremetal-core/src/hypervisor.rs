@@ -1,4 +1,4 @@
-//! A machine that joins a cloud as a compute host: where it is on the way, and what comes next.
+//! Joining an OpenStack: the steps by which an installed machine becomes a compute host.
 
 mod leave;
 
@@ -9,183 +9,176 @@ use crate::{
     Failure, HistoryEntry, JoinLimits, Node, Placement, Problem, Profile, Reason, Refusal, State,
 };
 
-/// What a node knows of the hypervisor that its machine is, or is to become.
+/// The compute host that a node is or becomes, as stored in the node's record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hypervisor {
-    /// By which profile.
+    /// The name of the hypervisor profile.
     pub profile: String,
-    /// The name of the host in the cloud.
+    /// The name of the compute host in the cloud.
     pub host: String,
-    /// The availability zone it is put into; Nova's default one where there is none.
+    /// The availability zone for the host; `None` means Nova's default zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<String>,
-    /// The aggregate it is put into.
+    /// The aggregate for the host, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<String>,
-    /// How long each sign of its joining is waited for.
+    /// How long the conductor waits for each sign of joining.
     pub limits: JoinLimits,
-    /// Where it is on its way.
     pub state: JoinState,
-    /// Since when.
+    /// When the host entered `state`.
     pub since: Timestamp,
-    /// What its compute service had said of itself before it was waited for.
+    /// The last report of the compute service from before the conductor waited for it.
     pub before: Report,
-    /// What the cloud knows it by, once it is listed: of its hypervisor and of its resource provider.
+    /// The id of the host's hypervisor and of its resource provider, which is the same; known once the hypervisor is listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
-/// Where a machine is on its way into the cloud, in the order it goes it.
+/// The states of joining an OpenStack, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinState {
-    /// It is being installed.
+    /// The machine is being installed.
     Installing,
-    /// Its compute service is to come up.
+    /// The compute service has to come up.
     AwaitingService,
-    /// Its hypervisor is to be listed.
+    /// The hypervisor has to be listed.
     AwaitingHypervisor,
-    /// Its resource provider is to be there.
+    /// The resource provider has to appear.
     AwaitingProvider,
-    /// It is put into its availability zone.
+    /// The conductor puts the host into its availability zone.
     Zoning,
-    /// It is put into its aggregate.
+    /// The conductor puts the host into its aggregate.
     Grouping,
-    /// Its compute service is to take servers.
+    /// The conductor enables the compute service, so that the scheduler places servers on the host.
     Enabling,
-    /// It takes servers.
+    /// The host takes servers.
     Joined,
-    /// It was given up; the node's failure says why.
+    /// Joining failed; the node's failure says why.
     Failed,
-    /// It is no hypervisor any more, and the cloud is to forget it.
+    /// The machine is no longer a hypervisor, and the cloud has to remove the host.
     Leaving,
 }
 
-/// What a compute service said of itself before it was waited for.
+/// The last report of a compute service from before the conductor waited for it.
 ///
-/// For a minute after a machine was switched off the cloud shows its service as up; only a report that is a newer one shows that it is
-/// there. No clocks are compared.
+/// For a minute after a machine was switched off, the cloud still shows its service as up. Only a report that differs from this one proves
+/// that the service runs. Reports are compared with each other, never with a local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    /// Nobody has looked yet.
+    /// The conductor has not looked yet.
     Unknown,
-    /// It had said nothing.
+    /// The service had never reported.
     None,
-    /// It last reported then, by the cloud's clock.
+    /// The service last reported at this time of the cloud's clock.
     At(Timestamp),
 }
 
-/// What was seen in the cloud of what a machine's state is about.
+/// The part of the cloud that the current state of joining is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CloudSeen {
-    /// The cloud did not tell.
+    /// The cloud did not answer, or refused.
     Trouble(Problem),
-    /// The host's compute service.
+    /// The compute service of the host, if the cloud knows one.
     Service(Option<ServiceSeen>),
-    /// The host's hypervisor.
+    /// The hypervisor of the host, if it is listed.
     Hypervisor(Option<HypervisorSeen>),
-    /// Whether the hypervisor has a resource provider with something to give.
+    /// Whether the hypervisor has a resource provider with an inventory.
     Provider(bool),
-    /// The host aggregates.
+    /// The host aggregates of the cloud.
     Aggregates(Vec<AggregateSeen>),
 }
 
-/// A compute service.
+/// A compute service as the cloud shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSeen {
-    /// The cloud's id of it.
     pub id: String,
-    /// Whether it reports.
+    /// Whether the cloud considers the service alive.
     pub up: bool,
-    /// Whether it takes servers.
+    /// Whether the scheduler places servers on the host.
     pub enabled: bool,
-    /// When it last reported, by the cloud's clock.
+    /// When the service last reported, by the cloud's clock.
     pub reported_at: Option<Timestamp>,
 }
 
-/// A hypervisor.
+/// A hypervisor as the cloud shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HypervisorSeen {
-    /// The cloud's id of it.
     pub id: String,
-    /// Whether its service reports.
+    /// Whether its compute service is up.
     pub up: bool,
 }
 
-/// A host aggregate.
+/// A host aggregate as the cloud shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregateSeen {
-    /// The cloud's id of it.
     pub id: String,
-    /// Its name; no other has it.
+    /// The name, which is unique in the cloud.
     pub name: String,
-    /// The availability zone that it is, if it is one.
+    /// The availability zone that the aggregate defines, if any.
     pub zone: Option<String>,
-    /// Whether the host is in it.
+    /// Whether the host is a member.
     pub has_host: bool,
 }
 
-/// What is asked of the cloud. Each may be asked for twice.
+/// A call to the cloud. Every call may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinAction {
-    /// Make a host aggregate, of an availability zone or of none.
+    /// Create a host aggregate, optionally as an availability zone.
     MakeAggregate {
-        /// Its name.
         name: String,
-        /// The zone that it is.
+        /// The availability zone that the aggregate defines.
         zone: Option<String>,
     },
-    /// Put the host into an aggregate.
+    /// Add the host to an aggregate.
     AddHost {
-        /// The cloud's id of the aggregate.
+        /// The aggregate's id in the cloud.
         aggregate: String,
     },
-    /// Have the compute service take servers.
+    /// Enable the compute service.
     Enable {
-        /// The cloud's id of the service.
+        /// The service's id in the cloud.
         service: String,
     },
-    /// Forget the compute service, and with it what the host was in and had to give.
+    /// Delete the compute service. Nova then also removes the host from its aggregates, and its resource provider.
     Forget {
-        /// The cloud's id of the service.
+        /// The service's id in the cloud.
         service: String,
     },
 }
 
-/// What comes next for a machine that joins.
+/// The next step for a machine that joins or leaves a cloud.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JoinStep {
-    /// Nothing: it is there, or was given up, or is not so far.
+    /// Nothing to do: joining has ended, has failed, or has not begun.
     Rest,
-    /// To look again, until then at most.
+    /// Look again later.
     Wait {
-        /// When it is given up.
+        /// When joining fails at the latest.
         until: Timestamp,
     },
-    /// To write this down and go on.
+    /// Record this progress and continue.
     Record(Box<Hypervisor>),
-    /// To ask this of the cloud.
+    /// Make this call to the cloud.
     Act(JoinAction),
-    /// To give up.
+    /// Joining fails.
     GiveUp(Failure),
-    /// To write down that the cloud knows it no more.
+    /// Record that the cloud has removed the host.
     Gone,
 }
 
-/// A machine's place in the cloud.
+/// The name and placement of a compute host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its name.
     pub name: String,
-    /// Its availability zone.
     pub availability_zone: Option<String>,
-    /// Its aggregate.
     pub aggregate: Option<String>,
 }
 
 impl Host {
-    /// Where a profile puts a node's machine, and under which name: the node's, where a host can be called so, for ever the same.
+    /// Returns the host for `node`, placed as `placement` says. The host's name is the node's name if that is a valid host name, and
+    /// derives from the node's id otherwise.
     pub fn of(node: &Node, placement: &Placement) -> Result<Host, Refusal> {
         let named = |field: &str, named: &Option<crate::Named>| {
             let name = named.as_ref().map(|named| named.of(node.place.as_ref())).transpose();
@@ -202,7 +195,7 @@ impl Host {
     }
 }
 
-/// RFC 1123 §2.1, in lower case: what is only written otherwise would be the same host.
+/// Returns the name of the host. RFC 1123 §2.1, restricted to lower case: names that differ only in case would be the same host.
 fn host_name(node: &Node) -> String {
     let label = |label: &str| {
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -221,7 +214,7 @@ fn host_name(node: &Node) -> String {
 }
 
 impl Hypervisor {
-    /// What a machine is to become that is about to be installed.
+    /// Makes the record of a host that is about to be installed.
     pub fn new(profile: &Profile, host: Host, now: Timestamp) -> Self {
         Hypervisor {
             profile: profile.name.to_string(),
@@ -236,17 +229,17 @@ impl Hypervisor {
         }
     }
 
-    /// Whether the cloud is looked at for it.
+    /// Returns whether the conductor has to look at the cloud for this host to join.
     pub fn is_joining(&self) -> bool {
         self.state.describe().is_some()
     }
 
-    /// Since when it takes servers, if it does.
+    /// Returns when the host joined the cloud, if it has.
     pub fn joined_at(&self) -> Option<Timestamp> {
         (self.state == JoinState::Joined).then_some(self.since)
     }
 
-    /// The same, from the beginning of its joining; what leaves goes on leaving, whatever is installed now.
+    /// Returns the host at the beginning of joining. A leaving host continues to leave, because the cloud still has to remove it.
     pub(crate) fn begun(&self, now: Timestamp) -> Self {
         if self.is_leaving() {
             return self.clone();
@@ -255,7 +248,7 @@ impl Hypervisor {
         Hypervisor { before, ..self.at(JoinState::AwaitingService, now) }
     }
 
-    /// The same, about to be installed; what leaves goes on leaving, whatever is installed now.
+    /// Returns the host while its machine is being installed. A leaving host continues to leave, because the cloud still has to remove it.
     pub(crate) fn installing(&self, now: Timestamp) -> Self {
         if self.is_leaving() {
             return self.clone();
@@ -267,7 +260,7 @@ impl Hypervisor {
         Hypervisor { state, since: now, ..self.clone() }
     }
 
-    /// When what is waited for is given up; nobody is late who had no chance to be seen.
+    /// Returns when joining fails. If the conductor was down, the time limit counts from `watching_since`.
     fn deadline(&self, watching_since: Timestamp) -> Timestamp {
         let limit = match self.state {
             JoinState::AwaitingService => self.limits.compute_service,
@@ -294,7 +287,7 @@ impl JoinState {
         JoinState::Enabling,
     ];
 
-    /// The word of the API.
+    /// Returns the name of the state in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             JoinState::Installing => "installing",
@@ -310,7 +303,7 @@ impl JoinState {
         }
     }
 
-    /// What is being done, while something is: "we are …".
+    /// Returns what is being done in this state, to continue the words "we are …", or `None` if nothing is.
     pub const fn describe(self) -> Option<&'static str> {
         match self {
             JoinState::AwaitingService => Some("waiting for its compute service"),
@@ -325,13 +318,13 @@ impl JoinState {
         }
     }
 
-    /// Which step of joining it is, from 1, and of how many.
+    /// Returns the number of this step of joining, counted from 1, and the number of all steps.
     pub(crate) fn number(self) -> Option<(usize, usize)> {
         let at = JoinState::STEPS.iter().position(|step| *step == self)?;
         Some((at + 1, JoinState::STEPS.len()))
     }
 
-    /// What was seen when this state is left.
+    /// Returns the text for the history when this state is left.
     const fn left(self) -> &'static str {
         match self {
             JoinState::Installing => "it is installed",
@@ -345,7 +338,7 @@ impl JoinState {
         }
     }
 
-    /// The state that comes after.
+    /// Returns the state that follows.
     const fn next(self) -> JoinState {
         match self {
             JoinState::Installing | JoinState::Failed => JoinState::AwaitingService,
@@ -360,9 +353,9 @@ impl JoinState {
     }
 }
 
-/// What comes next for the machine of `host`, by what was `seen` of what its state is about.
+/// Returns the next step for the machine of `host`, given an observation of the part of the cloud that the state is about.
 ///
-/// Pure: the same inputs give the same step. What was not looked at is waited for.
+/// Pure: the same inputs give the same step. An observation of another part of the cloud leads to `Wait`.
 pub fn plan_join(
     host: &Hypervisor,
     seen: &CloudSeen,
@@ -406,7 +399,7 @@ pub fn plan_join(
             None => go_on(),
         },
         (JoinState::Grouping, CloudSeen::Aggregates(all)) => match &host.aggregate {
-            // That of the zone has it already.
+            // The aggregate of the availability zone has the same name and contains the host already.
             Some(name) if host.availability_zone.as_ref() == Some(name) => go_on(),
             Some(name) => put(name, None, all, go_on),
             None => go_on(),
@@ -448,7 +441,7 @@ fn is_new(before: Report, service: &ServiceSeen) -> bool {
     }
 }
 
-/// The next step until the host is in the aggregate of this name, which is this zone or none.
+/// Returns the next step until the host is in the aggregate `name`, which defines the availability zone `zone` if that is set.
 fn put(
     name: &str,
     zone: Option<&String>,
@@ -509,19 +502,19 @@ fn no_provider(host: &Hypervisor) -> Failure {
 }
 
 impl Node {
-    /// Whether its machine is on its way into the cloud, and we are to look after that.
+    /// Returns whether the machine is joining a cloud, and the conductor has to drive that.
     pub fn is_joining(&self) -> bool {
         self.provision_state == State::Active
             && self.maintenance.is_none()
             && self.hypervisor.as_ref().is_some_and(Hypervisor::is_joining)
     }
 
-    /// Whether the cloud is to be looked at for its machine: it joins, or leaves.
+    /// Returns whether the conductor has to look at the cloud, because the machine is joining or leaving.
     pub fn looks_at_cloud(&self) -> bool {
         self.is_joining() || self.is_leaving()
     }
 
-    /// The node once its machine went a step further, and what its history says of that.
+    /// Returns the node with the progress of joining, and the entry for its history.
     pub fn joining(&self, to: Hypervisor, now: Timestamp) -> (Node, Option<HistoryEntry>) {
         let from = self.hypervisor.as_ref().map(|host| host.state);
         let went = from.filter(|from| *from != to.state).map(JoinState::left);
@@ -538,7 +531,7 @@ impl Node {
         (gone, entry)
     }
 
-    /// The node once its machine's joining was given up.
+    /// Returns the node after joining has failed, and the entry for its history.
     pub fn not_joined(&self, failure: Failure, now: Timestamp) -> (Node, HistoryEntry) {
         let mut given_up = self.clone();
         given_up.hypervisor = self.hypervisor.as_ref().map(|host| host.at(JoinState::Failed, now));
@@ -548,7 +541,7 @@ impl Node {
     }
 }
 
-/// Has a machine join again from the beginning, whatever came of it before.
+/// Makes a machine join again from the beginning, whatever the result of the last attempt.
 pub fn join_again(node: &Node, now: Timestamp) -> Result<(Node, Option<HistoryEntry>), Refusal> {
     let Some(host) = node.hypervisor.as_ref().filter(|host| !host.is_leaving()) else {
         let problem = "the node was not installed by a hypervisor profile";

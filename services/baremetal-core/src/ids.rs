@@ -1,4 +1,4 @@
-//! Ids and names.
+//! Typed ids of the Bare Metal API's resources, and the names of nodes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,25 +20,25 @@ mod kinds {
     }
 }
 
-/// A node's logical name: RFC 3986 unreserved characters, so it fits in a URL wherever a UUID does,
-/// and never looks like a UUID.
+/// A node's logical name: RFC 3986 unreserved characters, so the name fits in a URL wherever a UUID does, and never a UUID itself, so a
+/// name cannot be mistaken for an id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NodeName(String);
 
-/// The text cannot be a node's name.
+/// The error for text that cannot be a node's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{raw:?} cannot be a name: it must have 1 to 255 characters of letters, digits, '-', '.', '_' and '~', \
      and not be a UUID"
 )]
 pub struct InvalidName {
-    /// What was given, cut to a length fit for a message.
+    /// The text that was given, cut to 64 characters for the message.
     pub raw: String,
 }
 
 impl NodeName {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -80,12 +80,10 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// How a caller points at a node: by its id or by its name.
+/// A caller's reference to a node in a URL or body: the node's id or its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeIdent {
-    /// By id.
     Id(NodeUuid),
-    /// By name.
     Name(NodeName),
 }
 

@@ -1,4 +1,4 @@
-//! What an inspection teaches a node.
+//! Copies the result of an inspection into a node's record.
 
 use agent_protocol::InspectionData;
 use hardware::{BootMode, Inventory, MacAddress};
@@ -9,9 +9,10 @@ use crate::Node;
 /// One GiB, in bytes.
 const GIB: u64 = 1 << 30;
 
-/// The node as its agent found it, and the addresses it may boot from.
+/// Returns the node with the facts that the agent reported, and the MAC addresses that become ports.
 ///
-/// The interface that booted is the port; where the agent does not say which one did, every interface with a link is.
+/// The interface that the ramdisk booted from becomes the only port. If the agent does not name that interface, every interface with a link
+/// becomes a port.
 pub fn note_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddress>) {
     let mut told = node.clone();
     let inventory = &data.inventory;
@@ -28,7 +29,7 @@ pub fn note_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddre
     }
 
     let booted = data.boot_interface.as_deref().or(inventory.boot.pxe_interface.as_deref());
-    // pxelinux puts the ARP hardware type before the address.
+    // pxelinux puts the ARP hardware type before the address: `01-52-54-…`.
     let booted = booted.map(|raw| if raw.len() == 20 { raw.get(3..).unwrap_or(raw) } else { raw });
     let booted: Option<MacAddress> = booted.and_then(|raw| raw.parse().ok());
     let linked = inventory.interfaces.iter().filter(|interface| interface.has_carrier);
@@ -40,9 +41,10 @@ pub fn note_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddre
     (told, ports.into_iter().filter(|mac| !mac.is_multicast()).collect())
 }
 
-/// The node as its BMC tells it, and the addresses of its network interfaces.
+/// Returns the node with the facts that the BMC reported, and the MAC addresses of its network interfaces.
 ///
-/// A BMC knows nothing of what the network is like, so its addresses count only until the agent has been there.
+/// A BMC does not know which interface reaches the provisioning network, so the caller uses these addresses only until the agent has
+/// reported.
 pub fn note_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<MacAddress>) {
     let mut told = node.clone();
     set(&mut told.properties, "cpus", inventory.processor.threads.unwrap_or(0).into());
@@ -61,7 +63,7 @@ pub fn note_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<MacA
     (told, inventory.nics.iter().map(|nic| nic.mac).filter(|mac| !mac.is_multicast()).collect())
 }
 
-/// What is not known is not written over what is.
+/// Sets a property unless the value is unknown (zero), so that an unknown value never replaces a known one.
 fn set(properties: &mut Map<String, Value>, key: &str, value: u64) {
     if value > 0 {
         properties.insert(key.to_owned(), value.into());
@@ -74,7 +76,7 @@ fn set_text(properties: &mut Map<String, Value>, key: &str, value: &str) {
     }
 }
 
-/// Notes the boot mode where schedulers look for it: `properties.capabilities`, `boot_mode:uefi` among others.
+/// Records the boot mode on the node and in `properties.capabilities`, where schedulers look for `boot_mode:uefi`.
 fn note_boot_mode(node: &mut Node, mode: BootMode) {
     node.boot_mode = Some(mode);
     let before = node.properties.get("capabilities").and_then(Value::as_str).unwrap_or("");
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inventory_fills_in_the_properties_and_names_the_port_that_booted() {
+    fn an_inventory_sets_the_properties_and_the_port_that_booted() {
         let data = serde_json::from_value(json!({
             "inventory": {
                 "interfaces": [
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bmc_leaves_out_is_left_as_it_was() {
+    fn facts_that_a_bmc_does_not_report_stay_unchanged() {
         let (told, ports) = note_bmc_inventory(&node(), &Inventory::default());
         assert_eq!(told, node());
         assert!(ports.is_empty());

@@ -1,4 +1,4 @@
-//! What is to be installed on a node, read out of `instance_info`.
+//! Parses `instance_info`: the image and the config drive that a node is installed with.
 
 use std::fmt;
 
@@ -7,40 +7,38 @@ use serde_json::{Map, Value};
 
 use crate::{BootInterface, Node, Port, Refusal};
 
-/// An image, and how it is checked.
+/// An image to install, with its checksum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// Where to get it: `http` or `https`.
+    /// An `http` or `https` URL.
     pub url: String,
-    /// How it is checked.
     pub algorithm: ChecksumAlgorithm,
-    /// The checksum of the bytes as they are served: lower-case hexadecimal of the algorithm's length.
+    /// The checksum of the bytes as served, in lower-case hexadecimal, as long as `algorithm` requires.
     pub value: String,
-    /// What it is once decompressed.
+    /// The format of the image after decompression.
     pub format: DiskFormat,
-    /// PEM of an authority that signs the image server's certificate, beside the usual ones.
+    /// A PEM certificate of a CA that signs the image server's certificate, trusted in addition to the usual CAs.
     pub ca: Option<String>,
-    /// What the machine is told at its first boot.
     pub config_drive: Option<ConfigDrive>,
 }
 
-/// What a machine is told at its first boot.
+/// The config drive, which the machine reads at its first boot.
 #[derive(Clone, PartialEq)]
 pub enum ConfigDrive {
-    /// A file system image: base64, gzip'd or not.
+    /// A file system image in base64, optionally compressed with gzip.
     Encoded(String),
-    /// What to build one of: `meta_data`, `user_data`, `network_data`, `vendor_data`.
+    /// The parts from which the conductor builds an image: `meta_data`, `user_data`, `network_data`, `vendor_data`.
     Parts(Map<String, Value>),
 }
 
 impl fmt::Debug for ConfigDrive {
-    /// Nothing of what the machine is told.
+    /// Prints nothing of the content, because a config drive holds secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ConfigDrive(…)")
     }
 }
 
-/// Whether everything is there that installing `node` needs. A node without a machine needs nothing.
+/// Checks that `node` has everything that its installation needs. A node without a real boot interface needs nothing.
 pub fn check_deploy(node: &Node) -> Result<(), Refusal> {
     match node.boot_interface() {
         BootInterface::Fake => Ok(()),
@@ -50,7 +48,7 @@ pub fn check_deploy(node: &Node) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the ramdisk can find its way onto `node`'s machine, which has these `ports`.
+/// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.
 pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), Refusal> {
     match node.boot_interface() {
         BootInterface::Fake | BootInterface::VirtualMedia => Ok(()),
@@ -67,7 +65,7 @@ pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), Refusal> {
     }
 }
 
-/// The image that `node` is to be installed with, or which field keeps it from being one.
+/// Returns the image that `node` is to be installed with, or the field that is missing or wrong.
 pub fn image(node: &Node) -> Result<Image, Refusal> {
     let url = image_url(node)?;
     let (algorithm, value) = checksum(node)?;
@@ -113,7 +111,7 @@ fn image_url(node: &Node) -> Result<&str, Refusal> {
     Ok(url)
 }
 
-/// `image_os_hash_algo` and `image_os_hash_value`, or `image_checksum`, whose length tells the algorithm.
+/// Returns the checksum from `image_os_hash_algo` and `image_os_hash_value`, or from `image_checksum`, whose length tells the algorithm.
 fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), Refusal> {
     let algorithm = match text(node, "image_os_hash_algo")? {
         None => None,
@@ -157,7 +155,7 @@ fn config_drive(node: &Node) -> Result<Option<ConfigDrive>, Refusal> {
     }
 }
 
-/// A config drive as clients send it: base64 text, or an object of its parts.
+/// Parses a config drive from a request: base64 text, or an object with its parts.
 pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
     let field = "configdrive";
     match value {
@@ -187,7 +185,7 @@ pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
     }
 }
 
-/// A text of `instance_info`; the empty text counts as none.
+/// Returns a text of `instance_info`. The empty text counts as missing.
 fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, Refusal> {
     match node.instance_info.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_wrong_image_field_is_refused_with_its_name() {
         let url = "http://images/x";
         check(
             json!({}),

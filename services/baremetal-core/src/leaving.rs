@@ -1,7 +1,7 @@
-//! A node whose machine is to be taken away from what runs on it: the request waits in the node's record until its compute host is drained.
+//! Requests that wait until the node's compute host is drained, because they take the machine away from the servers on it.
 //!
-//! The API writes the intent in the transaction that checks the request, the conductor asks for the drain. Each stage is written down before
-//! anything is asked of clusterd because of it, and each question may be asked twice.
+//! The API writes the request in the transaction that checks it; the conductor asks clusterd for the drain. Each stage is recorded before
+//! clusterd is asked, and every question may be asked twice, so a crash at any point is harmless.
 
 use std::time::Duration;
 
@@ -15,124 +15,121 @@ use crate::{Failure, HistoryEntry, Node, Reason, State, Verb};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leaving {
-    /// As which compute host the cloud knows the node.
+    /// The name of the compute host in the cloud.
     pub host: String,
-    /// What waits for the drain.
+    /// The action that follows when the host is drained.
     pub then: AfterDrain,
-    /// Clusters that may lose their quorum by the drain.
+    /// Clusters that may lose their quorum by the drain, as allowed by the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forced: Vec<String>,
-    /// The user who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
-    /// When.
     pub asked_at: Timestamp,
-    /// How far its drain is.
+    /// The progress of the drain.
     pub stage: LeavingStage,
 }
 
-/// What follows once the host is drained.
+/// The action that follows when the host is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterDrain {
-    /// Nothing: an operator works on the node, and does not wait for the drain.
+    /// Nothing: an operator works on the node and does not wait for the drain.
     Maintenance,
     /// The node is installed again.
     Rebuild,
     /// The node is taken out of use.
     Undeploy,
-    /// Its power changes.
+    /// The node's power changes.
     Power {
-        /// To what.
         change: PowerChange,
-        /// How long that may take, once it begins.
+        /// How long the change may take once it begins.
         timeout: Duration,
     },
 }
 
-/// How far the drain of a node's host is.
+/// The progress of a host's drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeavingStage {
-    /// Nobody has looked yet whether the host is drained already.
+    /// The conductor has not looked yet whether the host is drained already.
     Wanted,
-    /// clusterd is asked for the drain; whether it took the request is not known.
+    /// The conductor asks clusterd for the drain and has not seen the answer yet.
     Asking(DrainOwner),
     /// clusterd drains the host.
     Waiting(DrainOwner),
-    /// The drain is to end: the host takes servers again, and nothing follows.
+    /// The drain has to end: the host takes servers again, and the request is withdrawn.
     Ending,
 }
 
-/// Who began the drain of a node's host.
+/// The originator of a drain, which decides whether the drain ends when the request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DrainOwner {
-    /// This request: the drain ends with it when the request cannot be carried out.
+    /// This request. If the request fails, its drain ends too.
     Request,
-    /// An operator, before this request: the drain is left as it is.
+    /// An operator, before this request. If the request fails, the drain stays.
     Operator,
 }
 
-/// What clusterd tells of a host's drain.
+/// The state of a host's drain, as clusterd reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainSeen {
     /// The cloud has no such host.
     NoHost,
     /// The host is not drained.
     NotDrained,
-    /// Servers are moved away from it; so many are left.
+    /// Servers are being moved away; this many are left.
     Draining(usize),
-    /// Nothing is left on it that runs.
+    /// No running server is left on the host.
     Drained,
-    /// So many servers do not move; or a cluster would lose its quorum by what came to the host since, and why.
+    /// This many servers cannot be moved. The text is set if moving them would now cost a cluster its quorum.
     Stuck(usize, Option<String>),
-    /// Its drain is ending: it takes servers again.
+    /// The drain is ending: the host takes servers again.
     Ending,
-    /// The drain was refused: a cluster would lose its quorum.
+    /// clusterd refused the drain, because a cluster would lose its quorum.
     Refused(String),
-    /// clusterd does not tell, and why.
+    /// clusterd did not answer, for this reason.
     Unknown(String),
 }
 
-/// What is to be done next about a node that waits for a drain.
+/// The next step for a node that waits for a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeavingStep {
-    /// Write down that the drain is at this stage.
+    /// Record that the drain has reached this stage.
     Enter(LeavingStage),
-    /// Carry out what was waiting.
+    /// Carry out the request that waited.
     Proceed,
-    /// Nothing, for a while; what keeps the drain from going on, where anything does.
+    /// Look again later. The text says what stops the drain, if anything does.
     Wait(Option<String>),
-    /// The request cannot be carried out, and why; the drain it began ends with it.
+    /// Refuse the request for this reason. `LeavingEnd` says whether the drain ends too.
     Refuse(String, LeavingEnd),
-    /// Nothing is left to be done.
+    /// Remove the request: nothing is left to do.
     Over,
 }
 
-/// What becomes of the drain when a request is not carried out.
+/// The fate of the drain when its request is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeavingEnd {
-    /// It ends too.
+    /// The drain ends too.
     EndDrain,
-    /// It is left as it is, if there is one.
+    /// The drain stays as it is.
     LeaveDrain,
 }
 
-/// Who asks a node to leave, and what may break.
+/// A new request that needs the node's host drained first.
 #[derive(Clone, Debug)]
 pub struct LeaveRequest {
-    /// As which compute host the cloud knows the node.
+    /// The name of the compute host in the cloud.
     pub host: String,
-    /// What follows the drain.
+    /// The action that follows when the host is drained.
     pub then: AfterDrain,
-    /// Clusters that may lose their quorum.
+    /// Clusters that may lose their quorum by the drain.
     pub forced: Vec<String>,
-    /// The user who asks.
+    /// The user who makes the request.
     pub by: Option<String>,
 }
 
-/// The next step for a node that waits for a drain, given what clusterd answered to the question that its stage asks.
+/// Returns the next step for a node that waits for a drain, given clusterd's answer to the call that belongs to the stage.
 pub fn plan_leaving(leaving: &Leaving, seen: &DrainSeen) -> LeavingStep {
     use LeavingStage::{Asking, Ending, Waiting, Wanted};
 
@@ -171,7 +168,7 @@ pub fn plan_leaving(leaving: &Leaving, seen: &DrainSeen) -> LeavingStep {
             format!("the drain of host {} was ended", leaving.host),
             LeavingEnd::LeaveDrain,
         ),
-        // What an earlier request was granted stays, and clusterd refuses to add to it.
+        // clusterd refuses to extend a drain that it has granted to an earlier request, and keeps that drain.
         (Wanted | Asking(_) | Waiting(_), DrainSeen::Refused(why)) => {
             LeavingStep::Refuse(why.clone(), LeavingEnd::LeaveDrain)
         }
@@ -179,7 +176,7 @@ pub fn plan_leaving(leaving: &Leaving, seen: &DrainSeen) -> LeavingStep {
 }
 
 impl DrainOwner {
-    /// What becomes of the drain when the request is not carried out.
+    /// Returns what happens to the drain when the request is not carried out.
     pub fn end(self) -> LeavingEnd {
         match self {
             DrainOwner::Request => LeavingEnd::EndDrain,
@@ -189,7 +186,7 @@ impl DrainOwner {
 }
 
 impl AfterDrain {
-    /// The word of the Bare Metal API for what follows.
+    /// Returns the Bare Metal API's word for what follows.
     pub fn as_str(self) -> &'static str {
         match self {
             AfterDrain::Maintenance => "maintenance",
@@ -207,17 +204,17 @@ impl AfterDrain {
 }
 
 impl Leaving {
-    /// Whether a request waits, and is not being taken back.
+    /// Returns whether a request waits, and is not being withdrawn.
     pub fn is_waiting(&self) -> bool {
         self.stage != LeavingStage::Ending && self.then != AfterDrain::Maintenance
     }
 
-    /// Whether a change of power waits.
+    /// Returns whether a change of power waits.
     pub(crate) fn awaits_power(&self) -> bool {
         self.is_waiting() && matches!(self.then, AfterDrain::Power { .. })
     }
 
-    /// The same, without what was waiting: the drain ends if this request began it.
+    /// Returns the record that ends the drain, or `None` if the drain stays as it is.
     fn withdrawn(&self, end: LeavingEnd) -> Option<Leaving> {
         match end {
             LeavingEnd::EndDrain => Some(Leaving { stage: LeavingStage::Ending, ..self.clone() }),
@@ -225,12 +222,12 @@ impl Leaving {
         }
     }
 
-    /// The intent once the node is asked for something else that needs no drain.
+    /// Returns what remains of this request when the node gets another request that needs no drain.
     pub(crate) fn superseded(&self) -> Option<Leaving> {
         (self.stage == LeavingStage::Ending).then(|| self.clone())
     }
 
-    /// The intent once somebody takes back what was waiting.
+    /// Returns what remains of this request when a caller cancels it: nothing, or the record that ends the drain.
     pub(crate) fn cancelled(&self) -> Option<Leaving> {
         match self.stage {
             LeavingStage::Wanted => None,
@@ -242,7 +239,8 @@ impl Leaving {
     }
 }
 
-/// The node, with a request that waits for the drain of its host. It replaces what was waiting before, and goes on with its drain.
+/// Returns the node with a request that waits for the drain of its host. The new request replaces an earlier one and continues the earlier
+/// one's drain.
 pub fn leave(node: &Node, request: LeaveRequest, now: Timestamp) -> (Node, HistoryEntry) {
     let stage = match node.leaving.as_ref().map(|before| before.stage) {
         Some(LeavingStage::Asking(owner) | LeavingStage::Waiting(owner)) => {
@@ -258,7 +256,7 @@ pub fn leave(node: &Node, request: LeaveRequest, now: Timestamp) -> (Node, Histo
     (asked, entry)
 }
 
-/// The node once nobody works on it any more: `host`, as which the cloud knows it, takes servers again, unless a request waits for its drain.
+/// Returns the node when its maintenance ends: the conductor will end the drain of `host`, unless another request waits for the drain.
 pub fn come_back(node: &Node, host: &str, by: Option<String>, now: Timestamp) -> Node {
     if node.leaving.as_ref().is_some_and(Leaving::is_waiting) {
         return node.clone();
@@ -274,7 +272,7 @@ pub fn come_back(node: &Node, host: &str, by: Option<String>, now: Timestamp) ->
     Node { leaving: Some(leaving), ..node.clone() }
 }
 
-/// The node once its request was refused, and what its history says of that.
+/// Returns the node after its request was refused, with the entry for its history.
 pub fn stays(node: &Node, why: &str, end: LeavingEnd, now: Timestamp) -> (Node, HistoryEntry) {
     let leaving = node.leaving.as_ref().and_then(|leaving| leaving.withdrawn(end));
     let (host, then) = names(node);
@@ -285,7 +283,7 @@ pub fn stays(node: &Node, why: &str, end: LeavingEnd, now: Timestamp) -> (Node, 
     (Node { leaving, failure: Some(failure), ..node.clone() }, entry)
 }
 
-/// The node once it is told why it waits, and what its history says of that; `None` where it was told before.
+/// Returns the node with the reason why its drain makes no progress and the entry for its history, or `None` if that was recorded before.
 pub fn held(node: &Node, why: &str, now: Timestamp) -> Option<(Node, HistoryEntry)> {
     let is_told = |failure: &Failure| failure.reason == Reason::DrainWaits;
     if node.failure.as_ref().is_some_and(is_told) {
@@ -304,18 +302,18 @@ pub fn held(node: &Node, why: &str, now: Timestamp) -> Option<(Node, HistoryEntr
     Some((Node { failure: Some(failure), ..node.clone() }, entry))
 }
 
-/// The host that a node waits for, and the request that waits.
+/// Returns the host and the request that the node waits for.
 fn names(node: &Node) -> (&str, &'static str) {
     node.leaving.as_ref().map_or(("", ""), |leaving| (&leaving.host, leaving.then.as_str()))
 }
 
-/// What may be told of a node. Whose machines it carries is no business of the project it is lent to.
+/// Returns the reason to show on the node. The reason names other projects' servers, which the lessee of a node must not see.
 fn told<'a>(node: &Node, why: &'a str) -> &'a str {
     if node.lessee.is_some() { "it carries machines of others" } else { why }
 }
 
 impl Node {
-    /// The power state that the request leads to which waits for the drain.
+    /// Returns the power state after a change of power that waits for the drain.
     pub(crate) fn power_after_drain(&self) -> Option<PowerState> {
         let leaving = self.leaving.as_ref().filter(|leaving| leaving.is_waiting())?;
         match leaving.then {
@@ -326,7 +324,7 @@ impl Node {
         }
     }
 
-    /// The provision state that its work leads to, or that the request leads to which waits for a drain.
+    /// Returns the provision state in which the current work ends, or a request that waits for a drain.
     pub fn leads_to(&self) -> Option<State> {
         let waiting = self.leaving.as_ref().filter(|leaving| leaving.is_waiting());
         let after_drain = waiting.and_then(|leaving| match leaving.then {

@@ -1,4 +1,4 @@
-//! A node that is lent until a time: to whom, what happens at the end, and how it is given back.
+//! Leases of nodes: lending a node to a project, the stages at the end of the lease, and the return of the node.
 
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
@@ -9,98 +9,86 @@ use serde::{Deserialize, Serialize};
 
 use crate::{HistoryEntry, Node, State, release};
 
-/// Until when a node is lent to its lessee.
+/// The lease of a node, beside the `lessee` in its record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lending {
-    /// How long, and what of its end was already done.
+    /// The end of the lease and the stages taken so far.
     pub lease: Lease,
-    /// The user who lent it.
+    /// The user who lent the node.
     pub by: String,
-    /// A mail address that is told of its end.
+    /// A mail address that receives notices about the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<MailAddress>,
-    /// Whether it ends with what was installed: the node was lent for that alone.
+    /// Whether the lease ends with the instance, because the node was lent for a reservation only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
 }
 
-/// What is asked for of a node that is to be lent.
+/// A request to lend a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loan {
-    /// The project that is to have it.
+    /// The project that becomes the lessee.
     pub lessee: String,
-    /// How long, from now.
+    /// How long the lease lasts, from now on.
     pub length: Length,
-    /// A mail address that is told of its end.
+    /// A mail address that receives notices about the lease.
     pub notify: Option<MailAddress>,
 }
 
-/// Why a node is not lent, or not lent for longer. It is as it was.
+/// Why a node is not lent, or its lease not extended. The node is left unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LendError {
-    /// Another project has it.
+    /// Another project leases the node.
     #[error("lessee: node \"{node}\" is used by another project")]
-    Taken {
-        /// Which node.
-        node: String,
-    },
-    /// It comes back from its last lessee.
+    Taken { node: String },
+    /// The node is being returned by its last lessee.
     #[error("node \"{node}\" is being given back: it can be lent again once it was cleaned")]
-    Returning {
-        /// Which node.
-        node: String,
-    },
-    /// It is lent to nobody, or without end.
+    Returning { node: String },
+    /// The node is not lent, or is lent without end.
     #[error("node \"{node}\" has no lease")]
-    NotLent {
-        /// Which node.
-        node: String,
-    },
-    /// Nothing is lent for that long.
+    NotLent { node: String },
+    /// The requested length is too long or too short.
     #[error(transparent)]
     Term(#[from] TermError),
-    /// It cannot be extended.
     #[error(transparent)]
     Extend(#[from] ExtendError),
-    /// Its end cannot be undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
 }
 
-/// What is to be done about a node because of its lease.
+/// The next step that a node's lease requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LendingStep {
-    /// A rung of the ladder: it is written down, and told.
+    /// Record a stage of the lease's end and send the notices about the stage.
     Take(lease::Step),
-    /// The machine is switched off.
+    /// Switch the machine off in this way.
     Power(PowerChange),
-    /// It is taken out of use, which leads to its cleaning.
+    /// Take the node out of use, which leads to cleaning.
     Undeploy,
-    /// It is cleaned.
     Clean,
-    /// It is clean: it is nobody's but its owner's.
+    /// Remove the lessee from the node, which is clean.
     Release,
-    /// Nothing, until the node changes or that time.
+    /// Nothing to do yet.
     Wait {
-        /// When to look again; never, where there is nothing to come.
+        /// When to look again; `None` means only when the node changes.
         until: Option<Timestamp>,
-        /// What stands against what would have to be done.
+        /// The obstacle to a step that the lease requires, if there is one.
         held: Option<&'static str>,
     },
 }
 
 impl Node {
-    /// How it has to be by its lease.
+    /// Returns the state that the lease requires of the node.
     pub fn wanted_by_lease(&self) -> Wanted {
         self.lending.as_ref().map_or(Wanted::AsAsked, |lending| lending.lease.wanted())
     }
 }
 
-/// What is to be done about `node` because of its lease.
+/// Returns the next step that the lease of `node` requires.
 ///
-/// While the undo window is open nothing of its disks is touched, and what was under way is never cut short. Its lessee is
-/// taken away last of all, once it is clean.
+/// While the undo window is open the disks are not touched. Work in progress is never interrupted. The lessee is removed last, after the
+/// node was cleaned, so that no other project can get a node with the lessee's data.
 pub fn plan_lending(node: &Node, ladder: &Ladder, now: Timestamp) -> LendingStep {
     let Some(Lending { lease, .. }) = &node.lending else { return wait(None, None) };
     let until = match ladder.due(lease, now) {
@@ -115,7 +103,7 @@ pub fn plan_lending(node: &Node, ladder: &Ladder, now: Timestamp) -> LendingStep
         Wanted::AsAsked => wait(until, None),
         Wanted::Off if node.power_state == Some(PowerState::Off) => wait(until, None),
         Wanted::Off if node.disable_power_off => wait(until, Some("it has disable_power_off set")),
-        // Who does not go when asked is made to.
+        // A soft power-off has failed before, so the machine is forced off.
         Wanted::Off if node.failure.is_some() => LendingStep::Power(PowerChange::ForceOff),
         Wanted::Off => LendingStep::Power(PowerChange::SoftOff),
         Wanted::Gone => give_back(node),
@@ -137,7 +125,7 @@ fn give_back(node: &Node) -> LendingStep {
         State::Manageable if node.maintenance.is_some() => wait(None, Some("it is in maintenance")),
         State::Manageable if node.retired.is_some() => wait(None, Some("it is retired")),
         State::Manageable => LendingStep::Clean,
-        // It was never seen to work: nobody wrote anything.
+        // The machine was never verified and cannot have been used, so its disks need no cleaning.
         State::Enroll => LendingStep::Release,
         State::CleanFailed | State::InspectFailed | State::AdoptFailed => {
             wait(None, Some("its last work failed: an operator has to bring it to \"manageable\""))
@@ -158,9 +146,10 @@ const fn wait(until: Option<Timestamp>, held: Option<&'static str>) -> LendingSt
     LendingStep::Wait { until, held }
 }
 
-/// The node, lent at `now` by the user `by`.
+/// Lends the node at `now`, on behalf of the user `by`.
 ///
-/// Who lends it again to the same lessee sets its time anew, which may be shorter: the lessee is warned as of any end.
+/// Lending the node again to the same lessee starts a new term, which may end earlier than the old term. The lessee is warned before the
+/// new end as before any other.
 pub fn lend(
     node: &Node,
     loan: Loan,
@@ -184,7 +173,7 @@ pub fn lend(
     Ok((lent, entry))
 }
 
-/// The node, lent until `until` at least.
+/// Extends the lease of the node until at least `until`.
 pub fn extend(
     node: &Node,
     until: Timestamp,
@@ -195,7 +184,7 @@ pub fn extend(
     with_lease(node, now, |lending| Ok(lending.lease.extended(until, by, terms, now)?))
 }
 
-/// The node, with the end of its lease undone. It stays off until somebody switches it on.
+/// Undoes the end of the node's lease. The machine stays off until somebody powers it on.
 pub fn undo(
     node: &Node,
     by: &str,
@@ -220,7 +209,7 @@ fn with_lease(
     Ok((lent, entry))
 }
 
-/// The node once `step` of its lease's end was taken, and what its history says of that.
+/// Returns the node with `step` of its lease recorded as taken, and the entry for its history.
 pub fn lending_taken(node: &Node, step: lease::Step, now: Timestamp) -> (Node, HistoryEntry) {
     let mut taken = node.clone();
     if let Some(lending) = &mut taken.lending {
@@ -230,23 +219,23 @@ pub fn lending_taken(node: &Node, step: lease::Step, now: Timestamp) -> (Node, H
     (taken, entry)
 }
 
-/// The node's loan, which ends with what was installed, if it was for that alone.
+/// Ends the lease of a node whose instance ends, if the node was lent for a reservation.
 pub(crate) fn end_with_instance(node: &mut Node, now: Timestamp) {
     if let Some(lending) = node.lending.as_mut().filter(|lending| lending.reserved) {
         lending.lease = lending.lease.taken(&lease::Step::Delete, now);
     }
 }
 
-/// The node once it was given back: it has no lessee.
+/// Returns the node without a lessee, and the entry for its history.
 pub fn given_back(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
-    // What its lessee reserved and never used is over with that.
+    // An allocation that the lessee made and never used ends too.
     let free = if node.allocation.is_some() { release(node) } else { node.clone() };
     let free = Node { lessee: None, lending: None, ..free };
     let entry = HistoryEntry::changed(node, &free, "given back by its lessee".to_owned(), now);
     (free, entry)
 }
 
-/// What is said of a rung, to the node's owner and to its lessee.
+/// Returns the text about a stage for the node's owner and its lessee.
 pub fn told(step: lease::Step) -> String {
     match step {
         lease::Step::Warn { ends_at } => format!(

@@ -1,4 +1,4 @@
-//! A node: one machine, what its operator says of it and what the conductor knows of it.
+//! The node's record: what operators say about one machine, and what the conductor knows about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,136 +15,127 @@ use crate::{
     Leaving, Lending, NodeName, NodeUuid, State, Work,
 };
 
-/// One machine.
+/// The record of one enrolled machine.
 ///
-/// The API writes the first half, the conductor the second; whoever writes names the `version` it has read.
+/// The API writes the first half of the fields, the conductor the second half. Every write names the `version` that the writer has read.
 #[derive(Clone, PartialEq)]
 pub struct Node {
-    /// Its id, for ever.
+    /// The id, which never changes.
     pub id: NodeUuid,
-    /// Counts the writes; a write that names an older one is refused.
+    /// Counts the writes. A write that names an older version is refused.
     pub version: i64,
-    /// When it was enrolled.
+    /// When the node was enrolled.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// When the node was last written; `None` before the first change.
     pub updated_at: Option<Timestamp>,
 
-    /// Its logical name.
     pub name: Option<NodeName>,
-    /// Free text.
     pub description: Option<String>,
-    /// What its machine is driven by.
     pub driver: Driver,
-    /// How to reach its BMC. Holds passwords: never shown as it is.
+    /// The BMC's address and credentials. Holds passwords, so views and logs must mask the secrets.
     pub driver_info: Map<String, Value>,
-    /// Interfaces that were asked for; the others are the driver's defaults.
+    /// Interfaces chosen by the operator. All other interfaces use the driver's default.
     pub interfaces: BTreeMap<Interface, String>,
-    /// What the machine is: `cpus`, `memory_mb`, `local_gb`, `cpu_arch`, `capabilities`, `root_device`.
+    /// Facts about the machine: `cpus`, `memory_mb`, `local_gb`, `cpu_arch`, `capabilities`, `root_device`.
     pub properties: Map<String, Value>,
-    /// The operator's own notes.
+    /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,
-    /// What is to be installed: `image_source`, `image_os_hash_algo`, `image_os_hash_value`, …
+    /// The image to install: `image_source`, `image_os_hash_algo`, `image_os_hash_value`, …
     pub instance_info: Map<String, Value>,
-    /// The instance that uses the node.
+    /// The id of the instance that uses the node.
     pub instance_uuid: Option<Uuid>,
-    /// The name of that instance.
     pub instance_name: Option<String>,
-    /// The allocation that reserves it; `instance_uuid` is the same then.
+    /// The allocation that reserves the node. `instance_uuid` is the allocation's id as long as this is set.
     pub allocation: Option<AllocationUuid>,
-    /// What kind of machine it is, for scheduling.
+    /// The class of hardware, by which allocations choose nodes.
     pub resource_class: Option<String>,
-    /// What it is capable of, for scheduling.
+    /// The capabilities of the machine, by which allocations choose nodes.
     pub traits: BTreeSet<String>,
-    /// Which conductors look after it.
+    /// The group of conductors that manage the node.
     pub conductor_group: String,
-    /// The project that owns it.
+    /// The project that owns the node.
     pub owner: Option<String>,
-    /// The project that uses it.
+    /// The project that uses the node.
     pub lessee: Option<String>,
-    /// Until when it does; without it, until its owner says otherwise.
+    /// Until when `lessee` may use the node; `None` means until the owner takes the node back.
     pub lending: Option<Lending>,
-    /// A key by which clients divide nodes among themselves.
+    /// A label by which clients divide the nodes among themselves.
     pub shard: Option<String>,
-    /// The node this one is a part of.
+    /// The node that this node is a part of, such as the chassis of a blade.
     pub parent_node: Option<NodeUuid>,
-    /// The chassis it stands in.
     pub chassis: Option<Uuid>,
-    /// Whether it is cleaned on its way to `available`; `None` leaves that to the service.
+    /// Whether the node is cleaned on its way to `available`; `None` means the service's default.
     pub automated_clean: Option<bool>,
-    /// Whether it must not be taken out of use, and why.
+    /// The reason why the node must not be taken out of use; `None` means that the node is not protected.
     pub protected: Option<String>,
-    /// Whether it must not come into use again, and why.
+    /// The reason why the node must not become available again; `None` means that the node is not retired.
     pub retired: Option<String>,
-    /// Whether it must never be powered off.
+    /// Whether powering off the node is refused.
     pub disable_power_off: bool,
-    /// Whether an operator works on it.
+    /// Set while an operator works on the node, so that the conductor leaves the node alone.
     pub maintenance: Option<Maintenance>,
-    /// Whether its machine's serial console may be looked at.
+    /// Whether the machine's serial console may be opened.
     pub console_enabled: bool,
-    /// Where it stands.
+    /// The rack and position of the machine, if known.
     pub place: Option<Place>,
-    /// The hypervisor that its machine is, or is to become.
+    /// The host that the machine is, or becomes, in an OpenStack.
     pub hypervisor: Option<Hypervisor>,
-    /// A request that waits until its compute host is drained.
+    /// A request that waits in the record until the compute host is drained.
     pub leaving: Option<Leaving>,
 
-    /// Where it is in its life.
     pub provision_state: State,
-    /// Where its work leads.
+    /// The state in which the current work ends.
     pub target_provision_state: Option<State>,
-    /// When the provision state last changed.
     pub provision_updated_at: Option<Timestamp>,
-    /// Whether its machine is on; `None` until that was seen.
+    /// Whether the machine is on; `None` until the BMC has told.
     pub power_state: Option<PowerState>,
-    /// A change of power that was asked for and has not happened yet.
+    /// A requested change of power that has not happened yet.
     pub power_request: Option<PowerRequest>,
-    /// The work under way; `Some` exactly while `provision_state.is_busy()`.
+    /// The work in progress: `Some` exactly while `provision_state.is_busy()`.
     pub work: Option<Work>,
-    /// Why its last work ended badly; cleared by the next.
+    /// Why the last work failed. The next work clears this field.
     pub failure: Option<Failure>,
-    /// The mode its firmware boots in, where known.
+    /// The mode in which the firmware boots, if known.
     pub boot_mode: Option<BootMode>,
-    /// When the last inspection was begun.
     pub inspection_started_at: Option<Timestamp>,
-    /// When the last inspection ended well.
+    /// When the last successful inspection ended.
     pub inspection_finished_at: Option<Timestamp>,
 }
 
-/// An operator works on the node.
+/// Marks a node that an operator works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maintenance {
-    /// In the operator's words.
+    /// The operator's explanation, if any.
     pub reason: Option<String>,
 }
 
-/// Where a node stands.
+/// The rack and position of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The rack's name.
     pub rack: String,
-    /// Which place in it: bring-up goes in this order.
+    /// The position in the rack. The bring-up of a rack goes in this order.
     pub position: u32,
-    /// A group of machines within the rack.
+    /// A named group of machines within the rack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What the machine is for.
+    /// The purpose of the machine, as named in the rack manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
 
-/// A change of power that was asked for.
+/// A requested change of power.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PowerRequest {
-    /// What remains to be done, the next last: a restart is `[On, ForceOff]`, so that a crash doubles nothing.
+    /// The steps that remain, the next one last. A restart is `[On, ForceOff]`: each finished step is removed, so a crash repeats no step.
     pub remaining: Vec<PowerChange>,
-    /// When the BMC was last asked for the next of them, written down before it is asked.
+    /// When the BMC was last asked for the next step; recorded before the BMC is asked.
     pub asked_at: Option<Timestamp>,
-    /// When it is given up.
+    /// When the conductor gives up the request.
     pub deadline: Timestamp,
 }
 
 impl PowerRequest {
-    /// The steps to `change`.
+    /// Splits `change` into its steps, so that a restart is an off and an on.
     pub fn new(change: PowerChange, deadline: Timestamp) -> Self {
         let remaining = match change {
             PowerChange::ForceRestart => vec![PowerChange::On, PowerChange::ForceOff],
@@ -154,14 +145,14 @@ impl PowerRequest {
         PowerRequest { remaining, asked_at: None, deadline }
     }
 
-    /// The state the machine will be in.
+    /// Returns the power state of the machine after the last step.
     pub fn leads_to(&self) -> Option<PowerState> {
         self.remaining.first().map(|last| last.leads_to())
     }
 }
 
 impl fmt::Debug for Node {
-    /// All of it but the values of secrets.
+    /// Prints all fields, with the values of secrets masked.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
             .field("id", &self.id)
@@ -212,7 +203,7 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// A node that was just enrolled, with nothing said of it.
+    /// Makes the record of a node that was just enrolled, with every optional field empty.
     pub fn new(id: NodeUuid, driver: Driver, now: Timestamp) -> Self {
         Node {
             id,
@@ -261,17 +252,17 @@ impl Node {
         }
     }
 
-    /// The implementation of `interface` this node uses.
+    /// Returns the name of the implementation that the node uses for `interface`.
     pub fn interface(&self, interface: Interface) -> &str {
         self.interfaces.get(&interface).map_or(self.driver.default(interface), String::as_str)
     }
 
-    /// Whether the node has this interface: an implementation that is named `no-` refuses whatever is asked of it.
+    /// Returns whether the node has `interface`. Implementations named `no-…` refuse every operation.
     pub fn has(&self, interface: Interface) -> bool {
         !self.interface(interface).starts_with("no-")
     }
 
-    /// How the ramdisk gets onto its machine.
+    /// Returns how the ramdisk gets onto the machine.
     pub fn boot_interface(&self) -> BootInterface {
         match self.interface(Interface::Boot) {
             "ipxe" => BootInterface::Ipxe,
@@ -281,7 +272,7 @@ impl Node {
         }
     }
 
-    /// How its hardware is looked at.
+    /// Returns how the hardware is inspected.
     pub fn inspect_interface(&self) -> InspectInterface {
         match self.interface(Interface::Inspect) {
             "agent" => InspectInterface::Agent,
@@ -290,7 +281,7 @@ impl Node {
         }
     }
 
-    /// What a person calls it: its name, or its id.
+    /// Returns the node's name, or its id if the node has no name, for messages to people.
     pub fn label(&self) -> String {
         self.name.as_ref().map_or_else(|| self.id.to_string(), NodeName::to_string)
     }

@@ -1,4 +1,4 @@
-//! The next step for a node.
+//! Plans the next step of a node: the pure part of a conductor's turn.
 
 use std::time::Duration;
 
@@ -8,112 +8,108 @@ use jiff::Timestamp;
 
 use crate::{AgentCommand, Failure, Node, Problem, Reason, Task, Work};
 
-/// What was last seen of a node's machine. Only what the current task needs is looked at.
+/// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// Its power.
     pub power: PowerSeen,
-    /// Its agent.
     pub agent: AgentSeen,
     /// Whether the inventory of the current work has arrived.
     pub inventory: bool,
-    /// Since when somebody has been looking: what happened while nobody did is not held against the machine.
+    /// When the conductor began to watch. Timeouts count from here at the earliest, because the conductor may have missed events before.
     pub watching_since: Timestamp,
 }
 
-/// A look at the machine's power.
+/// An observation of the machine's power.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PowerSeen {
-    /// Nobody looked: the current task does not need it.
+    /// The conductor did not ask, because the current task does not need the power state.
     NotAsked,
-    /// The BMC says so.
+    /// The BMC reports this state.
     Is(PowerState),
-    /// The BMC did not say.
+    /// The BMC did not report a state.
     Failed(Problem),
 }
 
-/// A look at the agent.
+/// An observation of the agent in the ramdisk.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentSeen {
-    /// It has not reported since the machine was booted for the current work.
+    /// The agent has not reported since the machine was booted for the current work.
     Absent,
-    /// It has reported; nobody asked it for its commands, as the current task does not need them.
+    /// The agent has reported. The conductor did not ask for its commands, because the current task does not need them.
     Present,
-    /// It told the commands it was given.
+    /// The commands that the agent has received so far.
     Commands(Vec<CommandSeen>),
-    /// It has reported before and does not answer now.
+    /// The agent has reported before and does not answer now.
     Silent {
-        /// When it last spoke.
+        /// The last time that the agent reported or answered.
         since: Timestamp,
-        /// What the network said.
+        /// The network's error for the last call.
         problem: Problem,
     },
-    /// It reports, and does not answer when it is called, or answers no.
+    /// The agent still reports, but refuses or does not answer calls.
     Refuses {
-        /// How many calls in a row.
+        /// The number of failed calls in a row.
         calls: u32,
-        /// When the first of them was.
+        /// When the first of these calls failed.
         since: Timestamp,
-        /// What came of the last.
+        /// The error of the last call.
         problem: Problem,
     },
 }
 
-/// So many calls in a row an agent may refuse that says no for good, such as one that knows another token.
+/// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
 const MOST_REFUSALS: u32 = 5;
 
-/// One command, as the agent tells it.
+/// A command and its result, as the agent reports them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommandSeen {
-    /// Not finished.
     Running(Option<Progress>),
-    /// Finished well.
     Succeeded,
-    /// Finished badly: what the agent says of it.
+    /// The command failed, with the agent's message.
     Failed(String),
 }
 
-/// What to do next.
+/// The next step for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Nothing, until someone asks for something.
+    /// Nothing to do until a caller makes a request.
     Rest,
-    /// Nothing, until `until` at the latest.
+    /// Nothing to do yet.
     Wait {
-        /// When to look again.
+        /// When to look again, at the latest.
         until: Timestamp,
     },
-    /// Do this, then look again.
+    /// Perform this action, then look again.
     Act(Action),
-    /// The current task is done: begin the next.
+    /// The current task is done: begin the next one.
     NextTask,
     /// All tasks are done.
     Finish,
-    /// The work cannot go on.
+    /// The work fails.
     GiveUp(Failure),
-    /// The change of power that was asked for has got one step further.
+    /// One step of the requested change of power has happened.
     PowerStepDone,
-    /// The change of power that was asked for cannot happen.
+    /// The requested change of power fails.
     PowerGivenUp(Failure),
 }
 
-/// Something the conductor does to the world. Idempotent.
+/// An action of the conductor outside of its database. Every action may be repeated without harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Ask the BMC for a change of power.
     RequestPower(PowerChange),
-    /// Ask the BMC for its inventory, and keep it.
+    /// Read the BMC's inventory and store it.
     ReadInventory,
-    /// Make the next boot be the ramdisk.
+    /// Make the ramdisk the next boot.
     BootRamdisk,
-    /// Make all boots be the disk.
+    /// Make the disk the boot device of all boots.
     BootDisk,
-    /// Give the agent a command, its intent recorded first.
+    /// Give the agent a command, after its intent was recorded.
     Command(AgentCommand),
 }
 
 impl Action {
-    /// The action's name in logs.
+    /// Returns the action's name in logs.
     pub const fn name(self) -> &'static str {
         match self {
             Action::RequestPower(PowerChange::On) => "power_on",
@@ -133,26 +129,26 @@ impl Action {
     }
 }
 
-/// How long each task may take, and how often to look.
+/// The time limits of tasks, and the interval of polling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For the BMC to answer and to do as asked.
+    /// For the BMC to answer and to carry out a request.
     pub bmc: Duration,
-    /// For a machine to switch on or off.
+    /// For the machine to switch on or off.
     pub power: Duration,
-    /// From power-on to the agent's report.
+    /// From power-on to the agent's first report.
     pub boot: Duration,
     /// For one command of the agent.
     pub command: Duration,
     /// For an agent that does not answer.
     pub silence: Duration,
-    /// How long a BMC that accepted a change of power is given before it is asked again.
+    /// How long the conductor waits after the BMC accepted a change of power, before it asks again.
     pub ask_again: Duration,
-    /// How often to look at what is awaited.
+    /// The interval of looking at a machine that the conductor waits for.
     pub poll_every: Duration,
 }
 
-/// The next step for `node`, given what was last seen of it.
+/// Returns the next step for `node`, given the latest observation of its machine.
 ///
 /// Pure: no clock, no I/O, no randomness. The same inputs always give the same step.
 pub fn plan(node: &Node, seen: &Observed, timeouts: &Timeouts, now: Timestamp) -> Step {
@@ -163,7 +159,7 @@ pub fn plan(node: &Node, seen: &Observed, timeouts: &Timeouts, now: Timestamp) -
     }
 }
 
-/// The next step of the work under way.
+/// Returns the next step of the work in progress.
 fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) -> Step {
     let Some(task) = work.task() else { return Step::Finish };
     let began = work.task_started_at.max(seen.watching_since);
@@ -216,7 +212,7 @@ fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) 
     }
 }
 
-/// The next step of a task that the agent carries out.
+/// Returns the next step of a task that the agent carries out.
 fn plan_command(
     command: AgentCommand,
     work: &Work,
@@ -269,7 +265,7 @@ fn plan_command(
             lost(format!("the agent restarted while {doing}"))
         }
         (AgentSeen::Commands(given), Some(before)) => match given.get(before) {
-            // The intent was recorded and the command never arrived: we were interrupted between the two.
+            // The intent was recorded, but the agent has no such command: the conductor was interrupted before it sent the command.
             None => Step::Act(Action::Command(command)),
             Some(CommandSeen::Running(_)) => look_again,
             Some(CommandSeen::Succeeded) => Step::NextTask,
@@ -280,7 +276,7 @@ fn plan_command(
     }
 }
 
-/// The next step of a change of power that was asked for.
+/// Returns the next step of a requested change of power.
 fn plan_power(
     request: &crate::PowerRequest,
     seen: &Observed,
@@ -288,7 +284,7 @@ fn plan_power(
     now: Timestamp,
 ) -> Step {
     let Some(change) = request.remaining.last() else { return Step::PowerStepDone };
-    // What nobody watched is not held against the machine: it gets at least as long as any other.
+    // If the conductor was down, the machine gets a full timeout from the moment the conductor watches again.
     let late = now > request.deadline.max(seen.watching_since + timeouts.power);
     match &seen.power {
         PowerSeen::Is(is) if *is == change.leads_to() => Step::PowerStepDone,
@@ -307,12 +303,12 @@ fn plan_power(
     }
 }
 
-/// Whether the BMC was asked lately, and may still be at it.
+/// Returns whether the BMC was asked so recently that it may still be at work.
 fn was_asked(asked_at: Option<Timestamp>, timeouts: &Timeouts, now: Timestamp) -> bool {
     asked_at.is_some_and(|at| now.duration_since(at).unsigned_abs() <= timeouts.ask_again)
 }
 
-/// Bears with a problem that may pass, until it is late.
+/// Retries a transient problem until the time limit has passed; every other problem fails the work.
 fn bear(problem: &Problem, late: bool, look_again: Step) -> Step {
     if problem.transient && !late { look_again } else { Step::GiveUp(problem.clone().into()) }
 }

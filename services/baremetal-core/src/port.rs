@@ -1,4 +1,4 @@
-//! A network port of a node.
+//! The record of a node's network port.
 
 use hardware::MacAddress;
 use jiff::Timestamp;
@@ -7,35 +7,28 @@ use uuid::Uuid;
 
 use crate::{NodeUuid, PortUuid};
 
-/// A network port of a node: the address by which network boot knows the machine.
+/// A network port of a node. DHCP and network boot recognize the machine by the port's MAC address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
-    /// Its id.
     pub id: PortUuid,
-    /// Counts the writes.
+    /// Counts the writes. A write that names an older version is refused.
     pub version: i64,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// When the port was last written; `None` before the first change.
     pub updated_at: Option<Timestamp>,
-    /// The node it is part of.
     pub node: NodeUuid,
-    /// Its address; no two ports share one.
+    /// The MAC address, which is unique among all ports.
     pub address: MacAddress,
-    /// Its logical name.
     pub name: Option<String>,
-    /// Free text.
     pub description: Option<String>,
-    /// Whether the machine may boot from it.
+    /// Whether the machine may boot from this port.
     pub pxe_enabled: bool,
-    /// The switch port it is plugged into.
+    /// The switch port that the port is connected to.
     pub local_link_connection: Map<String, Value>,
-    /// The network it is plugged into.
+    /// The physical network that the port is connected to.
     pub physical_network: Option<String>,
-    /// The port group it is part of.
     pub portgroup: Option<Uuid>,
-    /// Whether it is a SmartNIC.
     pub is_smartnic: bool,
-    /// The operator's own notes.
+    /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,
 }

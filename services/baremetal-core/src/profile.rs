@@ -1,4 +1,4 @@
-//! Hypervisor profiles: what makes a machine a compute host of a cloud, and how it is seen that it became one.
+//! Hypervisor profiles: the settings that make a machine a compute host of an OpenStack, and how its joining is checked.
 
 mod check;
 mod drive;
@@ -18,211 +18,201 @@ pub use check::{InvalidProfile, check_profile};
 pub use drive::{Guest, config_drive};
 pub use kernel::KernelArgument;
 
-/// What machines become that are to be hypervisors of the cloud.
+/// A hypervisor profile: the image, settings and placement of machines that become compute hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, by which it is asked for.
+    /// The name by which requests choose the profile.
     pub name: NodeName,
-    /// Free text.
     #[serde(default)]
     pub description: Option<String>,
-    /// What reads at the first boot what the machine is told.
+    /// The program that reads the settings at the machine's first boot.
     pub kind: ProfileKind,
-    /// What is installed: the words of a node's `instance_info` that name an image.
+    /// The image to install, in the keys of a node's `instance_info`.
     pub instance_info: Map<String, Value>,
-    /// What the machine is told.
+    /// The settings that the config drive gives to the machine.
     pub settings: HypervisorSettings,
-    /// How long each sign of its joining is waited for.
+    /// How long the conductor waits for each sign of joining.
     #[serde(default)]
     pub joining: JoinLimits,
-    /// Where in the cloud it is put.
+    /// The availability zone and aggregate of the host.
     #[serde(default)]
     pub placement: Placement,
 }
 
-/// What reads at the first boot what a machine is told.
+/// The program that reads the config drive at the first boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileKind {
-    /// cloud-init, as Debian's images have it.
+    /// cloud-init, as in Debian's images.
     CloudInit,
-    /// Ignition, as Fedora CoreOS has it.
+    /// Ignition, as in Fedora CoreOS.
     Ignition,
 }
 
-/// What a hypervisor has to know of its cloud and of itself.
+/// Everything that the services of a compute host have to know about their cloud and their machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HypervisorSettings {
-    /// Where and as whom its services get tokens.
+    /// How the services get tokens.
     pub keystone: KeystoneSettings,
-    /// Where they hear of each other.
+    /// How the services reach Nova and Neutron.
     pub message_bus: MessageBus,
-    /// How its Neutron agent connects servers.
     #[serde(default)]
     pub neutron: NeutronAgent,
-    /// How servers run.
     #[serde(default)]
     pub compute: ComputeSettings,
-    /// Where the disks of servers are.
     #[serde(default)]
     pub storage: Storage,
-    /// Further arguments of its kernel.
+    /// Additional kernel arguments.
     #[serde(default)]
     pub kernel_arguments: Vec<KernelArgument>,
-    /// Pages that are set aside at boot.
+    /// Huge pages that are reserved at boot.
     #[serde(default)]
     pub hugepages: Vec<Hugepages>,
-    /// Whose IOMMU is switched on; needed for passthrough.
+    /// The vendor of the IOMMU to switch on; needed for passthrough. `None` leaves the IOMMU off.
     #[serde(default)]
     pub iommu: Option<Iommu>,
-    /// Devices, such as GPUs, that are given to servers as they are.
+    /// Devices, such as GPUs, that servers get exclusively.
     #[serde(default)]
     pub passthrough: Vec<PciDevice>,
-    /// Who may log in: public keys as in `authorized_keys`.
+    /// Public keys that may log in, in the format of `authorized_keys`.
     #[serde(default)]
     pub ssh_keys: Vec<String>,
-    /// For Ignition: a config with the units of the image's flavour, which the machine fetches and lays this one over.
+    /// For Ignition only: a config with the systemd units of the image, which the machine fetches and merges with the config from the
+    /// profile.
     #[serde(default)]
     pub base_ignition: Option<BaseConfig>,
 }
 
-/// A config that a machine fetches.
+/// An Ignition config that the machine fetches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseConfig {
-    /// Where.
     pub url: String,
-    /// Its SHA-256, in hexadecimal.
+    /// The SHA-256 of the config, in hexadecimal.
     pub sha256: String,
 }
 
-/// Where and as whom the services of a hypervisor get tokens.
+/// How the services of a compute host get tokens from Keystone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeystoneSettings {
-    /// Keystone's address: `https://cloud.example:5000/v3`.
+    /// Keystone's URL, such as `https://cloud.example:5000/v3`.
     pub auth_url: String,
-    /// The service user.
+    /// The service user's name.
     pub username: String,
-    /// Its password.
     pub password: Secret,
-    /// The domain that the user is of.
+    /// The domain of the user.
     #[serde(default = "default_domain")]
     pub user_domain: String,
-    /// The project that it works in.
+    /// The project that tokens are scoped to.
     #[serde(default = "service_project")]
     pub project: String,
-    /// The domain that the project is of.
+    /// The domain of the project.
     #[serde(default = "default_domain")]
     pub project_domain: String,
-    /// The region of the catalogue, where there are several.
+    /// The region to choose in the service catalogue; `None` if the catalogue has only one.
     #[serde(default)]
     pub region: Option<String>,
 }
 
-/// Where the services of a cloud hear of each other.
+/// How the services of a cloud reach each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageBus {
-    /// As oslo.messaging has it, with user and password: `rabbit://nova:…@10.0.0.1:5672/`.
+    /// The transport URL of oslo.messaging, with user and password: `rabbit://nova:…@10.0.0.1:5672/`.
     pub transport_url: Secret,
 }
 
-/// How the Neutron agent connects servers: that of Open vSwitch.
+/// The settings of Neutron's Open vSwitch agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NeutronAgent {
-    /// Which bridge leads to each physical network.
+    /// The bridge for each physical network.
     #[serde(default)]
     pub bridge_mappings: BTreeMap<String, Bridge>,
-    /// Whether networks of projects go through tunnels between hosts, as VXLAN.
+    /// Whether project networks use tunnels between hosts, such as VXLAN.
     #[serde(default)]
     pub tunnels: bool,
 }
 
-/// A bridge of Open vSwitch.
+/// An Open vSwitch bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bridge {
-    /// Its name.
+    /// The name of the bridge.
     pub bridge: String,
-    /// The interface that is put into it; none where the image has seen to that.
+    /// The interface to add to the bridge; `None` if the image has added one.
     #[serde(default)]
     pub interface: Option<String>,
 }
 
-/// How servers run.
+/// The settings of nova-compute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComputeSettings {
-    /// On what.
     #[serde(default)]
     pub virtualization: Virtualization,
-    /// What servers see of the processor; as libvirt decides, where it is not said.
+    /// The CPU model that servers see; `None` leaves the choice to libvirt.
     #[serde(default)]
     pub cpu_mode: Option<CpuMode>,
 }
 
-/// What servers run on.
+/// The hypervisor type, `virt_type` in Nova.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Virtualization {
-    /// The processor's own virtualization.
+    /// The processor's virtualization.
     #[default]
     Kvm,
-    /// Emulation, where there is none.
+    /// Emulation, for processors without virtualization.
     Qemu,
 }
 
-/// What servers see of the processor: Nova's words.
+/// The CPU model that servers see, `cpu_mode` in Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuMode {
-    /// The model nearest to the host's.
+    /// The named model nearest to the host's processor.
     HostModel,
-    /// The host's own.
+    /// The host's own processor model.
     HostPassthrough,
-    /// QEMU's default.
+    /// QEMU's default model.
     None,
 }
 
-/// Where the disks of servers are.
+/// Where the disks of servers are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Storage {
-    /// Files on the host that grow as they are written.
+    /// Files on the host that grow as servers write.
     #[default]
     Qcow2,
-    /// Files on the host of their whole size.
+    /// Files on the host, allocated with their full size.
     Raw,
-    /// Volumes of this LVM group on the host.
+    /// Volumes in the LVM volume group of this name.
     Lvm(String),
 }
 
-/// Pages that are set aside at boot.
+/// Huge pages that are reserved at boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hugepages {
-    /// How large each is.
     pub size: PageSize,
-    /// How many.
     pub count: u32,
 }
 
-/// How large a huge page is on x86.
+/// The size of a huge page on x86.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PageSize {
-    /// 2 MiB.
     #[serde(rename = "2M")]
     TwoMebibytes,
-    /// 1 GiB.
     #[serde(rename = "1G")]
     OneGibibyte,
 }
 
-/// Whose IOMMU a machine has.
+/// The vendor of an IOMMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Iommu {
@@ -232,29 +222,29 @@ pub enum Iommu {
     Amd,
 }
 
-/// A kind of device that is given to servers as it is.
+/// A type of PCI device that servers get exclusively.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PciDevice {
-    /// Who made it: four hexadecimal digits.
+    /// The PCI vendor id: four hexadecimal digits.
     pub vendor_id: String,
-    /// What it is: four hexadecimal digits.
+    /// The PCI device id: four hexadecimal digits.
     pub product_id: String,
-    /// The name by which flavors ask for it.
+    /// The alias by which flavors ask for the device.
     pub alias: String,
 }
 
-/// How long each sign of a machine's joining is waited for.
+/// How long the conductor waits for each sign that a machine joins its cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct JoinLimits {
-    /// From the boot of its disk until its compute service is up.
+    /// From the boot of the disk until the compute service is up.
     pub compute_service: SignedDuration,
-    /// From then until its hypervisor is listed.
+    /// From then until the hypervisor is listed.
     pub hypervisor: SignedDuration,
-    /// From then until its resource provider is there, and has something to give.
+    /// From then until the resource provider exists and has an inventory.
     pub resource_provider: SignedDuration,
-    /// For each of what is asked of the cloud then.
+    /// For each of the calls that then put the host into its zone and aggregate and enable it.
     pub placement: SignedDuration,
 }
 
@@ -269,32 +259,32 @@ impl Default for JoinLimits {
     }
 }
 
-/// Where in the cloud hypervisors are put.
+/// The availability zone and the aggregate that the conductor puts a host into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Placement {
-    /// The availability zone; Nova's default one, where it is not said.
+    /// The availability zone; `None` leaves the host in Nova's default zone.
     pub availability_zone: Option<Named>,
-    /// The host aggregate; none, where it is not said.
+    /// The host aggregate; `None` adds the host to none.
     pub aggregate: Option<Named>,
 }
 
-/// How something is named that hypervisors are put into.
+/// How the name of an availability zone or aggregate is formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Named {
-    /// As their rack.
+    /// The name of the machine's rack.
     Rack,
-    /// As their group.
+    /// The name of the machine's group.
     Group,
-    /// As both: `r1-gpu`.
+    /// The names of both, such as `r1-gpu`.
     RackAndGroup,
-    /// All the same.
+    /// This name for all machines.
     Fixed(String),
 }
 
 impl Named {
-    /// The name for a machine that stands there; or what it lacks.
+    /// Returns the name for a machine at `place`, or an error that says which part of the place is missing.
     pub fn of(&self, place: Option<&Place>) -> Result<String, &'static str> {
         let rack = || place.map(|place| place.rack.clone()).ok_or("the machine is in no rack");
         let group = || {
@@ -310,13 +300,13 @@ impl Named {
     }
 }
 
-/// A text that is not printed.
+/// A secret text that `Debug` does not print.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text.
+    /// Returns the secret text, for use where the secret is needed.
     pub fn expose(&self) -> &str {
         &self.0
     }

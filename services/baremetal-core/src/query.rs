@@ -1,108 +1,92 @@
-//! What lists can be asked for.
+//! Filters, sort orders and pages of the lists that the API offers.
 
 use hardware::MacAddress;
 use uuid::Uuid;
 
 use crate::{AllocationState, Driver, NodeUuid, State};
 
-/// Which nodes. Every field that is set must fit.
+/// A filter for nodes. A node matches if all fields that are set match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeFilter {
-    /// By the instance that uses it.
+    /// The instance that uses the node.
     pub instance_uuid: Option<Uuid>,
-    /// Whether an instance uses it.
+    /// Whether an instance uses the node.
     pub associated: Option<bool>,
-    /// Whether it is in maintenance.
     pub maintenance: Option<bool>,
-    /// By provision state.
     pub provision_state: Option<State>,
-    /// By driver.
     pub driver: Option<Driver>,
-    /// By resource class.
     pub resource_class: Option<String>,
-    /// By conductor group.
     pub conductor_group: Option<String>,
-    /// By owner.
     pub owner: Option<String>,
-    /// By lessee.
     pub lessee: Option<String>,
-    /// By owner or lessee.
+    /// The owner or the lessee.
     pub project: Option<String>,
-    /// Only those that this project may see, whatever else is asked for: it owns or leases them. Nor does it see a marker
-    /// that is none of them.
+    /// Restricts the list to nodes that this project owns or leases, whatever the other fields say. A marker outside of these nodes counts
+    /// as unknown, so that a caller cannot probe for ids.
     pub seen_by: Option<String>,
-    /// By any of these shards.
+    /// Any of these shards.
     pub shard: Vec<String>,
-    /// Whether it has a shard.
+    /// Whether the node has a shard.
     pub sharded: Option<bool>,
-    /// Whether it is retired.
     pub retired: Option<bool>,
-    /// By a part of its description.
     pub description_contains: Option<String>,
-    /// By its parent. `None` lists only nodes without one, unless `include_children`.
+    /// The parent. `None` lists only nodes without a parent, unless `include_children` is set.
     pub parent_node: Option<NodeUuid>,
-    /// Whether to list nodes that have a parent too.
+    /// Whether to include nodes that have a parent.
     pub include_children: bool,
-    /// By instance name.
     pub instance_name: Option<String>,
-    /// By chassis.
     pub chassis: Option<Uuid>,
-    /// By rack; in the order of their positions when no other order is asked for.
+    /// The rack. Unless the caller asks for another order, the nodes are sorted by position.
     pub rack: Option<String>,
-    /// Whether work or a change of power is under way.
+    /// Whether work or a change of power is in progress.
     pub busy: Option<bool>,
-    /// Whether its last work ended badly.
+    /// Whether the last work failed.
     pub failed: Option<bool>,
 }
 
-/// Which ports. Every field that is set must fit.
+/// A filter for ports. A port matches if all fields that are set match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortFilter {
-    /// By node.
     pub node: Option<NodeUuid>,
-    /// By any of these addresses; empty does not filter.
+    /// Any of these addresses; an empty list does not filter.
     pub addresses: Vec<MacAddress>,
-    /// By port group.
     pub portgroup: Option<Uuid>,
-    /// Only those of nodes that this project may see: it owns or leases them. Nor does it see a marker that is none of them.
+    /// Restricts the list to ports of nodes that this project owns or leases. A marker outside of these ports counts as unknown.
     pub seen_by: Option<String>,
 }
 
-/// Which allocations. Every field that is set must fit.
+/// A filter for allocations. An allocation matches if all fields that are set match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocationFilter {
-    /// By the node that is reserved.
+    /// The reserved node.
     pub node: Option<NodeUuid>,
-    /// By the resource class that was asked for.
+    /// The requested resource class.
     pub resource_class: Option<String>,
-    /// By state.
     pub state: Option<AllocationState>,
-    /// By owner.
     pub owner: Option<String>,
-    /// Whether it is a reservation.
+    /// Whether the allocation is a reservation.
     pub reserved: Option<bool>,
-    /// Only those that this project may see, whatever else is asked for: it owns them. Nor does it see a marker that is none
-    /// of them.
+    /// Restricts the list to allocations that this project owns, whatever the other fields say. A marker outside of these allocations
+    /// counts as unknown.
     pub seen_by: Option<String>,
 }
 
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<Sort> {
-    /// At most so many.
+    /// The maximum number of entries.
     pub limit: u32,
-    /// Begin after this one.
+    /// The entry after which the page begins.
     pub marker: Option<Uuid>,
-    /// By what; ties are broken by id, so that pages never overlap.
+    /// The sort key. Ties are broken by id, so that pages never overlap.
     pub sort: Sort,
-    /// Greatest first.
+    /// Whether the greatest entry comes first.
     pub descending: bool,
 }
 
-/// By what nodes can be sorted. Where it is unset, a node counts as less than where it is set.
+/// The sort keys of nodes. A node without a value sorts before nodes with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeSort {
-    /// In the order of creation.
     #[default]
     CreatedAt,
     Id,
@@ -121,10 +105,9 @@ pub enum NodeSort {
     Position,
 }
 
-/// By what ports can be sorted.
+/// The sort keys of ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortSort {
-    /// In the order of creation.
     #[default]
     CreatedAt,
     Id,
@@ -132,10 +115,9 @@ pub enum PortSort {
     UpdatedAt,
 }
 
-/// By what allocations can be sorted. Where it is unset, an allocation counts as less than where it is set.
+/// The sort keys of allocations. An allocation without a value sorts before allocations with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllocationSort {
-    /// In the order of creation.
     #[default]
     CreatedAt,
     Id,

@@ -1,4 +1,4 @@
-//! A rack that is to be brought up: which of its machines to begin with what.
+//! Plans the bring-up of a rack: which machine gets which step next.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -13,33 +13,32 @@ use crate::{InspectInterface, JoinState, Node, NodeUuid, State, Verb, is_secret}
 /// A rack: machines that are brought up together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rack {
-    /// Free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What its machines are to become.
+    /// The state that the machines have to reach; `None` leaves the machines alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<RackGoal>,
 }
 
-/// What the machines of a rack are to become.
+/// The goal of a rack's bring-up.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RackGoal {
-    /// How far.
+    /// The state that the machines have to reach.
     pub reach: Reach,
-    /// What is installed: an `instance_info` without anything that is one machine's own.
+    /// The image to install: an `instance_info` without values that belong to a single machine.
     #[serde(default)]
     pub instance_info: Map<String, Value>,
-    /// The hypervisor profile by which machines join the cloud once they are installed; they stay by themselves without one.
+    /// The hypervisor profile with which installed machines join the cloud; `None` ends the bring-up after the installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// How many machines may be under way at once.
+    /// How many machines may be in progress at the same time.
     pub limit: NonZeroU32,
-    /// When it was asked for. Failures since then are left for an operator; older ones are tried again.
+    /// When the goal was set. A machine that failed since then waits for an operator; a machine that failed earlier is tried again.
     pub asked_at: Timestamp,
 }
 
 impl fmt::Debug for RackGoal {
-    /// All of it but the values of secrets.
+    /// Prints all fields, with the values of secrets masked.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RackGoal { reach, instance_info, profile, limit, asked_at } = self;
         f.debug_struct("RackGoal")
@@ -52,43 +51,41 @@ impl fmt::Debug for RackGoal {
     }
 }
 
-/// How far the machines of a rack are to come.
+/// The state that the machines of a rack have to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// Inspected.
     Inspected,
-    /// Clean, and free to be deployed.
+    /// Clean and free to be deployed.
     Available,
-    /// Installed.
     Installed,
 }
 
-/// What is asked of a machine on its way.
+/// The next request for a machine on its way to the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackStep {
-    /// A change of its provision state.
+    /// A change of provision state.
     Ask(Verb),
-    /// To join the cloud, once more.
+    /// Another attempt to join the cloud.
     Join,
 }
 
-/// Where a machine is on its way to its rack's goal.
+/// The progress of a machine towards the goal of its rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It is there.
+    /// The machine has reached the goal.
     There,
-    /// Its work is under way.
+    /// Work on the machine is in progress.
     UnderWay,
-    /// This is to be asked of it.
+    /// The machine needs this step next.
     Next(RackStep),
-    /// It failed since the goal was set: an operator has to look.
+    /// The machine failed since the goal was set, so an operator has to look at it.
     Stuck,
-    /// An operator works on it, or it is in use for something else.
+    /// The machine is skipped: an operator works on it, or the machine is used for something else.
     LeftAlone,
 }
 
-/// What to ask of which machine now, in the order of their positions; as many as the limit leaves room for.
+/// Returns the machines that get a step now, in the order of their positions, as many as the limit allows.
 pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
     let under_way = nodes.iter().filter(|node| way(goal, node) == Way::UnderWay).count();
     let room = (goal.limit.get() as usize).saturating_sub(under_way);
@@ -97,7 +94,7 @@ pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
         if let Way::Next(step) = way(goal, node) {
             let begun = node.provision_state != State::Enroll;
             let position = node.place.as_ref().map_or(u32::MAX, |place| place.position);
-            // A machine that has begun goes on before another begins.
+            // Machines that have begun get their next step before new machines begin.
             waiting.push((!begun, position, node.id, step));
         }
     }
@@ -105,7 +102,7 @@ pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
     waiting.into_iter().take(room).map(|(_, _, id, step)| (id, step)).collect()
 }
 
-/// Where `node` is on its way.
+/// Returns the progress of `node` towards `goal`.
 pub fn way(goal: &RackGoal, node: &Node) -> Way {
     if node.provision_state.is_busy() {
         return Way::UnderWay;
@@ -147,11 +144,11 @@ pub fn way(goal: &RackGoal, node: &Node) -> Way {
     }
 }
 
-/// Where a machine is that was installed with what the goal says: there, unless it is to join the cloud.
+/// Returns the progress of a machine that has the goal's image: done, unless the machine still has to join the cloud.
 fn in_the_cloud(goal: &RackGoal, node: &Node) -> Way {
     let Some(profile) = &goal.profile else { return Way::There };
     match node.hypervisor.as_ref().filter(|host| host.profile == *profile) {
-        // It was installed with the same image, and not to be a hypervisor by this profile.
+        // The machine has the same image, but was not installed with this profile.
         None => Way::LeftAlone,
         Some(host) => match host.state {
             JoinState::Joined => Way::There,
@@ -168,7 +165,8 @@ fn in_the_cloud(goal: &RackGoal, node: &Node) -> Way {
     }
 }
 
-/// Whether the machine was installed with what the goal says. Of what is secret, for it is sealed, whether it has any.
+/// Returns whether the machine was installed with the goal's `instance_info`. Secrets are sealed and cannot be compared, so their presence
+/// is enough.
 fn is_installed(goal: &RackGoal, node: &Node) -> bool {
     goal.instance_info.iter().all(|(key, value)| {
         let has = node.instance_info.get(key);
@@ -209,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_begin_in_the_order_of_the_rack_under_the_limit() {
+    fn machines_begin_in_rack_order_up_to_the_limit() {
         let nodes = [node(3, State::Enroll), node(1, State::Enroll), node(2, State::Enroll)];
         check(&goal(Reach::Installed, 2), &nodes, expect!["1:manage 2:manage"]);
         let nodes = [node(3, State::Enroll), node(1, State::Verifying), node(2, State::Enroll)];
@@ -217,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_has_begun_goes_on_before_another_begins() {
+    fn machines_in_progress_come_before_new_ones() {
         let nodes = [node(1, State::Enroll), node(2, State::Manageable)];
         check(&goal(Reach::Installed, 1), &nodes, expect!["2:inspect"]);
     }
 
     #[test]
-    fn a_machine_goes_all_the_way_and_no_further() {
+    fn a_machine_stops_at_the_goal() {
         let mut inspected = node(1, State::Manageable);
         inspected.inspection_finished_at = Some(T0);
         check(&goal(Reach::Inspected, 9), &[inspected.clone()], expect![""]);
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_since_is_left_for_an_operator_and_what_failed_before_is_tried_again() {
+    fn failures_since_the_goal_wait_and_earlier_failures_are_retried() {
         let mut failed = node(1, State::DeployFailed);
         failed.failure = Some(Failure::new(Reason::StepFailed, "no"));
         failed.provision_updated_at = Some(T0);
@@ -244,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_in_use_for_something_else_is_left_alone() {
+    fn a_machine_used_for_something_else_is_skipped() {
         let mut active = node(1, State::Active);
         assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::LeftAlone);
         active.instance_info.insert("image_source".to_owned(), "http://x/image".into());
@@ -252,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hypervisor_is_there_once_it_joined_and_counts_until_then() {
+    fn a_joining_hypervisor_counts_as_in_progress_until_it_joined() {
         let goal = RackGoal { profile: Some("kvm".to_owned()), ..goal(Reach::Installed, 1) };
         let later = RackGoal { asked_at: Timestamp::from_second(9).unwrap(), ..goal.clone() };
         let mut node = node(1, State::Active);
@@ -268,7 +266,7 @@ mod tests {
         assert_eq!(way(&goal, &at(JoinState::Joined)), Way::There);
         assert_eq!(way(&goal, &at(JoinState::Failed)), Way::Stuck);
         check(&later, &[at(JoinState::Failed)], expect!["1:join"]);
-        // While one joins, the next does not begin.
+        // With a limit of one, a joining machine keeps the next one from beginning.
         let fresh = self::node(2, State::Available);
         check(&goal, &[at(JoinState::Enabling), fresh.clone()], expect![""]);
         check(&goal, &[at(JoinState::Joined), fresh], expect!["2:active"]);

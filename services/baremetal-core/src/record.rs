@@ -1,4 +1,4 @@
-//! What is written down beside the node: its history, its inventory, machines nobody enrolled.
+//! Records beside the node: its history, its inventory, and machines that nobody has enrolled.
 
 use hardware::MacAddress;
 use jiff::Timestamp;
@@ -6,38 +6,35 @@ use serde_json::Value;
 
 use crate::{HistoryUuid, Node, NodeUuid};
 
-/// One line of a node's history.
+/// One entry of a node's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryEntry {
-    /// Its id; `None` until it is stored.
+    /// The id of the entry; `None` until the entry is stored.
     pub id: Option<HistoryUuid>,
-    /// Which node.
     pub node: NodeUuid,
-    /// When.
     pub at: Timestamp,
-    /// How bad it is.
     pub severity: Severity,
-    /// The state before.
+    /// The provision state before the event.
     pub from: String,
-    /// The state after: the Bare Metal API's `event_type`.
+    /// The provision state after the event, which the Bare Metal API shows as `event_type`.
     pub to: String,
-    /// What happened, for people.
+    /// The event in words for people.
     pub event: String,
-    /// Who asked for it, by Keystone's id of the user or by name; `None` where the service did it by itself, or asks nobody for a name.
+    /// The user who asked for the change, by Keystone id or by name; `None` if the service acted by itself or runs without authentication.
     pub user: Option<String>,
 }
 
-/// How bad an event is.
+/// The severity of a history entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// As it should be.
+    /// An expected event.
     Info,
-    /// Someone has to look.
+    /// An event that an operator has to look at.
     Error,
 }
 
 impl Severity {
-    /// The word of the Bare Metal API.
+    /// Returns the name of the severity in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Severity::Info => "INFO",
@@ -47,7 +44,7 @@ impl Severity {
 }
 
 impl HistoryEntry {
-    /// The node went on to another state.
+    /// Makes the entry for a node that changed to another state.
     pub fn changed(before: &Node, after: &Node, event: String, at: Timestamp) -> Self {
         HistoryEntry {
             id: None,
@@ -61,12 +58,12 @@ impl HistoryEntry {
         }
     }
 
-    /// The same, asked for by this user.
+    /// Returns the entry with the user who asked for the change.
     pub fn by(self, user: Option<&str>) -> Self {
         HistoryEntry { user: user.map(str::to_owned), ..self }
     }
 
-    /// The node's work was given up.
+    /// Makes the entry for work that failed.
     pub fn failed(before: &Node, after: &Node, event: String, at: Timestamp) -> Self {
         HistoryEntry {
             severity: Severity::Error,
@@ -75,28 +72,24 @@ impl HistoryEntry {
     }
 }
 
-/// What an inspection found: the documents as the agent sent them.
+/// The result of an inspection: the documents as the agent sent them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspected {
-    /// Which node.
     pub node: NodeUuid,
-    /// When.
     pub at: Timestamp,
-    /// The `inventory` part.
+    /// The `inventory` part of the agent's report.
     pub inventory: Value,
-    /// Everything else.
+    /// All other parts of the agent's report.
     pub plugin_data: Value,
 }
 
-/// A machine that asked for a boot and that nobody enrolled.
+/// A machine that asked for a network boot and that nobody has enrolled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Discovery {
-    /// The address it asked with.
+    /// The MAC address that the machine used for DHCP.
     pub mac: MacAddress,
-    /// When it first asked.
     pub first_seen_at: Timestamp,
-    /// When it last asked.
     pub last_seen_at: Timestamp,
-    /// What its agent found, where it was allowed to boot one.
+    /// The agent's report; `None` unless discovery was allowed to boot the ramdisk.
     pub data: Option<Value>,
 }

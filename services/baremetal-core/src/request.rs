@@ -1,4 +1,4 @@
-//! Asking something of a node: what each verb needs, what it starts, and how its work ends.
+//! Requests to a node: what each verb requires, which work it begins, and how the work ends.
 
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
@@ -10,125 +10,104 @@ use crate::{
     State, Task, Work, WorkUuid, work,
 };
 
-/// What can be asked of a node by `PUT /v1/nodes/{node}/states/provision`.
+/// A verb of `PUT /v1/nodes/{node}/states/provision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// See that the BMC is there, or take the node back from `available` or a failure.
+    /// Check the BMC, or take the node back from `available` or from a failed state.
     Manage,
-    /// Look at the hardware.
+    /// Inspect the hardware.
     Inspect,
-    /// Clean it and make it available.
+    /// Clean the machine and make the node available.
     Provide,
-    /// Erase its disks by this command and come back to `manageable`.
+    /// Erase the disks with this command, then return to `manageable`.
     Clean(AgentCommand),
-    /// Install it.
     Deploy,
-    /// Install it again.
     Rebuild,
-    /// Take it out of use, clean it, make it available.
+    /// Take the machine out of use, clean it, and make the node available again.
     Undeploy,
-    /// Stop waiting.
+    /// Stop the work that waits for the machine.
     Abort,
-    /// Take over a machine that is in use already.
+    /// Take over a machine that is already in use.
     Adopt,
 }
 
-/// Why a request was refused. The node is as it was.
+/// Why a request is refused. A refused request leaves the node unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The state does not allow it.
+    /// The node's provision state does not allow the verb.
     #[error(
         "the requested action \"{verb}\" can not be performed on node \"{node}\" while it is in state \"{state}\""
     )]
     State {
-        /// Which node.
         node: String,
-        /// Where it is.
         state: State,
-        /// What was asked, in the API's word.
+        /// The verb in the API's words.
         verb: &'static str,
     },
-    /// An operator works on it.
+    /// An operator works on the node.
     #[error(
         "node \"{node}\" is in maintenance: the action \"{verb}\" is not possible until that is switched off"
     )]
     Maintenance {
-        /// Which node.
         node: String,
-        /// What was asked, in the API's word.
+        /// The verb in the API's words.
         verb: &'static str,
     },
-    /// It is protected.
     #[error(
         "node \"{node}\" is protected: the action \"{verb}\" is not possible until that is switched off"
     )]
     Protected {
-        /// Which node.
         node: String,
-        /// What was asked, in the API's word.
+        /// The verb in the API's words.
         verb: &'static str,
     },
-    /// It is retired.
     #[error(
         "node \"{node}\" is retired: the action \"{verb}\" is not possible until that is switched off"
     )]
     Retired {
-        /// Which node.
         node: String,
-        /// What was asked, in the API's word.
+        /// The verb in the API's words.
         verb: &'static str,
     },
-    /// Something needed is missing or wrong.
+    /// A field that the verb needs is missing or wrong.
     #[error("{field}: {problem}")]
     Field {
-        /// Which field: `instance_info.image_source`.
+        /// The name of the field, such as `instance_info.image_source`.
         field: String,
-        /// What is wrong with it.
         problem: String,
     },
-    /// What it was lent for is over.
+    /// The lease of the node has ended.
     #[error(
         "the lease of node \"{node}\" has ended: the action \"{verb}\" is not possible until it is extended"
     )]
     LeaseEnded {
-        /// Which node.
         node: String,
-        /// What was asked, in the API's word.
+        /// The verb in the API's words.
         verb: &'static str,
     },
-    /// Its power must not be switched off.
+    /// The node must never be powered off.
     #[error("node \"{node}\" has disable_power_off set: it can not be switched off")]
-    PowerOffDisabled {
-        /// Which node.
-        node: String,
-    },
-    /// Another request waits for the drain of its compute host.
+    PowerOffDisabled { node: String },
+    /// Another request waits for the drain of the node's compute host.
     #[error(
         "node \"{node}\" waits for the drain of host {host}, and for \"{then}\" after that: the action \"{verb}\" is not \
          possible until then; `bedplate undrain {host}` takes the request back"
     )]
     Leaving {
-        /// Which node.
         node: String,
-        /// Which host.
         host: String,
-        /// What waits for the drain, in the API's word.
+        /// The waiting request in the API's words.
         then: &'static str,
-        /// What was asked, in the API's word.
+        /// The refused verb in the API's words.
         verb: &'static str,
     },
-    /// Work is under way that owns its power.
+    /// Work is in progress that controls the machine's power.
     #[error("node \"{node}\" is locked: it is {state} until its work is done")]
-    Locked {
-        /// Which node.
-        node: String,
-        /// Where it is.
-        state: State,
-    },
+    Locked { node: String, state: State },
 }
 
 impl Verb {
-    /// The event in the table.
+    /// Returns the event of the transition table that the verb causes.
     pub const fn event(self) -> Event {
         match self {
             Verb::Manage => Event::Manage,
@@ -143,7 +122,7 @@ impl Verb {
         }
     }
 
-    /// The word of the Bare Metal API.
+    /// Returns the name of the verb in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Verb::Manage => "manage",
@@ -159,9 +138,9 @@ impl Verb {
     }
 }
 
-/// Asks `verb` of `node`: the node as it is from now on, with its work begun, or why not.
+/// Applies `verb` to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
 ///
-/// `work` is the id the work gets if any begins.
+/// `work` becomes the id of the new work, if the verb begins any.
 pub fn ask(
     node: &Node,
     verb: Verb,
@@ -198,7 +177,7 @@ pub fn ask(
             (node.target_provision_state, Vec::new())
         }
     };
-    // Each work that boots a ramdisk, or ends one use of the machine, switches it off on the way.
+    // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
         return Err(Refusal::PowerOffDisabled { node: node.label() });
     }
@@ -208,11 +187,13 @@ pub fn ask(
         Work { by_hand, ..Work::new(work, tasks, now) }
     });
     if asked.work.is_some() {
-        // Work switches the machine as it needs; what was asked of the power before would be done to what the work has made of it.
+        // The work controls the power from now on. An earlier request for power would otherwise be carried out after the work and undo its
+        // result.
         asked.power_request = None;
     }
     asked.hypervisor = match verb {
-        // What is installed anew has to join anew; what is taken out of use is a hypervisor until its machine is off.
+        // A machine that is installed again has to join the cloud again. A machine that is taken out of use stays a hypervisor until it is
+        // off.
         Verb::Deploy | Verb::Rebuild => asked.hypervisor.as_ref().map(|host| host.installing(now)),
         Verb::Undeploy
         | Verb::Manage
@@ -230,7 +211,7 @@ pub fn ask(
     Ok((asked, entry))
 }
 
-/// What stands against `verb` beside the state.
+/// Checks everything that can forbid `verb` besides the provision state.
 fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
     let label = || node.label();
     if node.maintenance.is_some()
@@ -253,12 +234,13 @@ fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where automated cleaning leads. A retired node is not offered for use again: as in Ironic it becomes manageable.
+/// Returns the state in which automated cleaning ends. A retired node must not be offered again, so it becomes manageable, as in Ironic.
 fn goal_of_cleaning(node: &Node) -> State {
     if node.retired.is_some() { State::Manageable } else { State::Available }
 }
 
-/// The cleaning on the way to `available`. What a lessee wrote is not for the next one to read: their disks are erased as a whole.
+/// Returns the tasks of automated cleaning. If a lessee used the node, the disks are erased completely, so that the next lessee cannot read
+/// the old data.
 fn automated_clean(node: &Node) -> Vec<crate::Task> {
     match node.automated_clean {
         _ if node.wanted_by_lease() == Wanted::Gone => work::clean(node, AgentCommand::EraseDisks),
@@ -268,7 +250,7 @@ fn automated_clean(node: &Node) -> Vec<crate::Task> {
     }
 }
 
-/// Asks for a change of power.
+/// Returns the node with a request for a change of power, which the conductor gives up at `deadline`.
 pub fn ask_power(node: &Node, change: PowerChange, deadline: Timestamp) -> Result<Node, Refusal> {
     if node.provision_state.is_busy() {
         return Err(Refusal::Locked { node: node.label(), state: node.provision_state });
@@ -293,7 +275,7 @@ pub fn ask_power(node: &Node, change: PowerChange, deadline: Timestamp) -> Resul
                 verb: "power",
             });
         }
-        // A machine that is to be on needs no drain any more.
+        // A drain was needed to power the machine off. A request to power it on cancels the drain.
         Some(leaving) if change == PowerChange::On => leaving.cancelled(),
         Some(_) => None,
         None => node.leaving.clone(),
@@ -302,7 +284,7 @@ pub fn ask_power(node: &Node, change: PowerChange, deadline: Timestamp) -> Resul
     Ok(Node { power_request, leaving, ..node.clone() })
 }
 
-/// The node once its current task is done: at its next task, in the state that task belongs to.
+/// Moves the node to its next task and to the state that belongs to that task.
 ///
 /// A change of state comes with an entry for the node's history.
 pub fn start_next_task(
@@ -329,7 +311,7 @@ pub fn start_next_task(
     Ok((next, Some(entry)))
 }
 
-/// The node once all its tasks are done. `cleaning` is the id of the work that follows, if any does.
+/// Ends the work of a node whose tasks are all done. `cleaning` becomes the id of the cleaning that follows undeployment.
 pub fn finish(
     node: &Node,
     cleaning: WorkUuid,
@@ -351,7 +333,7 @@ pub fn finish(
             done.hypervisor = node.hypervisor.as_ref().map(|host| host.begun(now));
         }
         State::Deleting => {
-            // What was installed is gone with the state that named it; cleaning follows by itself.
+            // The instance ends with this state, so its fields are cleared. Cleaning begins without another request.
             done.instance_info.clear();
             done.hypervisor = node.hypervisor.as_ref().map(|host| host.leaving(now));
             done.instance_uuid = None;
@@ -361,7 +343,7 @@ pub fn finish(
             done.target_provision_state = Some(goal_of_cleaning(&done));
             done.work = Some(Work::new(cleaning, automated_clean(&done), now));
         }
-        // A retired node never becomes available, where it would be given back: its lessee leaves it here.
+        // A retired node never becomes available, which is where `plan_lending` would release its lessee, so the lessee is released here.
         State::Cleaning if is_withheld && node.wanted_by_lease() == Wanted::Gone => {
             let (free, returned) = given_back(&done, now);
             let event = format!("done, and {}", returned.event);
@@ -388,7 +370,7 @@ pub fn finish(
     Ok((done, entry))
 }
 
-/// The node once its work is given up. The machine is left as it is.
+/// Ends the work of a node with a failure. The machine is left as it is.
 pub fn give_up(
     node: &Node,
     failure: Failure,
@@ -406,10 +388,10 @@ pub fn give_up(
     Ok((failed, entry))
 }
 
-/// The node once a step of the change of power that was asked for has happened.
+/// Returns the node after one step of the requested change of power has happened.
 ///
-/// Its power is told when all of them have: in a restart it is on throughout, as in Ironic. Clients wait for a restart by
-/// waiting for "power on"; one that saw it off in between took the restart for a failure.
+/// The power state changes only after the last step, as in Ironic: during a restart the API shows "power on" throughout. Clients wait for a
+/// restart by waiting for "power on"; a client that saw "power off" in between would report a failed restart.
 pub fn power_step_done(node: &Node) -> Node {
     let mut done = node.clone();
     let Some(mut request) = done.power_request.take() else { return done };
@@ -423,9 +405,8 @@ pub fn power_step_done(node: &Node) -> Node {
     done
 }
 
-/// The power the machine will have once what was asked for has happened.
 impl Node {
-    /// The power state that was asked for and is not reached yet.
+    /// Returns the requested power state that is not reached yet.
     pub fn target_power_state(&self) -> Option<PowerState> {
         let asked = self.power_request.as_ref().and_then(PowerRequest::leads_to);
         asked.or_else(|| self.power_after_drain())

@@ -1,4 +1,4 @@
-//! Whole machines for people: an allocation, the loan and the installation, all of which one write makes.
+//! Reservations: a whole node for a person, as an allocation, a lease and an installation that are written together.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,31 +8,30 @@ use crate::{
     Allocation, HistoryEntry, Lending, Node, Refusal, Verb, WorkUuid, ask, check_deploy, occupy,
 };
 
-/// What makes an allocation a reservation.
+/// The fields that make an allocation a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Who asked for it: a user's id or name.
+    /// The id or name of the user who made the reservation.
     pub user: Option<String>,
-    /// The URL of the image that was asked for.
+    /// The URL of the requested image.
     pub image: String,
 }
 
-/// What a person asks for beside the kind of node.
+/// The installation and the lease that a reservation asks for, beside the criteria for the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// What is to be installed, in the words of `instance_info`.
+    /// The image to install, in the keys of `instance_info`.
     pub instance_info: Map<String, Value>,
-    /// For how long.
     pub lending: Lending,
-    /// The id that the installation gets.
+    /// The id for the work of the installation.
     pub work: WorkUuid,
 }
 
-/// `node`, which fits `allocation`, reserved, lent to the allocation's owner, and with its installation begun.
+/// Reserves `node`, which fits `allocation`: assigns and lends the node to the allocation's project, and begins the installation.
 ///
 /// # Errors
 ///
-/// What stands against the installation.
+/// Returns the reason why the node cannot be installed.
 pub fn reserve(
     node: &Node,
     allocation: &Allocation,

@@ -1,10 +1,10 @@
-//! Which values of a document are secret: their keys say so.
+//! Decides by its key whether a value of a JSON document is secret.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// A value is secret when its key holds one of these words.
+/// A value is secret if its key contains one of these words.
 const WORDS: [&str; 13] = [
     "password",
     "passphrase",
@@ -16,13 +16,13 @@ const WORDS: [&str; 13] = [
     "secret",
     "token",
     "private_key",
-    // Of oslo.messaging: it has a password in it.
+    // A key of oslo.messaging; the URL contains a password.
     "transport_url",
     "configdrive",
     "user_data",
 ];
 
-/// Whether the value of `key` must neither be shown nor be kept in the clear.
+/// Returns whether the value of `key` must be masked in views and sealed in the database.
 pub fn is_secret(key: &str) -> bool {
     let key = key.as_bytes();
     WORDS
@@ -30,7 +30,7 @@ pub fn is_secret(key: &str) -> bool {
         .any(|word| key.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes())))
 }
 
-/// An object whose secrets are not printed.
+/// Prints an object with the values of its secrets masked.
 pub(crate) struct Shown<'a>(pub(crate) &'a Map<String, Value>);
 
 impl fmt::Debug for Shown<'_> {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn every_password_that_a_driver_reads_is_secret() {
+    fn every_driver_password_is_secret() {
         assert!(crate::CREDENTIALS.iter().all(|credential| is_secret(credential.password)));
     }
 }

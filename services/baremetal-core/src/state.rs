@@ -1,4 +1,4 @@
-//! Provision states, and every legal change of them.
+//! The provision states of a node, and every legal change between them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,82 +6,71 @@ use std::str::FromStr;
 use Event::*;
 use State::*;
 
-/// Where a node is in its life. The words are the Bare Metal API's.
+/// The provision state of a node, in the words of the Bare Metal API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// Known, but nobody has seen that its BMC answers.
+    /// The node is enrolled, and nobody has checked yet that its BMC answers.
     Enroll,
-    /// Its BMC is being tried.
+    /// The conductor is checking that the BMC answers and accepts the credentials.
     Verifying,
-    /// Its BMC answers; it is ours to inspect and to clean.
+    /// The BMC answers. The conductor may inspect and clean the machine.
     Manageable,
-    /// Its hardware is being looked at.
+    /// The conductor is inspecting the hardware.
     Inspecting,
-    /// It was booted for inspection and has to report.
+    /// The machine was booted for inspection; the conductor waits for the agent's report.
     InspectWait,
-    /// Inspection ended badly.
     InspectFailed,
-    /// Its disks are being erased, or are about to be.
+    /// The conductor is erasing the disks, or prepares to erase them.
     Cleaning,
-    /// It was booted for cleaning; its agent works or has to report.
+    /// The machine was booted for cleaning; the conductor waits for the agent.
     CleanWait,
-    /// Cleaning ended badly.
     CleanFailed,
-    /// Clean, and free to be deployed.
+    /// The machine is clean and free to be deployed.
     Available,
-    /// An image is about to be installed, or was.
+    /// The conductor is installing an image.
     Deploying,
-    /// It was booted for deployment; its agent works or has to report.
+    /// The machine was booted for deployment; the conductor waits for the agent. The API calls this state `wait call-back`.
     DeployWait,
-    /// Deployment ended badly.
     DeployFailed,
-    /// In use.
+    /// The machine is in use.
     Active,
-    /// Being taken out of use.
+    /// The machine is being taken out of use. Cleaning follows.
     Deleting,
-    /// Could not be taken out of use.
+    /// Taking the machine out of use failed.
     Error,
-    /// Being taken over in use.
+    /// The conductor is taking over a machine that is already in use, without installing it.
     Adopting,
-    /// Could not be taken over.
     AdoptFailed,
 }
 
-/// What changes a provision state: an operator's verb, or how its work goes.
+/// The cause of a change of provision state: a verb of the API, or progress of the node's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// Verb `manage`.
     Manage,
-    /// Verb `inspect`.
     Inspect,
-    /// Verb `provide`.
     Provide,
-    /// Verb `clean`.
     Clean,
-    /// Verb `active` or `deploy`.
+    /// The verbs `active` and `deploy`.
     Deploy,
-    /// Verb `rebuild`.
     Rebuild,
-    /// Verb `deleted` or `undeploy`.
+    /// The verbs `deleted` and `undeploy`.
     Undeploy,
-    /// Verb `abort`.
     Abort,
-    /// Verb `adopt`.
     Adopt,
-    /// The machine, not we, has the next word.
+    /// The work continues only after the machine or its agent reports.
     Wait,
-    /// The machine has spoken.
+    /// The machine or its agent has reported.
     Resume,
-    /// The work is done.
+    /// All tasks of the work are done.
     Done,
-    /// The work of cleaning is done, and was asked for by the verb `clean`, or the node is retired.
+    /// Cleaning is done and leads back to `manageable`, because the verb `clean` started the cleaning or the node is retired.
     DoneByHand,
-    /// The work cannot go on.
+    /// The work failed and cannot continue.
     Fail,
 }
 
-/// Every legal change of provision state, in the order a node lives it.
-/// What is not in this table cannot happen.
+/// Every legal change of provision state, in the order in which a node lives through them. A change that is not in this table cannot
+/// happen.
 #[rustfmt::skip]
 pub const TRANSITIONS: &[(State, Event, State)] = &[
     (Enroll,        Manage,     Verifying),
@@ -137,7 +126,7 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
 ];
 
 impl State {
-    /// Every state, in the order a node lives them.
+    /// Every state, in the order in which a node lives through them.
     pub const ALL: [State; 18] = [
         Enroll,
         Verifying,
@@ -159,13 +148,13 @@ impl State {
         AdoptFailed,
     ];
 
-    /// Where `event` leads from here, if it may happen here at all.
+    /// Returns the state after `event`, or an error if `event` is not legal in this state.
     pub fn on(self, event: Event) -> Result<State, IllegalEvent> {
         let row = TRANSITIONS.iter().find(|(from, on, _)| (*from, *on) == (self, event));
         row.map(|(_, _, to)| *to).ok_or(IllegalEvent { state: self, event })
     }
 
-    /// The word of the Bare Metal API.
+    /// Returns the name of the state in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Enroll => "enroll",
@@ -189,7 +178,7 @@ impl State {
         }
     }
 
-    /// Whether the node has work under way in this state.
+    /// Returns whether a node in this state has work in progress.
     pub const fn is_busy(self) -> bool {
         match self {
             Verifying | Inspecting | InspectWait | Cleaning | CleanWait | Deploying
@@ -199,7 +188,8 @@ impl State {
         }
     }
 
-    /// Whether the machine, not we, has the next word in this state.
+    /// Returns whether the work in this state waits for the machine or its agent, so that the conductor has nothing to do until a report or
+    /// the deadline.
     pub const fn is_waiting(self) -> bool {
         match self {
             InspectWait | CleanWait | DeployWait => true,
@@ -209,7 +199,7 @@ impl State {
         }
     }
 
-    /// Whether work ended badly in this state, and an operator has to look.
+    /// Returns whether work failed in this state, so that an operator has to look at the node.
     pub const fn is_failed(self) -> bool {
         match self {
             InspectFailed | CleanFailed | DeployFailed | Error | AdoptFailed => true,
@@ -220,7 +210,7 @@ impl State {
 }
 
 impl Event {
-    /// The event as a word, for messages and diagrams.
+    /// Returns the event as a word for messages and diagrams.
     pub const fn as_str(self) -> &'static str {
         match self {
             Manage => "manage",
@@ -241,21 +231,19 @@ impl Event {
     }
 }
 
-/// The event cannot happen in this state.
+/// The error for an event that is not legal in the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the event \"{}\" cannot happen in state \"{state}\"", event.as_str())]
 pub struct IllegalEvent {
-    /// Where the node is.
     pub state: State,
-    /// What was to happen.
     pub event: Event,
 }
 
-/// The word names no state.
+/// The error for a word that names no provision state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is not a provision state")]
 pub struct UnknownState {
-    /// What was given, cut to a length fit for a message.
+    /// The word that was given, cut to 64 characters for the message.
     pub raw: String,
 }
 
@@ -274,7 +262,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The table as a Mermaid state diagram.
+/// Renders the table of transitions as a Mermaid state diagram.
 pub fn mermaid(transitions: &[(State, Event, State)]) -> String {
     let id = |state: State| state.as_str().replace([' ', '-'], "_");
     let mut text = String::from("stateDiagram-v2\n");
@@ -295,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_leads_to_one_state_only() {
+    fn each_event_leads_to_one_state_only() {
         for (at, (from, event, _)) in TRANSITIONS.iter().enumerate() {
             let again =
                 TRANSITIONS[at + 1..].iter().any(|(other, on, _)| (other, on) == (from, event));

@@ -1,19 +1,19 @@
-//! What a node can be said to be capable of.
+//! Traits: the capabilities of a node that allocations can ask for.
 
 use serde::{Deserialize, Serialize};
 
-/// A trait: `HW_CPU_X86_VMX`, or `CUSTOM_` and a word of one's own.
+/// A trait: a standard one such as `HW_CPU_X86_VMX`, or `CUSTOM_` followed by any word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Trait(String);
 
-/// The text is no trait.
+/// The error for text that is not a trait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{raw:?} is no trait: it must have up to 255 capital letters, digits and '_', a letter first, as in CUSTOM_GPU"
 )]
 pub struct InvalidTrait {
-    /// What was given, cut to a length fit for a message.
+    /// The text that was given, cut to 64 characters for the message.
     pub raw: String,
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_capital_words_are_traits() {
+    fn only_upper_case_words_are_traits() {
         for good in ["CUSTOM_GPU", "HW_CPU_X86_VMX", "CUSTOM_2"] {
             assert!(Trait::try_from(good.to_owned()).is_ok(), "{good}");
         }

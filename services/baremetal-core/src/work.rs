@@ -1,4 +1,4 @@
-//! What the conductor has set out to do with a node: a list of tasks and how far it is.
+//! The work of a node: the list of tasks that the conductor carries out, and how many of them are done.
 
 use hardware::PowerState;
 use jiff::Timestamp;
@@ -6,68 +6,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BootInterface, InspectInterface, Node, WorkUuid};
 
-/// Work under way. Everything needed to go on with it after a crash is in here.
+/// Work in progress on a node. The record holds everything that the conductor needs to continue after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// Its id: the boot's token, the boot script and the log derive from it.
+    /// The id of the work. The boot's token and the URL of the boot script derive from this id, and logs carry it.
     pub id: WorkUuid,
-    /// What is to be done, in order.
+    /// The tasks in the order in which they are done.
     pub tasks: Vec<Task>,
-    /// How many tasks are done.
+    /// The number of tasks that are done, which is also the index of the current task.
     pub cursor: usize,
-    /// When the work began.
     pub started_at: Timestamp,
-    /// When the current task began: its deadline counts from here.
+    /// When the current task began. The task's deadline counts from here.
     pub task_started_at: Timestamp,
-    /// For an agent's command: how many commands the agent had been given when this one's intent was recorded.
-    /// The command is the agent's next, if it has one more.
+    /// The intent of an agent's command: how many commands the agent had received when the intent was recorded.
+    ///
+    /// If the agent lists one more command after a crash, the command was sent and must not be sent again.
     pub intent: Option<usize>,
-    /// For a change of power: when the BMC was last asked for it, written down before it is asked.
+    /// When the BMC was last asked for the change of power of the current task; recorded before the BMC is asked.
     pub asked_at: Option<Timestamp>,
-    /// Whether the operator asked for this cleaning, so that it leads back to `manageable`.
+    /// Whether the verb `clean` started this cleaning, so that it leads back to `manageable`.
     pub by_hand: bool,
 }
 
-/// One thing to do. Doing it twice is harmless.
+/// One task of a node's work. Every task may be done twice without harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
-    /// See that the BMC answers and accepts our credentials.
+    /// Check that the BMC answers and accepts the credentials.
     TryBmc,
-    /// Ask the BMC for the inventory it knows.
+    /// Read the inventory that the BMC knows.
     AskBmcForInventory,
-    /// Switch the machine on or off, and see that it is.
+    /// Switch the machine on or off, and wait until the BMC reports that state.
     Power(PowerState),
-    /// Make the machine's next boot be the ramdisk.
+    /// Make the ramdisk the machine's next boot.
     BootRamdisk,
-    /// Make the machine's boots be its disk; takes the ramdisk's medium out.
+    /// Make the disk the machine's boot device, and eject the ramdisk's virtual medium.
     BootDisk,
-    /// Await the agent's inventory.
     AwaitInventory,
-    /// Await the agent's first heartbeat.
     AwaitAgent,
-    /// Have the agent do something, and await its end.
+    /// Give the agent a command, and wait until the command ends.
     Agent(AgentCommand),
 }
 
-/// What an agent can be told.
+/// A command for the agent in the ramdisk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommand {
-    /// Wipe partition tables and signatures from all disks.
+    /// Wipe the partition tables and signatures of all disks.
     EraseMetadata,
-    /// Erase all disks wholly.
+    /// Erase all disks completely.
     EraseDisks,
-    /// Write the image, and the config drive if there is one.
+    /// Write the image to disk, and the config drive if the node has one.
     WriteImage,
-    /// Make the written disk the firmware's next boot.
+    /// Make the written disk the next boot of the firmware.
     SetNextBoot,
-    /// Flush caches to disk.
     Sync,
 }
 
 impl Task {
-    /// Whether the machine, not we, has the next word while this is done.
+    /// Returns whether the task waits for the machine or its agent. The node's state is a `wait` state meanwhile.
     pub const fn is_waiting(&self) -> bool {
         match self {
             Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) => true,
@@ -79,7 +76,7 @@ impl Task {
         }
     }
 
-    /// What is being done, for people: `writing the image`.
+    /// Returns what is being done, as words for people: `writing the image`.
     pub const fn describe(&self) -> &'static str {
         match self {
             Task::TryBmc => "trying the BMC",
@@ -100,7 +97,7 @@ impl Task {
 }
 
 impl Work {
-    /// Work that begins now.
+    /// Makes work that begins at `now` with the first of `tasks`.
     pub fn new(id: WorkUuid, tasks: Vec<Task>, now: Timestamp) -> Self {
         Work {
             id,
@@ -114,18 +111,18 @@ impl Work {
         }
     }
 
-    /// The task at hand; `None` when all are done.
+    /// Returns the current task, or `None` when all tasks are done.
     pub fn task(&self) -> Option<&Task> {
         self.tasks.get(self.cursor)
     }
 
-    /// Whether a ramdisk is part of this work.
+    /// Returns whether the work boots the ramdisk.
     pub fn boots_ramdisk(&self) -> bool {
         self.tasks.contains(&Task::BootRamdisk)
     }
 
-    /// Whether the machine's next boot from the network is to be the ramdisk: from the moment it is asked for
-    /// until the agent has reported.
+    /// Returns whether a network boot of the machine has to get the ramdisk now: from the task that asks for this boot until the agent has
+    /// reported.
     pub fn awaits_boot(&self) -> bool {
         let asked = self.tasks.iter().position(|task| *task == Task::BootRamdisk);
         let awaited = self
@@ -138,23 +135,23 @@ impl Work {
         }
     }
 
-    /// Whether this is an inspection.
+    /// Returns whether the work is an inspection by the agent.
     pub fn inspects(&self) -> bool {
         self.tasks.contains(&Task::AwaitInventory)
     }
 }
 
-/// Boots the ramdisk and awaits `waiting`.
+/// The tasks that boot the ramdisk and then wait with the task `waiting`.
 fn ramdisk(waiting: Task) -> [Task; 4] {
     [Task::Power(PowerState::Off), Task::BootRamdisk, Task::Power(PowerState::On), waiting]
 }
 
-/// What it takes to see that the BMC is there.
+/// The tasks that check a node's BMC.
 pub(crate) fn verify() -> Vec<Task> {
     vec![Task::TryBmc]
 }
 
-/// What it takes to inspect `node`.
+/// The tasks that inspect `node`: through the BMC, the agent, or both, as the node's interface says.
 pub(crate) fn inspect(node: &Node) -> Vec<Task> {
     let mut tasks = Vec::new();
     if node.driver == crate::Driver::Redfish && node.inspect_interface() != InspectInterface::None {
@@ -167,7 +164,7 @@ pub(crate) fn inspect(node: &Node) -> Vec<Task> {
     tasks
 }
 
-/// What it takes to make `node` clean; nothing where nothing is to be cleaned.
+/// The tasks that clean `node` with `command`. A node without a real boot interface is only powered off.
 pub(crate) fn clean(node: &Node, command: AgentCommand) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
         return vec![Task::Power(PowerState::Off)];
@@ -178,7 +175,7 @@ pub(crate) fn clean(node: &Node, command: AgentCommand) -> Vec<Task> {
     tasks
 }
 
-/// What it takes to install `node`.
+/// The tasks that install `node` and boot its disk. A node without a real boot interface is only restarted.
 pub(crate) fn deploy(node: &Node) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
         return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
@@ -191,7 +188,7 @@ pub(crate) fn deploy(node: &Node) -> Vec<Task> {
     tasks
 }
 
-/// What it takes to take `node` out of use.
+/// The tasks that take a node out of use, before cleaning.
 pub(crate) fn undeploy() -> Vec<Task> {
     vec![Task::Power(PowerState::Off)]
 }

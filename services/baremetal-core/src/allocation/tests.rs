@@ -41,7 +41,7 @@ fn check(change: impl FnOnce(&mut Node), pool: &Pool, want: bool) {
 }
 
 #[test]
-fn only_a_free_node_of_the_kind_fits() {
+fn only_a_free_node_with_the_requested_properties_fits() {
     check(|_| {}, &Pool::All, true);
     check(|node| node.maintenance = Some(Maintenance { reason: None }), &Pool::All, false);
     check(|node| node.retired = Some(String::new()), &Pool::All, false);
@@ -59,7 +59,7 @@ fn only_a_free_node_of_the_kind_fits() {
 }
 
 #[test]
-fn a_project_gets_what_it_owns_or_leases() {
+fn a_project_gets_nodes_that_it_owns_or_leases() {
     let pool = Pool::of(Some("physics"));
     check(|_| {}, &pool, false);
     check(|node| node.owner = Some("physics".to_owned()), &pool, true);
@@ -69,7 +69,7 @@ fn a_project_gets_what_it_owns_or_leases() {
 }
 
 #[test]
-fn what_is_lent_is_a_projects_own_or_nobodys() {
+fn only_own_or_unowned_nodes_can_be_lent() {
     let pool = Pool::Lendable(Some("physics".to_owned()));
     check(|_| {}, &pool, true);
     check(|node| node.owner = Some("physics".to_owned()), &pool, true);
@@ -80,7 +80,7 @@ fn what_is_lent_is_a_projects_own_or_nobodys() {
 }
 
 #[test]
-fn what_is_reserved_is_known_by_both() {
+fn node_and_allocation_name_each_other() {
     let (node, allocation) = occupy(&node(), &wish());
     assert_eq!(node.instance_uuid, Some(Uuid::from_u128(7)));
     assert_eq!(node.allocation, Some(allocation.id));
@@ -95,7 +95,7 @@ fn what_is_reserved_is_known_by_both() {
 }
 
 #[test]
-fn giving_a_node_back_ends_its_allocation() {
+fn undeploying_a_node_ends_its_allocation() {
     let (mut node, allocation) = occupy(&node(), &wish());
     node.provision_state = State::Deleting;
     let (done, _) = finish(&node, WorkUuid::nil(), Timestamp::UNIX_EPOCH).unwrap();
@@ -128,7 +128,7 @@ fn an_allocation_stays_while_its_node_is_used() {
 }
 
 #[test]
-fn only_what_agrees_is_written_down_afterwards() {
+fn a_node_in_use_is_backfilled_only_if_all_properties_agree() {
     let mut used = node();
     assert!(matches!(backfill(&used, &wish()), Err(Mismatch::State { .. })));
     used.provision_state = State::Active;
@@ -149,7 +149,7 @@ fn only_what_agrees_is_written_down_afterwards() {
 }
 
 #[test]
-fn why_there_is_no_node_is_said() {
+fn a_failed_allocation_says_why() {
     let why = |allocation: &Allocation, same_kind| allocation.failed(same_kind).last_error.unwrap();
     let failed = "Failed to process allocation 00000000-0000-0000-0000-000000000007:";
     assert_eq!(
@@ -170,7 +170,7 @@ fn why_there_is_no_node_is_said() {
 }
 
 #[test]
-fn what_is_lent_until_a_time_is_its_lessees_alone_and_nobodys_once_that_is_over() {
+fn a_leased_node_fits_only_its_lessee_until_the_lease_ends() {
     let loan = Loan { lessee: "lab".to_owned(), length: "10d".parse().unwrap(), notify: None };
     let owned = Node { owner: Some("physics".to_owned()), ..node() };
     let (lent, _) = lend(&owned, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
@@ -184,7 +184,7 @@ fn what_is_lent_until_a_time_is_its_lessees_alone_and_nobodys_once_that_is_over(
     let (ended, _) = lending_taken(&lent, step, Timestamp::UNIX_EPOCH);
     assert!(!fits(&ended, Some("lab")));
 
-    // What was reserved and never used does not stay with whom the node was lent to.
+    // An allocation that the lessee never used does not survive the return of the node.
     let (reserved, allocation) = occupy(&lent, &wish());
     let (free, _) = given_back(&reserved, Timestamp::UNIX_EPOCH);
     assert_eq!(released(&reserved, &free), Some(allocation.id));

@@ -1,14 +1,14 @@
-//! A machine that was a compute host and was taken out of use: the cloud is to forget it.
+//! Leaving an OpenStack: removing the compute host of a machine that was taken out of use.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CloudSeen, Hypervisor, JoinAction, JoinState, JoinStep};
 use crate::{HistoryEntry, Node};
 
-/// The longest until the cloud is asked again that did not do it. It is asked for ever: it refuses as long as it knows of servers there.
+/// The interval of retries. The conductor retries without end, because the cloud refuses as long as it knows servers on the host.
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// What comes next, by what was `seen` of the host's compute service.
+/// Returns the next step for a leaving host, given an observation of its compute service.
 pub(super) fn plan(seen: &CloudSeen, now: Timestamp) -> JoinStep {
     match seen {
         CloudSeen::Service(Some(service)) => {
@@ -25,26 +25,26 @@ pub(super) fn plan(seen: &CloudSeen, now: Timestamp) -> JoinStep {
 }
 
 impl Hypervisor {
-    /// Whether its machine is none any more, and the cloud is to forget it.
+    /// Returns whether the machine is no longer a hypervisor, and the cloud has to remove the host.
     pub fn is_leaving(&self) -> bool {
         self.state == JoinState::Leaving
     }
 
-    /// The same, once its machine is off for good.
+    /// Returns the host after its machine was taken out of use.
     pub(crate) fn leaving(&self, now: Timestamp) -> Self {
         self.at(JoinState::Leaving, now)
     }
 }
 
 impl Node {
-    /// Whether the cloud is to forget the host that its machine was, and we are to look after that: not amid work.
+    /// Returns whether the conductor has to remove the node's host from the cloud now. During other work the removal waits.
     pub fn is_leaving(&self) -> bool {
         !self.provision_state.is_busy()
             && self.maintenance.is_none()
             && self.hypervisor.as_ref().is_some_and(Hypervisor::is_leaving)
     }
 
-    /// The node once the cloud knows its host no more, and what its history says of that.
+    /// Returns the node after the cloud has removed its host, and the entry for its history.
     pub fn left_the_cloud(&self, now: Timestamp) -> (Node, HistoryEntry) {
         let host = self.hypervisor.as_ref().map_or("", |host| &host.host);
         let told = format!("host {host} has left the cloud");

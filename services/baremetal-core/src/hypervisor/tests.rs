@@ -52,7 +52,7 @@ fn check(host: &Hypervisor, seen: &CloudSeen, now: i64, want: Expect) {
 }
 
 #[test]
-fn only_a_report_that_is_newer_than_the_first_look_counts() {
+fn only_a_report_newer_than_the_first_look_counts() {
     let mut new = Hypervisor { before: Report::Unknown, ..host(JoinState::AwaitingService) };
     check(&new, &CloudSeen::Service(None), 1, expect!["awaiting_service None None"]);
     check(
@@ -61,7 +61,7 @@ fn only_a_report_that_is_newer_than_the_first_look_counts() {
         1,
         expect!["awaiting_service At(1970-01-01T00:00:05Z) None"],
     );
-    // The cloud takes a machine that was just switched off for one that is up.
+    // The cloud still shows a machine that was just switched off as up.
     new.before = Report::At(after(5));
     check(&new, &service(true, true, Some(5)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
     check(&new, &service(false, true, Some(6)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
@@ -74,7 +74,7 @@ fn only_a_report_that_is_newer_than_the_first_look_counts() {
 }
 
 #[test]
-fn each_sign_is_waited_for_in_turn() {
+fn each_sign_of_joining_is_awaited_in_order() {
     let at = host;
     let listed = |up| CloudSeen::Hypervisor(Some(HypervisorSeen { id: "u1".to_owned(), up }));
     check(
@@ -113,7 +113,7 @@ fn each_sign_is_waited_for_in_turn() {
 }
 
 #[test]
-fn what_does_not_come_in_time_is_given_up_with_its_reason() {
+fn a_missing_sign_fails_with_its_reason() {
     check(
         &host(JoinState::AwaitingService),
         &CloudSeen::Service(None),
@@ -142,7 +142,7 @@ fn what_does_not_come_in_time_is_given_up_with_its_reason() {
             "give up: the hypervisor of the host h1 has no resource provider with anything to give"
         ],
     );
-    // Who has begun to look late is not late.
+    // If the conductor began to watch late, the time limit counts from then.
     let step = plan_join(
         &host(JoinState::AwaitingProvider),
         &CloudSeen::Provider(false),
@@ -153,7 +153,7 @@ fn what_does_not_come_in_time_is_given_up_with_its_reason() {
 }
 
 #[test]
-fn a_cloud_that_does_not_answer_is_borne_and_one_that_refuses_is_not() {
+fn a_transient_error_of_the_cloud_is_retried_and_a_refusal_is_not() {
     let problem = |transient| Problem {
         reason: Reason::CloudUnreachable,
         cause: "no answer".to_owned(),
@@ -171,7 +171,7 @@ fn a_cloud_that_does_not_answer_is_borne_and_one_that_refuses_is_not() {
 }
 
 #[test]
-fn a_host_is_put_into_a_zone_and_an_aggregate_that_are_made_where_they_are_not() {
+fn missing_zones_and_aggregates_are_created_for_the_host() {
     let all = |all: &[AggregateSeen]| CloudSeen::Aggregates(all.to_vec());
     let (zoning, grouping) = (host(JoinState::Zoning), host(JoinState::Grouping));
     check(
@@ -224,7 +224,7 @@ fn a_node_becomes_a_hypervisor_by_being_installed() {
 }
 
 #[test]
-fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
+fn an_undeployed_host_leaves_the_cloud_once_its_machine_is_off() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     node.provision_state = State::Active;
     node.hypervisor = Some(host(JoinState::Joined));
@@ -240,7 +240,7 @@ fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
 
     let leaving = free.hypervisor.clone().unwrap();
     let forget = r#"Act(Forget { service: "s1" })"#;
-    // However long it takes: the cloud refuses while it knows of servers there.
+    // The removal is retried without end, because the cloud refuses while it knows servers on the host.
     for now in [4, 4000] {
         let step = plan_join(&leaving, &service(false, true, Some(1)), T0, after(now));
         assert_eq!(format!("{step:?}"), forget);
@@ -257,7 +257,7 @@ fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
     assert_eq!(check_delete(&gone), Ok(()));
     assert_eq!((gone.hypervisor, entry.event.as_str()), (None, "host h1 has left the cloud"));
 
-    // Whoever gets the machine meanwhile gets no hypervisor.
+    // A new installation of the machine does not become a hypervisor while the old host is leaving.
     let (deploying, _) = ask(&free, Verb::Deploy, WorkUuid::nil(), after(4)).unwrap();
     assert_eq!(deploying.hypervisor, Some(leaving));
     let (active, _) = finish(&deploying, WorkUuid::nil(), after(5)).unwrap();
@@ -265,7 +265,7 @@ fn what_is_taken_out_of_use_leaves_the_cloud_once_its_machine_is_off() {
 }
 
 #[test]
-fn what_was_given_up_says_why_and_joins_again_when_asked() {
+fn a_failed_join_says_why_and_can_be_repeated() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     node.provision_state = State::Active;
     assert!(join_again(&node, T0).unwrap_err().to_string().starts_with("hypervisor: "));
@@ -285,7 +285,7 @@ fn what_was_given_up_says_why_and_joins_again_when_asked() {
 }
 
 #[test]
-fn a_host_is_called_as_its_node_where_a_host_can_be() {
+fn a_host_has_the_name_of_its_node_if_that_is_valid() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     let mut named = |name: &str| {
         node.name = Some(name.parse().unwrap());

@@ -40,7 +40,7 @@ fn all_seen() -> [DrainSeen; 9] {
     ]
 }
 
-/// The steps for each answer of clusterd, in the order of `all_seen`.
+/// Asserts the step for each answer of clusterd, in the order of `all_seen`.
 #[track_caller]
 fn check(then: AfterDrain, stage: LeavingStage, want: [&str; 9]) {
     let got = all_seen().map(|seen| match plan_leaving(&leaving(then, stage), &seen) {
@@ -77,7 +77,7 @@ fn each_answer_of_clusterd_leads_to_one_step() {
 }
 
 #[test]
-fn another_request_replaces_the_one_that_waits_and_goes_on_with_its_drain() {
+fn a_new_request_replaces_the_waiting_one_and_keeps_its_drain() {
     let request = |then| LeaveRequest {
         host: "h1".to_owned(),
         then,
@@ -100,7 +100,7 @@ fn another_request_replaces_the_one_that_waits_and_goes_on_with_its_drain() {
 }
 
 #[test]
-fn a_refused_request_ends_with_the_drain_that_it_began() {
+fn a_refused_request_ends_the_drain_that_it_began() {
     let before = node(Some(leaving(off(), LeavingStage::Waiting(OURS))));
     assert_eq!(before.target_power_state(), Some(PowerState::Off));
     let stayed = |end| stays(&before, "cluster blue needs it", end, Timestamp::UNIX_EPOCH);
@@ -113,7 +113,7 @@ fn a_refused_request_ends_with_the_drain_that_it_began() {
 }
 
 #[test]
-fn a_lessee_is_not_told_whose_machines_a_host_carries() {
+fn a_lessee_does_not_see_whose_servers_a_host_carries() {
     let mut lent = node(Some(leaving(off(), LeavingStage::Wanted)));
     lent.lessee = Some("lab".to_owned());
     let why = "cluster blue needs it";
@@ -122,14 +122,14 @@ fn a_lessee_is_not_told_whose_machines_a_host_carries() {
 }
 
 #[test]
-fn a_wait_is_told_once() {
+fn the_reason_for_waiting_is_recorded_once() {
     let before = node(Some(leaving(off(), LeavingStage::Waiting(OURS))));
     let (told, _) = held(&before, "silent", Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(held(&told, "silent still", Timestamp::UNIX_EPOCH), None);
 }
 
 #[test]
-fn the_end_of_maintenance_ends_no_drain_that_a_request_waits_for() {
+fn ending_maintenance_keeps_a_drain_that_a_request_waits_for() {
     let back = |node: &Node| come_back(node, "h1", None, Timestamp::UNIX_EPOCH).leaving.unwrap();
     let waiting = node(Some(leaving(off(), LeavingStage::Waiting(OURS))));
     assert_eq!(Some(back(&waiting)), waiting.leaving);

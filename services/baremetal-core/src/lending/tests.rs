@@ -5,7 +5,7 @@ use crate::{Driver, NodeUuid, Refusal, Task, Verb, WorkUuid, ask, ask_power, fin
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// Hours after the beginning.
+/// The moment `hours` hours after the epoch.
 fn at(hours: i64) -> Timestamp {
     T0 + SignedDuration::from_hours(hours)
 }
@@ -14,7 +14,7 @@ fn hours(hours: u64) -> Length {
     Length::from_secs(hours * 3600).unwrap()
 }
 
-/// Warned 24 h before, 12 h of notice, 20 h to undo.
+/// A warning 24 h before the end, 12 h notice, an undo window of 20 h.
 fn ladder() -> Ladder {
     let raw = r#"{"warn_before": ["24h"], "notice": "12h", "undo_window": "20h"}"#;
     serde_json::from_str::<Ladder>(raw).unwrap().without_copy()
@@ -31,7 +31,7 @@ fn loan(length: u64) -> Loan {
     Loan { lessee: "lab".to_owned(), length: hours(length), notify: None }
 }
 
-/// Lent for 100 h.
+/// A node with a lease of 100 h.
 fn lent(state: State) -> Node {
     lend(&node(state), loan(100), "root", Terms::default(), T0).unwrap().0
 }
@@ -60,7 +60,7 @@ const fn rest(until: Option<Timestamp>) -> LendingStep {
 }
 
 #[test]
-fn the_ladder_is_climbed() {
+fn each_stage_of_the_lease_comes_in_its_time() {
     let lent = lent(State::Active);
     check(&lent, 1, rest(Some(at(76))));
     check(&lent, 76, LendingStep::Take(lease::Step::Warn { ends_at: at(100) }));
@@ -74,7 +74,7 @@ fn the_ladder_is_climbed() {
 }
 
 #[test]
-fn nothing_of_a_machine_at_work_is_cut_short() {
+fn the_end_of_a_lease_waits_for_work_in_progress() {
     for state in [State::Deploying, State::DeployWait, State::Cleaning, State::Deleting] {
         check(&ended(state), 100, rest(Some(at(110))));
         check(&gone(state), 120, rest(None));
@@ -85,7 +85,7 @@ fn nothing_of_a_machine_at_work_is_cut_short() {
 }
 
 #[test]
-fn what_stands_against_giving_back_is_said() {
+fn an_obstacle_to_the_return_is_reported() {
     let held = |node: Node| {
         let step = plan_lending(&node, &ladder(), at(120));
         let LendingStep::Wait { held, .. } = step else { panic!("{step:?}") };
@@ -101,14 +101,14 @@ fn what_stands_against_giving_back_is_said() {
 }
 
 #[test]
-fn a_machine_that_does_not_go_off_when_asked_is_made_to() {
+fn a_machine_is_forced_off_after_a_soft_power_off_failed() {
     let failure = crate::Failure::new(crate::Reason::PowerStuck, "it stayed on".to_owned());
     let stuck = Node { failure: Some(failure), ..ended(State::Active) };
     check(&stuck, 100, LendingStep::Power(PowerChange::ForceOff));
 }
 
 #[test]
-fn what_ended_is_neither_switched_on_nor_installed() {
+fn a_node_whose_lease_ended_is_neither_powered_on_nor_installed() {
     let ended = ended(State::Active);
     let refused = ask_power(&ended, PowerChange::On, at(101)).unwrap_err();
     assert!(matches!(refused, Refusal::LeaseEnded { .. }), "{refused}");
@@ -121,7 +121,7 @@ fn what_ended_is_neither_switched_on_nor_installed() {
 }
 
 #[test]
-fn what_is_given_back_is_erased_whatever_its_owner_said_of_cleaning() {
+fn a_returned_node_is_erased_even_without_automated_cleaning() {
     let unclean = Node { automated_clean: Some(false), ..gone(State::Active) };
     let (deleting, _) = ask(&unclean, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
     let (cleaning, _) = finish(&deleting, WorkUuid::nil(), at(120)).unwrap();
@@ -133,14 +133,14 @@ fn what_is_given_back_is_erased_whatever_its_owner_said_of_cleaning() {
 }
 
 #[test]
-fn what_is_lent_is_nobody_elses() {
+fn a_lent_node_is_not_lent_to_another_project() {
     let again = |node: &Node, lessee: &str| {
         let loan = Loan { lessee: lessee.to_owned(), ..loan(10) };
         lend(node, loan, "root", Terms::default(), at(1)).map(|(node, _)| node)
     };
     let lent = lent(State::Active);
     assert!(matches!(again(&lent, "other"), Err(LendError::Taken { .. })));
-    // Its time is set anew, and its end is warned of as any other.
+    // The new term is shorter, and the lessee is warned before its end.
     let shorter = again(&lent, "lab").unwrap();
     check(&shorter, 1, rest(Some(at(6))));
     assert!(matches!(again(&gone(State::Active), "lab"), Err(LendError::Returning { .. })));
@@ -150,7 +150,7 @@ fn what_is_lent_is_nobody_elses() {
 }
 
 #[test]
-fn what_is_not_lent_has_no_lease_to_extend() {
+fn a_node_without_a_lease_cannot_be_extended() {
     let node = node(State::Active);
     let refused = extend(&node, at(9), "ann", Terms::default(), T0).unwrap_err();
     assert!(matches!(refused, LendError::NotLent { .. }));
@@ -158,7 +158,7 @@ fn what_is_not_lent_has_no_lease_to_extend() {
 }
 
 #[test]
-fn what_was_lent_for_an_instance_ends_with_it() {
+fn a_lease_for_a_reservation_ends_with_the_instance() {
     for (reserved, wanted) in [(true, Wanted::Gone), (false, Wanted::AsAsked)] {
         let mut node = lent(State::Deleting);
         node.lending.as_mut().unwrap().reserved = reserved;
@@ -169,7 +169,7 @@ fn what_was_lent_for_an_instance_ends_with_it() {
 }
 
 #[test]
-fn a_retired_node_is_given_back_where_its_cleaning_ends() {
+fn a_retired_node_is_returned_when_its_cleaning_ends() {
     let node = Node { retired: Some("old".to_owned()), ..gone(State::Active) };
     let (deleting, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
     let (cleaning, _) = finish(&deleting, WorkUuid::nil(), at(120)).unwrap();

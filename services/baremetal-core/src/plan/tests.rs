@@ -1,4 +1,4 @@
-//! What is planned in every situation.
+//! The planned step in every situation.
 
 use expect_test::{Expect, expect};
 use hardware::PowerState;
@@ -35,7 +35,7 @@ fn seen() -> Observed {
     }
 }
 
-/// A node with this task at hand since `T0`.
+/// A node whose current task is `task`, begun at `T0`.
 fn at(task: Task, intent: Option<usize>) -> Node {
     let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     node.provision_state = if task.is_waiting() { State::DeployWait } else { State::Deploying };
@@ -69,7 +69,7 @@ fn a_node_without_work_rests() {
 }
 
 #[test]
-fn a_machine_that_is_on_is_switched_off_once_and_then_looked_at() {
+fn power_off_is_requested_once_and_then_awaited() {
     let node = at(Task::Power(PowerState::Off), None);
     let on = || Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
     check(&node, on(), 0, expect!["Act(RequestPower(ForceOff))"]);
@@ -95,7 +95,7 @@ fn a_machine_that_is_on_is_switched_off_once_and_then_looked_at() {
 }
 
 #[test]
-fn a_bmc_that_may_come_back_is_borne_with_until_it_is_late() {
+fn a_transient_bmc_error_is_retried_until_the_timeout() {
     let node = at(Task::TryBmc, None);
     let silent = |transient| Observed { power: PowerSeen::Failed(problem(transient)), ..seen() };
     check(&node, silent(true), 59, expect!["Wait(1 s)"]);
@@ -104,7 +104,7 @@ fn a_bmc_that_may_come_back_is_borne_with_until_it_is_late() {
 }
 
 #[test]
-fn what_happened_while_nobody_looked_is_not_held_against_the_machine() {
+fn time_without_a_conductor_does_not_count_as_late() {
     let node = at(Task::AwaitAgent, None);
     check(
         &node,
@@ -121,24 +121,24 @@ fn what_happened_while_nobody_looked_is_not_held_against_the_machine() {
 }
 
 #[test]
-fn a_command_is_given_once_even_when_we_are_interrupted() {
+fn a_command_is_given_once_even_after_an_interruption() {
     let task = || Task::Agent(AgentCommand::WriteImage);
     let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
-    // Nothing was recorded: it was never given.
+    // No intent was recorded: the command was never sent.
     check(
         &at(task(), None),
         told(vec![CommandSeen::Succeeded]),
         0,
         expect!["Act(Command(WriteImage))"],
     );
-    // The intent was recorded, and the command did not arrive.
+    // The intent was recorded, but the command did not arrive.
     check(
         &at(task(), Some(1)),
         told(vec![CommandSeen::Succeeded]),
         0,
         expect!["Act(Command(WriteImage))"],
     );
-    // It did arrive.
+    // The command did arrive.
     check(
         &at(task(), Some(1)),
         told(vec![CommandSeen::Succeeded, CommandSeen::Running(None)]),
@@ -189,7 +189,7 @@ fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
 }
 
 #[test]
-fn an_agent_that_reports_and_refuses_is_given_up_long_before_its_command_is_late() {
+fn an_agent_that_refuses_calls_fails_the_work_before_the_command_times_out() {
     let node = at(Task::Agent(AgentCommand::WriteImage), None);
     let refuses = |calls, transient| Observed {
         agent: AgentSeen::Refuses { calls, since: T0, problem: problem(transient) },
@@ -204,7 +204,7 @@ fn an_agent_that_reports_and_refuses_is_given_up_long_before_its_command_is_late
             "GiveUp(AgentRefuses: the agent reports, but 5 calls to it failed in 10 s while writing the image: cannot reach the BMC)"
         ],
     );
-    // What may pass is given as long as an agent that is silent.
+    // A problem that may pass gets the same time limit as a silent agent.
     check(&node, refuses(60, true), 119, expect!["Wait(1 s)"]);
     check(
         &node,
@@ -240,7 +240,7 @@ fn a_change_of_power_ends_with_the_work_that_begins_before_it_is_done() {
 }
 
 #[test]
-fn a_machine_that_restarts_is_told_to_be_on_throughout() {
+fn the_power_state_stays_on_during_a_restart() {
     let restart = crate::PowerRequest::new(PowerChange::SoftRestart, T0);
     let node = Node {
         power_state: Some(PowerState::On),
@@ -256,7 +256,7 @@ fn a_machine_that_restarts_is_told_to_be_on_throughout() {
     assert_eq!((on.power_state, on.power_request), (Some(PowerState::On), None));
 }
 
-/// A machine that does whatever it is asked, and an agent likewise.
+/// A machine and an agent that do whatever they are asked.
 fn obliging(
     node: &Node,
     commands: &mut Vec<CommandSeen>,
@@ -287,7 +287,7 @@ fn obliging(
     }
 }
 
-/// Asks `verb` of the node and lets an obliging machine do all of it.
+/// Applies `verb` to the node and plays all turns until the node is idle.
 fn live(node: &Node, verb: Verb) -> Node {
     let (mut node, _) = ask(node, verb, WorkUuid::nil(), T0).unwrap();
     let (mut commands, mut power) = (Vec::new(), PowerState::On);
@@ -309,7 +309,7 @@ fn live(node: &Node, verb: Verb) -> Node {
 }
 
 #[test]
-fn a_node_lives_its_whole_life() {
+fn a_node_passes_through_its_whole_life() {
     for driver in Driver::ALL {
         let node = Node::new(NodeUuid::nil(), driver, T0);
         let node = live(&node, Verb::Manage);
@@ -351,7 +351,7 @@ fn a_retired_node_is_manageable_after_its_cleaning_and_is_not_provided() {
 }
 
 #[test]
-fn what_a_lessee_wrote_is_erased_before_the_next_one_comes() {
+fn the_data_of_a_lessee_is_erased_before_the_next_use() {
     let ready = live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage);
     for (lessee, want) in
         [(None, AgentCommand::EraseMetadata), (Some("p".to_owned()), AgentCommand::EraseDisks)]
@@ -367,7 +367,7 @@ fn what_a_lessee_wrote_is_erased_before_the_next_one_comes() {
 }
 
 #[test]
-fn a_failure_leads_to_the_failed_state_and_the_same_verb_goes_on_from_there() {
+fn a_failed_verb_can_be_repeated_from_the_failed_state() {
     let node =
         live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
     let (deploying, _) = ask(&node, Verb::Deploy, WorkUuid::nil(), T0).unwrap();

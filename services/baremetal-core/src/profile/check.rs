@@ -1,11 +1,11 @@
-//! Whether a profile makes sense, before it is kept.
+//! Validates a hypervisor profile before it is stored.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{HypervisorSettings, JoinLimits, Named, Profile, ProfileKind};
 use crate::{Driver, Node, NodeUuid, Refusal, image};
 
-/// What of `instance_info` names an image.
+/// The keys of `instance_info` that describe an image.
 const IMAGE: [&str; 6] = [
     "image_source",
     "image_os_hash_algo",
@@ -15,22 +15,21 @@ const IMAGE: [&str; 6] = [
     "image_ca",
 ];
 
-/// The most of what there can be several of.
+/// The maximum number of entries in a list.
 const MOST: usize = 64;
 
-/// The longest text.
+/// The maximum length of a text in bytes.
 const LONGEST: usize = 255;
 
-/// The longest URL and public key.
+/// The maximum length of a public key in bytes.
 const LONGEST_LINE: usize = 16 << 10;
 
-/// A profile that cannot be.
+/// The error for a profile with a wrong field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct InvalidProfile {
-    /// Which field.
     pub field: String,
-    /// What is wrong with it. It does not repeat what may be secret.
+    /// The problem with the field. The text does not repeat the value, which may be secret.
     pub problem: String,
 }
 
@@ -40,7 +39,7 @@ fn wrong(field: impl Into<String>, problem: impl Into<String>) -> InvalidProfile
     InvalidProfile { field: field.into(), problem: problem.into() }
 }
 
-/// Whether the profile makes sense: all of what it says can be written down for a machine.
+/// Checks that every value of the profile can be written into a machine's configuration without changing its meaning.
 pub fn check_profile(profile: &Profile) -> Checked {
     if profile.description.as_ref().is_some_and(|text| text.len() > 4096) {
         return Err(wrong("description", "it is longer than 4096 bytes"));
@@ -65,7 +64,7 @@ pub fn check_profile(profile: &Profile) -> Checked {
     ] {
         if let Some(Named::Fixed(name)) = named {
             text(field, name)?;
-            // Nova refuses a colon in a zone: it parts zone and host (nova/api/validation/parameter_types.py).
+            // Nova refuses a colon in the name of a zone, because a colon separates zone and host (nova/api/validation/parameter_types.py).
             if name.contains(':') {
                 return Err(wrong(field, "it has a colon"));
             }
@@ -136,14 +135,14 @@ fn network(settings: &HypervisorSettings) -> Checked {
     }
     for (network, bridge) in mappings {
         let field = |of: &str| format!("settings.neutron.bridge_mappings.{network:.64}{of}");
-        // Neutron's own list parts them by commas, and each pair by a colon.
+        // Neutron's option is a list separated by commas, and a colon separates the parts of an entry.
         if !is_word(network, "._-") || network.len() > 64 {
             let problem = "a physical network has 1 to 64 letters, digits, '.', '_' and '-'";
             return Err(wrong(field(""), problem));
         }
         let interface = bridge.interface.as_ref().map(|name| (".interface", name));
         for (of, name) in [(".bridge", &bridge.bridge)].into_iter().chain(interface) {
-            // Linux: IFNAMSIZ is 16, the end included; a dash at the beginning would be an option.
+            // Linux: IFNAMSIZ is 16 including the final zero. A leading dash would be read as an option of the command.
             if !is_word(name, "._-") || name.len() > 15 || name.starts_with(['-', '.']) {
                 let problem = "an interface has 1 to 15 letters, digits, '.', '_' and '-'";
                 return Err(wrong(field(of), problem));
@@ -199,7 +198,7 @@ fn limits(limits: &JoinLimits) -> Checked {
     }
 }
 
-/// At most so many, counted.
+/// Returns the entries with their indexes, or an error if there are too many.
 fn few<'a, T>(
     field: &str,
     all: &'a [T],
@@ -214,7 +213,7 @@ fn is_word(text: &str, more: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
 }
 
-/// A text that fits on a line of a configuration file, and is read there as it was written.
+/// Checks that a text fits on one line of a configuration file and is read back unchanged.
 fn text(field: &str, text: &str) -> Checked {
     if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) {
         return Err(wrong(field, "it has 1 to 255 bytes and no control characters"));

@@ -1,4 +1,4 @@
-//! What one machine is told at its first boot: the parts of its config drive.
+//! Builds the parts of a hypervisor's config drive from its profile.
 
 use hardware::MacAddress;
 use ignition::build;
@@ -9,18 +9,17 @@ use super::kernel::{arguments, grub_file};
 use super::{HypervisorSettings, Profile, ProfileKind};
 use crate::NodeUuid;
 
-/// The machine that is to become a hypervisor.
+/// The machine that becomes a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest<'a> {
-    /// Its node.
     pub id: NodeUuid,
-    /// Its name in the cloud.
+    /// The name of the compute host in the cloud.
     pub host: &'a str,
-    /// The addresses of its network ports; the first is the one it boots by.
+    /// The MAC addresses of the machine's ports, the one it boots from first.
     pub macs: &'a [MacAddress],
 }
 
-/// The parts of the machine's config drive: `meta_data`, `network_data`, `user_data`. They hold secrets.
+/// Returns the parts of the machine's config drive: `meta_data`, `network_data`, `user_data`. The parts contain secrets.
 pub fn config_drive(profile: &Profile, guest: &Guest<'_>) -> Map<String, Value> {
     let meta = json!({"uuid": guest.id, "name": guest.host, "hostname": guest.host});
     let files = files(&profile.settings, guest.id, guest.host);
@@ -37,7 +36,7 @@ pub fn config_drive(profile: &Profile, guest: &Guest<'_>) -> Map<String, Value> 
     parts
 }
 
-/// OpenStack's `network_data.json`: every port is named, and the first asks for its address.
+/// Returns OpenStack's `network_data.json`: all ports have names, and the first port uses DHCP.
 fn network_data(macs: &[MacAddress]) -> Value {
     let link = |(at, mac): (usize, &MacAddress)| json!({"id": format!("port{at}"), "type": "phy", "ethernet_mac_address": mac.to_string()});
     let links: Vec<Value> = macs.iter().enumerate().map(link).collect();
@@ -48,7 +47,7 @@ fn network_data(macs: &[MacAddress]) -> Value {
     })
 }
 
-/// cloud-init's `#cloud-config`. JSON is YAML, and needs no escapes that YAML would read otherwise.
+/// Returns cloud-init's `#cloud-config`. The document is JSON, which is also YAML, so that no value needs YAML's own quoting.
 fn cloud_config(settings: &HypervisorSettings, guest: &Guest<'_>, files: &[MachineFile]) -> String {
     let mut written: Vec<Value> = files
         .iter()
@@ -112,7 +111,8 @@ fn ignition_config(
     ignition::json(&config)
 }
 
-/// The unit that makes the bridges before the services start. No word of the commands has a blank, a quote or a `%`.
+/// Returns the unit that creates the bridges before the services start. No word of the commands has a blank, a quote or a `%`, so none
+/// needs quoting.
 fn bridges_unit(commands: &[Vec<String>]) -> String {
     let lines: Vec<String> =
         commands.iter().map(|words| format!("ExecStart=/usr/bin/{}", words.join(" "))).collect();

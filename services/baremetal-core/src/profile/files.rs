@@ -1,6 +1,6 @@
-//! The files by which a hypervisor's services know their cloud.
+//! Writes the configuration files of a hypervisor's services.
 //!
-//! What they are called and whose they are: `images/hypervisor`. oslo.config reads `NAME.conf.d` after `NAME.conf`.
+//! Paths and groups have to match the image, see `images/hypervisor`. oslo.config reads `NAME.conf.d` after `NAME.conf`.
 
 use std::fmt::Write;
 
@@ -14,18 +14,18 @@ use super::{CpuMode, HypervisorSettings, KeystoneSettings, Storage, Virtualizati
 pub(super) struct MachineFile {
     pub(super) path: &'static str,
     pub(super) group: &'static str,
-    /// Permission bits.
+    /// The permission bits.
     pub(super) mode: u16,
     pub(super) contents: String,
 }
 
-/// The target that the image starts its services by, once their settings are there.
+/// The systemd target that starts the image's services after their settings were written.
 pub(super) const TARGET: &str = "bedplate-hypervisor.target";
 
-/// What Nova and Neutron are told on the host of this name. Their addresses they find themselves.
+/// Returns the configuration files of Nova and Neutron for the host of this name. The services find the machine's addresses themselves.
 ///
-/// The hypervisor is known by the node's id, however often the machine is installed: a nova-compute that finds its host known by
-/// another id does not start (Nova's manual, "Compute service node identification").
+/// The hypervisor keeps the node's id in every installation: a nova-compute whose host is known under another id does not start (Nova's
+/// manual, "Compute service node identification").
 pub(super) fn files(settings: &HypervisorSettings, id: NodeUuid, host: &str) -> Vec<MachineFile> {
     vec![
         MachineFile {
@@ -49,7 +49,7 @@ pub(super) fn files(settings: &HypervisorSettings, id: NodeUuid, host: &str) -> 
     ]
 }
 
-/// The commands that make the bridges, and put interfaces into them. Each may be given twice.
+/// Returns the commands that create the bridges and add their interfaces. Every command may be repeated without harm.
 pub(super) fn bridge_commands(settings: &HypervisorSettings) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut all = Vec::new();
@@ -130,19 +130,20 @@ fn neutron(settings: &HypervisorSettings, host: &str) -> String {
     ini.0
 }
 
-/// A file as oslo.config reads it. A section may come twice; its options are taken together.
+/// A file in the format of oslo.config. A section may occur twice; oslo.config merges its options.
 #[derive(Default)]
 struct Ini(String);
 
 impl Ini {
     fn section(&mut self, name: &str) -> &mut Self {
         let blank = if self.0.is_empty() { "" } else { "\n" };
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(self.0, "{blank}[{name}]");
         self
     }
 
-    /// A dollar begins a reference to another option, unless it is doubled (oslo.config, "Option Value Interpolation").
+    /// Adds an option. A `$` starts a reference to another option and therefore has to be doubled (oslo.config, "Option Value
+    /// Interpolation").
     fn set(&mut self, key: &str, value: &str) -> &mut Self {
         let _ = writeln!(self.0, "{key} = {}", value.replace('$', "$$"));
         self

@@ -1,19 +1,19 @@
-//! Arguments of a kernel: typed, and written so that no loader reads more in them than they say.
+//! Kernel arguments, typed and restricted so that no boot loader interprets them in its own way.
 
 use serde::{Deserialize, Serialize};
 
 use super::{HypervisorSettings, Iommu, PageSize};
 
-/// The longest key and value.
+/// The maximum length of a key and of a value.
 const LONGEST: usize = 256;
 
-/// An argument of a kernel: `KEY` or `KEY=VALUE`.
+/// A kernel argument: `KEY` or `KEY=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelArgument {
     /// Letters, digits, `_`, `-` and `.`.
     pub key: String,
-    /// What it is set to, if to anything.
+    /// The value; `None` writes the key alone.
     #[serde(default)]
     pub value: Option<String>,
 }
@@ -23,9 +23,9 @@ impl KernelArgument {
         KernelArgument { key: key.to_owned(), value: Some(value.into()) }
     }
 
-    /// What is wrong with it.
+    /// Returns what is wrong with the argument, or `None` if it is valid.
     ///
-    /// A value has only what neither GRUB nor a shell gives a meaning to, so that it means the same wherever it is read.
+    /// A value consists of characters that have no meaning in GRUB or in a shell, so that every program reads the same value.
     pub(super) fn problem(&self) -> Option<&'static str> {
         let word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.,:=/+@% ".contains(c);
@@ -37,7 +37,7 @@ impl KernelArgument {
         (!fits).then_some("value: it has 1 to 256 letters, digits, blanks and '_-.,:=/+@%'")
     }
 
-    /// As the kernel reads it: a value with blanks is quoted.
+    /// Returns the argument as the kernel reads it: a value with blanks is quoted.
     pub fn written(&self) -> String {
         match &self.value {
             None => self.key.clone(),
@@ -47,7 +47,7 @@ impl KernelArgument {
     }
 }
 
-/// Every argument that the settings come to.
+/// Returns all kernel arguments of the settings.
 pub(super) fn arguments(settings: &HypervisorSettings) -> Vec<String> {
     let mut all = Vec::new();
     match settings.iommu {
@@ -75,9 +75,9 @@ pub(super) fn arguments(settings: &HypervisorSettings) -> Vec<String> {
     all.iter().chain(&settings.kernel_arguments).map(KernelArgument::written).collect()
 }
 
-/// The file that GRUB's configuration reads: `set arguments="…"`.
+/// Returns the file that GRUB's configuration includes: `set arguments="…"`.
 ///
-/// Within double quotes GRUB gives a meaning to `$`, `\` and `"` (its manual, "Quoting"); no argument has the first two.
+/// Within double quotes GRUB interprets `$`, `\` and `"` (its manual, "Quoting"). No argument contains the first two.
 pub(super) fn grub_file(arguments: &[String]) -> String {
     format!("set arguments=\"{}\"\n", arguments.join(" ").replace('"', "\\\""))
 }

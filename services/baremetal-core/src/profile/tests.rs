@@ -52,7 +52,7 @@ fn check(change: impl FnOnce(&mut Value), want: Expect) {
 }
 
 #[test]
-fn a_profile_that_makes_sense_is_kept_and_its_secrets_are_not_printed() {
+fn a_valid_profile_passes_and_its_secrets_are_not_printed() {
     check(|_| {}, expect!["ok"]);
     let printed = format!("{:?}", profile(|_| {}));
     assert!(!printed.contains("hunter"), "{printed}");
@@ -61,7 +61,7 @@ fn a_profile_that_makes_sense_is_kept_and_its_secrets_are_not_printed() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn a_wrong_profile_field_is_refused_with_its_name() {
     let settings = |path: &'static str, value: Value| {
         move |document: &mut Value| *document["settings"].pointer_mut(path).unwrap() = value
     };
@@ -122,7 +122,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn cloud_init_is_told_all_that_the_profile_says() {
+fn cloud_init_gets_all_settings_of_the_profile() {
     let parts = config_drive(&profile(|_| {}), &guest());
     expect![[r#"{"hostname":"h1","name":"h1","uuid":"00000000-0000-0000-0000-000000000000"}"#]]
         .assert_eq(&parts["meta_data"].to_string());
@@ -197,7 +197,7 @@ fn cloud_init_is_told_all_that_the_profile_says() {
 }
 
 #[test]
-fn ignition_is_told_the_same_and_finds_nothing_wrong_with_it() {
+fn ignition_gets_the_same_settings_in_a_valid_config() {
     let of = profile(|it| it["kind"] = json!("ignition"));
     let parts = config_drive(&of, &guest());
     let config: ignition::Config =
@@ -222,7 +222,7 @@ fn ignition_is_told_the_same_and_finds_nothing_wrong_with_it() {
 }
 
 #[test]
-fn tunnels_are_asked_for_and_a_base_is_named() {
+fn tunnels_and_a_base_config_are_written() {
     let of = profile(|it| {
         it["kind"] = json!("ignition");
         it["settings"]["neutron"]["tunnels"] = json!(true);

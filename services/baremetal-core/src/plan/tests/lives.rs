@@ -1,4 +1,4 @@
-//! Whole lives of nodes: whatever is asked and whatever is seen, a node goes along the table of states and comes to rest.
+//! Property tests of whole lives of nodes: for any requests and observations, every change of state is in the table, and work ends.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,32 +11,32 @@ use crate::{Interface, Loan, Maintenance, TRANSITIONS, ask_power, lend, lending_
 
 type Checked = Result<(), TestCaseError>;
 
-/// Something that befalls a node.
+/// One event in the life of a node.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// Somebody asks for a change of its provision state.
+    /// A caller requests a change of provision state.
     Asked(Verb),
-    /// Somebody asks for a change of its power.
+    /// A caller requests a change of power.
     Power(PowerChange),
-    /// Its machine does what the task at hand wants of it; its turn.
+    /// One turn in which the machine does what the current task needs.
     Obliged,
-    /// This is seen of its machine, so many seconds later; its turn, in which an action ends so.
+    /// One turn with this observation, this many seconds later, in which an action ends with this result.
     Seen(Observed, u64, Performed),
-    /// The conductor starts anew.
+    /// The conductor restarts.
     Restarted,
 }
 
-/// How an action ends.
+/// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Performed {
     Well,
-    /// For good: what may pass is tried again.
+    /// A permanent failure. A transient one would only repeat the action.
     Badly,
-    /// The conductor died before it recorded anything.
+    /// The conductor was killed before it recorded anything.
     Interrupted,
 }
 
-/// A node, and the time.
+/// A node and its clock.
 struct Life {
     node: Node,
     now: Timestamp,
@@ -50,7 +50,7 @@ impl Life {
         Life { node, now: T0, watching_since: T0, taken: BTreeSet::new() }
     }
 
-    /// The node is so from now on.
+    /// Checks that the change to `next` is legal, and makes it.
     fn becomes(&mut self, next: Node) -> Checked {
         let (from, to) = (self.node.provision_state, next.provision_state);
         let is_row = TRANSITIONS.iter().any(|row| (row.0, row.2) == (from, to));
@@ -88,7 +88,7 @@ impl Life {
         }
     }
 
-    /// What is seen of a machine that does what it should.
+    /// The observation of a machine that does what it should.
     fn wanted(&self) -> Observed {
         let work = self.node.work.as_ref();
         let power = match work.and_then(Work::task) {
@@ -105,7 +105,7 @@ impl Life {
         }
     }
 
-    /// One turn, as the conductor has it; tells whether the node rests.
+    /// Plays one turn as the conductor does; returns whether the node is idle.
     fn turn(&mut self, seen: &Observed, performed: Performed) -> Result<bool, TestCaseError> {
         let node = self.node.clone();
         match plan(&node, seen, &timeouts(), self.now) {
@@ -167,10 +167,10 @@ impl Life {
         Ok(())
     }
 
-    /// From now on nothing else is seen of its machine: its work ends by itself, well or badly.
+    /// Plays turns with the same observation until the work ends, well or badly.
     fn rests_in_the_end(&mut self, seen: &Observed) -> Checked {
         let power = match &seen.power {
-            // The conductor asks where the task needs that.
+            // The conductor asks the BMC if the task needs the power state.
             PowerSeen::NotAsked => PowerSeen::Failed(problem(true)),
             seen @ (PowerSeen::Is(_) | PowerSeen::Failed(_)) => seen.clone(),
         };
@@ -217,8 +217,7 @@ fn changes() -> impl Strategy<Value = PowerChange> {
     ])
 }
 
-/// All that can be seen: of a machine that does not switch, fails or boots something else, and of an agent that is silent, is another
-/// one, forgets, lags or fails.
+/// Any observation: machines that do not switch, fail or boot something else; agents that are silent, new, forgetful, slow or failing.
 fn observations() -> impl Strategy<Value = Observed> {
     let power = prop_oneof![
         Just(PowerSeen::NotAsked),
@@ -267,7 +266,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Nodes in `enroll` or in use, of every driver, with any of its ways to boot and to be inspected, and any flags.
+/// Nodes that are enrolled, manageable, available or in use, of every driver, with any boot and inspect interface, and any flags.
 fn nodes() -> impl Strategy<Value = Node> {
     let driver = prop::sample::select(Driver::ALL.to_vec());
     let ways = driver.prop_flat_map(|driver| {
