@@ -1,13 +1,14 @@
-//! Where a cluster and its machines are reached.
+//! The addresses and DNS names at which a cluster's API and its members are reached.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::{Balancer, Cluster, ClusterSpec, GroupRole, Key, MachineRef, NodeGroup, Seen};
 
-/// Where users find the API, `https://ADDRESS:PORT`, once that is known: from outside where there is a way.
+/// Returns the URL at which users reach the Kubernetes API, `https://ADDRESS:PORT`, or `None` until the address is known.
 ///
-/// Without a load balancer it is the first machine of the control plane; of several, `api.NAME.ZONE` has all addresses.
+/// With a load balancer the address is its floating IP, or its VIP when it has no floating IP. Without a load balancer the address is the
+/// one of the first control-plane member; the DNS name `api.NAME.ZONE` then leads to all members.
 pub fn api_address(spec: &ClusterSpec<'_>, seen: &Seen) -> Option<String> {
     let blueprint = &spec.cluster.blueprint;
     let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
@@ -26,28 +27,31 @@ pub fn api_address(spec: &ClusterSpec<'_>, seen: &Seen) -> Option<String> {
     Some(format!("https://{host}:{}", blueprint.api_port()))
 }
 
-/// What a cluster's API is called in its DNS zone, where it has one; without the dot at the end.
+/// Returns the DNS name of the cluster's API, `api.NAME.ZONE` without the final dot; `None` when the cluster has no DNS zone.
 pub fn api_name(cluster: &Cluster) -> Option<String> {
     subdomain(cluster).map(|names| format!("api.{names}"))
 }
 
-/// Below what all of a cluster's names in its DNS zone are, where it has one; without the dot at the end.
+/// Returns `NAME.ZONE`, below which all DNS names of the cluster are, without the final dot; `None` when the cluster has no DNS zone.
 pub fn subdomain(cluster: &Cluster) -> Option<String> {
     let zone = cluster.blueprint.labels.settings().dns_zone.as_deref()?;
     Some(format!("{}.{}", cluster.name.label(63), zone.trim_end_matches('.')))
 }
 
-/// The name by which machines find the API in place of an address: that of a control plane of several machines without a load
-/// balancer, all of whose addresses it leads to.
+/// Returns the DNS name by which members reach the API, where they do not use an address.
+///
+/// Members use the name when the control plane has several members and no load balancer: the name leads to the addresses of all of them.
 pub fn api_name_of_machines(spec: &ClusterSpec<'_>) -> Option<String> {
     let blueprint = &spec.cluster.blueprint;
-    // The name leads outside, where machines have addresses that no range of clients foresees.
+    // With floating IPs the DNS name leads to the floating IPs, so members would call the API from addresses that `master_lb_allowed_cidrs`
+    // cannot list in advance.
     let are_shut_out = blueprint.has_floating_machines()
         && !blueprint.labels.settings().api_allowed_cidrs.is_empty();
     (stands_alone(spec) && !are_shut_out).then(|| api_name(spec.cluster)).flatten()
 }
 
-/// What a control plane of several machines is not safe from, where all machines find the API at the first one's address.
+/// Returns a warning when all members reach the API at the address of the first control-plane member alone: if that member is lost, the
+/// whole cluster loses its API.
 pub fn lone_endpoint(spec: &ClusterSpec<'_>) -> Option<&'static str> {
     (stands_alone(spec) && api_name_of_machines(spec).is_none()).then_some(
         "machines find the API at the address of the first control-plane machine alone, and not at all once it is gone: \
@@ -55,14 +59,14 @@ pub fn lone_endpoint(spec: &ClusterSpec<'_>) -> Option<&'static str> {
     )
 }
 
-/// Whether several machines are the control plane, and no load balancer stands before them.
+/// Whether the control plane has several members and no load balancer.
 fn stands_alone(spec: &ClusterSpec<'_>) -> bool {
     let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
     let count: usize = masters.map(|group| group.machines.len()).sum();
     count > 1 && !spec.cluster.blueprint.master_lb_enabled
 }
 
-/// Where each machine is, of those that have an address: the floating one where machines have one.
+/// Returns the address of each member that has one: the floating IP where members have floating IPs, otherwise the port's address.
 pub fn machine_addresses(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeMap<MachineRef, IpAddr> {
     let all = spec.groups.iter().flat_map(NodeGroup::refs);
     all.filter_map(|machine| Some((machine.clone(), machine_address(spec, seen, machine)?)))
@@ -84,7 +88,7 @@ mod tests {
     use crate::sample::{Sample, labels};
 
     #[test]
-    fn users_are_sent_to_the_floating_address_and_to_ports_where_there_is_none() {
+    fn the_api_address_is_the_floating_ip_or_else_the_address_of_the_port() {
         let mut sample = Sample::highly_available();
         let seen = sample.complete();
         let of = |key: Key| seen.objects[&key].address.unwrap();
@@ -104,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn several_machines_are_found_by_name_where_no_load_balancer_is_and_else_it_is_said() {
+    fn without_a_load_balancer_members_use_the_dns_name_or_a_warning_is_given() {
         let mut sample = Sample::highly_available();
         let said = |sample: &Sample| {
             let spec = sample.spec();
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_finds_the_api_by_name_is_asked_for_when_the_name_is_there() {
+    fn a_server_that_uses_the_dns_name_of_the_api_needs_the_record() {
         let mut sample = Sample::highly_available();
         let name = Key::Record(crate::Named::Api);
         let needs = |sample: &Sample| {

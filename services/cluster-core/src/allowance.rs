@@ -1,4 +1,4 @@
-//! What projects, and people in them, may have of what clusterd makes.
+//! Limits of projects and of persons in them, and the check of a request against them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Amounts, Resource};
 
-/// How much there may be of one resource. Written as a number, -1 where there is no limit.
+/// The limit of one resource. In JSON a number, with -1 for unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
 pub enum Limit {
-    /// So much, and no more.
     AtMost(u64),
-    /// As much as anybody likes.
     Unlimited,
 }
 
-/// The number is no limit.
+/// The number is neither -1 nor a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a limit is a number from 0, or -1 where there is none; not {0}")]
 pub struct InvalidLimit(i64);
@@ -43,12 +41,12 @@ impl From<Limit> for i64 {
     }
 }
 
-/// The limits that somebody set. Of what is not among them nobody said anything.
+/// The limits that an administrator set. A resource that is missing has no limit here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Limit>")]
 pub struct Limits(pub BTreeMap<Resource, Limit>);
 
-/// There is nothing of that name of which there may be a limit.
+/// No resource has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is nothing that is limited; that are {all}", all = Resource::ALL.map(Resource::as_str).join(", "))]
 pub struct UnknownResource(String);
@@ -65,7 +63,7 @@ impl TryFrom<BTreeMap<String, Limit>> for Limits {
     }
 }
 
-/// Limits that are to change: `None` is the configured limit again. A resource that is not among them keeps its limit.
+/// A change of limits: `None` removes a limit, so that the configured default applies again. A resource that is missing keeps its limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Option<Limit>>")]
 pub struct LimitChanges(pub BTreeMap<Resource, Option<Limit>>);
@@ -83,19 +81,19 @@ impl TryFrom<BTreeMap<String, Option<Limit>>> for LimitChanges {
 }
 
 impl Limits {
-    /// These, and `others` where these say nothing.
+    /// Returns these limits, with `others` for the resources that have none here.
     pub fn or(&self, others: &Limits) -> Limits {
         let mut all = others.0.clone();
         all.extend(&self.0);
         Limits(all)
     }
 
-    /// The limit of `resource`: there is none where nobody said so.
+    /// Returns the limit of `resource`; unlimited when none was set.
     pub fn of(&self, resource: Resource) -> Limit {
         self.0.get(&resource).copied().unwrap_or(Limit::Unlimited)
     }
 
-    /// The longest that something may be lent, where that is limited: a limit of none is one of a second.
+    /// Returns the longest allowed lease, if there is a limit. A limit of 0 counts as one second, the shortest lease.
     pub fn longest_lease(&self) -> Option<Length> {
         match self.of(Resource::LeaseSeconds) {
             Limit::AtMost(seconds) => Length::from_secs(seconds.max(1)).ok(),
@@ -104,17 +102,16 @@ impl Limits {
     }
 }
 
-/// The limits of those for whom nobody set any.
+/// The configured limits of projects and persons for which an administrator set none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// Of a project.
     pub project: Limits,
     /// Of a person in a project.
     pub person: Limits,
 }
 
 impl Defaults {
-    /// Those for such as `whose`.
+    /// Returns the defaults that apply to `whose`.
     pub fn of(&self, whose: &Whose) -> &Limits {
         match whose.person {
             None => &self.project,
@@ -123,12 +120,11 @@ impl Defaults {
     }
 }
 
-/// Whose limits they are.
+/// The project, or the person in a project, that limits apply to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whose {
-    /// The project.
     pub project: String,
-    /// One person in it; all of them, where there is none.
+    /// A user of the project; `None`: the whole project.
     pub person: Option<String>,
 }
 
@@ -141,29 +137,23 @@ impl fmt::Display for Whose {
     }
 }
 
-/// What somebody has, and may have.
+/// The use and the limits of a project or a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Who.
     pub whose: Whose,
-    /// How much of each resource is theirs.
+    /// The amount of each resource in use.
     pub used: Amounts,
-    /// How much may be.
     pub limits: Limits,
 }
 
-/// Too much of one resource.
+/// A limit that a request would exceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// Whose limit it is.
     pub whose: Whose,
-    /// Of what.
     pub resource: Resource,
-    /// How much they have.
     pub used: u64,
-    /// How much more was asked for.
+    /// How much more the request needs.
     pub asked: u64,
-    /// How much they may have.
     pub limit: u64,
 }
 
@@ -174,37 +164,31 @@ impl fmt::Display for Excess {
     }
 }
 
-/// Why something may not be had.
+/// Why limits forbid a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    /// It is too much.
+    /// The request would exceed these limits.
     #[error("quota exceeded: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Exceeded(Vec<Excess>),
-    /// Nobody knows how much of something it is that is limited.
+    /// A resource is limited, and the cloud did not say how much of it the flavor has.
     #[error("{whose} has a limit of {resource}, and nobody knows how much of that is asked for")]
-    Unmeasured {
-        /// Whose limit it is.
-        whose: Whose,
-        /// Of what.
-        resource: Resource,
-    },
-    /// Nothing is lent to them for that long.
+    Unmeasured { whose: Whose, resource: Resource },
+    /// The lease is longer than the longest allowed one.
     #[error("{whose} may have nothing for longer than {longest}, and {} is asked for", .asked.map_or_else(|| "a lease without end".to_owned(), |it| it.to_string()))]
     Lease {
-        /// Whose limit it is.
         whose: Whose,
-        /// The longest lease.
         longest: Length,
-        /// What is asked for; without end, where there is none.
+        /// `None`: a lease without end.
         asked: Option<Length>,
     },
 }
 
-/// Whether `asked` may be had besides what is used, by all of `accounts`; `is_measured`, where it is known what flavors say of it.
+/// Checks whether all of `accounts` have room for `asked`. `is_measured` says whether the sizes of the flavors are known.
 ///
 /// # Errors
 ///
-/// When a limit would be exceeded of which more is asked for. Who has more than they may have by now still may have less.
+/// When a limit would be exceeded of a resource that the request needs. An account over a limit, because the limit was lowered, can still
+/// use other resources.
 pub fn admit(accounts: &[Account], asked: &Amounts, is_measured: bool) -> Result<(), Denial> {
     let mut over = Vec::new();
     for Account { whose, used, limits } in accounts {
@@ -228,11 +212,11 @@ pub fn admit(accounts: &[Account], asked: &Amounts, is_measured: bool) -> Result
     Ok(())
 }
 
-/// Whether something may be lent so by all of `accounts`: until its end from when it was asked for.
+/// Checks whether the limits of all `accounts` allow this lease, from its request to its end.
 ///
 /// # Errors
 ///
-/// When that is longer than the longest lease of any of them.
+/// When the lease is longer than the longest allowed lease of an account.
 pub fn admit_lease(accounts: &[Account], lease: Option<&Lease>) -> Result<(), Denial> {
     for Account { whose, limits, .. } in accounts {
         let Some(longest) = limits.longest_lease() else { continue };

@@ -1,4 +1,4 @@
-//! A cluster as it is when somebody has just asked for it, for tests.
+//! A cluster as the API records it for a new request, for tests of other crates.
 
 use jiff::Timestamp;
 
@@ -7,19 +7,19 @@ use crate::{
     TemplateUuid,
 };
 
-/// A cluster that the user `u` of the project `p` asked for, and what belongs to it.
+/// A cluster that user `u` of project `p` requested, with its template and groups.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The template, `t`.
+    /// Its name is `t`.
     pub template: Template,
-    /// The cluster, `blue`.
+    /// Its name is `blue`.
     pub cluster: Cluster,
-    /// `default-master` and, where it has any machines, `default-worker`.
+    /// `default-master` and, when the number of workers is not 0, `default-worker`.
     pub groups: Vec<NodeGroup>,
 }
 
 impl Asked {
-    /// A cluster of so many machines of the control plane and so many workers.
+    /// Makes a cluster with these numbers of control-plane members and workers.
     pub fn new(blueprint: Blueprint, masters: u32, workers: u32, now: Timestamp) -> Self {
         let owner = Owner::new("p", "u");
         let template =

@@ -1,8 +1,8 @@
-//! A cluster's authorities, and how they are exchanged while it is in use.
+//! The certificate authorities of a cluster, and the rotation that replaces them while the cluster is in use.
 //!
-//! A revision is what all machines are to hold; a rotation is four of them, each begun once every machine holds the one before. So a number
-//! is all that has to be kept, and after a crash the next turn knows where it is. Kubernetes calls the procedure "Manual Rotation of CA
-//! Certificates".
+//! A revision numbers the set of authorities that all members must hold. A rotation is four revisions; each begins when every member holds
+//! the one before. So the record keeps only a number, and after a crash the next turn continues from it. The procedure is "Manual Rotation
+//! of CA Certificates" in the documentation of Kubernetes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,49 +10,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cluster, ClusterSpec, Desire, GroupRole, MachineRef, NodeGroup, Refusal, Seen};
 
-/// So many revisions a rotation has.
+/// The number of revisions in a rotation.
 const STEPS: u32 = 4;
 
-/// Which authorities a cluster has.
+/// The certificate authorities of a cluster, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authorities {
-    /// What its machines are to hold.
+    /// The revision that all members must hold.
     pub revision: u32,
-    /// The last revision that ended a rotation; the same as `revision` where none is under way.
+    /// The last revision that completed a rotation; equal to `revision` when no rotation is in progress.
     pub settled: u32,
 }
 
-/// What a revision is for.
+/// The purpose of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotationStep {
-    /// The new authorities are trusted besides the old ones, which still sign.
+    /// Members trust the new authorities besides the old ones; the old ones still sign.
     TrustBoth,
-    /// The new ones sign: the control plane gets its certificates from them.
+    /// The new authorities sign: the control plane gets new certificates.
     NewSigns,
-    /// So do the kubelets.
+    /// Kubelets get certificates from the new authorities.
     KubeletsAsk,
-    /// The old ones are trusted no more.
+    /// Members no longer trust the old authorities.
     TrustNew,
 }
 
-/// What was seen of a rotation.
+/// The part of an observation that concerns a CA rotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthoritiesSeen {
-    /// The revision that each machine said it holds.
+    /// The revision that each member last reported.
     pub held: BTreeMap<MachineRef, u32>,
-    /// What runs in the cluster has been started again since all machines hold the revision.
+    /// The revision for which the pods in kube-system were restarted, after all members held it.
     pub renewed: Option<u32>,
-    /// Why it has not, where somebody knows.
+    /// Why the pods were not restarted, when the reason is known.
     pub trouble: Option<String>,
 }
 
 impl Authorities {
-    /// Whether no rotation is under way.
+    /// Whether no rotation is in progress.
     pub fn is_settled(self) -> bool {
         self.revision == self.settled
     }
 
-    /// What the revision is for; the last one stays when its rotation is over.
+    /// Returns the purpose of the current revision. After a rotation this is `TrustNew`.
     pub fn step(self) -> RotationStep {
         match self.revision % STEPS {
             1 => RotationStep::TrustBoth,
@@ -62,7 +62,7 @@ impl Authorities {
         }
     }
 
-    /// The number of the authorities that sign, counted from 0, and of those that are trusted besides.
+    /// Returns the generation of the authorities that sign, counted from 0, and the generation that is trusted besides.
     pub fn generations(self) -> (u32, Option<u32>) {
         let old = self.revision / STEPS;
         match self.step() {
@@ -72,13 +72,13 @@ impl Authorities {
         }
     }
 
-    /// Authorities that no machine has yet are exchanged at once.
+    /// Returns the authorities of a cluster that has no members yet: the next generation, without a rotation.
     pub fn replaced(self) -> Authorities {
         let revision = self.revision + STEPS;
         Authorities { revision, settled: revision }
     }
 
-    /// What is to be held next, given what was seen.
+    /// Returns the authorities after an observation: the next revision once every member holds the current one and pods were restarted.
     pub(crate) fn next(self, spec: &ClusterSpec<'_>, seen: &Seen) -> Authorities {
         let is_done = !self.is_settled() && waiting(spec, seen).is_empty() && self.is_renewed(seen);
         match (is_done, self.step()) {
@@ -88,19 +88,19 @@ impl Authorities {
         }
     }
 
-    /// Whether what runs in the cluster knows whom to trust from now on, which it reads once.
+    /// Whether the pods in kube-system were restarted, if the step requires a restart: they read the trusted authorities at their start.
     pub(crate) fn is_renewed(self, seen: &Seen) -> bool {
         !self.has_to_renew() || seen.authorities.renewed == Some(self.revision)
     }
 
-    /// Whether this step changes whom pods trust.
+    /// Whether the step changes the authorities that pods trust, so that they must be restarted.
     pub fn has_to_renew(self) -> bool {
         matches!(self.step(), RotationStep::TrustBoth | RotationStep::TrustNew)
     }
 }
 
 impl RotationStep {
-    /// One word.
+    /// Returns the name of the step in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             RotationStep::TrustBoth => "TrustBoth",
@@ -110,7 +110,7 @@ impl RotationStep {
         }
     }
 
-    /// The same for people.
+    /// Describes the step for people.
     pub fn describe(self) -> &'static str {
         match self {
             RotationStep::TrustBoth => "the new authorities are made known beside the old",
@@ -121,8 +121,10 @@ impl RotationStep {
     }
 }
 
-/// The machines that do not hold the revision yet. One that is gone for good is not among them, nor one that is still to be made: it
-/// waits for the end, and begins with what is held then.
+/// Returns the members that do not hold the current revision yet.
+///
+/// Deleted members do not count. Members without a server yet do not count either: they are created after the rotation and start with its
+/// result.
 pub fn waiting(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<MachineRef> {
     let holds = |machine: &MachineRef| {
         seen.authorities.held.get(machine) == Some(&spec.cluster.authorities.revision)
@@ -130,7 +132,8 @@ pub fn waiting(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<MachineRef> {
     members(spec.cluster, spec.groups).filter(|machine| !holds(machine)).collect()
 }
 
-/// Whether a machine that holds another revision may take this one now: machines of the control plane do it one after the other.
+/// Whether a member that holds another revision may take the current one now. Control-plane members take it one after the other, so that
+/// the API stays available.
 pub fn may_take(
     cluster: &Cluster,
     groups: &[NodeGroup],
@@ -150,8 +153,10 @@ pub fn may_take(
     before.into_iter().all(|other| held.get(other) == Some(&cluster.authorities.revision))
 }
 
-/// The cluster with other authorities asked for, where that can be done now. `has_machines` says whether anything was made of it, and
-/// `drained` which of its machines drains of hosts take out.
+/// Returns the authorities with a rotation started, or the reason why none can start now.
+///
+/// `has_machines` says whether anything of the cluster was created; without servers the authorities are replaced at once. `drained` are the
+/// members that drains of hosts take out.
 pub fn rotate(
     cluster: &Cluster,
     groups: &[NodeGroup],
@@ -193,7 +198,7 @@ pub fn rotate(
     Ok(Authorities { revision: now.revision + 1, ..now })
 }
 
-/// The machines that are nodes and stay.
+/// Returns the desired members that are Kubernetes nodes.
 fn members<'a>(
     cluster: &'a Cluster,
     groups: &'a [NodeGroup],
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_begins_when_all_machines_hold_the_one_before() {
+    fn a_step_begins_when_all_members_hold_the_one_before() {
         let (mut sample, mut seen) = begun();
         let mut told = Vec::new();
         for _ in 0..9 {
@@ -259,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn no_server_is_asked_for_meanwhile() {
+    fn no_server_is_created_during_a_rotation() {
         let (mut sample, mut seen) = begun();
         let added = Key::Server(sample.groups[1].add_machine());
         sample.settle(&mut seen);
@@ -270,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_plane_takes_a_step_one_machine_after_the_other() {
+    fn control_plane_members_take_a_step_one_after_the_other() {
         let (sample, mut seen) = begun();
         let machines: Vec<MachineRef> = seen.authorities.held.keys().cloned().collect();
         let may = |seen: &Seen| -> Vec<String> {
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_lost_is_not_waited_for() {
+    fn a_rotation_does_not_wait_for_a_replaced_member() {
         let (mut sample, mut seen) = begun();
         hold(&mut seen, 1);
         let lost: MachineRef = sample.groups[1].refs().next().unwrap();
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rotation_runs_at_a_time_and_only_where_all_machines_ask() {
+    fn one_rotation_runs_at_a_time_and_only_when_all_members_report() {
         let (mut sample, mut seen) = begun();
         let refusal = |sample: &Sample, seen: &Seen| {
             let held = &seen.authorities.held;

@@ -1,4 +1,4 @@
-//! What a template says, and a cluster takes over when it is made.
+//! The parameters of a cluster template, which each cluster copies.
 
 use std::net::IpAddr;
 
@@ -6,59 +6,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Labels, NetworkDriver as Network};
 
-/// What a template says of clusters. A cluster keeps a copy of its own, so that no later change of the template reaches it.
+/// The parameters of a cluster. A cluster keeps its own copy, so that a later change of the template does not change the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blueprint {
-    /// The image of machines: an id or a name.
+    /// The image of the servers: an id or a name.
     pub image: String,
-    /// The keypair that may log in to machines.
+    /// The Nova keypair that may log in to the servers.
     pub keypair: Option<String>,
-    /// The network that floating addresses come from.
+    /// The network that floating IPs come from.
     pub external_network: Option<String>,
-    /// The network of machines; one of the cluster's own where there is none.
+    /// The network of the servers; `None`: the cluster gets a network of its own.
     pub fixed_network: Option<String>,
-    /// The subnet of `fixed_network`.
+    /// The subnet of `fixed_network`; given together with it or not at all.
     pub fixed_subnet: Option<String>,
-    /// How pods reach each other.
     pub network_driver: Network,
-    /// How volumes are had.
     pub volume_driver: Option<VolumeDriver>,
-    /// The name servers of machines on a network of the cluster's own.
+    /// The name servers of the subnet, when the cluster has a network of its own.
     pub dns_nameservers: Vec<IpAddr>,
     /// The flavor of workers: an id or a name.
     pub flavor: Option<String>,
-    /// The flavor of control-plane machines; that of workers where there is none.
+    /// The flavor of control-plane members: an id or a name. `None` in a template: clusters use `flavor`.
     pub master_flavor: Option<String>,
     /// The size of a volume for images and containers, in GiB.
     pub docker_volume_size: Option<u32>,
-    /// The proxies that machines use.
+    /// The HTTP proxy of the nodes.
     pub http_proxy: Option<String>,
-    /// As `http_proxy`, for TLS.
+    /// The HTTPS proxy of the nodes.
     pub https_proxy: Option<String>,
-    /// What is reached without them.
+    /// Hosts that the nodes reach without a proxy.
     pub no_proxy: Option<String>,
-    /// The port of the Kubernetes API, where it is not 6443.
+    /// The port of the Kubernetes API; `None`: 6443.
     pub apiserver_port: Option<u16>,
-    /// Whether each machine gets a floating address.
+    /// Whether each server gets a floating IP.
     pub floating_ip_enabled: bool,
-    /// Whether a load balancer stands before the control plane.
+    /// Whether the control plane gets a load balancer.
     pub master_lb_enabled: bool,
     /// All other settings.
     pub labels: Labels,
 }
 
-/// How pods reach each other.
+/// The pod network that the template asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkDriver {
-    /// Flannel.
     Flannel,
-    /// Calico.
+    /// clusterd does not install Calico; accepted only with the label `pod_network=routes`.
     Calico,
 }
 
 impl NetworkDriver {
-    /// Magnum's word.
+    /// Returns Magnum's name of the driver.
     pub fn as_str(self) -> &'static str {
         match self {
             NetworkDriver::Flannel => "flannel",
@@ -67,21 +64,20 @@ impl NetworkDriver {
     }
 }
 
-/// How volumes are had.
+/// The driver of persistent volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VolumeDriver {
-    /// From Cinder.
     Cinder,
 }
 
 impl Blueprint {
-    /// The DNS zone that names are made in, if there is one.
+    /// Returns the DNS zone of the cluster's names, with the final dot.
     pub fn zone(&self) -> Option<&str> {
         self.labels.settings().dns_zone.as_deref()
     }
 
-    /// What a template says that says nothing but its image.
+    /// Makes the parameters of a template that names only an image; everything else has Magnum's defaults.
     pub fn new(image: String) -> Self {
         Blueprint {
             image,
@@ -105,17 +101,17 @@ impl Blueprint {
         }
     }
 
-    /// The port of the Kubernetes API.
+    /// Returns the port of the Kubernetes API.
     pub fn api_port(&self) -> u16 {
         self.apiserver_port.unwrap_or(6443)
     }
 
-    /// Whether machines get floating addresses: there must be somewhere to have them from.
+    /// Whether servers get floating IPs: floating IPs must be enabled, and there must be an external network that has them.
     pub fn has_floating_machines(&self) -> bool {
         self.floating_ip_enabled && self.external_network.is_some()
     }
 
-    /// Whether the load balancer gets a floating address: as its label says, or else as machines do.
+    /// Whether the load balancer gets a floating IP: by its label, or without the label when servers get floating IPs.
     pub fn has_floating_balancer(&self) -> bool {
         let wished = self.labels.settings().balancer_floating_ip;
         wished.unwrap_or(self.floating_ip_enabled) && self.external_network.is_some()

@@ -1,4 +1,4 @@
-//! Address ranges.
+//! Ranges of IP addresses in CIDR notation.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A range of addresses, `10.0.0.0/24` or `fd00::/64`; the address is the range's first.
+/// A range of addresses such as `10.0.0.0/24` or `fd00::/64`. `address` is the first address of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cidr {
@@ -14,48 +14,48 @@ pub struct Cidr {
     prefix: u8,
 }
 
-/// The text is no range.
+/// The text is not a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is not a range of addresses such as 10.0.0.0/24, beginning at its first address")]
 pub struct InvalidCidr {
-    /// What was given, cut to a length fit for a message.
+    /// The text that was given, cut to 64 characters so that it fits in a message.
     pub raw: String,
 }
 
 impl Cidr {
-    /// An IPv4 range. `address` must be the first of it.
+    /// Makes an IPv4 range. `address` must be the first address of the range; this constructor does not check.
     pub const fn v4(address: [u8; 4], prefix: u8) -> Cidr {
         let [a, b, c, d] = address;
         Cidr { address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
     }
 
-    /// Its first address.
+    /// Returns the first address of the range.
     pub fn first(&self) -> IpAddr {
         self.address
     }
 
-    /// Whether it holds this address.
+    /// Whether `address` lies in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address, self.prefix) == Some(self.address)
     }
 
-    /// Whether an address lies in both.
+    /// Whether the two ranges have an address in common.
     pub fn overlaps(&self, other: &Cidr) -> bool {
         self.contains(other.address) || other.contains(self.address)
     }
 
-    /// Whether it is a range of IPv4.
+    /// Whether the addresses are IPv4.
     pub fn is_v4(&self) -> bool {
         self.address.is_ipv4()
     }
 
-    /// How many bits all its addresses share.
+    /// Returns the length of the prefix in bits.
     pub fn prefix(&self) -> u8 {
         self.prefix
     }
 }
 
-/// `address` with all but its first `prefix` bits cleared; `None` where it has fewer.
+/// Returns `address` with all but the first `prefix` bits cleared; `None` when the address has fewer bits than `prefix`.
 fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
     Some(match address {
         IpAddr::V4(v4) => {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_overlap_where_one_holds_the_other() {
+    fn ranges_overlap_when_one_contains_the_other() {
         let cidr = |raw: &str| raw.parse::<Cidr>().unwrap();
         assert!(cidr("10.0.0.0/8").overlaps(&cidr("10.1.0.0/16")));
         assert!(cidr("10.1.0.0/16").overlaps(&cidr("10.0.0.0/8")));

@@ -1,4 +1,4 @@
-//! Clusters.
+//! The record of a cluster, and how an observation changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -14,81 +14,75 @@ use crate::{
     Setback, TemplateUuid, Truth, api_address, conditions, machine_addresses, shape,
 };
 
-/// A cluster as it was asked for, and what was last concluded of it.
+/// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
-    /// Its id.
     pub id: ClusterUuid,
-    /// Counts its changes.
+    /// Counts the changes; an update names the version it read, so that no change is lost.
     pub version: i64,
-    /// Whose it is.
+    /// The project that owns the cluster.
     pub project: String,
-    /// Who asked for it.
     pub user: String,
-    /// Its name.
     pub name: Name,
-    /// The template it was made of.
+    /// The template that the cluster was made from.
     pub template: TemplateUuid,
-    /// When it was asked for.
     pub created_at: Timestamp,
-    /// When it was changed.
     pub updated_at: Option<Timestamp>,
-    /// What it is to be.
+    /// The parameters, copied from the template when the cluster was created.
     pub blueprint: Blueprint,
-    /// Which Kubernetes.
     pub kubernetes: KubernetesVersion,
-    /// How its labels differ from its template's.
+    /// How the labels of the cluster differ from those of its template.
     pub labels_compared: LabelsCompared,
-    /// After how many minutes its creation counts as failed; never, where it is `None`.
+    /// After how many minutes an unfinished creation counts as failed; `None`: never.
     pub create_timeout: Option<u32>,
-    /// Whether it is to be.
+    /// Whether the cluster should exist or be deleted.
     pub desire: Desire,
-    /// When all of it was there for the first time.
+    /// When every condition was last found true after a request. `None` until the cluster is complete for the first time.
     pub completed_at: Option<Timestamp>,
-    /// When something was last asked of it.
+    /// When the owner last asked for a change. A failure before this time no longer delays a retry.
     pub asked_at: Timestamp,
-    /// The id of the request that did: what is done of the cluster since is done on behalf of it.
+    /// The id of the request that asked for it; the audit trail names the request for everything the conductor does since.
     #[serde(default)]
     pub asked_by: Option<String>,
-    /// Where its API answers, once that is known: `https://ADDRESS:PORT`.
+    /// `https://ADDRESS:PORT`, once the address is known.
     pub api_address: Option<String>,
-    /// Where its machines are, once that is known.
+    /// The address of each member, once known.
     pub machine_addresses: BTreeMap<MachineRef, IpAddr>,
-    /// Its machines that have become nodes, those too that are gone and not yet forgotten.
+    /// The members that have become Kubernetes nodes, including deleted members that Kubernetes or etcd still lists.
     #[serde(default)]
     pub nodes: BTreeSet<MachineRef>,
-    /// Those of them that were not ready when it was last looked at, or of which nobody knows.
+    /// The members of `nodes` that were not ready, or whose health was unknown, at the last observation.
     #[serde(default)]
     pub unready: BTreeSet<MachineRef>,
-    /// The generation of its credential in the cloud; a higher one is another credential.
+    /// The generation of the cluster's application credential; the conductor replaces the credential when the number rises.
     #[serde(default)]
     pub credential: u32,
-    /// Where the numbers of machines of a further node group begin: beyond those of groups that are gone, so that no machine is taken for
-    /// one that had its name before.
+    /// The first member number of the next node group. Higher than every number of a deleted group, so that no new member gets the name of
+    /// an old one.
     #[serde(default)]
     pub first_machine: u32,
-    /// Which authorities its machines hold.
+    /// The revision of the certificate authorities that all members must hold.
     #[serde(default)]
     pub authorities: Authorities,
-    /// What the cloud failed at.
+    /// Failures of the cloud to create an object, which delay the next attempt.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, Setback>,
-    /// The id of the cloud's project that it is made in, which stays the same whatever is configured later; not known before its first
-    /// turn.
+    /// The id of the cloud's project in which the cluster is created; `None` before the first turn. Recorded once, so that a later change
+    /// of the configuration does not move the cluster.
     #[serde(default)]
     pub cloud_project: Option<String>,
-    /// Until when it is lent; without it, without end.
+    /// The lease; `None`: the cluster exists without end.
     #[serde(default)]
     pub lending: Option<Lending>,
-    /// Why its machines are not as they would be.
+    /// Whether the end of the lease switched the servers off, or they are starting again; `None`: they run.
     #[serde(default)]
     pub rest: Option<Rest>,
-    /// What was concluded of it last.
+    /// The conclusions of the last observation.
     pub conditions: Vec<Condition>,
 }
 
 impl Cluster {
-    /// A cluster that was just asked for, with the labels of its template. However long its creation takes, it has not failed.
+    /// Makes a new cluster with the labels of its template and without a limit on the time of its creation.
     pub fn new(
         id: ClusterUuid,
         owner: Owner,
@@ -129,7 +123,9 @@ impl Cluster {
         }
     }
 
-    /// The cluster with what was concluded of what was seen of it; complete, if all is true and nothing was asked for since.
+    /// Returns the cluster with the conclusions of an observation.
+    ///
+    /// The cluster is complete when every condition is true and nothing was requested since it was last complete.
     pub fn concluded(&self, groups: &[NodeGroup], seen: &Seen, now: Timestamp) -> Cluster {
         let spec = ClusterSpec { cluster: self, groups };
         let conditions = conditions(&spec, seen, now);
@@ -161,7 +157,7 @@ fn is_ready(machine: &MachineRef, seen: &Seen) -> bool {
     seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
 }
 
-/// The machines that are nodes, or that Kubernetes or etcd still have to forget.
+/// Returns the members that have become Kubernetes nodes, and deleted members that Kubernetes or etcd still lists.
 fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeSet<MachineRef> {
     let is_wanted = |machine: &MachineRef| {
         spec.groups
@@ -177,29 +173,28 @@ fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeSet<MachineRef> {
     all.map(|(machine, _)| machine.clone()).collect()
 }
 
-/// Whether a cluster is to be.
+/// Whether a cluster or a VM should exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Desire {
-    /// It is.
     Exist,
-    /// It is to be deleted.
+    /// The object is to be deleted, with everything it owns in the cloud.
     Gone,
 }
 
-/// How labels differ from those they are based on, as Magnum tells it.
+/// How the labels of a resource differ from the labels they are based on, as Magnum's API reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelsCompared {
-    /// The base's, where the value is another.
+    /// Labels that have another value here, with the value of the base.
     pub overridden: BTreeMap<String, String>,
-    /// Those the base does not have.
+    /// Labels that the base does not have.
     pub added: BTreeMap<String, String>,
-    /// The base's that were left out.
+    /// Labels of the base that are missing here.
     pub skipped: BTreeMap<String, String>,
 }
 
 impl LabelsCompared {
-    /// How `labels` differ from `base`.
+    /// Compares `labels` with `base`.
     pub fn new(base: &Labels, labels: &Labels) -> Self {
         let mut compared = LabelsCompared::default();
         for (name, value) in base.raw() {

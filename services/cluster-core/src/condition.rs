@@ -1,4 +1,4 @@
-//! Conditions in Cluster API's sense: what is true of a cluster, and if not, why and what to do.
+//! Conditions of a cluster in Cluster API's sense: whether each is true and, if not, why and what to do.
 
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
@@ -8,62 +8,58 @@ use crate::{
     NodeHealth, Seen, Shape, lone_endpoint, shape, waiting,
 };
 
-/// One thing that is true of a cluster, or is not.
+/// A statement about a cluster that is true or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Which.
     #[serde(rename = "type")]
     pub kind: ConditionKind,
-    /// Whether it is.
     pub status: Truth,
-    /// One word that says why.
+    /// A word for programs, such as `NoQuorum`.
     pub reason: String,
-    /// The same for people; empty where it is true and nothing is to be said against it.
+    /// The reason for people. Empty when the condition is true and there is no warning.
     pub message: String,
-    /// What to do about it; empty where there is nothing to do but wait.
+    /// Advice for people; empty when waiting is enough.
     pub next_action: String,
-    /// Whether it will not come true by itself.
+    /// Whether waiting does not help: somebody has to act.
     pub is_final: bool,
-    /// Since when its status is this.
+    /// Since when the condition has this status.
     pub since: Timestamp,
 }
 
-/// Whether something is.
+/// Whether a condition is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Truth {
-    /// It is.
     True,
-    /// It is not.
     False,
-    /// Nobody knows.
+    /// The cloud or Kubernetes could not be asked.
     Unknown,
 }
 
-/// What may be true of a cluster.
+/// The statements about a cluster, in the order in which they usually become true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConditionKind {
-    /// Network, router and security groups are there.
+    /// The network, the router and the security groups are ready.
     NetworkReady,
-    /// The load balancers are there and know their members.
+    /// The load balancers are ready and have the right members.
     LoadBalancerReady,
-    /// All servers are there, and none too many.
+    /// All servers exist, and none too many.
     InfrastructureReady,
-    /// All machines have become nodes.
+    /// All members have become Kubernetes nodes.
     BootstrapReady,
-    /// The control plane answers: enough of its machines are ready.
+    /// A majority of the control-plane members is ready.
     ControlPlaneAvailable,
-    /// All nodes are ready.
+    /// All Kubernetes nodes are ready.
     NodesHealthy,
-    /// What is to run in it was applied.
+    /// The add-ons are installed.
     AddOnsApplied,
-    /// All machines hold the same authorities, and none that are to go.
+    /// No CA rotation is in progress: all members hold the same certificate authorities.
     AuthoritiesSettled,
-    /// The names lead where they should.
+    /// The DNS names lead to the right addresses.
     DnsReady,
 }
 
 impl ConditionKind {
-    /// All, in the order in which they come true.
+    /// All conditions, in the order in which they usually become true.
     pub const ALL: [ConditionKind; 9] = [
         ConditionKind::NetworkReady,
         ConditionKind::LoadBalancerReady,
@@ -76,7 +72,7 @@ impl ConditionKind {
         ConditionKind::DnsReady,
     ];
 
-    /// As it is written.
+    /// Returns the name of the condition in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             ConditionKind::NetworkReady => "NetworkReady",
@@ -91,7 +87,7 @@ impl ConditionKind {
         }
     }
 
-    /// Of which objects it speaks.
+    /// Whether the condition depends on this object.
     fn speaks_of(self, key: &Key) -> bool {
         match (self, key.kind()) {
             (
@@ -119,7 +115,7 @@ impl ConditionKind {
     }
 }
 
-/// What was concluded of one condition.
+/// The outcome of one condition, before the time since when is known.
 struct Verdict {
     status: Truth,
     reason: String,
@@ -128,10 +124,10 @@ struct Verdict {
     is_final: bool,
 }
 
-/// What is true of `spec`, given what was seen of it.
+/// Computes the conditions of `spec` from an observation.
 ///
-/// Pure: the same inputs always give the same conditions; `since` is kept from the conditions before where the status
-/// is the same.
+/// Pure: the same inputs always give the same conditions. `since` is kept from the previous conditions as long as the status does not
+/// change.
 pub fn conditions(spec: &ClusterSpec<'_>, seen: &Seen, now: Timestamp) -> Vec<Condition> {
     let shape = shape(spec);
     let of = |kind: ConditionKind| {
@@ -187,7 +183,7 @@ fn unseen() -> Verdict {
     verdict_of(Truth::Unknown, "NotObserved", message.to_owned())
 }
 
-/// What keeps everything from going on, where somebody knows.
+/// Returns the problem that stops all work as a verdict.
 fn stuck(seen: &Seen) -> Option<Verdict> {
     let problem = seen.problem.as_ref()?;
     let next_action = problem.next_action.clone();
@@ -195,7 +191,7 @@ fn stuck(seen: &Seen) -> Option<Verdict> {
     Some(Verdict { next_action, is_final: problem.is_final, ..verdict })
 }
 
-/// At most so many are named in a message.
+/// How many names a message lists at most.
 const NAMED: usize = 3;
 
 fn list(names: &[String]) -> String {
@@ -246,7 +242,7 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
     })
 }
 
-/// What is not asked for yet, for the cloud failed at it, and when it is.
+/// Returns a verdict about the objects whose next attempt is not due yet.
 fn backing_off(kind: ConditionKind, seen: &Seen) -> Option<Verdict> {
     let all: Vec<_> = seen.held.iter().filter(|(key, _)| kind.speaks_of(key)).collect();
     let (key, held) = all.iter().min_by_key(|(_, held)| held.until)?;
@@ -353,7 +349,7 @@ fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     }
 }
 
-/// Where the rotation of the authorities is, and what it waits for.
+/// Returns the step of the CA rotation and what it waits for.
 fn authorities(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     let now = spec.cluster.authorities;
     if now.is_settled() || spec.cluster.desire == Desire::Gone {
@@ -372,7 +368,7 @@ fn authorities(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     verdict_of(Truth::False, now.step().as_str(), message)
 }
 
-/// The groups that are to have machines.
+/// Returns the groups that should have members: none when the cluster is to be deleted.
 fn wanted<'a>(spec: &ClusterSpec<'a>) -> impl Iterator<Item = &'a NodeGroup> {
     let exist = spec.cluster.desire == Desire::Exist;
     spec.groups.iter().filter(move |_| exist)

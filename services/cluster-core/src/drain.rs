@@ -1,6 +1,6 @@
-//! Hosts that are taken out: what is recorded of each, and whose machines it takes out.
+//! Drains of compute hosts: the record of each, and the members that it takes out.
 //!
-//! A drain is granted before anything moves (`admit_drain`), then carried out turn by turn (`drain_turn`).
+//! `admit_drain` decides whether a drain may start, before anything moves; `drain_turn` carries it out turn by turn.
 
 mod admit;
 mod host;
@@ -19,7 +19,7 @@ pub use admit::{DrainRefused, Quorum, QuorumLost, admit_drain};
 pub use host::{Carried, HostSeen, ServerCondition, ServerOnHost, ServiceSeen};
 pub use turn::{DrainRules, DrainStep, DrainTurned, drain_turn};
 
-/// The name of a compute host, as Nova writes it: `OS-EXT-SRV-ATTR:host`.
+/// The name of a compute host, as Nova writes it in `OS-EXT-SRV-ATTR:host`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
@@ -28,51 +28,44 @@ pub struct HostName(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} cannot be a host's name: it must have 1 to 255 letters, digits, '-', '.' and '_'")]
 pub struct InvalidHostName {
-    /// What was given, cut to a length fit for a message.
+    /// The text that was given, cut to 64 characters so that it fits in a message.
     pub raw: String,
 }
 
-/// One machine of one cluster.
+/// A member of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// The cluster.
     pub cluster: ClusterUuid,
-    /// Its machine.
     pub machine: MachineRef,
 }
 
-/// A host that is to be empty, or was until a moment ago.
+/// The drain of a host, from the request until the host takes servers again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
-    /// Its id.
     pub id: DrainUuid,
-    /// Which.
     pub host: HostName,
-    /// Counts its changes.
+    /// Counts the changes; an update names the version it read, so that no change is lost.
     pub version: i64,
-    /// When it was asked for.
     pub asked_at: Timestamp,
-    /// Who asked for it.
     pub asked_by: String,
-    /// The id of the request that did: what is done of it since is done on behalf of it.
+    /// The id of the request that asked for it; the audit trail names the request for everything the conductor does since.
     pub request: Option<String>,
-    /// The clusters that may lose their quorum by it, for somebody named them.
+    /// The clusters that may lose their etcd quorum, because the request named them.
     pub forced: BTreeSet<ClusterUuid>,
-    /// The machines of clusters that it takes out: those that were on the host when it was last looked at.
+    /// The members of clusters that were on the host at the last observation.
     #[serde(skip)]
     pub takes: BTreeSet<Member>,
-    /// How far it is.
     pub phase: DrainPhase,
-    /// What is still on the host, but for what is others'.
+    /// Servers of clusterd that are still on the host.
     pub left: Vec<Left>,
-    /// How many servers are still on the host that clusterd knows nothing of.
+    /// How many servers are still on the host that do not belong to clusterd.
     pub foreign: u32,
-    /// How often each server was asked to move, by its id in the cloud.
+    /// The attempts to move each server, by its id in the cloud.
     pub attempts: BTreeMap<String, Attempt>,
-    /// The workers that do not move, whose nodes were told to take no more pods; and whether all went that can go elsewhere.
+    /// The workers that do not move, whose nodes are cordoned. True once every pod that can run elsewhere was evicted.
     #[serde(with = "pairs")]
     pub cordoned: BTreeMap<Member, bool>,
-    /// Why it does not go on, where somebody knows.
+    /// Why the drain makes no progress, when the reason is known.
     pub problem: Option<String>,
 }
 
@@ -80,72 +73,67 @@ pub struct Drain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DrainPhase {
-    /// Something moves, or is to.
+    /// Servers are moving, or are about to.
     Draining,
-    /// Nothing that runs is left on the host but nodes without pods: it may be switched off.
+    /// Only servers that are off and nodes without pods are left: the host may be switched off.
     Drained,
-    /// Something that runs does not move, or a cluster would lose its quorum by what came to the host since.
+    /// A running server does not move, or a cluster would lose its quorum because of a member that came to the host later.
     Stuck,
-    /// It is over: the host is to take servers again.
+    /// The drain is being undone: the host takes servers again.
     Ending,
 }
 
-/// A server that is still on the host.
+/// A server of clusterd that is still on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
-    /// Its id in the cloud.
+    /// The id of the server in the cloud.
     pub server: String,
-    /// Its name there.
     pub name: String,
-    /// What it is.
     pub what: Known,
-    /// What becomes of it.
     pub fate: Fate,
-    /// Why it stays, for people; empty where it does not.
+    /// Why the server stays, for people; empty when it does not stay.
     pub why: String,
 }
 
-/// What of clusterd's a server is.
+/// The cluster member or VM that a server is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Known {
-    /// A machine of a cluster.
     Member(Member),
-    /// A person's own machine.
     Vm(VmUuid),
 }
 
-/// What becomes of a server on a host that is drained.
+/// The outcome of a drain for one server on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// It is to move, when others have.
+    /// Migrates after other servers.
     Waits,
-    /// It moves.
+    /// Migrates now.
     Moves,
-    /// It does not run, and stays.
+    /// Stays on the host, switched off.
     Off,
-    /// It is a node without pods, and stays.
+    /// Stays on the host: a worker whose pods were evicted.
     Emptied,
-    /// It runs, and does not move.
+    /// Stays on the host, running.
     Stays,
 }
 
-/// What came of asking a server to move.
+/// The attempts to move one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// When it was last asked.
+    /// When the last migration was requested.
     pub at: Timestamp,
-    /// Whether it is not known yet what came of that.
+    /// Whether the outcome of the last request is not known yet.
     pub is_open: bool,
-    /// How often it was asked in vain.
+    /// How many requests failed.
     pub failed: u32,
-    /// Why, in the cloud's words, where it said so at once.
+    /// The cloud's message, when it refused the request at once.
     pub why: String,
 }
 
 impl DrainPhase {
-    /// One word.
+    /// Returns the name of the phase in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             DrainPhase::Draining => "draining",
@@ -157,7 +145,7 @@ impl DrainPhase {
 }
 
 impl Fate {
-    /// One word.
+    /// Returns the name of the outcome in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Fate::Waits => "waits",
@@ -170,7 +158,7 @@ impl Fate {
 }
 
 impl Drain {
-    /// A drain that was just asked for.
+    /// Makes the record of a new drain.
     pub fn new(
         (id, host): (DrainUuid, HostName),
         (asked_by, request): (String, Option<String>),
@@ -196,7 +184,7 @@ impl Drain {
         }
     }
 
-    /// The same drain asked for again: what it may break besides is added, and what moved or did not is known.
+    /// Returns the drain after a second request for the same host: `forced` is extended, the attempts are kept.
     pub fn asked_again(&self, other: &Drain) -> Drain {
         let forced = self.forced.union(&other.forced).copied().collect();
         let phase = match self.phase {
@@ -207,19 +195,19 @@ impl Drain {
     }
 }
 
-/// What came of a step.
+/// The result of a step of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainOutcome {
-    /// The cloud said at once that it does not move this server, and why.
+    /// The cloud refused at once to move the server (the first text is its id) with this message.
     Refused(String, String),
-    /// The node has no pods left that can go elsewhere.
+    /// Every pod that can run elsewhere was evicted from the node.
     Emptied(Member),
-    /// The node takes pods again.
+    /// The node is uncordoned.
     Refilled(Member),
 }
 
 impl Drain {
-    /// The drain with what came of its steps.
+    /// Returns the drain with the results of its steps.
     pub fn after(&self, outcomes: &[DrainOutcome]) -> Drain {
         let mut after = self.clone();
         for outcome in outcomes {
@@ -240,7 +228,8 @@ impl Drain {
         after
     }
 
-    /// The drain with what was decided of what it takes by now: the host stays while a quorum hangs on it.
+    /// Returns the drain with the result of a new admission check. A drained host is stuck instead while switching it off would break a
+    /// quorum.
     pub fn judged(&self, weighed: Result<(), DrainRefused>) -> Drain {
         let problem = weighed.err().map(|refused| refused.to_string());
         let stays = self.phase == DrainPhase::Drained && problem.is_some();
@@ -250,7 +239,7 @@ impl Drain {
 }
 
 impl HostName {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -259,7 +248,7 @@ impl HostName {
 impl FromStr for HostName {
     type Err = InvalidHostName;
 
-    /// By Nova's own schema for host names (`nova/api/validation/parameter_types.py`, `hostname`).
+    /// Follows Nova's own schema for host names (`nova/api/validation/parameter_types.py`, `hostname`).
     fn from_str(raw: &str) -> Result<Self, InvalidHostName> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         if raw.is_empty() || raw.len() > 255 || !raw.chars().all(legal) {
@@ -289,7 +278,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// A map whose keys are no text, as JSON: a list of pairs.
+/// Writes a map as a JSON list of pairs, because JSON allows only strings as keys of objects.
 mod pairs {
     use std::collections::BTreeMap;
 

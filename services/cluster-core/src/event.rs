@@ -1,4 +1,4 @@
-//! What happened to a cluster.
+//! Events of clusters.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,34 +8,30 @@ use crate::{ClusterUuid, EventUuid};
 /// Something that happened to a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its id; given when it is written.
+    /// `None` until the store writes the event and gives it an id.
     pub id: Option<EventUuid>,
-    /// To which cluster.
     pub cluster: ClusterUuid,
-    /// When.
     pub at: Timestamp,
-    /// How bad it is.
     pub severity: Severity,
-    /// One word: `CreateAsked`, `ServerCreated`.
+    /// A word for programs: `CreateAsked`, `ServerCreated`.
     pub reason: String,
-    /// For people.
+    /// The same for people.
     pub message: String,
 }
 
-/// How bad it is.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
     Info,
-    /// Odd, and borne.
+    /// Unexpected, but work goes on.
     Warning,
-    /// Somebody has to do something.
+    /// Somebody has to act.
     Error,
 }
 
 impl Severity {
-    /// As it is written.
+    /// Returns the name of the severity in the API and the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Info => "info",
@@ -44,7 +40,7 @@ impl Severity {
         }
     }
 
-    /// What was written so.
+    /// Returns the severity of this name.
     pub fn read(raw: &str) -> Option<Severity> {
         [Severity::Info, Severity::Warning, Severity::Error]
             .into_iter()

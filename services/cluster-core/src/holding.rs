@@ -1,4 +1,4 @@
-//! What each part of a cluster takes of what its project and its owner may have.
+//! The quota use of a cluster, part by part.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,20 @@ use crate::{
     shape,
 };
 
-/// What one part of a cluster takes.
+/// The quota use of one part of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Which machine; the cluster itself, where it is none.
+    /// The member; `None`: the parts that belong to no member.
     pub machine: Option<MachineRef>,
-    /// How much.
     pub amounts: Amounts,
-    /// Whether what its flavor says is part of that.
+    /// Whether the size of the flavor is known and included.
     pub is_measured: bool,
 }
 
-/// What a cluster takes: itself, and each of its machines.
+/// Computes the quota use of a cluster: of the cluster itself and of each member.
 ///
-/// Flavors count as they were when a group was measured ([`NodeGroup::size`]). What the cluster makes itself, for Services and volumes, is
-/// no part of it.
+/// The size of a flavor is the one recorded when its group was measured ([`NodeGroup::size`]). Load balancers and volumes that Kubernetes
+/// creates do not count.
 pub fn holdings(spec: &ClusterSpec<'_>) -> Vec<Holding> {
     let mut own = Holding {
         machine: None,
@@ -57,7 +56,7 @@ fn taken(key: &Key, object: &Object, size: impl Fn(&MachineRef) -> Option<Flavor
 fn of_server(disks: &[Disk], size: Option<FlavorSize>) -> Amounts {
     let volumes: u64 = disks.iter().map(|disk| u64::from(disk.size)).sum();
     let size = size.unwrap_or_default();
-    // The flavor's own disk is not made where the machine boots from a volume.
+    // Nova does not create the disk of the flavor for a server that boots from a volume.
     let root = if disks.iter().any(|disk| disk.purpose == "boot") { 0 } else { size.disk_gib };
     Amounts::from_iter([
         (Resource::Nodes, 1),
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_takes_what_its_machines_take_and_its_own_address() {
+    fn the_use_of_a_cluster_is_that_of_its_members_and_its_floating_ips() {
         let mut sample = Sample::highly_available();
         sample.cluster.blueprint.floating_ip_enabled = true;
         for group in &mut sample.groups {
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_count_and_the_disk_that_is_not_booted_from_does_not() {
+    fn volumes_count_instead_of_the_flavor_disk_when_a_server_boots_from_one() {
         let mut sample = Sample::highly_available();
         let workers = &mut sample.groups[1];
         workers.size = Some(LARGE);

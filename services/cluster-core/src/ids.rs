@@ -1,4 +1,4 @@
-//! Ids and names.
+//! Typed ids of every resource, and the names that users give.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,8 +26,10 @@ mod kinds {
     }
 }
 
-/// The name of a cluster, a template or a node group, as Magnum takes it: a letter, then letters, digits, `_`, `.` and
-/// `-`. It never looks like a UUID.
+/// The name of a cluster, a template, a node group or a VM, by Magnum's rule: a letter, then letters, digits, `_`, `.` and `-`, at most 242
+/// characters.
+///
+/// A name never looks like a UUID, so that a path segment is either a name or an id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
@@ -39,17 +41,17 @@ pub struct Name(String);
      '-', and not be a UUID"
 )]
 pub struct InvalidName {
-    /// What was given, cut to a length fit for a message.
+    /// The text that was given, cut to 64 characters so that it fits in a message.
     pub raw: String,
 }
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name in the letters of a DNS label (RFC 1123), at most `longest` of them.
+    /// Returns the name as a DNS label (RFC 1123) of at most `longest` characters: other characters become `-`, capital letters lower case.
     pub fn label(&self, longest: usize) -> String {
         let plain = self.0.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
         let label: String = plain.take(longest).collect();
@@ -90,12 +92,10 @@ impl fmt::Display for Name {
     }
 }
 
-/// How a caller points at something: by its id or by its name.
+/// How a caller refers to a resource: by its id or by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ident {
-    /// By id.
     Id(Uuid),
-    /// By name.
     Name(Name),
 }
 

@@ -1,4 +1,4 @@
-//! What the objects of a cluster are called within it.
+//! The names of a cluster's cloud objects within the cluster.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,124 +7,110 @@ use serde::{Deserialize, Serialize};
 
 use crate::{InvalidName, Name};
 
-/// One machine of a cluster: `default-worker-3`.
+/// The name of a member within its cluster: `default-worker-3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MachineRef {
-    /// The node group it is of.
+    /// The node group of the member.
     pub group: Name,
-    /// Its number there.
+    /// Unique within the cluster, and never used again.
     pub number: u32,
 }
 
-/// What a security group is for.
+/// The members that a security group applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Every machine.
+    /// Every member.
     Node,
-    /// Machines of the control plane, besides.
+    /// Control-plane members, in addition to `Node`.
     ControlPlane,
 }
 
-/// What a load balancer is for.
+/// The purpose of a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Balancer {
     /// The Kubernetes API.
     Api,
-    /// Ports 80 and 443.
+    /// Ports 80 and 443 of the nodes.
     Ingress,
 }
 
-/// What a DNS name is for.
+/// The purpose of a DNS name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Named {
     /// `api.NAME.ZONE`.
     Api,
     /// `*.apps.NAME.ZONE`.
     Apps,
-    /// `MACHINE.NAME.ZONE`.
+    /// `GROUP-NUMBER.NAME.ZONE`.
     Machine(MachineRef),
 }
 
-/// A cloud object of a cluster, by what it is for. Written `server/default-worker-3`.
+/// A cloud object of a cluster or a VM, named by its purpose. As text: `server/default-worker-3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Key {
-    /// The network of the cluster's own.
+    /// The network of a cluster that has its own.
     Network,
-    /// Its subnet.
     Subnet,
     /// The router to the external network.
     Router,
-    /// The router's leg in the subnet.
+    /// The interface of the router in the subnet.
     RouterInterface,
-    /// Who may reach machines.
     SecurityGroup(Role),
-    /// That machines of a group stand apart.
+    /// The server group of a node group, which places its servers on different hosts.
     ServerGroup(Name),
-    /// The address of a load balancer.
+    /// The port that holds the VIP of a load balancer.
     VipPort(Balancer),
-    /// A load balancer with all its parts.
+    /// A load balancer with its listeners, pools and members.
     LoadBalancer(Balancer),
-    /// A floating address of a load balancer.
+    /// The floating IP of a load balancer.
     BalancerAddress(Balancer),
-    /// A machine's port.
+    /// The port of a member.
     Port(MachineRef),
-    /// A floating address of a machine.
+    /// The floating IP of a member.
     MachineAddress(MachineRef),
-    /// A DNS name.
     Record(Named),
-    /// A machine.
     Server(MachineRef),
-    /// The cluster's own credential in the cloud, of this generation: exchanging it makes the next one.
+    /// The application credential of the cluster, by generation: a replacement has the next number.
     Credential(u32),
-    /// A load balancer that the cluster made itself, for a Service, by its id in the cloud.
+    /// A load balancer that Kubernetes created for a Service, by its id in the cloud.
     ServiceBalancer(String),
-    /// A volume that the cluster made itself, by its id in the cloud.
+    /// A volume that Kubernetes created for a claim, by its id in the cloud.
     Volume(String),
-    /// The volume that a person's machine boots from.
+    /// The volume that a VM boots from.
     RootVolume,
-    /// What a request for that object may have made besides, which nobody answered and which was made again.
+    /// A possible duplicate of an object: its create request got no answer and was sent again, so the cloud may have made two.
     Twin(Box<Key>),
 }
 
-/// What kind of object a key names.
+/// The kind of a cloud object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A network.
     Network,
-    /// A subnet.
     Subnet,
-    /// A router.
     Router,
-    /// A leg of a router.
     RouterInterface,
-    /// A security group.
     SecurityGroup,
-    /// A server group.
     ServerGroup,
-    /// A port.
     Port,
-    /// A load balancer.
     LoadBalancer,
-    /// A floating address.
     FloatingIp,
     /// A set of DNS records.
     Record,
-    /// A server.
     Server,
     /// An application credential.
     Credential,
-    /// A load balancer of a Service.
+    /// A load balancer that Kubernetes created for a Service.
     ServiceBalancer,
-    /// A volume that a cluster made itself.
+    /// A volume that Kubernetes created for a claim.
     Volume,
-    /// A volume that a machine boots from.
+    /// A volume that a VM boots from.
     RootVolume,
 }
 
 impl Key {
-    /// What kind of object it names.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> Kind {
         match self {
             Key::Network => Kind::Network,
@@ -146,7 +132,7 @@ impl Key {
         }
     }
 
-    /// What else there may be of it, if it was asked for twice: `None` where the cloud has but one of that name.
+    /// Returns the key of the duplicate that a repeated create may leave behind; `None` when the cloud allows only one object of the name.
     pub fn twin(&self) -> Option<Key> {
         match self {
             Key::Network
@@ -170,12 +156,12 @@ impl Key {
         }
     }
 
-    /// Whether the cluster made it itself: it is not asked for, and goes when the cluster goes.
+    /// Whether Kubernetes in the cluster created the object. clusterd never creates such an object, and deletes it with the cluster.
     pub fn is_made_inside(&self) -> bool {
         matches!(self, Key::ServiceBalancer(_) | Key::Volume(_))
     }
 
-    /// The machine whose object it is.
+    /// Returns the member that the object belongs to.
     pub fn machine(&self) -> Option<&MachineRef> {
         match self {
             Key::Port(machine)
@@ -200,14 +186,15 @@ impl Key {
         }
     }
 
-    /// Whether this cannot be, in the cloud, without `other`: it is made after it, and `other` is deleted after this.
+    /// Whether the object depends on `other` in the cloud: `other` must be created before it and deleted after it.
     pub fn rests_on(&self, other: &Key) -> bool {
         match (self, other) {
             (Key::Subnet, Key::Network)
             | (Key::RouterInterface, Key::Router | Key::Subnet)
             | (Key::VipPort(_), Key::Subnet | Key::SecurityGroup(_))
             | (Key::Port(_), Key::Subnet | Key::SecurityGroup(_))
-            // The cloud gives no floating address to a port without a way out, and keeps the way while there is one.
+            // Neutron refuses a floating IP for a port without a route to the external network, and keeps the route while the floating IP
+            // exists.
             | (Key::BalancerAddress(_) | Key::MachineAddress(_), Key::RouterInterface) => true,
             (Key::LoadBalancer(one), Key::VipPort(of)) => one == of,
             (Key::BalancerAddress(one), Key::VipPort(of)) => one == of,
@@ -216,14 +203,16 @@ impl Key {
             (Key::Server(one), Key::ServerGroup(of)) => one.group == *of,
             (Key::Server(_), Key::RootVolume) => true,
             (Key::ServiceBalancer(_), Key::Subnet) => true,
-            // On a twin nothing rests: nobody knew of it.
+            // Nothing depends on a duplicate, because no other object was created with its id.
             (Key::Twin(twin), other) => twin.rests_on(other),
             _ => false,
         }
     }
 
-    /// Whether this has to be gone before `other` goes, though it could be without it: as long as there are servers, what
-    /// the cluster made itself may be made again, and with its credential.
+    /// Whether the object must be deleted before `other`.
+    ///
+    /// Besides dependencies, servers are deleted before load balancers and volumes that Kubernetes created, and before the credential: as
+    /// long as a server runs, Kubernetes could create them again.
     pub fn goes_before(&self, other: &Key) -> bool {
         let last = matches!(other, Key::ServiceBalancer(_) | Key::Volume(_) | Key::Credential(_));
         self.rests_on(other) || (last && matches!(self, Key::Server(_)))
@@ -237,7 +226,7 @@ impl fmt::Display for MachineRef {
 }
 
 impl Role {
-    /// One word.
+    /// Returns the text form of the role.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Node => "node",
@@ -247,7 +236,7 @@ impl Role {
 }
 
 impl Balancer {
-    /// One word.
+    /// Returns the text form of the purpose.
     pub fn as_str(self) -> &'static str {
         match self {
             Balancer::Api => "api",
@@ -283,11 +272,10 @@ impl fmt::Display for Key {
     }
 }
 
-/// The text is no key.
+/// The text is not the key of a cloud object, or not the name of a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} names no object of a cluster")]
 pub struct InvalidKey {
-    /// What was given.
     pub raw: String,
 }
 

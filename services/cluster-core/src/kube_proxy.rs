@@ -1,7 +1,7 @@
-//! The label `kubeproxy_options`: flags of kube-proxy, as fields of its `KubeProxyConfiguration`.
+//! The label `kubeproxy_options`: flags of kube-proxy, translated to fields of `KubeProxyConfiguration`.
 //!
-//! kubeadm starts kube-proxy with a configuration file, and then kube-proxy ignores flags. So each flag is translated. Only fields that
-//! every supported version of Kubernetes has are in the table.
+//! kubeadm starts kube-proxy with a configuration file, and kube-proxy ignores flags when it has a file. Each flag is therefore translated.
+//! The table lists only fields that exist in every supported version of Kubernetes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,28 +10,24 @@ use crate::{Cidr, options::options};
 /// A field of `KubeProxyConfiguration` and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyField {
-    /// Its path: `["iptables", "syncPeriod"]`.
+    /// The path of the field, such as `["iptables", "syncPeriod"]`.
     pub path: &'static [&'static str],
-    /// Its value.
     pub value: ProxyValue,
 }
 
 /// The value of a field of `KubeProxyConfiguration`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyValue {
-    /// A text, an address or a duration.
+    /// A string, an address or a duration such as `1m30s`.
     Text(String),
-    /// A truth.
     Flag(bool),
-    /// A whole number.
     Number(i64),
-    /// Texts.
     List(Vec<String>),
-    /// Names with a truth each.
+    /// Feature gates: name and whether the gate is on.
     Gates(Vec<(String, bool)>),
 }
 
-/// What a flag's value may be.
+/// The form that the value of a flag must have.
 #[derive(Clone, Copy)]
 enum Form {
     Address,
@@ -49,7 +45,7 @@ use Form::{Address, Duration, Endpoint, Flag, Gates, Mode, Number, OneOf, Ranges
 
 const BIG: i64 = i32::MAX as i64;
 
-/// kubernetes, cmd/kube-proxy/app/options.go: each flag that a field of the configuration stands for.
+/// Every flag that has a field in the configuration (kubernetes, cmd/kube-proxy/app/options.go), in alphabetical order.
 #[rustfmt::skip]
 const FLAGS: &[(&str, &[&str], Form)] = &[
     ("bind-address", &["bindAddress"], Address),
@@ -83,7 +79,7 @@ const FLAGS: &[(&str, &[&str], Form)] = &[
     ("proxy-mode", &["mode"], Mode),
 ];
 
-/// The fields that `raw`, flags of kube-proxy, stand for.
+/// Translates `raw`, the flags of kube-proxy, to fields of its configuration. The error is a sentence for the user.
 pub(crate) fn fields(raw: &str) -> Result<Vec<ProxyField>, String> {
     let one = |(name, value): (String, String)| {
         let row = FLAGS.iter().find(|(flag, _, _)| *flag == name);
@@ -146,7 +142,7 @@ impl Form {
     }
 }
 
-/// Whether Go reads it as a duration that is not negative: numbers with units.
+/// Whether Go's `time.ParseDuration` reads the text as a duration that is not negative: numbers with units.
 fn is_duration(raw: &str) -> bool {
     let mut rest = raw;
     while !rest.is_empty() {
@@ -180,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_no_field_stands_for_is_refused_by_name() {
+    fn a_flag_without_a_field_is_refused_by_name() {
         for (bad, why) in [
             ("--v=2", "--v is no flag that the configuration of kube-proxy has a field for"),
             (

@@ -1,47 +1,38 @@
-//! Which versions of Kubernetes there are.
+//! Versions of Kubernetes that clusterd can install.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A version of Kubernetes, as the label `kube_tag` names it: `v1.34.1`.
+/// A version of Kubernetes as the label `kube_tag` names it: `v1.34.1`. The major version is always 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct KubernetesVersion {
-    /// 34 of `v1.34.1`.
     pub minor: u16,
-    /// 1 of `v1.34.1`.
     pub patch: u16,
 }
 
-/// The text is no version that can be installed.
+/// The text is not a version that clusterd can install.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownVersion {
-    /// It is no version.
+    /// The text is not a version at all.
     #[error("{raw:?} is not a version of Kubernetes such as v1.34.1")]
     Unreadable {
-        /// What was given, cut to a length fit for a message.
+        /// The text that was given, cut to 64 characters so that it fits in a message.
         raw: String,
     },
-    /// kubeadm of that version reads none of the configurations written here.
+    /// The version is outside the range for which clusterd writes kubeadm configurations.
     #[error("{version} is not supported: v1.{oldest} to v1.{newest} are")]
-    Unsupported {
-        /// What was given.
-        version: KubernetesVersion,
-        /// The oldest minor version.
-        oldest: u16,
-        /// The newest minor version.
-        newest: u16,
-    },
+    Unsupported { version: KubernetesVersion, oldest: u16, newest: u16 },
 }
 
 impl KubernetesVersion {
-    /// What a cluster gets whose template does not say.
+    /// The version of a cluster whose labels name none.
     pub const DEFAULT: KubernetesVersion = KubernetesVersion { minor: 34, patch: 1 };
-    /// The oldest minor version: kubeadm reads `v1beta2` from here on.
+    /// The oldest supported minor version: kubeadm reads `v1beta2` since this version.
     pub const OLDEST: u16 = 20;
-    /// The newest minor version.
+    /// The newest supported minor version.
     pub const NEWEST: u16 = 34;
 }
 

@@ -1,4 +1,4 @@
-//! What labels of Magnum's say of a cluster, where all of them mean something.
+//! Reads Magnum's labels into the settings of a cluster, and refuses every label that would have no effect.
 
 mod read;
 mod table;
@@ -14,10 +14,11 @@ use table::Meaning::{OnlyOff, Refused, Sets};
 
 pub use table::{LABELS, Meaning};
 
-/// Labels that all mean something.
+/// Labels of a cluster or template, together with the settings that they mean.
 ///
-/// Labels that are asked for are refused where one means nothing (`try_from`). Labels that are read back from a record are kept, so that a
-/// rule which is new does not make an old record unreadable: [`Labels::unread`] tells what they say that is not understood.
+/// `try_from` refuses labels of a request when one of them is unknown or invalid. Labels that are read back from a record are always
+/// accepted, so that a new rule does not make an old record unreadable: [`Labels::unread`] returns the first label that is no longer
+/// understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Record", into = "BTreeMap<String, String>")]
 pub struct Labels {
@@ -26,67 +27,62 @@ pub struct Labels {
     unread: Option<LabelsError>,
 }
 
-/// Labels as a record holds them.
+/// Labels as a record in the database holds them.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Record(BTreeMap<String, String>);
 
-/// Why labels cannot be taken.
+/// Why labels are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
-    /// Nobody knows that label.
+    /// No label has this name.
     #[error("labels/{label}: there is no such label")]
     Unknown {
-        /// Its name, cut to a length fit for a message.
+        /// The name, cut to 64 characters so that it fits in a message.
         label: String,
     },
-    /// It cannot have that value.
+    /// The label exists, but its value is not allowed.
     #[error("labels/{label}: {why}")]
     Refused {
-        /// Its name.
         label: &'static str,
-        /// Why not.
+        /// A sentence that follows the name of the label in the message.
         why: String,
     },
-    /// Two labels contradict each other.
+    /// The address ranges of two labels overlap.
     #[error("labels/{one}: its addresses overlap those of {other}")]
-    Overlap {
-        /// The one.
-        one: &'static str,
-        /// The other.
-        other: &'static str,
-    },
+    Overlap { one: &'static str, other: &'static str },
 }
 
 impl Labels {
-    /// As they were given.
+    /// Returns the labels as they were given.
     pub fn raw(&self) -> &BTreeMap<String, String> {
         &self.raw
     }
 
-    /// What they say.
+    /// Returns the settings that the labels mean.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The first label of a record that means nothing today; a machine made without it would not be what was asked for.
+    /// Returns the first label of a record that is no longer understood. No server may be created then: without the label's setting it
+    /// would differ from what the user asked for.
     pub fn unread(&self) -> Option<&LabelsError> {
         self.unread.as_ref()
     }
 
-    /// Whether something new may be made with them: what a record holds may have been taken under older rules.
+    /// Checks the labels by today's rules, before something new is created with them: a record may have been accepted under older rules.
     pub fn check(&self) -> Result<(), LabelsError> {
         Labels::try_from(self.raw.clone()).map(|_| ())
     }
 
-    /// These labels, and `others` in place of those of the same name.
+    /// Returns these labels with `others` added; a label of `others` replaces one of the same name.
     pub fn merged(&self, others: &Labels) -> Result<Labels, LabelsError> {
         let mut raw = self.raw.clone();
         raw.extend(others.raw.clone());
         raw.try_into()
     }
 
-    /// Reads each label that means something. The first that means nothing is told as `unread`.
+    /// Reads all labels. The first label that is not understood is kept in `unread`, and the others still take effect.
     fn read(raw: BTreeMap<String, String>) -> Labels {
         let (mut settings, mut unread) = (Settings::default(), None);
         for (name, value) in &raw {
@@ -101,7 +97,7 @@ impl Labels {
     }
 }
 
-/// What one label says.
+/// Applies one label to `settings`.
 fn read_one(settings: &mut Settings, name: &str, value: &str) -> Result<(), LabelsError> {
     let at = LABELS.binary_search_by(|(known, _)| (*known).cmp(name));
     let (label, meaning) = at
@@ -143,7 +139,7 @@ impl From<Labels> for BTreeMap<String, String> {
     }
 }
 
-/// What no label alone can tell.
+/// Checks rules that involve more than one label, or a label and the default of another.
 fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), LabelsError> {
     for (label, volume) in
         [("boot_volume_size", &settings.boot_volume), ("etcd_volume_size", &settings.etcd_volume)]
@@ -166,7 +162,7 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         false => "calico_ipv4pool",
     };
     check_sizes(&[
-        // Each machine has a /24 (or /64) of the pods' range, and Kubernetes divides by 2^16 at most.
+        // Each member has a /24 (or /64) of the pods' range, and Kubernetes divides a range into 2^16 parts at most.
         (of_pods, pods, (8, 22), (48, 60)),
         // kubernetes, cmd/kubeadm/app/constants: MaximumBitsForServiceSubnet.
         ("service_cluster_ip_range", services, (12, 24), (108, 112)),
@@ -209,13 +205,14 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
     Err(LabelsError::Refused { label: "octavia_lb_algorithm", why: why.to_owned() })
 }
 
-/// The longest zone in which `GROUP-NUMBER.CLUSTER.ZONE` is a name: 253 letters at most, with 20, 10 and 63 of its parts.
+/// The longest DNS zone for which `GROUP-NUMBER.CLUSTER.ZONE` still fits: a name has 253 characters at most, and its parts take up to 20,
+/// 10 and 63.
 const LONGEST_ZONE: usize = 150;
 
-/// A label, its range, and the shortest and longest prefixes of both versions of IP.
+/// A label, its range, and the shortest and longest allowed prefix for IPv4 and for IPv6.
 type Size = (&'static str, Cidr, (u8, u8), (u8, u8));
 
-/// Whether each range is as large as Kubernetes and the cloud need it.
+/// Checks that each range is as large as Kubernetes and the cloud need.
 fn check_sizes(sizes: &[Size]) -> Result<(), LabelsError> {
     for (label, range, four, six) in sizes {
         let (least, most) = if range.is_v4() { *four } else { *six };
@@ -227,7 +224,7 @@ fn check_sizes(sizes: &[Size]) -> Result<(), LabelsError> {
     Ok(())
 }
 
-/// Whether the cluster's Kubernetes has what is asked for.
+/// Checks that the Kubernetes version of the cluster has the features that the labels ask for.
 fn check_versions(settings: &Settings) -> Result<(), LabelsError> {
     let version = settings.kubernetes.unwrap_or(KubernetesVersion::DEFAULT);
     if settings.metrics_server && version.minor < 21 {

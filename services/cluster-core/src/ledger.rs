@@ -1,15 +1,13 @@
-//! What a cluster or a person's machine owns in the cloud.
+//! The ledger of cloud objects that each cluster and VM owns.
 
 use jiff::Timestamp;
 
 use crate::{ClusterUuid, LedgerUuid, VmUuid};
 
-/// Who owns something in the cloud.
+/// The owner of a cloud object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Holder {
-    /// A cluster.
     Cluster(ClusterUuid),
-    /// A person's machine.
     Vm(VmUuid),
 }
 
@@ -25,42 +23,39 @@ impl From<VmUuid> for Holder {
     }
 }
 
-/// A cloud object of a cluster's or a machine's. It is written before the object is asked for, and struck out once the cloud no longer
-/// has it.
+/// A cloud object that a cluster or VM owns.
+///
+/// The entry is written before the object is created, so that a crash never leaves an object without an entry. It is removed once the cloud
+/// no longer has the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// Its id, from which nothing else is derived.
+    /// Nothing is derived from this id.
     pub id: LedgerUuid,
-    /// Whose.
     pub of: Holder,
-    /// What it is for: a `Key` as text, `port/default-worker-3`, or what the cluster made itself: `service-load-balancer`,
-    /// `volume`.
+    /// A [`crate::Key`] as text, such as `port/default-worker-3`.
     pub kind: String,
-    /// The object's name in the cloud.
+    /// The object's name in the cloud, by which a repeated create finds it.
     pub name: String,
     /// The object's id in the cloud, once known.
     pub cloud_id: Option<String>,
-    /// How far it is.
     pub state: LedgerState,
-    /// When it was written.
     pub created_at: Timestamp,
-    /// When it was changed.
     pub updated_at: Option<Timestamp>,
 }
 
-/// How far an entry is.
+/// How far an entry is between creation and deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerState {
-    /// It may be there or not: a create is to be asked for.
+    /// The object may exist or not: it is being created.
     Intended,
-    /// The cloud has said that it is there.
+    /// The cloud has confirmed that the object exists.
     Present,
-    /// A delete is to be asked for.
+    /// The object is being deleted.
     Leaving,
 }
 
 impl LedgerState {
-    /// As it is written.
+    /// Returns the name of the state in the database and the API.
     pub fn as_str(self) -> &'static str {
         match self {
             LedgerState::Intended => "intended",
@@ -69,7 +64,7 @@ impl LedgerState {
         }
     }
 
-    /// What was written so.
+    /// Returns the state of this name.
     pub fn read(raw: &str) -> Option<LedgerState> {
         let all = [LedgerState::Intended, LedgerState::Present, LedgerState::Leaving];
         all.into_iter().find(|it| it.as_str() == raw)

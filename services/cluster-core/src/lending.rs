@@ -1,4 +1,4 @@
-//! A cluster that is lent until a time: what happens to it at the end, and how it comes back.
+//! The lease of a cluster: what its stages do to the cluster, and how an owner extends the lease or undoes its end.
 
 use jiff::{SignedDuration, Timestamp};
 use lease::{Due, ExtendError, Ladder, Lease, MailAddress, Step, Terms, UndoError, Wanted};
@@ -6,57 +6,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cluster, Desire, Problem, Severity};
 
-/// How long machines that were switched on again have, before one that is not a node is replaced.
+/// After the servers start again, repair waits this long before it replaces members that are not nodes.
 const WAKES_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 
-/// Until when a cluster is lent to its project.
+/// The lease of a cluster, with the address for its notices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lending {
-    /// How long, and what of its end was already done.
+    /// The length of the lease, and the stages that were already taken.
     pub lease: Lease,
-    /// A mail address that is told of its end.
+    /// A mail address that receives notices about the end of the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<MailAddress>,
 }
 
-/// Why the machines of a cluster are not as they would be.
+/// Why the servers of a cluster do not run as usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {
-    /// Its lease ended: they are switched off, and stay so.
+    /// The lease ended: the servers are switched off and stay off.
     Off,
-    /// They are switched on again.
-    Waking {
-        /// Since when.
-        since: Timestamp,
-    },
+    /// The lease was extended, or its end undone: the servers are starting again.
+    Waking { since: Timestamp },
 }
 
-/// Why the lease of a cluster is not changed. It is as it was.
+/// Why a change of a lease is refused. The lease stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LendError {
-    /// It is lent without end.
+    /// The cluster has no lease.
     #[error("cluster {name} has no lease: it is lent without end")]
-    NotLent {
-        /// Its name.
-        name: String,
-    },
-    /// It is being deleted, as somebody asked.
+    NotLent { name: String },
+    /// The cluster is being deleted by request.
     #[error("cluster {name} is being deleted")]
-    Going {
-        /// Its name.
-        name: String,
-    },
-    /// It cannot be extended.
+    Going { name: String },
+    /// The lease cannot be extended.
     #[error(transparent)]
     Extend(#[from] ExtendError),
-    /// Its end cannot be undone.
+    /// The end of the lease cannot be undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
 }
 
-/// What is to be done about `cluster` because of its lease.
+/// Returns the stage of the lease that is due, or when the next one is.
 pub fn lease_due(cluster: &Cluster, ladder: &Ladder, now: Timestamp) -> Due {
     match (&cluster.lending, cluster.desire) {
         (Some(lending), Desire::Exist) => ladder.due(&lending.lease, now),
@@ -64,7 +55,7 @@ pub fn lease_due(cluster: &Cluster, ladder: &Ladder, now: Timestamp) -> Due {
     }
 }
 
-/// The cluster once `step` of its lease's end was taken.
+/// Returns the cluster after `step` of its lease was taken.
 pub fn lease_taken(cluster: &Cluster, step: Step, now: Timestamp) -> Cluster {
     let mut taken = cluster.clone();
     if let Some(lending) = &mut taken.lending {
@@ -81,7 +72,7 @@ pub fn lease_taken(cluster: &Cluster, step: Step, now: Timestamp) -> Cluster {
     taken
 }
 
-/// The cluster, lent until `until` at least.
+/// Returns the cluster with its lease extended to `until` at least. Servers that the lease switched off start again.
 pub fn extend_lease(
     cluster: &Cluster,
     until: Timestamp,
@@ -92,7 +83,7 @@ pub fn extend_lease(
     with_lease(cluster, now, |lease| Ok(lease.extended(until, by, terms, now)?))
 }
 
-/// The cluster, with the end of its lease undone.
+/// Returns the cluster with the end of its lease undone. Servers that the lease switched off start again.
 pub fn undo_lease(
     cluster: &Cluster,
     by: &str,
@@ -103,7 +94,7 @@ pub fn undo_lease(
     with_lease(cluster, now, |lease| Ok(lease.undone(by, ladder, terms, now)?))
 }
 
-/// What was off is switched on again.
+/// Changes the lease. When the changed lease no longer wants the servers off, they start again.
 fn with_lease(
     cluster: &Cluster,
     now: Timestamp,
@@ -124,12 +115,12 @@ fn with_lease(
 }
 
 impl Cluster {
-    /// Whether its machines are to be off.
+    /// Whether the servers should be off.
     pub fn is_off(&self) -> bool {
         self.rest == Some(Rest::Off) && self.desire == Desire::Exist
     }
 
-    /// Since when its machines are switched on again.
+    /// Returns since when the servers are starting again; `None` when they are not.
     pub fn waking_since(&self) -> Option<Timestamp> {
         match (self.rest, self.desire) {
             (Some(Rest::Waking { since }), Desire::Exist) => Some(since),
@@ -138,7 +129,8 @@ impl Cluster {
     }
 }
 
-/// How a cluster rests once it was looked at: what was switched on again is awake once all of it is as it should be, or had the time.
+/// Returns whether the cluster is off or starting after an observation. A cluster has started when every condition is true, or after
+/// [`WAKES_WITHIN`].
 pub(crate) fn rest_after(cluster: &Cluster, all_is_well: bool, now: Timestamp) -> Option<Rest> {
     match cluster.rest {
         Some(Rest::Waking { since }) if all_is_well || now.duration_since(since) > WAKES_WITHIN => {
@@ -148,7 +140,7 @@ pub(crate) fn rest_after(cluster: &Cluster, all_is_well: bool, now: Timestamp) -
     }
 }
 
-/// Why nothing goes on in a cluster whose lease ended, of whose machines so many are still on.
+/// Returns the problem that the conditions of a cluster show after its lease ended. `still_on` counts the servers that still run.
 pub fn off_problem(cluster: &Cluster, ladder: &Ladder, still_on: usize) -> Problem {
     let ended_at = cluster.lending.as_ref().and_then(|it| it.lease.taken.ended_at);
     let until = ended_at.map_or_else(String::new, |at| {
@@ -166,22 +158,20 @@ pub fn off_problem(cluster: &Cluster, ladder: &Ladder, still_on: usize) -> Probl
     }
 }
 
-/// A rung as it is told: what happened for programs, how bad it is, and the same for people.
+/// The texts of a lease stage: for events, for notices and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseTold {
-    /// An event's reason: `LeaseEnds`.
+    /// The reason of the event: `LeaseEnds`.
     pub reason: &'static str,
-    /// A notice's event: `lease.ends`.
+    /// The event of the notice: `lease.ends`.
     pub event: &'static str,
-    /// How bad it is.
     pub severity: Severity,
-    /// For people.
     pub message: String,
-    /// When what is told of happens.
+    /// When the announced switch-off or deletion happens.
     pub happens_at: Option<Timestamp>,
 }
 
-/// What is said of a rung. `what` is `cluster`, and what is done to it in the end is said of its machines and all that is in it.
+/// Returns the texts of a lease stage. The texts speak of the cluster's servers and of everything in the cluster.
 pub fn lease_told(step: Step) -> LeaseTold {
     let told = |reason, event, severity, happens_at, message| LeaseTold {
         reason,
@@ -238,7 +228,7 @@ pub fn lease_told(step: Step) -> LeaseTold {
     }
 }
 
-/// To the second: nobody wants to read more of a time.
+/// Rounds to the second, because fractions only make a time hard to read.
 fn second(at: Timestamp) -> Timestamp {
     at.round(jiff::Unit::Second).unwrap_or(at)
 }

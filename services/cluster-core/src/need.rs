@@ -1,4 +1,4 @@
-//! What a cluster takes of a project's quota.
+//! The amount of a project's cloud quotas that a cluster needs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,66 +7,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Key, Shape, Thing};
 
-/// What a flavor gives a machine.
+/// The resources that a flavor gives a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlavorSize {
-    /// Processors.
     pub vcpus: u64,
-    /// Memory in MiB.
     pub ram_mib: u64,
-    /// Its root disk in GiB.
+    /// The root disk, in GiB.
     pub disk_gib: u64,
-    /// GPUs.
     pub gpus: u64,
 }
 
-/// How much of each resource, in the words of the services that count it.
+/// The amount of each quota of the cloud that a cluster needs, by the name that Nova, Neutron, Octavia, Cinder or Designate uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// Nova's.
     pub instances: u64,
-    /// Nova's; without machines whose flavor is not known.
+    /// Without servers whose flavor is not known.
     pub cores: u64,
-    /// Nova's, in MiB; without machines whose flavor is not known.
+    /// In MiB, without servers whose flavor is not known.
     pub ram_mib: u64,
-    /// Nova's.
     pub server_groups: u64,
-    /// Neutron's.
     pub networks: u64,
-    /// Neutron's.
     pub subnets: u64,
-    /// Neutron's.
     pub routers: u64,
-    /// Neutron's.
     pub ports: u64,
-    /// Neutron's.
     pub security_groups: u64,
-    /// Neutron's.
     pub security_group_rules: u64,
-    /// Neutron's.
     pub floating_ips: u64,
-    /// Octavia's.
     pub load_balancers: u64,
-    /// Octavia's.
     pub listeners: u64,
-    /// Octavia's.
     pub members: u64,
-    /// Cinder's.
     pub volumes: u64,
-    /// Cinder's, in GiB.
+    /// Of Cinder volumes, in GiB.
     pub gigabytes: u64,
-    /// Designate's.
     pub recordsets: u64,
 }
 
-/// A resource of which there is not enough.
+/// A quota that is too small.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shortage {
-    /// Which.
     pub resource: &'static str,
-    /// How much is needed.
     pub needed: u64,
-    /// How much there is.
     pub free: u64,
 }
 
@@ -77,7 +57,7 @@ impl fmt::Display for Shortage {
 }
 
 impl Need {
-    /// Each resource by name.
+    /// Returns the name and the amount of each quota.
     pub fn each(&self) -> [(&'static str, u64); 17] {
         [
             ("instances", self.instances),
@@ -101,7 +81,7 @@ impl Need {
     }
 }
 
-/// What all of `shape` takes but for what `has` says is there already.
+/// Sums up the quota that the objects of `shape` need, without the objects for which `has` returns true.
 pub fn need(
     shape: &Shape,
     flavors: &BTreeMap<String, FlavorSize>,
@@ -113,11 +93,11 @@ pub fn need(
             Thing::Network => need.networks += 1,
             Thing::Subnet { .. } => need.subnets += 1,
             Thing::Router { .. } => need.routers += 1,
-            // A leg of a router is a port.
+            // The interface of a router is a port.
             Thing::RouterInterface | Thing::Port { .. } => need.ports += 1,
             Thing::SecurityGroup { rules } => {
                 need.security_groups += 1;
-                // Neutron adds two of its own that let traffic out.
+                // Neutron adds two egress rules to each group.
                 need.security_group_rules += rules.len() as u64 + 2;
             }
             Thing::ServerGroup { .. } => need.server_groups += 1,
@@ -147,7 +127,7 @@ pub fn need(
     need
 }
 
-/// Of which resources `free` has less than `need`. What `free` does not name is not limited.
+/// Returns the quotas of which `free` has less than `need`. A quota that `free` does not name is unlimited.
 pub fn shortages(need: &Need, free: &BTreeMap<String, u64>) -> Vec<Shortage> {
     let short = |(resource, needed): (&'static str, u64)| {
         let free = *free.get(resource)?;
@@ -163,7 +143,7 @@ mod tests {
     use crate::shape;
 
     #[test]
-    fn what_a_cluster_takes_is_known_before_anything_is_made() {
+    fn the_need_of_a_cluster_is_known_before_anything_is_created() {
         let sample = Sample::highly_available();
         let shape = shape(&sample.spec());
         let large = FlavorSize { vcpus: 4, ram_mib: 8192, ..FlavorSize::default() };
@@ -171,7 +151,7 @@ mod tests {
         let need = need(&shape, &flavors, |_| false);
         assert_eq!((need.instances, need.cores, need.ram_mib), (5, 20, 40960));
         assert_eq!((need.networks, need.routers, need.load_balancers), (1, 1, 1));
-        // Five machines, the router's leg, the load balancer's address.
+        // Five servers, the router interface, the load balancer's VIP.
         assert_eq!((need.ports, need.floating_ips, need.members), (7, 1, 3));
 
         let free = BTreeMap::from([("instances".to_owned(), 4), ("cores".to_owned(), 20)]);
@@ -180,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_counted_again() {
+    fn existing_objects_are_not_counted_again() {
         let sample = Sample::highly_available();
         let shape = shape(&sample.spec());
         assert_eq!(need(&shape, &BTreeMap::new(), |_| true), Need::default());

@@ -1,4 +1,4 @@
-//! Node groups, and the machines in them.
+//! Node groups, and the numbers of their members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,64 +10,58 @@ use crate::{
     Cluster, ClusterUuid, FlavorSize, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid,
 };
 
-/// Machines of one kind.
+/// Members of a cluster with the same role, flavor and image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGroup {
-    /// Its id.
     pub id: NodeGroupUuid,
-    /// Counts its changes.
+    /// Counts the changes; an update names the version it read, so that no change is lost.
     pub version: i64,
-    /// Whose it is.
     pub cluster: ClusterUuid,
-    /// Its name, of which there is one in a cluster.
+    /// Unique within the cluster.
     pub name: Name,
-    /// What its machines do.
     pub role: GroupRole,
-    /// Whether it came with the cluster.
+    /// Whether the group was created with the cluster; a default group is deleted with the cluster only.
     pub is_default: bool,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was changed.
     pub updated_at: Option<Timestamp>,
-    /// The flavor of its machines.
+    /// The flavor of the servers: an id or a name.
     pub flavor: Option<String>,
-    /// What that flavor gave a machine when machines of the group were last asked for, where the cloud told it.
+    /// The size of the flavor when the number of members was last requested; `None` when the cloud did not tell.
     #[serde(default)]
     pub size: Option<FlavorSize>,
-    /// Their image.
+    /// The image of the servers: an id or a name.
     pub image: String,
-    /// The size of a volume for images and containers, in GiB.
+    /// The size of a volume for images and containers, in GiB; `None` or 0: no such volume.
     pub docker_volume_size: Option<u32>,
-    /// The fewest machines it may have.
     pub min_node_count: u32,
-    /// The most, where there is a limit.
+    /// `None`: no limit besides the one of every group.
     pub max_node_count: Option<u32>,
-    /// The numbers of its machines. A number is never given twice, so that no machine is taken for another.
+    /// The numbers of the members. A number is never used twice, so that a new member is never mistaken for an old one.
     pub machines: BTreeSet<u32>,
-    /// The next number.
+    /// The number of the next member.
     pub next_machine: u32,
-    /// Its own settings.
+    /// The labels of the group: those of the cluster, the group's own, or both merged, as the request said.
     pub labels: Labels,
-    /// How they differ from the cluster's.
+    /// How the labels differ from those of the cluster.
     pub labels_compared: LabelsCompared,
-    /// Labels of its nodes in Kubernetes.
+    /// Labels of the Kubernetes nodes.
     pub node_labels: BTreeMap<String, String>,
-    /// Taints of its nodes in Kubernetes.
+    /// Taints of the Kubernetes nodes.
     pub node_taints: Vec<NodeTaint>,
 }
 
-/// What machines of a group do.
+/// The role of the members of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupRole {
-    /// They are the control plane: `master`.
+    /// Control plane; `master` in Magnum's API.
     Master,
-    /// They do the work: `worker`, or a word of the user's own.
+    /// Workers: `worker`, or a word that the user chose.
     Worker(String),
 }
 
 impl GroupRole {
-    /// Magnum's word.
+    /// Returns Magnum's name of the role.
     pub fn as_str(&self) -> &str {
         match self {
             GroupRole::Master => "master",
@@ -76,31 +70,29 @@ impl GroupRole {
     }
 }
 
-/// A taint of nodes: `key=value:NoSchedule`.
+/// A taint of Kubernetes nodes, such as `key=value:NoSchedule`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeTaint {
-    /// Its key.
     pub key: String,
-    /// Its value, which may be empty.
+    /// May be empty.
     pub value: String,
-    /// What it does.
     pub effect: TaintEffect,
 }
 
-/// What a taint does to pods that do not bear it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaintEffect {
-    /// They are not put there.
+    /// The scheduler does not place them on the node.
     NoSchedule,
-    /// They are put elsewhere if possible.
+    /// The scheduler places them on other nodes if possible.
     PreferNoSchedule,
-    /// They are moved away.
+    /// The kubelet evicts them from the node.
     NoExecute,
 }
 
 impl NodeGroup {
-    /// A group that was just asked for, with so many machines of what its cluster has for their role, and as many as anybody likes from
-    /// then on.
+    /// Makes a new group with this number of members. Flavor, image and labels come from the cluster; the size has no upper limit of its
+    /// own.
     pub fn new(
         id: NodeGroupUuid,
         cluster: &Cluster,
@@ -108,7 +100,7 @@ impl NodeGroup {
         machines: u32,
         now: Timestamp,
     ) -> Self {
-        // More than a group may have is refused by `check_group`, and not counted before.
+        // `check_group` refuses a larger number with a message; the bound keeps a huge number from filling memory before that.
         let machines = machines.min(MOST_MACHINES + 1);
         let first = cluster.first_machine;
         let next_machine = first.saturating_add(machines);
@@ -141,17 +133,17 @@ impl NodeGroup {
         }
     }
 
-    /// How many machines it is to have.
+    /// Returns the number of members that the group should have.
     pub fn node_count(&self) -> u32 {
         self.machines.len() as u32
     }
 
-    /// Its machines.
+    /// Returns all members of the group.
     pub fn refs(&self) -> impl Iterator<Item = MachineRef> + '_ {
         self.machines.iter().map(|number| MachineRef { group: self.name.clone(), number: *number })
     }
 
-    /// Gives it a further machine, with a number of its own.
+    /// Adds a member with a new number.
     pub fn add_machine(&mut self) -> MachineRef {
         let number = self.next_machine;
         self.next_machine += 1;
@@ -159,7 +151,7 @@ impl NodeGroup {
         MachineRef { group: self.name.clone(), number }
     }
 
-    /// Puts a new machine in the place of `number`; false where it has no such machine.
+    /// Replaces member `number` by a new member with a new number. Returns false when the group has no such member.
     pub fn replace_machine(&mut self, number: u32) -> bool {
         let known = self.machines.remove(&number);
         if known {

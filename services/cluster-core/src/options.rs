@@ -1,6 +1,7 @@
-//! Command-line options in labels, `--max-pods=200 --v=2`, read so that nothing but options can come of them.
+//! Parses command-line options in labels, such as `--max-pods=200 --v=2`. The parser is strict: a label must not inject anything else into
+//! a unit file or a command.
 
-/// Names and values, without dashes.
+/// Parses options into pairs of name (without dashes) and value. The error is a sentence for the user.
 pub(crate) fn options(raw: &str) -> Result<Vec<(String, String)>, String> {
     raw.split_ascii_whitespace().map(option).collect()
 }

@@ -1,4 +1,4 @@
-//! What may be done next for a cluster: all of it at once.
+//! Plans the next actions for a cluster: the difference between the desired objects and those that exist.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,22 +9,22 @@ use crate::{
     Object, Role, Rule, Seen, Shape, Thing, shape,
 };
 
-/// Something to do. Each may be done twice.
+/// Something to do for a cluster. Each action may be performed twice without harm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// Ask the cloud for an object.
+    /// Create an object in the cloud.
     Create(Key),
-    /// Give a security group these rules and no others.
+    /// Replace the rules of a security group by the desired ones.
     SetRules(Key),
-    /// Give a load balancer or a DNS record these addresses and no others.
+    /// Replace the addresses of a load balancer or a DNS record by these.
     SetAddresses(Key, BTreeSet<IpAddr>),
-    /// Move a machine's pods away.
+    /// Evict the pods of a member.
     Drain(MachineRef),
-    /// Have a machine leave etcd.
+    /// Remove a member from etcd.
     LeaveEtcd(MachineRef),
-    /// Have Kubernetes forget the node of a machine that is gone.
+    /// Delete the Kubernetes node of a member whose server is deleted.
     ForgetNode(MachineRef),
-    /// Have the cloud delete an object.
+    /// Delete an object in the cloud.
     Delete(Key),
 }
 
@@ -45,18 +45,17 @@ impl fmt::Display for Action {
     }
 }
 
-/// Everything that may be done now for `spec`, given what was seen of it, in no order.
+/// Returns every action that can be performed now for `spec`, given the observation. The order has no meaning.
 ///
-/// Pure: the same inputs always give the same actions. What is not among them waits for something that is under way.
-/// Nothing is left to do and nothing is under way when [`crate::conditions`] are all true; a cluster that is to be gone is
-/// gone when nothing is seen of it.
+/// Pure: the same inputs always give the same actions. Everything else waits for work in progress. A cluster is finished when no action is
+/// left and [`crate::conditions`] are all true; a cluster to be deleted is gone when the observation has no object of it.
 pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
     let shape = shape(spec);
     let mut actions = Vec::new();
     for (key, object) in &shape {
         actions.extend(toward(key, object, &shape, seen));
     }
-    // No machine begins with authorities that are on their way out.
+    // A server that is created during a CA rotation would get authorities that are about to be removed.
     if !spec.cluster.authorities.is_settled() {
         actions.retain(|action| !matches!(action, Action::Create(Key::Server(_))));
     }
@@ -73,10 +72,10 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
     actions
 }
 
-/// The next thing to do so that the object is as it should be.
+/// Returns the next action that brings an object closer to its desired state.
 pub(crate) fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
     let Some(found) = seen.objects.get(key) else {
-        // A machine that was a node is replaced by repair, which gives its place to another.
+        // Repair replaces the server of a former node by a new member; the old one is never created again.
         if was_node(key, seen) || seen.held.contains_key(key) {
             return None;
         }
@@ -84,7 +83,7 @@ pub(crate) fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> 
         return ready.then(|| Action::Create(key.clone()));
     };
     match &found.state {
-        // So is one that failed; anything else is made anew.
+        // Repair replaces a failed server of a former node as well; every other failed object is deleted and created again.
         FoundState::Failed(_) if was_node(key, seen) => None,
         FoundState::Failed(_) => can_go(key, seen).then(|| Action::Delete(key.clone())),
         FoundState::Working | FoundState::Leaving => None,
@@ -107,7 +106,7 @@ pub(crate) fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> 
     }
 }
 
-/// The next thing to do so that Kubernetes and etcd know no more of a machine that is gone.
+/// Returns the next action that removes a deleted member from etcd and Kubernetes.
 fn remembered(machine: &MachineRef, said: &MachineSeen) -> Option<Action> {
     if said.is_etcd_member {
         return Some(Action::LeaveEtcd(machine.clone()));
@@ -120,13 +119,13 @@ fn remembered(machine: &MachineRef, said: &MachineSeen) -> Option<Action> {
     }
 }
 
-/// Whether it is a server that became a node.
+/// Whether the object is a server that became a Kubernetes node.
 fn was_node(key: &Key, seen: &Seen) -> bool {
     let Key::Server(machine) = key else { return false };
     seen.machines.get(machine).is_some_and(|said| said.bootstrap == Bootstrap::Done)
 }
 
-/// Whether the cloud has it so that others may name it.
+/// Whether the object exists in the cloud so far that other objects can refer to it.
 fn is_there(key: &Key, seen: &Seen) -> bool {
     let found = seen.objects.get(key);
     found.is_some_and(|found| {
@@ -135,7 +134,7 @@ fn is_there(key: &Key, seen: &Seen) -> bool {
     })
 }
 
-/// Whether an object of that kind is of use only once its address is known.
+/// Whether an object of this kind is of use only once its address is known.
 fn has_address(key: &Key) -> bool {
     matches!(key, Key::Port(_) | Key::VipPort(_) | Key::MachineAddress(_) | Key::BalancerAddress(_))
 }
@@ -143,7 +142,7 @@ fn has_address(key: &Key) -> bool {
 fn differing_rules(key: &Key, rules: &BTreeSet<Rule>, seen: &Seen) -> Option<Action> {
     let facts = seen.objects.get(key).map(|found| &found.facts);
     let same = matches!(facts, Some(Facts::Rules(has)) if has == rules);
-    // Rules name groups, which have to be there.
+    // Rules can refer to security groups, which must exist first.
     let known = [Role::Node, Role::ControlPlane].iter().all(|role| {
         let group = Key::SecurityGroup(*role);
         let named =
@@ -169,7 +168,7 @@ fn differing_addresses(
     (!same && !wanted.is_empty()).then(|| Action::SetAddresses(key.clone(), wanted))
 }
 
-/// The next thing to do so that an object goes that should not be.
+/// Returns the next action toward the deletion of an object that should not exist.
 fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
     let found = seen.objects.get(key)?;
     let is_exchanged = matches!(key, Key::Credential(_)) && spec.cluster.desire == Desire::Exist;
@@ -181,11 +180,11 @@ fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
     }
     let delete = Some(Action::Delete(key.clone()));
     let (Key::Server(machine), Desire::Exist) = (key, spec.cluster.desire) else { return delete };
-    // A machine leaves in order while its cluster stays, if it can still be spoken of.
+    // While the cluster stays, a member is removed in order (drain, etcd, server), as long as the member and Kubernetes can be reached.
     let Some(said) = seen.machines.get(machine) else { return delete };
     let was_node = said.bootstrap == Bootstrap::Done;
     if was_node && said.node == NodeHealth::Unknown {
-        // It is not known what runs there: that has to be asked first.
+        // Kubernetes does not answer, so it is unknown which pods run on the member: they must be evicted first.
         return None;
     }
     let is_node = was_node && said.node != NodeHealth::Absent;
@@ -198,11 +197,11 @@ fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
     }
 }
 
-/// Whether an object that the shape does not have stays for now.
+/// Whether an object that is not desired must stay for now.
 fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
     match key {
         Key::ServiceBalancer(_) | Key::Volume(_) => true,
-        // What runs in the cluster uses the old one until it has been given the new one.
+        // Add-ons in the cluster use the old credential until they were given the new one.
         Key::Credential(_) => {
             let used = seen.add_ons.as_ref().and_then(|it| it.credential);
             used != Some(spec.cluster.credential)
@@ -225,7 +224,7 @@ fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
     }
 }
 
-/// Whether nothing is there that has to go first.
+/// Whether every object that must be deleted before this one is deleted.
 pub(crate) fn can_go(key: &Key, seen: &Seen) -> bool {
     !seen.objects.keys().any(|other| other.goes_before(key))
 }

@@ -1,49 +1,38 @@
-//! Pages of lists.
+//! Paging and sorting of lists.
 
 use uuid::Uuid;
 
-/// One page of a list.
+/// The request for a page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<S> {
-    /// At most so many.
+    /// The largest number of entries.
     pub limit: u32,
-    /// Begin after this one.
+    /// The page begins after the entry with this id.
     pub marker: Option<Uuid>,
-    /// By what to sort.
     pub sort: S,
-    /// Greatest first.
     pub descending: bool,
 }
 
-/// By what clusters are sorted.
+/// The sort keys of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterSort {
-    /// By when they were asked for.
     CreatedAt,
-    /// By id.
     Id,
-    /// By name.
     Name,
 }
 
-/// By what machines of people, and their snapshots, are sorted.
+/// The sort keys of VMs and their snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmSort {
-    /// By when they were asked for.
     CreatedAt,
-    /// By id.
     Id,
-    /// By name.
     Name,
 }
 
-/// By what templates are sorted.
+/// The sort keys of templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateSort {
-    /// By when they were made.
     CreatedAt,
-    /// By id.
     Id,
-    /// By name.
     Name,
 }

@@ -1,4 +1,4 @@
-//! Which machines are to be replaced.
+//! Decides which members are replaced.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,23 +7,23 @@ use crate::{
     NodeHealth, Seen,
 };
 
-/// How long a node may be unready before its machine is replaced, and how many are replaced at once.
+/// The times and numbers that rule repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairLimits {
-    /// How long a node may be not ready.
+    /// How long a node may be unready before its member is replaced.
     pub not_ready_for: SignedDuration,
-    /// How many workers may be away at once.
+    /// How many workers may be missing at once because of repair.
     pub workers_at_once: usize,
-    /// How long a machine may take to become a node.
+    /// How long a server may take to become a Kubernetes node.
     pub become_node_within: SignedDuration,
-    /// How long is waited before that is asked for again at which the cloud failed.
+    /// The waiting time before an object is created again after the cloud failed at it.
     pub backoff: Backoff,
-    /// How long a request that nobody answered may still be carried out.
+    /// How long the cloud may still carry out a create request that got no answer.
     pub lands_within: SignedDuration,
 }
 
 impl RepairLimits {
-    /// Five minutes, one at once, a quarter of an hour; requests may land for a minute.
+    /// Five minutes, one worker at once, a quarter of an hour; an unanswered request may be carried out within a minute.
     pub const DEFAULT: RepairLimits = RepairLimits {
         not_ready_for: SignedDuration::from_mins(5),
         workers_at_once: 1,
@@ -33,7 +33,7 @@ impl RepairLimits {
     };
 }
 
-/// The machines whose servers are to be made again, as the same machines: they never became nodes, and had the time.
+/// Returns the members whose servers are deleted and created again under the same name: they had enough time and never became nodes.
 pub fn late(
     spec: &ClusterSpec<'_>,
     seen: &Seen,
@@ -59,11 +59,11 @@ pub fn late(
     all.filter(is_late).collect()
 }
 
-/// The machines to be replaced now.
+/// Returns the members to replace now.
 ///
-/// Of the control plane at most one at a time, and only while those that stay ready are a quorum without it: a
-/// replacement must be able to join; none while a drain takes one of them out. What a drain takes out comes back, and is not replaced.
-/// A cluster that was never complete is not repaired, for nothing in it is relied on.
+/// At most one control-plane member is replaced at a time, and only while the other ready members are a quorum: the new member must be able
+/// to join etcd. No control-plane member is replaced while a drain takes another one out. A member that a drain takes out comes back, so it
+/// is not replaced. A cluster that was never complete is not repaired, because nothing depends on it yet.
 pub fn replaceable(
     spec: &ClusterSpec<'_>,
     seen: &Seen,
@@ -96,7 +96,7 @@ pub fn replaceable(
     replaced
 }
 
-/// Whether the ready ones of `well` are a quorum of all etcd members, and none of them is still joining.
+/// Whether all healthy members are ready etcd members and together a majority of the members of etcd.
 fn keeps_quorum(well: &[MachineRef], seen: &Seen) -> bool {
     let members = seen.machines.values().filter(|said| said.is_etcd_member).count();
     let ready = well.iter().filter(|machine| {
@@ -111,8 +111,7 @@ fn is_ready(machine: &MachineRef, seen: &Seen) -> bool {
     seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
 }
 
-/// Whether a machine will not come back by itself: its server is gone or failed, or it was a node and has not been ready
-/// for too long.
+/// Whether a former node does not come back by itself: its server is deleted or failed, or the node has been unready for too long.
 fn is_broken(machine: &MachineRef, seen: &Seen, limits: &RepairLimits, now: Timestamp) -> bool {
     let said = seen.machines.get(machine);
     let was_node = said.is_some_and(|said| said.bootstrap == Bootstrap::Done);
@@ -141,14 +140,14 @@ mod tests {
     const LIMITS: RepairLimits = RepairLimits::DEFAULT;
 
     #[test]
-    fn a_server_that_never_became_a_node_is_made_again_in_time() {
+    fn a_server_that_does_not_become_a_node_in_time_is_created_again() {
         let (sample, mut seen) = running();
         let worker = refs(&sample.groups[1])[1].clone();
         let asked_at = Some(at(0));
         seen.machines.insert(worker.clone(), MachineSeen { asked_at, ..MachineSeen::default() });
         assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(900)), []);
         assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), std::slice::from_ref(&worker));
-        // While Kubernetes is silent, nobody knows.
+        // Without an answer from Kubernetes the state of the node is unknown, so the server must stay.
         seen.machines.get_mut(&worker).unwrap().node = NodeHealth::Unknown;
         assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), []);
     }
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn two_control_plane_machines_of_three_are_not_replaced() {
+    fn two_of_three_control_plane_members_are_not_replaced() {
         let (sample, mut seen) = running();
         for machine in &refs(&sample.groups[0])[..2] {
             fail(&mut seen, machine);
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_drain_takes_out_is_not_replaced_nor_another_of_the_control_plane_meanwhile() {
+    fn a_drained_member_is_not_replaced_nor_another_one_of_the_control_plane() {
         let (sample, mut seen) = running();
         let masters = refs(&sample.groups[0]);
         let worker = refs(&sample.groups[1])[0].clone();
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_repaired_that_never_was_or_is_to_go() {
+    fn a_cluster_that_was_never_complete_or_is_being_deleted_is_not_repaired() {
         let (mut sample, mut seen) = running();
         fail(&mut seen, &refs(&sample.groups[1])[0]);
         sample.cluster.completed_at = None;

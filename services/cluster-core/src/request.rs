@@ -1,52 +1,46 @@
-//! What may be asked for.
+//! Checks requests of users for clusters and node groups before anything is recorded.
 
 use crate::{
     Blueprint, Cluster, Desire, GroupRole, LabelsError, MachineRef, NetworkDriver, NodeGroup,
     PodNetwork,
 };
 
-/// Why something cannot be asked for.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A field's value does not fit.
+    /// The value of a field is not allowed.
     #[error("{field}: {why}")]
     Field {
-        /// The field, in the API's word.
+        /// The name of the field in the API.
         field: &'static str,
-        /// Why not, and what would.
+        /// The reason, and what to send instead.
         why: String,
     },
-    /// A template's label means nothing, or not any more.
+    /// A label of the template is unknown or invalid, or no longer allowed.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// The cluster is going.
+    /// The cluster is being deleted and takes no changes.
     #[error("cluster {name} is being deleted")]
-    Going {
-        /// Its name.
-        name: String,
-    },
-    /// It may be asked for later.
+    Going { name: String },
+    /// The same request can succeed later.
     #[error("{why}")]
     Busy {
-        /// What keeps it, and until when.
+        /// The obstacle, and when it will be gone.
         why: String,
     },
-    /// A default group stays as long as its cluster.
+    /// A default group cannot be deleted before its cluster.
     #[error("node group {name} came with its cluster and goes with it")]
-    DefaultGroup {
-        /// Its name.
-        name: String,
-    },
+    DefaultGroup { name: String },
 }
 
 fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Field { field, why: why.into() })
 }
 
-/// So many machines a group may have: more do not fit into one subnet's pods either.
+/// The largest number of members of a group: the pods' range has no room for more in one subnet.
 pub(crate) const MOST_MACHINES: u32 = 1000;
 
-/// Whether clusters can be made of `blueprint`, whatever else they ask for.
+/// Checks what every cluster of this template would fail on.
 pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
     blueprint.labels.check()?;
     let asks_driver = blueprint.labels.settings().pod_network == PodNetwork::Driver;
@@ -59,7 +53,7 @@ pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a cluster of so many control-plane machines can be made of `blueprint`.
+/// Checks whether a cluster with this many control-plane members can be made from `blueprint`.
 pub fn check_cluster(blueprint: &Blueprint, masters: u32) -> Result<(), Refusal> {
     check_template(blueprint)?;
     let settings = blueprint.labels.settings();
@@ -93,7 +87,7 @@ pub fn check_cluster(blueprint: &Blueprint, masters: u32) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Whether `group` can be as it is now.
+/// Checks the size of `group` against its limits.
 pub fn check_group(group: &NodeGroup) -> Result<(), Refusal> {
     let count = group.node_count();
     if group.role == GroupRole::Master {
@@ -127,7 +121,7 @@ pub fn check_group(group: &NodeGroup) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a cluster takes changes.
+/// Checks that the cluster is not being deleted.
 pub fn check_stays(cluster: &Cluster) -> Result<(), Refusal> {
     match cluster.desire {
         Desire::Exist => Ok(()),
@@ -135,7 +129,7 @@ pub fn check_stays(cluster: &Cluster) -> Result<(), Refusal> {
     }
 }
 
-/// The group with `count` machines: new ones get new numbers; `remove` go first, then the newest.
+/// Returns the group with `count` members. New members get new numbers; the members in `remove` are removed first, then the newest.
 pub fn resize(group: &NodeGroup, count: u32, remove: &[MachineRef]) -> Result<NodeGroup, Refusal> {
     let mut resized = group.clone();
     if count > MOST_MACHINES {
@@ -205,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_missing_in_every_cluster_is_refused_at_once() {
+    fn calico_as_network_driver_is_refused_at_once() {
         let sample = Sample::highly_available();
         let mut blueprint = sample.cluster.blueprint.clone();
         blueprint.network_driver = NetworkDriver::Calico;
@@ -218,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_grows_by_new_numbers_and_shrinks_from_its_end() {
+    fn a_group_grows_by_new_numbers_and_loses_its_newest_members_first() {
         let sample = Sample::highly_available();
         let workers = &sample.groups[1];
         let grown = resize(workers, 4, &[]).unwrap();
@@ -230,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn named_machines_go_first() {
+    fn named_members_are_removed_first() {
         let sample = Sample::highly_available();
         let workers = &sample.groups[1];
         let first = workers.refs().next().unwrap();

@@ -1,36 +1,34 @@
-//! What is counted of what clusterd makes.
+//! The resources that limits apply to, and amounts of them.
 
 use std::fmt;
 use std::ops::{AddAssign, Index, IndexMut};
 
 use serde::Serialize;
 
-/// Something of which there may be a limit.
+/// A resource that can have a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// Clusters.
     Clusters,
-    /// Machines of clusters.
+    /// Members of clusters.
     Nodes,
-    /// Machines of people.
+    /// VMs of persons.
     Vms,
-    /// Processors of their flavors.
+    /// Of the flavors of members and VMs.
     Vcpus,
-    /// Memory of their flavors, in MiB.
+    /// Of the flavors of members and VMs.
     RamMib,
-    /// Disks of their flavors, and volumes that come and go with them, in GiB.
+    /// Disks of flavors, and volumes that are created and deleted with their server.
     DiskGib,
-    /// GPUs of their flavors.
+    /// Of the flavors of members and VMs.
     Gpus,
-    /// Floating addresses.
     FloatingIps,
-    /// How long something may be lent, in seconds: the only one that is not summed up.
+    /// The longest lease. The only resource whose use is not a sum.
     LeaseSeconds,
 }
 
 impl Resource {
-    /// All, in the order they are told in.
+    /// All resources, in the order in which the API lists them.
     pub const ALL: [Resource; 9] = [
         Resource::Clusters,
         Resource::Nodes,
@@ -43,10 +41,10 @@ impl Resource {
         Resource::LeaseSeconds,
     ];
 
-    /// Those that are summed up.
+    /// The number of resources whose use is a sum.
     pub const SUMMED: usize = Resource::ALL.len() - 1;
 
-    /// As it is written.
+    /// Returns the name of the resource in the API and the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Resource::Clusters => "clusters",
@@ -61,17 +59,17 @@ impl Resource {
         }
     }
 
-    /// What was written so.
+    /// Returns the resource of this name.
     pub fn read(raw: &str) -> Option<Resource> {
         Resource::ALL.into_iter().find(|it| it.as_str() == raw)
     }
 
-    /// Those of which `Amounts` says how much there is.
+    /// Returns the resources whose use is a sum: [`Amounts`] has a number for each.
     pub fn summed() -> impl Iterator<Item = Resource> {
         Resource::ALL.into_iter().take(Resource::SUMMED)
     }
 
-    /// Whether the cloud's flavors say how much of it a machine takes.
+    /// Whether the amount that a server uses depends on its flavor.
     pub fn is_of_flavors(self) -> bool {
         matches!(self, Resource::Vcpus | Resource::RamMib | Resource::DiskGib | Resource::Gpus)
     }
@@ -83,17 +81,17 @@ impl fmt::Display for Resource {
     }
 }
 
-/// How much of each resource that is summed up.
+/// An amount of each resource whose use is a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([u64; Resource::SUMMED]);
 
 impl Amounts {
-    /// How much of each.
+    /// Returns each resource with its amount.
     pub fn each(&self) -> impl Iterator<Item = (Resource, u64)> {
         Resource::summed().zip(self.0)
     }
 
-    /// What is in it and not in `less`.
+    /// Returns, for each resource, how much `self` exceeds `less`.
     pub fn beyond(&self, less: &Amounts) -> Amounts {
         let mut beyond = *self;
         for (amount, less) in beyond.0.iter_mut().zip(less.0) {
@@ -106,7 +104,7 @@ impl Amounts {
 impl Index<Resource> for Amounts {
     type Output = u64;
 
-    /// Of what is not summed up there is nothing.
+    /// Returns 0 for [`Resource::LeaseSeconds`], which is not summed.
     fn index(&self, resource: Resource) -> &u64 {
         self.0.get(resource as usize).unwrap_or(&0)
     }
@@ -115,7 +113,7 @@ impl Index<Resource> for Amounts {
 impl IndexMut<Resource> for Amounts {
     /// # Panics
     ///
-    /// For what is not summed up.
+    /// For [`Resource::LeaseSeconds`], which is not summed.
     fn index_mut(&mut self, resource: Resource) -> &mut u64 {
         &mut self.0[resource as usize]
     }

@@ -1,48 +1,42 @@
-//! Who may reach machines.
+//! The security group rules of a cluster's servers.
 
 use std::collections::BTreeSet;
 
 use crate::{Cidr, ClusterSpec, Key, Role};
 
-/// One rule that lets traffic in.
+/// A rule that lets traffic in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
-    /// Which protocol.
     pub protocol: Protocol,
-    /// The first and last port; all of them, where there is none.
+    /// The first and the last port; `None`: all ports.
     pub ports: Option<(u16, u16)>,
-    /// From where.
     pub from: Peer,
 }
 
-/// A protocol.
+/// A protocol of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
-    /// Any.
     Any,
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
-    /// ICMP.
     Icmp,
 }
 
-/// From where traffic comes.
+/// The source of the traffic that a rule lets in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Peer {
-    /// From these addresses.
+    /// Addresses of this range.
     Range(Cidr),
-    /// From machines in this security group.
+    /// Servers in this security group.
     Group(Key),
 }
 
-/// Everywhere, in IPv4.
+/// The range of every IPv4 address.
 const ANYWHERE: Cidr = Cidr::v4([0, 0, 0, 0], 0);
-/// The ports of Kubernetes' Services of type NodePort.
+/// The default port range of Services of type NodePort.
 const NODE_PORTS: (u16, u16) = (30000, 32767);
 
-/// The rules of every machine: all from each other, node ports and logins.
+/// Returns the rules of every member: all traffic between members, node ports, ping, and SSH when there is a keypair.
 pub(crate) fn of_nodes(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
     let mut rules = BTreeSet::from([
         Rule {
@@ -51,7 +45,8 @@ pub(crate) fn of_nodes(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
             from: Peer::Group(Key::SecurityGroup(Role::Node)),
         },
         Rule { protocol: Protocol::Icmp, ports: None, from: Peer::Range(ANYWHERE) },
-        // What a load balancer of the cloud's forwards comes from within the subnet.
+        // Traffic that a load balancer of the cloud forwards comes from an address within the subnet, so the node ports are open to every
+        // address.
         Rule { protocol: Protocol::Tcp, ports: Some(NODE_PORTS), from: Peer::Range(ANYWHERE) },
         Rule { protocol: Protocol::Udp, ports: Some(NODE_PORTS), from: Peer::Range(ANYWHERE) },
     ]);
@@ -74,7 +69,7 @@ pub(crate) fn of_nodes(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
     rules
 }
 
-/// The rules of the control plane besides: its API, from where it may be reached.
+/// Returns the additional rules of the control plane: the API port, open to the allowed ranges and to the members.
 pub(crate) fn of_control_plane(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
     let settings = spec.cluster.blueprint.labels.settings();
     let port = spec.cluster.blueprint.api_port();

@@ -1,4 +1,4 @@
-//! Clusters for tests.
+//! Clusters for the unit tests of this crate, and a cloud that does everything at once.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
 }
 
-/// A cluster and its groups.
+/// A cluster with its groups.
 pub(crate) struct Sample {
     pub(crate) cluster: Cluster,
     pub(crate) groups: Vec<NodeGroup>,
@@ -23,7 +23,7 @@ fn id<T: GenericUuid>(last: u128) -> T {
 }
 
 impl Sample {
-    /// One machine that is all, on a network that is there.
+    /// Makes a cluster of a single member on an existing network.
     pub(crate) fn smallest() -> Sample {
         let mut sample = Sample::highly_available();
         let blueprint = &mut sample.cluster.blueprint;
@@ -36,7 +36,7 @@ impl Sample {
         sample
     }
 
-    /// Three and two machines, behind a load balancer with a floating address.
+    /// Makes a cluster of three control-plane members and two workers, behind a load balancer with a floating IP.
     pub(crate) fn highly_available() -> Sample {
         let blueprint = Blueprint {
             external_network: Some("public".to_owned()),
@@ -66,8 +66,9 @@ impl Sample {
         ClusterSpec { cluster: &self.cluster, groups: &self.groups }
     }
 
-    /// Has one turn after another, in a cloud where all that is asked for is there at once and every server becomes a
-    /// node, until nothing is left to do; each turn's actions.
+    /// Performs turn after turn until no action is left, and returns the actions of each turn.
+    ///
+    /// In this cloud every object is ready at once, and every server becomes a Kubernetes node.
     pub(crate) fn settle(&self, seen: &mut Seen) -> Vec<Vec<String>> {
         seen.at = Some(at(1));
         let credential = Some(self.cluster.credential);
@@ -145,12 +146,12 @@ impl Sample {
             }
             Action::Delete(key) => {
                 assert!(seen.objects.remove(key).is_some(), "{key} was not there");
-                // Kubernetes remembers its node.
+                // The node of a deleted server stays in Kubernetes until `ForgetNode`.
             }
         }
     }
 
-    /// A cluster that is complete, and what is seen of it.
+    /// Returns the observation of the complete cluster.
     pub(crate) fn complete(&mut self) -> Seen {
         let mut seen = Seen::default();
         self.settle(&mut seen);

@@ -1,4 +1,4 @@
-//! What was seen of a cluster.
+//! An observation of a cluster: what the cloud and Kubernetes showed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,133 +9,124 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AuthoritiesSeen, Failure, Held, Key, MachineRef, Rule, ServerFacts};
 
-/// What was seen of a cluster.
+/// An observation of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// When the cloud was last looked at; `None` where it never was.
+    /// When the cloud was observed; `None`: never, so nothing may be concluded from missing objects.
     pub at: Option<Timestamp>,
-    /// What the cloud has of it.
+    /// The objects of the cluster that the cloud has.
     pub objects: BTreeMap<Key, Found>,
-    /// What its machines and its Kubernetes said.
+    /// The reports of each member, and of Kubernetes about it.
     pub machines: BTreeMap<MachineRef, MachineSeen>,
-    /// What runs in it, where its Kubernetes answers.
+    /// The add-ons in the cluster; `None` when its API does not answer.
     pub add_ons: Option<AddOnsSeen>,
-    /// Which authorities machines hold.
     pub authorities: AuthoritiesSeen,
-    /// Its machines that drains of hosts take out.
+    /// The members on hosts that are drained.
     pub drained: BTreeSet<MachineRef>,
-    /// What the cloud failed at.
+    /// The objects that the cloud failed to make, found by this observation or by a call since.
     pub failures: BTreeMap<Key, Failure>,
-    /// What is not asked for yet, for the cloud failed at it before.
+    /// The objects whose creation waits because the cloud failed at them before.
     pub held: BTreeMap<Key, Held>,
-    /// Why nothing is known of its Kubernetes, where it was asked and gave no answer that can be used.
+    /// Why the cluster's API gave no usable answer; `None` when it answered or was not called.
     pub api_silence: Option<String>,
-    /// Why things do not go on, where somebody knows.
+    /// A problem that stops all work, when its reason is known.
     pub problem: Option<Problem>,
 }
 
-/// What runs in a cluster of what is to be applied there.
+/// The add-ons that an observation found in a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddOnsSeen {
-    /// Those that are not there as they should be, and why.
+    /// Add-ons that are missing or differ from their manifest, each with the reason.
     pub missing: BTreeMap<String, String>,
-    /// The generation of the credential that they use.
+    /// The generation of the credential that the add-ons use.
     pub credential: Option<u32>,
 }
 
 /// An object that the cloud has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its id in the cloud.
+    /// The id of the object in the cloud.
     pub id: String,
-    /// How it is.
     pub state: FoundState,
-    /// Its address: a port's, a floating one's.
+    /// The address of a port, or of a floating IP.
     pub address: Option<IpAddr>,
-    /// What of it may change.
     pub facts: Facts,
 }
 
-/// How an object is.
+/// The state of an object in the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundState {
-    /// The cloud is at work on it.
+    /// The cloud creates or changes the object.
     Working,
-    /// It is as it should be.
     Ready,
-    /// The cloud gave up on it, saying this.
+    /// The cloud gave up on the object, with this message.
     Failed(String),
-    /// It is being deleted.
+    /// The cloud deletes the object.
     Leaving,
 }
 
-/// What of an object may change after it was made.
+/// The properties of an object that can change after its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Facts {
-    /// Nothing.
+    /// The object has no such properties.
     #[default]
     None,
-    /// A security group's rules.
+    /// The rules of a security group.
     Rules(BTreeSet<Rule>),
-    /// The addresses behind a load balancer, or in a DNS record.
+    /// The addresses of the members of a load balancer, or of a DNS record.
     Addresses(BTreeSet<IpAddr>),
-    /// What a server is doing.
+    /// The state of a server.
     Server(ServerFacts),
 }
 
-/// Why things do not go on.
+/// A problem that stops work on a cluster or VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// One word: `QuotaExceeded`, `CloudUnreachable`.
+    /// A word for programs: `QuotaExceeded`, `CloudUnreachable`.
     pub reason: String,
-    /// What happened, for people.
+    /// The reason for people.
     pub message: String,
-    /// What to do about it.
+    /// Advice for people.
     pub next_action: String,
-    /// Whether it will not pass by itself.
+    /// Whether waiting does not help: somebody has to act.
     pub is_final: bool,
 }
 
-/// What a machine and its Kubernetes said.
+/// The reports of a member, and of Kubernetes about the member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSeen {
-    /// How far it has come in becoming a node.
+    /// How far the member is in becoming a Kubernetes node.
     pub bootstrap: Bootstrap,
-    /// What Kubernetes says of it.
     pub node: NodeHealth,
-    /// Whether it is a member of etcd.
     pub is_etcd_member: bool,
-    /// Whether its pods have been moved away.
+    /// Whether its pods have been evicted.
     pub is_drained: bool,
-    /// When its server was asked for.
+    /// When the creation of its server was requested.
     pub asked_at: Option<Timestamp>,
 }
 
-/// How far a machine has come in becoming a node.
+/// How far a member is in becoming a Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bootstrap {
-    /// It has not been heard of.
+    /// The member has not reported yet.
     Silent,
-    /// It is at this step.
+    /// The member reported this step.
     At(String),
-    /// It is a node.
+    /// The member is a Kubernetes node.
     Done,
-    /// It cannot become one, for this reason.
+    /// The member reported that it failed, with this reason.
     Failed(String),
 }
 
-/// What Kubernetes says of a node.
+/// The health of a Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeHealth {
-    /// It does not answer.
+    /// The cluster's API does not answer.
     Unknown,
-    /// It does not know it.
+    /// Kubernetes has no such node.
     Absent,
-    /// It is ready.
     Ready,
-    /// It has not been ready since.
     NotReady {
-        /// Since when.
         since: Timestamp,
     },
 }
@@ -153,7 +144,7 @@ impl Default for MachineSeen {
 }
 
 impl Found {
-    /// Whether it is as it should be.
+    /// Whether the object is in state [`FoundState::Ready`].
     pub fn is_ready(&self) -> bool {
         self.state == FoundState::Ready
     }

@@ -1,4 +1,4 @@
-//! What the cloud failed at again and again: how often, and when it is asked for again.
+//! Repeated failures of the cloud at one object: how often it failed, and when the next attempt is due.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cluster, FoundState, Key, Seen, Shape};
 
-/// How often in a row the cloud failed at an object.
+/// The failures in a row of the cloud at one object, since the owner last asked for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setback {
-    /// How often.
     pub times: u32,
-    /// When it did last.
+    /// When the cloud last failed.
     pub at: Timestamp,
-    /// What it said then.
+    /// The cloud's message at the last failure.
     pub why: String,
-    /// The id of what it failed at last, where it had made something.
+    /// The id of the failed object, when the cloud had created one. The same id in a later observation is the same failure.
     pub object: Option<String>,
 }
 
-/// What the cloud failed at in one look or one call.
+/// A failure that one observation or one call showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What it said.
+    /// The cloud's message.
     pub why: String,
-    /// The id of what it had made.
+    /// The id of the failed object, when the cloud had created one.
     pub object: Option<String>,
 }
 
-/// An object that is not asked for yet.
+/// An object whose next attempt is not due yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// How often the cloud failed at it.
+    /// How often the cloud failed at the object.
     pub times: u32,
-    /// What it said.
+    /// The cloud's message at the last failure.
     pub why: String,
-    /// When it is asked for again.
+    /// When the next attempt is due.
     pub until: Timestamp,
 }
 
-/// How long is waited after the first failure; twice as long after each that follows, up to the most.
+/// The waiting time between attempts, which doubles after each failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// After the first.
+    /// After the first failure.
     pub first: SignedDuration,
-    /// At most.
+    /// The longest waiting time.
     pub most: SignedDuration,
 }
 
@@ -54,12 +53,11 @@ impl Backoff {
     pub const DEFAULT: Backoff =
         Backoff { first: SignedDuration::from_secs(2), most: SignedDuration::from_mins(15) };
 
-    /// When that is asked for again.
     fn until(&self, setback: &Setback) -> Timestamp {
         self.after(setback.times, setback.at)
     }
 
-    /// When that is tried again that failed so often in a row, last at `at`.
+    /// Returns when the next attempt is due after `times` failures in a row, the last one at `at`.
     pub(crate) fn after(&self, times: u32, at: Timestamp) -> Timestamp {
         let doubled = 1_i32.checked_shl(times.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
         let wait = self.first.checked_mul(doubled).unwrap_or(self.most).min(self.most);
@@ -67,13 +65,14 @@ impl Backoff {
     }
 }
 
-/// What is not asked for before a time: the cloud failed at it, and nobody has asked for anything else since.
+/// Returns the objects whose next attempt is not due yet. Failures before the owner's last request do not count, so that a change is tried
+/// at once.
 pub fn held(cluster: &Cluster, backoff: &Backoff, now: Timestamp) -> BTreeMap<Key, Held> {
     let counts = cluster.setbacks.iter().filter(|(_, setback)| setback.at >= cluster.asked_at);
     held_of(counts, backoff, now)
 }
 
-/// What of these setbacks is not asked for before a time.
+/// Returns the objects of `setbacks` whose next attempt is not due yet.
 pub(crate) fn held_of<'s>(
     setbacks: impl Iterator<Item = (&'s Key, &'s Setback)>,
     backoff: &Backoff,
@@ -86,7 +85,7 @@ pub(crate) fn held_of<'s>(
     held.filter(|(_, held)| held.until > now).collect()
 }
 
-/// What of `shape` the cloud failed at, by what was seen.
+/// Returns the objects of `shape` that the observation shows as failed.
 pub fn failures(shape: &Shape, seen: &Seen) -> BTreeMap<Key, Failure> {
     let failed = seen.objects.iter().filter(|(key, _)| shape.contains_key(*key));
     let failed = failed.filter_map(|(key, found)| match &found.state {
@@ -98,8 +97,9 @@ pub fn failures(shape: &Shape, seen: &Seen) -> BTreeMap<Key, Failure> {
     failed.collect()
 }
 
-/// The setbacks of `cluster` with those of a turn: what is as it should be had none, nor what is no longer wanted; and who
-/// asks for something else has it tried at once.
+/// Returns the failures of `cluster` with those of the observation added.
+///
+/// The count of an object starts anew when the object is ready, is no longer desired, or when the owner asked for a change.
 pub(crate) fn setbacks(
     cluster: &Cluster,
     shape: &Shape,
@@ -109,7 +109,7 @@ pub(crate) fn setbacks(
     setbacks_of(&cluster.setbacks, cluster.asked_at, shape, seen, now)
 }
 
-/// Those of `before` that count since `asked_at`, with those of a turn.
+/// As [`setbacks`], for the failures `before` of any owner that count since `asked_at`.
 pub(crate) fn setbacks_of(
     before: &BTreeMap<Key, Setback>,
     asked_at: Timestamp,
@@ -122,7 +122,7 @@ pub(crate) fn setbacks_of(
     all.retain(|key, setback| setback.at >= asked_at && shape.contains_key(key) && !is_ready(key));
     for (key, failure) in &seen.failures {
         let before = all.get(key);
-        // A look may show what an earlier one counted: its delete takes time.
+        // The observation may show an object that an earlier one counted already: its deletion takes time.
         if before.is_some_and(|it| it.object.is_some() && it.object == failure.object) {
             continue;
         }
@@ -141,7 +141,7 @@ mod tests {
 
     const SERVER: &str = "server/default-worker-0";
 
-    /// The cluster after a turn in which the cloud had failed at a server of that id.
+    /// Records a turn in which the cloud had failed at the server with this id.
     fn failed(sample: &mut Sample, object: &str, now: Timestamp) {
         let why = "No valid host was found.".to_owned();
         let failure = Failure { why, object: Some(object.to_owned()) };
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_that_takes_its_time_to_go_is_one_failure() {
+    fn an_object_that_is_slow_to_delete_is_counted_once() {
         let mut sample = Sample::highly_available();
         for second in 0..5 {
             failed(&mut sample, "the same", at(second));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_ready_begins_anew_and_so_does_what_was_asked_for_again() {
+    fn a_ready_object_and_a_new_request_reset_the_count() {
         let mut sample = Sample::highly_available();
         for number in 0..3 {
             failed(&mut sample, &number.to_string(), at(number));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_not_asked_for_and_a_condition_says_until_when() {
+    fn an_object_in_back_off_is_not_created_and_a_condition_says_until_when() {
         let mut sample = Sample::highly_available();
         let key: Key = SERVER.parse().unwrap();
         let mut seen = Seen::default();

@@ -1,4 +1,4 @@
-//! What a cluster's labels say, as types.
+//! The settings of a cluster, as its labels set them.
 
 use std::collections::BTreeMap;
 
@@ -6,97 +6,95 @@ use lease::{Length, MailAddress};
 
 use crate::{Cidr, KubernetesVersion, ProxyField};
 
-/// What the labels say. What they do not say is `None` or the customary value.
+/// The settings of a cluster. A setting that no label sets is `None` or has Magnum's customary default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which Kubernetes.
+    /// `None`: [`KubernetesVersion::DEFAULT`].
     pub kubernetes: Option<KubernetesVersion>,
-    /// Where images come from, in place of their own registries.
+    /// The registry from which all container images are pulled, instead of each image's own registry.
     pub registry: Option<String>,
-    /// Where machines are put.
     pub availability_zone: Option<String>,
-    /// The disk that machines boot from, in place of their flavor's.
+    /// The volume that servers boot from, instead of the disk of their flavor.
     pub boot_volume: Option<Volume>,
-    /// A disk of etcd's own on control-plane machines.
+    /// A separate volume for etcd on control-plane members.
     pub etcd_volume: Option<Volume>,
-    /// The type of the volume for images and containers.
+    /// The Cinder type of the volume for images and containers.
     pub container_volume_type: Option<String>,
-    /// Addresses of pods.
+    /// The address range of pods.
     pub pod_cidr: Cidr,
-    /// What pods' packets travel by.
+    /// How packets between pods travel.
     pub pod_network: PodNetwork,
-    /// Addresses of Services.
+    /// The address range of Services.
     pub service_cidr: Cidr,
-    /// Addresses of machines, on a network of the cluster's own.
+    /// The address range of the subnet, when the cluster has its own network.
     pub node_cidr: Cidr,
-    /// The domain of Services.
+    /// The DNS domain of Services in the cluster.
     pub cluster_domain: String,
-    /// Whether the API's load balancer is reached from outside; else as nodes are.
+    /// Whether the load balancer of the API gets a floating IP. `None`: it gets one when members get floating IPs.
     pub balancer_floating_ip: Option<bool>,
-    /// Who may reach the API, where not anyone.
+    /// The address ranges from which the API may be reached; empty means from anywhere.
     pub api_allowed_cidrs: Vec<Cidr>,
-    /// Which load balancer Octavia makes.
+    /// The provider of load balancers; `None`: Octavia's default.
     pub provider: Option<Provider>,
-    /// How the load balancer chooses a machine.
     pub algorithm: Algorithm,
-    /// Whether a load balancer for ports 80 and 443 is made.
+    /// Whether the cluster gets a load balancer for ports 80 and 443.
     pub ingress_balancer: bool,
-    /// The DNS zone for `api.NAME.ZONE` and `*.apps.NAME.ZONE`, ending with a dot.
+    /// The DNS zone of `api.NAME.ZONE` and `*.apps.NAME.ZONE`, with the final dot.
     pub dns_zone: Option<String>,
-    /// Whether every node gets a DNS name too.
+    /// Whether every member gets a DNS name too.
     pub node_records: bool,
-    /// Whether machines that fail are replaced.
+    /// Whether failed members are replaced.
     pub repair: bool,
-    /// Whether the cloud provider runs in the cluster.
+    /// Whether the cloud controller manager is installed in the cluster.
     pub cloud_provider: bool,
-    /// Whether volumes can be had in the cluster.
+    /// Whether the Cinder CSI driver is installed in the cluster.
     pub cinder_csi: bool,
-    /// Whether the usage of nodes and pods is measured: `kubectl top`, autoscaling.
+    /// Whether metrics-server is installed, which `kubectl top` and autoscaling need.
     pub metrics_server: bool,
-    /// Whether pods can have the GPUs of machines whose flavor has some.
+    /// Whether the GPU device plugin is installed, without which pods cannot use the GPUs of a flavor.
     pub gpu_plugin: bool,
-    /// Tags of add-ons' images that are not the customary ones, by image: `flannel`, `cinder-csi-plugin`, …
+    /// Tags of add-on images that replace the default tags, by image: `flannel`, `cinder-csi-plugin`, …
     pub image_tags: BTreeMap<&'static str, String>,
-    /// Whether machines of the control plane must be apart, not only should.
+    /// Whether control-plane members must be on different hosts; otherwise Nova only tries.
     pub strict_anti_affinity: bool,
-    /// How machines get what makes them nodes.
+    /// How a server gets its Ignition config.
     pub delivery: Delivery,
-    /// How a group may be scaled, least and most.
+    /// The smallest and the largest size of a node group.
     pub node_count_bounds: (Option<u32>, Option<u32>),
-    /// Further arguments of each component: `kubelet`, `kube-apiserver`, …
+    /// Additional command-line arguments by component: `kubelet`, `kube-apiserver`, …
     pub arguments: BTreeMap<&'static str, Vec<(String, String)>>,
-    /// Fields of kube-proxy's configuration.
+    /// Fields of kube-proxy's configuration that replace the defaults.
     pub kube_proxy: Vec<ProxyField>,
-    /// Admission plugins to switch on.
+    /// Admission plugins that are switched on besides the default ones.
     pub admission_plugins: Vec<String>,
-    /// How long it is lent.
+    /// How long the cluster is lent; `None`: without end.
     pub lease: Option<Length>,
-    /// A mail address that is told of the end of its lease.
+    /// A mail address that receives notices about the end of the lease.
     pub lease_contact: Option<MailAddress>,
 }
 
-/// A volume that a machine gets.
+/// A volume that a server gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
     /// In GiB.
     pub size: u32,
-    /// Cinder's volume type; the cloud's default where none is said.
+    /// The Cinder volume type; `None`: the cloud's default.
     pub kind: Option<String>,
 }
 
-/// Who makes load balancers.
+/// The Octavia provider that makes load balancers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// Virtual machines with haproxy.
+    /// Virtual machines that run haproxy.
     Amphora,
-    /// Open vSwitch itself.
+    /// Flows in Open vSwitch, without virtual machines.
     Ovn,
-    /// Another of the cloud's.
+    /// Another provider of the cloud, by Octavia's name.
     Other(String),
 }
 
 impl Provider {
-    /// Octavia's word.
+    /// Returns Octavia's name of the provider.
     pub fn as_str(&self) -> &str {
         match self {
             Provider::Amphora => "amphora",
@@ -106,21 +104,19 @@ impl Provider {
     }
 }
 
-/// How a load balancer chooses a machine.
+/// How a load balancer chooses the member for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// In turn.
     RoundRobin,
-    /// The least busy.
     LeastConnections,
-    /// By the client's address.
+    /// By the address of the client.
     SourceIp,
-    /// By the client's address and port: the only one that OVN knows.
+    /// By the address and the port of the client: the only algorithm that OVN supports.
     SourceIpPort,
 }
 
 impl Algorithm {
-    /// Octavia's word.
+    /// Returns Octavia's name of the algorithm.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::RoundRobin => "ROUND_ROBIN",
@@ -131,21 +127,21 @@ impl Algorithm {
     }
 }
 
-/// What pods' packets travel by.
+/// How packets between pods travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodNetwork {
-    /// What the template's `network_driver` names, as an add-on.
+    /// By the add-on that `network_driver` of the template names.
     Driver,
-    /// Routes between machines, without an add-on.
+    /// By routes on the members, without an add-on.
     Routes,
 }
 
-/// How machines get what makes them nodes.
+/// How a server gets its Ignition config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// User-data holds a claim, which a machine redeems once.
+    /// User-data holds a claim, a single-use credential with which the server fetches its config from clusterd.
     Claim,
-    /// User-data holds it all.
+    /// User-data holds the whole config.
     Inline,
 }
 

@@ -1,4 +1,4 @@
-//! The shape of a cluster: every cloud object that should exist.
+//! The desired objects of a cluster: every cloud object that should exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,165 +8,149 @@ use crate::{
     PodNetwork, Role, Rule, api_name_of_machines, rules,
 };
 
-/// A cluster with its node groups: what is asked for.
+/// A cluster with its node groups: everything that its owner asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterSpec<'a> {
-    /// The cluster.
     pub cluster: &'a Cluster,
-    /// All its node groups.
+    /// All node groups of the cluster.
     pub groups: &'a [NodeGroup],
 }
 
-/// Every object that should exist.
+/// Every cloud object that should exist, by key.
 pub type Shape = BTreeMap<Key, Object>;
 
-/// An object that should exist.
+/// A cloud object that should exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its name in the cloud.
+    /// The name of the object in the cloud, by which a repeated create finds it.
     pub name: String,
-    /// What it is.
     pub thing: Thing,
-    /// What has to be there, with its id or address, before it can be asked for.
+    /// Objects whose id or address the create request contains: they must exist before it is sent.
     pub needs: BTreeSet<Key>,
 }
 
-/// What an object is.
+/// The kind of a desired object, with everything that its create request says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thing {
-    /// A network.
     Network,
-    /// A subnet of it.
     Subnet {
-        /// Its addresses.
         cidr: Cidr,
-        /// What machines in it ask for names.
+        /// The DNS servers that DHCP tells to the servers.
         name_servers: Vec<IpAddr>,
     },
-    /// A router.
     Router {
-        /// The network it leads to.
+        /// An id or a name.
         external_network: String,
     },
-    /// A leg of the router in the subnet.
+    /// The interface of the router in the subnet.
     RouterInterface,
-    /// A security group.
     SecurityGroup {
-        /// Its rules.
         rules: BTreeSet<Rule>,
     },
-    /// A server group.
     ServerGroup {
-        /// Nova's word.
+        /// Nova's name of the policy.
         policy: &'static str,
     },
-    /// A port.
     Port {
-        /// Its network.
         network: Reference,
-        /// Its subnet; any of the network's, where there is none.
+        /// `None`: Neutron takes any subnet of the network.
         subnet: Option<Reference>,
-        /// Its security groups.
         groups: BTreeSet<Key>,
-        /// Further addresses it may speak from.
+        /// Further addresses that the port may send from (Neutron's allowed address pairs).
         allowed: BTreeSet<Cidr>,
     },
-    /// A load balancer, asked for whole.
+    /// A load balancer, created with its listeners, pools and members in one request.
     LoadBalancer {
-        /// Octavia's word; the cloud's default where there is none.
+        /// Octavia's name; `None`: the cloud's default.
         provider: Option<String>,
-        /// Octavia's word.
+        /// Octavia's name.
         algorithm: &'static str,
-        /// Where it listens.
         listeners: Vec<Listener>,
-        /// Who may reach it, where not anyone.
+        /// The address ranges that may connect; empty means all.
         allowed: Vec<Cidr>,
-        /// The ports behind it.
+        /// The ports whose addresses are the members.
         members: BTreeSet<Key>,
     },
-    /// A floating address.
     FloatingIp {
-        /// The network it comes from.
+        /// The network that the floating IP comes from.
         external_network: String,
-        /// The port it leads to.
+        /// The port that the floating IP leads to.
         port: Key,
     },
     /// A set of DNS records of type A.
     Record {
-        /// The zone, ending with a dot.
+        /// With the final dot.
         zone: String,
-        /// The whole name, ending with a dot.
+        /// The full name, with the final dot.
         host: String,
-        /// Whose addresses.
+        /// The objects whose addresses the name has.
         of: BTreeSet<Key>,
     },
-    /// A server. What makes it a node is no part of this.
+    /// A server. Its user-data is not part of the desired object: the conductor adds it when it creates the server.
     Server {
-        /// Id or name.
+        /// An id or a name.
         image: String,
-        /// Id or name.
+        /// An id or a name.
         flavor: Option<String>,
-        /// Who may log in.
+        /// The name of a Nova keypair.
         keypair: Option<String>,
-        /// Where it is put.
         availability_zone: Option<String>,
-        /// Its disks besides the flavor's own.
+        /// Volumes besides the disk of the flavor.
         disks: Vec<Disk>,
     },
-    /// A volume with an image's bytes on it.
+    /// A volume that contains the bytes of an image.
     Volume {
-        /// The image's id.
+        /// The id of the image.
         image: String,
         /// In GiB.
         size: u32,
-        /// Where it is put.
         availability_zone: Option<String>,
     },
-    /// What the cluster itself may do in the cloud, and no more.
+    /// An application credential with which the cluster's own add-ons call the cloud.
     Credential,
 }
 
-/// An object that is the cloud's already, or the cluster's own.
+/// A reference to an object of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Id or name.
+    /// An object that existed before, by id or name.
     Given(String),
-    /// The cluster's own.
+    /// An object of the cluster.
     Own(Key),
 }
 
-/// Where a load balancer listens, and how its members are checked.
+/// A listener of a load balancer, and the port on which its members are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// `api`, `http`, `https`.
+    /// `api`, `http` or `https`.
     pub name: &'static str,
-    /// Its port, and its members'.
+    /// The port of the listener and of the members.
     pub port: u16,
-    /// How long a connection may be silent, in milliseconds.
+    /// After how many milliseconds without data a connection is closed.
     pub idle_timeout_ms: u32,
 }
 
-/// A volume that comes and goes with its server.
+/// A volume that is created and deleted with its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// `boot`, `etcd`, `containers`.
+    /// `boot`, `etcd` or `containers`.
     pub purpose: &'static str,
     /// In GiB.
     pub size: u32,
-    /// Cinder's volume type; the cloud's default where none is said.
+    /// The Cinder volume type; `None`: the cloud's default.
     pub kind: Option<String>,
 }
 
-/// Watches of the Kubernetes API are silent for long.
+/// Watches of the Kubernetes API send nothing for minutes, and must not be closed.
 const API_IDLE_TIMEOUT_MS: u32 = 600_000;
 const INGRESS_IDLE_TIMEOUT_MS: u32 = 50_000;
 
-/// The tag by which the cloud's objects of a cluster are found. Nova takes 60 letters at most.
+/// Returns the tag of all cloud objects of a cluster. Nova allows 60 characters.
 pub fn tag(cluster: ClusterUuid) -> String {
     format!("bedplate-cluster={cluster}")
 }
 
-/// Every object that should exist for `spec`; none, if it is not to be.
+/// Computes every object that should exist for `spec`. Empty when the cluster is to be deleted.
 pub fn shape(spec: &ClusterSpec<'_>) -> Shape {
     let mut shape = Shape::new();
     if spec.cluster.desire == crate::Desire::Gone {
@@ -184,13 +168,14 @@ pub fn shape(spec: &ClusterSpec<'_>) -> Shape {
     shape
 }
 
-/// What the names of all objects begin with: the cluster's name for people, and enough of its id to be the only one.
+/// Returns the start of all object names: the cluster's name, for people, and the first eight characters of its id, which make it unique.
 fn stem(cluster: &Cluster) -> String {
     let id = cluster.id.to_string();
     format!("{}-{}", cluster.name.label(20), &id[..8])
 }
 
-/// The name of a machine's server and port, which becomes its host's and its node's: one DNS label.
+/// Returns the name of a member's server and port. The name becomes the host name and the name of the Kubernetes node, so it is one DNS
+/// label.
 pub fn machine_name(cluster: &Cluster, machine: &MachineRef) -> String {
     format!("{}-{}-{}", stem(cluster), machine.group.label(20), machine.number)
 }
@@ -202,7 +187,7 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn add(&self, shape: &mut Shape, key: Key, thing: Thing, needs: impl IntoIterator<Item = Key>) {
-        // A server's name becomes its host name: one DNS label.
+        // The name of a server becomes its host name, so it is one DNS label.
         let name = if let Key::Server(machine) | Key::Port(machine) = &key {
             machine_name(self.spec.cluster, machine)
         } else {
@@ -215,7 +200,7 @@ impl Draft<'_> {
         &self.spec.cluster.blueprint
     }
 
-    /// Network and subnet of machines, and what has to be there before a port can be.
+    /// Returns the network and the subnet of the servers, and the keys that a port needs first.
     fn place(&self) -> (Reference, Reference, Vec<Key>) {
         match (&self.blueprint().fixed_network, &self.blueprint().fixed_subnet) {
             (Some(network), Some(subnet)) => {
@@ -300,7 +285,7 @@ impl Draft<'_> {
 
         let mut allowed =
             if of == Balancer::Api { settings.api_allowed_cidrs.clone() } else { Vec::new() };
-        // Nodes reach the API by the same address as everyone else.
+        // Members reach the API at the same address as everybody else.
         if !allowed.is_empty() && !allowed.contains(&settings.node_cidr) {
             allowed.push(settings.node_cidr);
         }
@@ -346,7 +331,7 @@ impl Draft<'_> {
             groups.insert(Key::SecurityGroup(Role::ControlPlane));
         }
         let needs: Vec<Key> = groups.iter().cloned().chain(place).collect();
-        // Packets between pods have the pods' own addresses where routes lead them, and those of machines where they are wrapped.
+        // With routes, packets between pods carry the addresses of the pods; with an overlay network they carry those of the members.
         let of_cluster = self.blueprint().labels.settings();
         let bare = of_cluster.pod_network == PodNetwork::Routes;
         let allowed = bare.then_some(of_cluster.pod_cidr).into_iter().collect();
@@ -380,13 +365,13 @@ impl Draft<'_> {
         }
     }
 
-    /// Whose addresses a machine's user-data names, or what is kept for its claim: where the API is, who the control plane
-    /// is, and as whom machines are seen outside. They are known before any server is asked for.
+    /// Returns the objects whose addresses are in a member's user-data, or are recorded for its claim: the API, the control plane, and the
+    /// router, whose external address is that of requests from the members. All must be known before a server is created.
     fn told_to_machines(&self, shape: &Shape, delivery: Delivery) -> BTreeSet<Key> {
         let control_plane = self.ports(Role::ControlPlane);
         let router = shape.contains_key(&Key::Router).then_some(Key::Router);
         let mut told: BTreeSet<Key> = self.api_ports().into_iter().chain(router).collect();
-        // A claim is redeemed later: the names in certificates have time until then.
+        // A claim is redeemed when the server has booted, so floating IPs, which only certificates contain, may come later.
         if delivery == Delivery::Inline && self.blueprint().has_floating_machines() {
             let masters = control_plane.iter().filter_map(Key::machine).cloned();
             told.extend(masters.map(Key::MachineAddress));
@@ -396,12 +381,12 @@ impl Draft<'_> {
             told.extend(shape.contains_key(&address).then_some(address));
         }
         told.extend(control_plane);
-        // Nobody is to ask for a name before it leads somewhere: that it does not would be remembered.
+        // A member must not resolve the name before the record exists: resolvers would cache the negative answer.
         told.extend(api_name_of_machines(self.spec).map(|_| Key::Record(Named::Api)));
         told
     }
 
-    /// The ports at whose addresses machines find the API.
+    /// Returns the ports at whose addresses members reach the API.
     fn api_ports(&self) -> BTreeSet<Key> {
         if self.blueprint().master_lb_enabled {
             return BTreeSet::from([Key::VipPort(Balancer::Api)]);
@@ -409,7 +394,7 @@ impl Draft<'_> {
         self.ports(Role::ControlPlane)
     }
 
-    /// Who runs a part of the cloud's provider in the cluster does so as the cluster, and not as us.
+    /// Add-ons that call the cloud do so with the cluster's own credential, never with clusterd's.
     fn credential(&self, shape: &mut Shape) {
         let settings = self.blueprint().labels.settings();
         if settings.cloud_provider || settings.cinder_csi {
@@ -422,7 +407,7 @@ impl Draft<'_> {
         let settings = self.blueprint().labels.settings();
         let Some(zone) = settings.dns_zone.clone() else { return };
         let domain = format!("{}.{zone}", self.spec.cluster.name.label(63));
-        // Outside, where there is an outside; else the ports' own addresses.
+        // Records lead to the floating IP of a port where it has one, otherwise to the address of the port.
         let outside = |port: Key| {
             let floating = if let Key::VipPort(of) = &port {
                 Some(Key::BalancerAddress(*of))

@@ -1,4 +1,4 @@
-//! Magnum's words for how a cluster is, computed from its conditions.
+//! Magnum's status and health of a cluster, computed from its conditions.
 
 use std::fmt;
 
@@ -9,26 +9,18 @@ use crate::{Cluster, Condition, ConditionKind, Desire, Truth};
 /// Magnum's status of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is being made.
     CreateInProgress,
-    /// It was made.
     CreateComplete,
-    /// It could not be made.
     CreateFailed,
-    /// It is being changed.
     UpdateInProgress,
-    /// It was changed.
     UpdateComplete,
-    /// It could not be changed.
     UpdateFailed,
-    /// It is being deleted.
     DeleteInProgress,
-    /// It could not be deleted.
     DeleteFailed,
 }
 
 impl Status {
-    /// Magnum's word.
+    /// Returns Magnum's name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::CreateInProgress => "CREATE_IN_PROGRESS",
@@ -54,14 +46,14 @@ impl fmt::Display for Status {
 pub enum Health {
     /// All nodes are ready.
     Healthy,
-    /// Some are not.
+    /// Some nodes are not ready.
     Unhealthy,
-    /// Nobody knows.
+    /// Kubernetes could not be asked, or the cluster was never complete.
     Unknown,
 }
 
 impl Health {
-    /// Magnum's word.
+    /// Returns Magnum's name of the health.
     pub fn as_str(self) -> &'static str {
         match self {
             Health::Healthy => "HEALTHY",
@@ -71,7 +63,7 @@ impl Health {
     }
 }
 
-/// Magnum's status of `cluster`, by what was concluded of it last.
+/// Computes Magnum's status from the conditions of `cluster`.
 pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
     let is_final = cluster.conditions.iter().any(|it| it.is_final);
     let all = !cluster.conditions.is_empty()
@@ -79,7 +71,7 @@ pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
     match (cluster.desire, cluster.completed_at) {
         (Desire::Gone, _) if is_final => Status::DeleteFailed,
         (Desire::Gone, _) => Status::DeleteInProgress,
-        // What was asked for since is not in the conditions yet.
+        // The conditions do not cover a request that came after the last observation.
         (Desire::Exist, None) if is_final || is_late(cluster, now) => Status::CreateFailed,
         (Desire::Exist, None) => Status::CreateInProgress,
         (Desire::Exist, Some(done))
@@ -93,13 +85,13 @@ pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
     }
 }
 
-/// Whether its creation took longer than was asked.
+/// Whether the creation has taken longer than `create_timeout`.
 fn is_late(cluster: &Cluster, now: Timestamp) -> bool {
     let Some(minutes) = cluster.create_timeout else { return false };
     now.duration_since(cluster.asked_at) > SignedDuration::from_mins(minutes.into())
 }
 
-/// The sentence behind a status: the first thing that is not true, and why.
+/// Returns the reason for the status: the first final condition, or else the first that is not true, with its next action.
 pub fn status_reason(cluster: &Cluster) -> Option<String> {
     let hinders = |it: &&Condition| it.is_final;
     let first = cluster.conditions.iter().find(hinders);
@@ -111,7 +103,7 @@ pub fn status_reason(cluster: &Cluster) -> Option<String> {
     Some(said)
 }
 
-/// Magnum's health of `cluster`, by what was concluded of it last.
+/// Computes Magnum's health from the conditions of `cluster`.
 pub fn health(cluster: &Cluster) -> Health {
     let of = |kind| cluster.conditions.iter().find(|it| it.kind == kind).map(|it| it.status);
     let (plane, nodes) =
@@ -143,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_nobody_looked_at_is_in_progress_and_says_so() {
+    fn a_cluster_without_an_observation_is_in_progress_and_says_so() {
         let mut sample = Sample::highly_available();
         check(
             &mut sample,
@@ -180,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_pass_by_itself_is_a_failure() {
+    fn a_final_problem_is_a_failure() {
         let mut sample = Sample::highly_available();
         let mut seen = Seen { at: Some(at(1)), ..Seen::default() };
         seen.problem = Some(Problem {
@@ -212,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cloud_failed_at_is_named() {
+    fn an_object_that_the_cloud_failed_to_make_is_named() {
         let mut sample = Sample::highly_available();
         let mut seen = sample.complete();
         let key: Key = "load-balancer/api".parse().unwrap();
@@ -227,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_goes_says_what_is_left() {
+    fn a_cluster_being_deleted_names_the_objects_that_are_left() {
         let mut sample = Sample::highly_available();
         let seen = sample.complete();
         sample.cluster.desire = Desire::Gone;

@@ -1,55 +1,48 @@
-//! Cluster templates.
+//! The record of a cluster template.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{Blueprint, Name, TemplateUuid};
 
-/// Whose something is.
+/// The project and the user that a resource belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The project.
     pub project: String,
-    /// Who of it asked for it.
+    /// The user of the project who created the resource.
     pub user: String,
 }
 
 impl Owner {
-    /// This user, in this project.
+    /// Names a user in a project.
     pub fn new(project: impl Into<String>, user: impl Into<String>) -> Self {
         Owner { project: project.into(), user: user.into() }
     }
 }
 
-/// A cluster template.
+/// A cluster template: the parameters from which clusters are made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
-    /// Its id.
     pub id: TemplateUuid,
-    /// Counts its changes.
+    /// Counts the changes; an update names the version it read, so that no change is lost.
     pub version: i64,
-    /// Whose it is.
+    /// The project that owns the template.
     pub project: String,
-    /// Who made it.
     pub user: String,
-    /// Its name.
     pub name: Name,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was changed.
     pub updated_at: Option<Timestamp>,
-    /// Whether every project may use it.
+    /// Whether every project may use the template.
     pub public: bool,
-    /// Whether lists leave it out.
+    /// Whether the lists of other projects omit the template.
     pub hidden: bool,
-    /// Words of its owner's.
+    /// Free text of the owner.
     pub tags: Option<String>,
-    /// What it says.
     pub blueprint: Blueprint,
 }
 
 impl Template {
-    /// A template that was just made: for its project alone, and in lists.
+    /// Makes a new template that is visible to its project alone and appears in lists.
     pub fn new(
         id: TemplateUuid,
         owner: Owner,

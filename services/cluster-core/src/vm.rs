@@ -1,4 +1,4 @@
-//! Machines that people ask for.
+//! The record of a VM: the virtual machine of a person, with the conclusions of the last observation.
 
 mod errand;
 mod event;
@@ -35,102 +35,95 @@ pub use snapshot::{
 };
 pub use turn::{Look as VmLook, Turned, VmAsk, VmRules, vm_turn};
 
-/// A machine as it was asked for, and what was last concluded of it.
+/// A VM: what its owner asked for, and what the conductor concluded from the last observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vm {
-    /// Its id.
     pub id: VmUuid,
-    /// Counts its changes.
+    /// Counts the changes; an update names the version it read, so that no change is lost.
     pub version: i64,
-    /// Whose it is.
+    /// The project that owns the VM.
     pub project: String,
-    /// Who of it asked for it.
     pub user: String,
-    /// The cloud's project that it is made in, once that was decided.
+    /// The id of the cloud's project in which the VM is created; `None` before the first turn.
     pub cloud_project: Option<String>,
-    /// Its name, of which there is one in a project.
+    /// Unique within the project.
     pub name: Name,
-    /// When it was asked for.
     pub created_at: Timestamp,
-    /// When it was changed by somebody who asked for something.
+    /// The last change by request; changes by the conductor do not count.
     pub updated_at: Option<Timestamp>,
-    /// What it boots.
     pub image: VmImage,
-    /// How large it is.
     pub flavor: VmFlavor,
-    /// Who may log in: public keys, one a line as in `authorized_keys`.
+    /// Public keys that may log in, one per entry, in the format of `authorized_keys`.
     pub ssh_keys: Vec<String>,
-    /// The size of the volume that it boots from, in GiB; it boots from its flavor's disk where there is none.
+    /// The size of the volume that the VM boots from, in GiB; `None`: it boots from the disk of its flavor.
     pub root_volume: Option<u32>,
-    /// The id of the network that it is on.
+    /// The id of the network.
     pub network: String,
-    /// The id of the network that its floating address is of, if it has one.
+    /// The id of the external network of its floating IP; `None`: no floating IP.
     pub public: Option<String>,
-    /// The DNS zone that its name is in.
+    /// The DNS zone of its name; `None`: no DNS name.
     pub zone: Option<String>,
-    /// Where it is put.
     pub availability_zone: Option<String>,
-    /// What its owner told it besides.
+    /// Additional user-data of the owner.
     pub user_data: Option<UserData>,
-    /// Until when it is lent; without end, where there is none.
+    /// `None`: the VM exists without end.
     pub lease: Option<Lease>,
-    /// A mail address that is told of its end.
+    /// A mail address that receives notices about the end of the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<MailAddress>,
-    /// Whether it is to be.
+    /// Whether the VM should exist or be deleted.
     pub desire: Desire,
-    /// What is to be done to it.
+    /// The action in progress, such as a reboot.
     pub errand: Option<Errand>,
-    /// Whether it is off for its lease ended, and is started when that is undone.
+    /// Whether the end of the lease switched the VM off; it then starts again when the end is undone.
     pub off_by_lease: bool,
-    /// When it could not be shut off though its lease ended.
+    /// When the VM last failed to switch off at the end of its lease.
     pub ending_failed_at: Option<Timestamp>,
-    /// The copy that is kept of it because its lease ended.
+    /// The snapshot that is kept of the VM because its lease ended.
     pub copy: Option<SnapshotUuid>,
-    /// When its server was there as it should be for the first time.
+    /// When its server first ran.
     pub built_at: Option<Timestamp>,
-    /// What was last seen of its server.
+    /// The last observation of its server; `None`: the cloud had none.
     pub server: Option<ServerSeen>,
-    /// Its address in its network, once known.
+    /// The address in its network, once known.
     pub address: Option<IpAddr>,
-    /// Its floating address, once known.
+    /// The address of its floating IP, once known.
     pub public_address: Option<IpAddr>,
-    /// What the cloud failed at.
+    /// Failures of the cloud to create an object, which delay the next attempt.
     pub setbacks: BTreeMap<Key, Setback>,
-    /// Why things do not go on, where somebody knows.
+    /// A problem that stops all work, when its reason is known.
     pub problem: Option<Problem>,
-    /// Whether it seems to be used.
+    /// Whether the VM seems to be idle, when the conductor checked.
     pub idle: Option<Idle>,
 }
 
-/// What a machine boots.
+/// The image that a VM boots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmImage {
-    /// Its id in the cloud.
+    /// The id of the image in the cloud.
     pub id: String,
-    /// As its owner named it.
+    /// The name that the owner gave in the request.
     pub name: String,
-    /// How the system on it is told who may log in.
+    /// The format of user-data that the system of the image reads.
     pub told: Told,
-    /// The least disk it runs with, in GiB.
+    /// The smallest disk that the image needs, in GiB.
     pub min_disk_gib: u64,
-    /// The least memory it runs with, in MiB.
+    /// The smallest memory that the image needs, in MiB.
     pub min_ram_mib: u64,
 }
 
-/// How a system is told who may log in.
+/// The format of user-data that a system reads, which also carries the SSH keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Told {
-    /// By cloud-init.
     #[default]
     CloudInit,
-    /// By Ignition: Fedora CoreOS.
+    /// Fedora CoreOS.
     Ignition,
 }
 
 impl Told {
-    /// As it is written.
+    /// Returns the name of the format in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Told::CloudInit => "cloud-init",
@@ -139,28 +132,27 @@ impl Told {
     }
 }
 
-/// How large a machine is.
+/// The flavor of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmFlavor {
-    /// Its id in the cloud.
+    /// The id of the flavor in the cloud.
     pub id: String,
-    /// Its name there.
     pub name: String,
-    /// What it gave a machine when it was asked for.
+    /// The size at the time of the request; a later change of the flavor does not change the VM's quota use.
     pub size: FlavorSize,
 }
 
-/// What an owner told a machine. The bytes themselves are sealed, and kept only until it is built.
+/// The user-data of an owner. The bytes are sealed in a table of their own, and kept only until the server is built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserData {
-    /// `SALT:SHA-256` of the salt and the bytes, in hex: what tells whether it was the same.
+    /// `SALT:SHA-256` of the salt and the bytes, in hex. A later request is compared with it to see whether the user-data is the same.
     pub digest: String,
-    /// Whether the sealed bytes are still there.
+    /// Whether the sealed bytes still exist.
     pub is_kept: bool,
 }
 
 impl Vm {
-    /// A machine that was just asked for, without anything that may be left out.
+    /// Makes a new VM without any of the optional parts.
     pub fn new(
         id: VmUuid,
         owner: Owner,
@@ -203,19 +195,19 @@ impl Vm {
         }
     }
 
-    /// Its name in DNS, without the dot at the end, where it has one.
+    /// Returns the DNS name of the VM without the final dot; `None` when it has no zone.
     pub fn host(&self) -> Option<String> {
         let zone = self.zone.as_deref()?.trim_end_matches('.');
         Some(format!("{}.{zone}", self.name.label(63)))
     }
 
-    /// The zone of its name as DNS services have it, with the dot at the end.
+    /// Returns the DNS zone of the VM with the final dot, as Designate writes it.
     pub fn zone_name(&self) -> Option<String> {
         let zone = self.zone.as_deref()?.trim_end_matches('.');
         Some(format!("{zone}."))
     }
 
-    /// The size of the disk that it boots from, in GiB.
+    /// Returns the size of the disk that the VM boots from, in GiB.
     pub fn disk_gib(&self) -> u64 {
         self.root_volume.map_or(self.flavor.size.disk_gib, u64::from)
     }

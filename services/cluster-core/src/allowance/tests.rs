@@ -17,7 +17,7 @@ fn refuses(accounts: &[Account], asked: &[(Resource, u64)], words: &str) {
 }
 
 #[test]
-fn the_last_of_a_limit_may_be_had_and_no_more() {
+fn a_limit_may_be_used_up_and_not_exceeded() {
     use Resource::{Clusters, Nodes};
     let project = account(None, &[(Clusters, 1), (Nodes, 7)], &[(Clusters, 2), (Nodes, 10)]);
     let asked = Amounts::from_iter([(Clusters, 1), (Nodes, 3)]);
@@ -27,7 +27,7 @@ fn the_last_of_a_limit_may_be_had_and_no_more() {
 }
 
 #[test]
-fn a_person_and_their_project_each_have_their_say() {
+fn the_limits_of_a_person_and_of_the_project_both_apply() {
     use Resource::{Gpus, Vcpus};
     let project = account(None, &[(Vcpus, 90)], &[(Vcpus, 92)]);
     let person = account(Some("ann"), &[(Gpus, 1)], &[(Gpus, 1), (Vcpus, -1)]);
@@ -37,7 +37,7 @@ fn a_person_and_their_project_each_have_their_say() {
 }
 
 #[test]
-fn who_is_over_a_limit_may_still_have_what_is_not_of_it() {
+fn a_project_over_one_limit_may_still_use_other_resources() {
     use Resource::{Clusters, Nodes};
     let over = account(None, &[(Nodes, 9)], &[(Nodes, 3), (Clusters, 1)]);
     let asked = Amounts::from_iter([(Clusters, 1)]);
@@ -45,7 +45,7 @@ fn who_is_over_a_limit_may_still_have_what_is_not_of_it() {
 }
 
 #[test]
-fn what_nobody_measured_is_refused_where_it_is_limited_and_nowhere_else() {
+fn a_request_of_unknown_size_is_refused_only_when_the_resource_is_limited() {
     use Resource::{Nodes, RamMib};
     let asked = Amounts::from_iter([(Nodes, 1)]);
     let free = account(None, &[], &[(Nodes, 1), (RamMib, -1)]);
@@ -57,7 +57,7 @@ fn what_nobody_measured_is_refused_where_it_is_limited_and_nowhere_else() {
 }
 
 #[test]
-fn limits_are_numbers_and_somebody_s_own_go_before_the_defaults() {
+fn limits_are_numbers_and_override_the_defaults() {
     let read = |text: &str| serde_json::from_str::<Limits>(text);
     let own = read(r#"{"clusters": 5, "ram_mib": -1}"#).unwrap();
     let all = own.or(&read(r#"{"clusters": 20, "ram_mib": 1, "nodes": 3}"#).unwrap());

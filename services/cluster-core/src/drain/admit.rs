@@ -1,4 +1,4 @@
-//! The guard of quorum: whether a host may be taken out beside those that are out already.
+//! The quorum check: whether a host may be drained besides the hosts that are drained already.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,55 +6,51 @@ use std::fmt;
 use super::{HostName, Member};
 use crate::{Cluster, ClusterUuid, Desire, GroupRole, MachineRef, NodeGroup};
 
-/// What is known of a cluster's etcd as a drain is decided.
+/// The etcd of a cluster, as known when a drain is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quorum {
-    /// The cluster.
     pub cluster: ClusterUuid,
-    /// Its name.
     pub name: String,
-    /// The members of its etcd.
+    /// All members of etcd.
     pub members: BTreeSet<MachineRef>,
-    /// Those of them that are out already, whatever is drained.
+    /// Members that are already out for another reason than a drain.
     pub away: BTreeSet<MachineRef>,
-    /// Whether its authorities are being exchanged, for which its members are started again, one after the other.
+    /// Whether a CA rotation is in progress, during which the members restart one after the other.
     pub is_rotating: bool,
 }
 
-/// A cluster would lose its quorum.
+/// A cluster that would lose its etcd quorum, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumLost {
-    /// The cluster.
     pub cluster: ClusterUuid,
-    /// Its name.
     pub name: String,
-    /// So many members its etcd has.
+    /// How many members its etcd has.
     pub members: usize,
-    /// So many would be left.
+    /// How many members would be left.
     pub left: usize,
-    /// So many it needs.
+    /// How many members are a quorum.
     pub needed: usize,
     /// The members on the host.
     pub here: Vec<MachineRef>,
-    /// Those that are out already.
+    /// The members that are out for another reason than a drain.
     pub away: Vec<MachineRef>,
-    /// Those that other drains took out.
+    /// The members that other drains take out.
     pub drained: BTreeMap<HostName, Vec<MachineRef>>,
-    /// Whether its authorities are being exchanged.
+    /// Whether a CA rotation is in progress.
     pub is_rotating: bool,
 }
 
-/// A host cannot be taken out now.
+/// The drain of a host is refused, because clusters would lose their etcd quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainRefused {
-    /// The host.
     pub host: HostName,
-    /// Each cluster that would lose its quorum; at least one.
+    /// The clusters that would lose their quorum; at least one.
     pub lost: Vec<QuorumLost>,
 }
 
 impl Quorum {
-    /// What a cluster's record tells of its etcd. A cluster that is to be gone, or is switched off, has nothing to lose.
+    /// Reads the members of etcd from the record of a cluster. A cluster that is being deleted or switched off has no members: it has no
+    /// quorum to lose.
     pub fn of(cluster: &Cluster, groups: &[NodeGroup]) -> Quorum {
         let is_watched = cluster.desire == Desire::Exist && !cluster.is_off();
         let masters = || groups.iter().filter(|group| group.role == GroupRole::Master);
@@ -73,20 +69,20 @@ impl Quorum {
         }
     }
 
-    /// How many members are enough.
+    /// Returns how many members are a quorum.
     pub fn needed(&self) -> usize {
         self.members.len() / 2 + 1
     }
 }
 
-/// Whether `host` may be taken out, with the machines of clusters that are on it, beside the drains that were granted already. `quorums`
-/// are those of the clusters of these machines; what `forced` names may be broken.
+/// Checks whether `host` may be drained, with the members `takes` on it, besides the drains `others`.
 ///
-/// Pure, and the same whoever was granted first: what counts is which members would be left.
+/// `quorums` describes the clusters of these members; clusters in `forced` may lose their quorum. Pure, and independent of the order in
+/// which drains were admitted: only the members that would be left count.
 ///
 /// # Errors
 ///
-/// The clusters that would lose their quorum, and by what.
+/// The clusters that would lose their quorum, with the reasons.
 pub fn admit_drain(
     host: &HostName,
     takes: &BTreeSet<Member>,
@@ -122,7 +118,7 @@ fn lost(
         .collect();
     let out: BTreeSet<&MachineRef> =
         here.iter().chain(drained.values().flatten()).chain(&quorum.away).collect();
-    // While members are started again one after the other, any one of those that are left may be out.
+    // During a CA rotation the members restart one after the other, so any one of those left may be out.
     let left = (quorum.members.len().saturating_sub(out.len()))
         .saturating_sub(usize::from(quorum.is_rotating));
     let needed = quorum.needed();

@@ -1,69 +1,62 @@
-//! What was seen of a host.
+//! An observation of a compute host.
 
 use jiff::Timestamp;
 
 use super::Known;
 
-/// What was seen of a host.
+/// An observation of a compute host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSeen {
-    /// When.
     pub at: Timestamp,
-    /// Its compute service.
     pub service: ServiceSeen,
-    /// The servers on it, and those that are on their way from it.
+    /// The servers on the host, and the servers that are moving away from it.
     pub servers: Vec<ServerOnHost>,
 }
 
-/// Whether the scheduler puts servers on a host.
+/// Whether the scheduler places servers on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceSeen {
-    /// It does.
     Enabled,
-    /// It does not, because of a drain of ours.
+    /// Disabled by a drain of clusterd.
     DisabledByUs,
-    /// It does not, for somebody else said so.
+    /// Disabled by an operator: the drain must not enable it again.
     DisabledByOthers,
 }
 
 /// A server on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOnHost {
-    /// Its id in the cloud.
+    /// The id of the server in the cloud.
     pub id: String,
-    /// Its name there.
     pub name: String,
-    /// Whose it is.
     pub carried: Carried,
-    /// What it is doing.
     pub condition: ServerCondition,
 }
 
-/// Whose a server is.
+/// The owner of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// Ours: this.
+    /// A cluster or VM of clusterd.
     Ours {
-        /// What it is.
         what: Known,
-        /// Whether its pods can go elsewhere: it is a cluster's, and not of its control plane.
+        /// Whether the server is a worker, whose pods can run on other nodes.
         is_worker: bool,
     },
-    /// Somebody else's.
+    /// A server that does not belong to clusterd.
     Foreign,
 }
 
-/// What a server is doing, as far as moving goes.
+/// The state of a server, as far as live migration is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerCondition {
-    /// It runs, or is paused: it can be moved as it is.
+    /// Running or paused: Nova can migrate the server.
     Runs,
-    /// It is moving to another host.
+    /// Migrating to another host.
     Moves,
-    /// Something else is being done to it, after which it can be asked.
+    /// Nova is doing something else with it, and can migrate it afterwards.
     Busy,
-    /// It is switched off, or otherwise uses nothing of its host but its disk.
+    /// Off: the server uses only the disk of its host.
     Off,
-    /// It is in a state in which it cannot be moved.
+    /// In a state in which Nova cannot migrate the server, with the reason.
     Failed(String),
 }

@@ -55,9 +55,9 @@ fn two_of_three_members_are_never_taken_whichever_is_asked_for_first() {
     }
 }
 
-/// Of five members two may be out, in whichever order they are asked for, and whether a drain takes them or they are not ready.
+/// Two of five members may be out, in any order of requests, and whether a drain takes them or they are not ready.
 #[test]
-fn of_five_members_two_may_be_taken_and_no_third() {
+fn two_of_five_members_may_be_taken_and_no_third() {
     let orders = [[0, 1, 2], [2, 0, 4], [4, 3, 1]];
     for [first, second, third] in orders {
         let all = quorum(7, 5);
@@ -73,7 +73,7 @@ fn of_five_members_two_may_be_taken_and_no_third() {
         assert_eq!(ask(second, &[member(7, second)], &Granted::new(), &one_away), Ok(()));
         let two_away = Quorum { away: [machine(first), machine(second)].into(), ..quorum(7, 5) };
         assert!(ask(third, &[member(7, third)], &Granted::new(), &two_away).is_err());
-        // Two on one host are two.
+        // Two members on the same host count as two.
         let both = [member(7, first), member(7, second)];
         assert_eq!(ask(first, &both, &Granted::new(), &quorum(7, 5)), Ok(()));
         assert!(ask(first, &both, &Granted::new(), &one_away_of(third)).is_err());
@@ -85,7 +85,7 @@ fn one_away_of(number: usize) -> Quorum {
 }
 
 #[test]
-fn a_refusal_names_the_cluster_its_members_what_would_be_left_and_what_stands_in_the_way() {
+fn a_refusal_names_the_cluster_its_members_and_every_reason() {
     let quorum = Quorum { away: [machine(2)].into(), ..quorum(7, 5) };
     let granted = Granted::from([(host(1), [member(7, 1)].into())]);
     let refused = ask(0, &[member(7, 0)], &granted, &quorum).unwrap_err();
@@ -94,7 +94,7 @@ fn a_refusal_names_the_cluster_its_members_what_would_be_left_and_what_stands_in
 }
 
 #[test]
-fn who_has_none_to_spare_is_not_drained_but_by_name() {
+fn a_cluster_without_a_spare_member_is_drained_only_by_force() {
     for members in [1, 2] {
         let quorum = quorum(7, members);
         assert!(ask(0, &[member(7, 0)], &Granted::new(), &quorum).is_err());
@@ -105,7 +105,7 @@ fn who_has_none_to_spare_is_not_drained_but_by_name() {
 }
 
 #[test]
-fn while_a_member_is_out_or_authorities_are_exchanged_another_stays() {
+fn while_a_member_is_out_or_a_ca_rotation_runs_no_other_is_taken() {
     let out = Quorum { away: [machine(1)].into(), ..quorum(7, 3) };
     assert!(ask(0, &[member(7, 0)], &Granted::new(), &out).is_err());
     assert_eq!(ask(0, &[member(7, 1)], &Granted::new(), &out), Ok(()), "it is out anyway");
@@ -122,7 +122,7 @@ fn members_are_the_nodes_of_the_control_plane() {
     let quorum = Quorum::of(&sample.cluster, &sample.groups);
     assert_eq!(quorum.members, (0..3).map(machine).collect());
     assert_eq!(quorum.away, [machine(1)].into());
-    // One that was replaced is a member until it has left.
+    // A replaced member counts as a member until it has left etcd.
     sample.groups[0].replace_machine(0);
     let quorum = Quorum::of(&sample.cluster, &sample.groups);
     assert_eq!((quorum.members.len(), quorum.away.contains(&machine(0))), (3, true));
@@ -131,7 +131,7 @@ fn members_are_the_nodes_of_the_control_plane() {
 }
 
 prop_compose! {
-    /// Some clusters of 1, 3 or 5 members, each member on one of six hosts, and in which order which hosts are asked for.
+    /// Clusters of 1, 3 or 5 members, each member on one of six hosts, and an order in which the hosts are requested.
     fn world()(sizes in prop::collection::vec(prop::sample::select(vec![1_usize, 3, 5]), 1..5))(
         homes in prop::collection::vec(prop::collection::vec(0_usize..6, 5), sizes.len()),
         away in prop::collection::vec(prop::option::of(0_usize..5), sizes.len()),
@@ -174,7 +174,7 @@ proptest! {
             };
             let broken: Vec<ClusterUuid> = quorums.iter().filter(breaks).map(|it| it.cluster).collect();
             match asked {
-                // What is refused would have broken just those clusters that are named.
+                // A refusal names exactly the clusters that would have lost their quorum.
                 Err(refused) => {
                     let named: Vec<ClusterUuid> = refused.lost.iter().map(|it| it.cluster).collect();
                     prop_assert_eq!(named, broken);
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn of_two_drains_that_break_a_quorum_together_the_first_is_granted((quorums, hosts, order) in world()) {
+    fn the_first_of_two_drains_that_break_a_quorum_together_is_granted((quorums, hosts, order) in world()) {
         let (one, other) = (order[0], order[1]);
         let asked = |first: usize, second: usize| {
             let mut granted = Granted::new();
@@ -209,7 +209,8 @@ proptest! {
             each
         };
         let (forth, back) = (asked(one, other), asked(other, one));
-        // Who would be granted alone is granted if first; then whether both can be does not depend on the order.
+        // A drain that would be granted alone is granted when it comes first. Whether both can be granted then does not depend on the
+        // order.
         if forth[0] && back[0] {
             prop_assert_eq!(forth[1], back[1]);
         }
@@ -258,7 +259,7 @@ fn check(turned: &DrainTurned, want: Expect) {
 }
 
 #[test]
-fn a_host_takes_no_more_servers_before_any_moves_from_it() {
+fn a_host_is_disabled_before_the_first_server_migrates() {
     let servers = vec![server("a", vm(), ServerCondition::Runs)];
     let turned =
         drain_turn(&drain(), &seen(1, ServiceSeen::Enabled, servers), &DrainRules::DEFAULT);
@@ -266,7 +267,7 @@ fn a_host_takes_no_more_servers_before_any_moves_from_it() {
 }
 
 #[test]
-fn a_few_move_at_once_and_others_wait() {
+fn a_few_servers_migrate_at_once_and_others_wait() {
     let moving = (0..3).map(|n| server(&format!("m{n}"), Carried::Foreign, ServerCondition::Moves));
     let more = ["a", "b"].map(|id| server(id, vm(), ServerCondition::Runs));
     let servers = moving.chain(more).collect();
@@ -279,14 +280,14 @@ fn a_few_move_at_once_and_others_wait() {
 }
 
 #[test]
-fn what_does_not_run_stays_and_the_host_counts_as_drained() {
+fn a_server_that_is_off_stays_and_the_host_counts_as_drained() {
     let servers = vec![server("a", vm(), ServerCondition::Off)];
     let turned =
         drain_turn(&drain(), &seen(1, ServiceSeen::DisabledByUs, servers), &DrainRules::DEFAULT);
     check(&turned, expect!["drained: [] left [a off], foreign 0"]);
 }
 
-/// Has a server be asked and stay where it is until nothing changes any more.
+/// Requests the migration of a server that never moves, until nothing changes any more.
 fn in_vain(carried: &Carried) -> DrainTurned {
     let mut drain = drain();
     let mut turned = None;
@@ -304,7 +305,7 @@ fn in_vain(carried: &Carried) -> DrainTurned {
 }
 
 #[test]
-fn what_does_not_move_in_three_attempts_is_said_to_stay() {
+fn a_server_that_fails_to_migrate_three_times_is_reported_to_stay() {
     let turned = in_vain(&vm());
     check(&turned, expect!["stuck: [] left [a stays], foreign 0"]);
     assert_eq!(turned.drain.attempts["a"].failed, 3);
@@ -312,7 +313,7 @@ fn what_does_not_move_in_three_attempts_is_said_to_stay() {
 }
 
 #[test]
-fn a_worker_that_does_not_move_gives_its_pods_away() {
+fn the_pods_of_a_worker_that_fails_to_migrate_are_evicted() {
     let turned = in_vain(&worker());
     let Some(DrainStep::Empty(member)) = turned.steps.first().cloned() else {
         panic!("{turned:?}")
@@ -332,7 +333,7 @@ fn a_worker_that_does_not_move_gives_its_pods_away() {
 }
 
 #[test]
-fn who_disabled_the_host_before_us_enables_it() {
+fn a_host_that_others_disabled_stays_disabled() {
     let ending = Drain { phase: DrainPhase::Ending, ..drain() };
     let turned = drain_turn(
         &ending,
@@ -351,7 +352,7 @@ fn a_drain_is_kept_as_it_was_written() {
 }
 
 #[test]
-fn a_hosts_name_is_as_nova_takes_it() {
+fn a_host_name_follows_novas_schema() {
     assert!("r1u07.example_1".parse::<HostName>().is_ok());
     for bad in ["", "a b", "a/b", "ü", &"h".repeat(256)] {
         assert!(bad.parse::<HostName>().is_err(), "{bad:?} passed");

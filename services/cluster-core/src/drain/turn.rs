@@ -1,4 +1,4 @@
-//! What is to be done next for a host that is drained.
+//! Decides the next steps of a drain.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,55 +8,55 @@ use super::{
 };
 use crate::Backoff;
 
-/// So many servers move from a host at once. Nova moves one after the other unless told otherwise (`max_concurrent_live_migrations`);
-/// those that wait there cannot be called back.
+/// How many servers migrate away from a host at once. Nova migrates one after the other by default (`max_concurrent_live_migrations`); a
+/// migration in its queue cannot be cancelled.
 const AT_ONCE: usize = 4;
-/// So often a server is asked to move before it counts as one that does not.
+/// After how many failed requests a server counts as one that does not migrate.
 const TRIES: u32 = 3;
-/// How long it takes what is asked.
+/// The times that rule a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRules {
-    /// A server that the cloud was asked to move is shown as moving by then, or stays.
+    /// How long a requested migration may take to show in Nova; later the request counts as failed.
     pub shows_within: SignedDuration,
-    /// How long is waited before it is asked again.
+    /// The waiting time before the next request.
     pub backoff: Backoff,
 }
 
 impl DrainRules {
-    /// Two seconds: Nova notes that a server moves before it answers.
+    /// Two seconds: Nova records the migration before it answers the request.
     pub const DEFAULT: DrainRules =
         DrainRules { shows_within: SignedDuration::from_secs(2), backoff: Backoff::DEFAULT };
 }
 
-/// Something to do for a drain. Each may be done twice.
+/// Something to do for a drain. Each step may be performed twice without harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainStep {
-    /// Have the scheduler put no more servers on the host.
+    /// Disable the compute service, so that the scheduler places no more servers on the host.
     Disable,
-    /// Let it do so again.
+    /// Enable the compute service again.
     Enable,
-    /// Ask the cloud to move the server of this id, as it runs, to any other host.
+    /// Request the live migration of the server with this id; the scheduler chooses the host.
     Migrate(String),
-    /// Have a worker's node take no more pods, and tell its pods to go: one pass.
+    /// Cordon a worker's node and evict its pods, in a single pass.
     Empty(Member),
-    /// Let a worker's node take pods again.
+    /// Uncordon a worker's node.
     Refill(Member),
 }
 
-/// What a turn of a drain comes to.
+/// The result of a drain's turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainTurned {
-    /// The drain, as it is to be written down before any step is taken.
+    /// The drain, to be recorded before a step is performed.
     pub drain: Drain,
-    /// What is to be done, in this order.
+    /// To be performed in this order.
     pub steps: Vec<DrainStep>,
-    /// When there may be something to do again that nobody tells of; `None`: when it is looked at anyway.
+    /// When the next turn is due though no event announces it; `None`: at the next regular observation.
     pub due: Option<Timestamp>,
-    /// Once the steps are taken the drain may be forgotten.
+    /// Whether the record may be deleted once the steps are performed.
     pub is_over: bool,
 }
 
-/// The next steps for `drain`, given what was seen of its host.
+/// Decides the next steps of `drain`, given an observation of its host.
 ///
 /// Pure: the same inputs always give the same steps.
 pub fn drain_turn(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
@@ -81,14 +81,14 @@ fn empty(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
     turn.concluded()
 }
 
-/// A turn that is under way.
+/// A turn in which the host is emptied.
 struct Emptying<'a> {
     seen: &'a HostSeen,
     rules: &'a DrainRules,
     drain: Drain,
     steps: Vec<DrainStep>,
     due: Option<Timestamp>,
-    /// How many servers move, or were asked to.
+    /// How many servers are migrating, or were requested to.
     moving: usize,
     fates: Vec<Fate>,
 }
@@ -127,7 +127,7 @@ impl<'a> Emptying<'a> {
         }
     }
 
-    /// What becomes of a server that runs here, and does not move.
+    /// Decides about a server that runs on the host and is not migrating.
     fn running(&mut self, server: &ServerOnHost) -> (Fate, String) {
         let now = self.seen.at;
         let before = self.drain.attempts.get(&server.id).cloned();
@@ -166,7 +166,7 @@ impl<'a> Emptying<'a> {
         }
     }
 
-    /// Whether it is a worker that stays without pods.
+    /// Whether the server is a worker whose pods were evicted.
     fn is_emptied(&self, server: &ServerOnHost) -> bool {
         match &server.carried {
             Carried::Ours { what: Known::Member(member), .. } => {
@@ -176,7 +176,7 @@ impl<'a> Emptying<'a> {
         }
     }
 
-    /// What becomes of a server that was asked to move often enough: a worker gives its pods away, and may stay.
+    /// Decides about a server that failed to migrate often enough. The pods of a worker are evicted; the worker itself may stay.
     fn unmoved(&mut self, server: &ServerOnHost, attempt: &Attempt) -> (Fate, String) {
         let tried = if attempt.why.is_empty() {
             format!(
@@ -198,7 +198,7 @@ impl<'a> Emptying<'a> {
     }
 
     fn concluded(mut self) -> DrainTurned {
-        // A worker that moved after all takes pods where it is now.
+        // A worker that migrated after all is uncordoned.
         let is_here = |member: &Member| {
             let is_it = |server: &ServerOnHost| {
                 let what = Known::Member(member.clone());

@@ -1,9 +1,9 @@
-//! What the values of labels may be. What is none is answered with a sentence that follows the label's name.
+//! Parses the values of labels. Each error is a sentence that follows the name of the label in the message.
 
 use crate::Cidr;
 use crate::settings::{Algorithm, Delivery, PodNetwork, Provider, Volume};
 
-/// A truth, as Magnum's users write it.
+/// Parses a boolean, in the spellings that Magnum's users write.
 pub(super) fn flag(raw: &str) -> Result<bool, String> {
     match raw.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
@@ -12,21 +12,19 @@ pub(super) fn flag(raw: &str) -> Result<bool, String> {
     }
 }
 
-/// A whole number.
 pub(super) fn number(raw: &str) -> Result<u32, String> {
     raw.parse().map_err(|_| "it must be a whole number".to_owned())
 }
 
-/// A range of addresses.
 pub(super) fn cidr(raw: &str) -> Result<Cidr, String> {
     raw.parse::<Cidr>().map_err(|why| why.to_string())
 }
 
-/// The size of a volume that there may be.
+/// Sets the size of an optional volume.
 pub(super) fn size(volume: &mut Option<Volume>, raw: &str) -> Result<(), String> {
     let size = number(raw)?;
     match volume {
-        // Magnum's own default for "no volume".
+        // Magnum writes 0 for "no volume".
         None if size == 0 => {}
         None => *volume = Some(Volume { size, kind: None }),
         Some(volume) => volume.size = size,
@@ -34,7 +32,7 @@ pub(super) fn size(volume: &mut Option<Volume>, raw: &str) -> Result<(), String>
     Ok(())
 }
 
-/// The type of a volume that there may be.
+/// Sets the Cinder type of an optional volume.
 pub(super) fn kind(volume: &mut Option<Volume>, raw: &str) -> Result<(), String> {
     let kind = Some(word(raw)?);
     match volume {
@@ -44,7 +42,7 @@ pub(super) fn kind(volume: &mut Option<Volume>, raw: &str) -> Result<(), String>
     Ok(())
 }
 
-/// A name that is the cloud's to know.
+/// Checks a name that only the cloud can resolve, such as a volume type.
 pub(super) fn word(raw: &str) -> Result<String, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/@ ".contains(c);
     if raw.is_empty() || raw.len() > 255 || !raw.chars().all(legal) {
@@ -53,7 +51,7 @@ pub(super) fn word(raw: &str) -> Result<String, String> {
     Ok(raw.to_owned())
 }
 
-/// An availability zone. What Nova reads after a colon is a host, which is not for tenants to choose.
+/// Parses an availability zone. A colon is refused: Nova reads the text after the colon as a host, and tenants must not choose hosts.
 pub(super) fn zone(raw: &str) -> Result<String, String> {
     let zone = word(raw)?;
     match zone.contains(':') {
@@ -62,7 +60,7 @@ pub(super) fn zone(raw: &str) -> Result<String, String> {
     }
 }
 
-/// Names with something between them.
+/// Parses a list of names that `by` separates.
 pub(super) fn words(
     raw: &str,
     by: char,
@@ -75,7 +73,7 @@ pub(super) fn words(
     }
 }
 
-/// A registry of images, with a path or without.
+/// Parses an image registry, with or without a path.
 pub(super) fn registry(raw: &str) -> Result<String, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/".contains(c);
     let plain = raw.trim_end_matches('/');
@@ -85,7 +83,7 @@ pub(super) fn registry(raw: &str) -> Result<String, String> {
     }
 }
 
-/// A domain, without a dot at the end.
+/// Parses a domain in lower case; the final dot is removed.
 pub(super) fn domain(raw: &str) -> Result<String, String> {
     let raw = raw.strip_suffix('.').unwrap_or(raw);
     let label = |label: &str| {
@@ -99,7 +97,6 @@ pub(super) fn domain(raw: &str) -> Result<String, String> {
     }
 }
 
-/// Who makes load balancers.
 pub(super) fn provider(raw: &str) -> Result<Provider, String> {
     Ok(match raw {
         "amphora" | "octavia" => Provider::Amphora,
@@ -111,7 +108,6 @@ pub(super) fn provider(raw: &str) -> Result<Provider, String> {
     })
 }
 
-/// How a load balancer chooses a machine.
 pub(super) fn algorithm(raw: &str) -> Result<Algorithm, String> {
     match raw {
         "ROUND_ROBIN" => Ok(Algorithm::RoundRobin),
@@ -124,7 +120,7 @@ pub(super) fn algorithm(raw: &str) -> Result<Algorithm, String> {
     }
 }
 
-/// Whether machines must be apart, not only should.
+/// Parses a server group policy: whether anti-affinity is mandatory.
 pub(super) fn affinity(raw: &str) -> Result<bool, String> {
     match raw {
         "soft-anti-affinity" => Ok(false),
@@ -133,7 +129,6 @@ pub(super) fn affinity(raw: &str) -> Result<bool, String> {
     }
 }
 
-/// What pods' packets travel by.
 pub(super) fn pod_network(raw: &str) -> Result<PodNetwork, String> {
     match raw {
         "driver" => Ok(PodNetwork::Driver),
@@ -142,7 +137,7 @@ pub(super) fn pod_network(raw: &str) -> Result<PodNetwork, String> {
     }
 }
 
-/// distribution/reference: a tag's grammar. What moves under its name is no version.
+/// Parses the tag of an image, by the grammar of distribution/reference. `latest` is refused: the tag names another image each time.
 pub(super) fn tag(raw: &str) -> Result<String, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if raw.is_empty() || raw.len() > 128 || raw.starts_with(['.', '-']) || !raw.chars().all(legal) {
@@ -154,7 +149,6 @@ pub(super) fn tag(raw: &str) -> Result<String, String> {
     Ok(raw.to_owned())
 }
 
-/// How machines get what makes them nodes.
 pub(super) fn delivery(raw: &str) -> Result<Delivery, String> {
     match raw {
         "claim" => Ok(Delivery::Claim),

@@ -1,4 +1,4 @@
-//! What each label means: a setting, or a sentence that says why not.
+//! The table of all labels: the setting that each label changes, or the reason why it is refused.
 
 use super::read::{
     affinity, algorithm, cidr, delivery, domain, flag, kind, number, pod_network, provider,
@@ -11,31 +11,31 @@ use crate::kube_proxy;
 use crate::options::options;
 use crate::settings::Settings;
 
-/// What a label means.
+/// The effect of a label.
 #[derive(Clone, Copy)]
 pub enum Meaning {
-    /// It changes a setting.
+    /// Changes a setting; the error is a sentence that follows the name of the label.
     Sets(fn(&mut Settings, &str) -> Result<(), String>),
-    /// What it would switch on does not exist here: it may only be false.
+    /// The feature does not exist here, so the label may only be false. The text says what to do instead.
     OnlyOff(&'static str),
-    /// It has no meaning here.
+    /// The label has no effect here. The text says why, or what to do instead.
     Refused(&'static str),
 }
 
 use Meaning::{OnlyOff, Refused, Sets};
 
-/// Why a component's own version cannot be chosen.
+/// The refusal of labels that choose the version of a component of Kubernetes.
 const WITH_KUBERNETES: &str = "its version comes with the one that kube_tag names; remove it";
-/// Why an add-on cannot be switched on.
+/// The refusal of labels that switch on an add-on which clusterd does not install.
 const NOT_INSTALLED: &str =
     "it is not installed by clusterd; install it in the cluster and remove the label";
-/// Why a setting of an add-on that is not there means nothing.
+/// The refusal of labels that configure an add-on which clusterd does not install.
 const OF_NOTHING: &str = "what it configures is not installed by clusterd; remove it";
-/// Why Heat's and Podman's settings mean nothing.
+/// The refusal of labels that configure Heat's agent, Podman or OSTree.
 const NO_AGENT: &str =
     "nodes run no Heat agent, no Podman and no OSTree upgrades of clusterd's; remove it";
 
-/// Every label that is known, by name.
+/// Every known label, sorted by name: the look-up is a binary search.
 #[rustfmt::skip]
 pub const LABELS: &[(&str, Meaning)] = &[
     ("admission_control_list", Sets(|s, v| { s.admission_plugins = words(v, ',', |c| c.is_ascii_alphanumeric())?; Ok(()) })),

@@ -14,12 +14,12 @@ fn refuses(pairs: &[(&str, &str)], want: &str) {
 }
 
 #[test]
-fn the_table_is_in_order_and_says_each_once() {
+fn the_table_is_sorted_and_has_no_duplicate() {
     assert!(LABELS.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }
 
 #[test]
-fn what_users_of_magnum_set_is_understood() {
+fn labels_that_users_of_magnum_set_are_understood() {
     let read = labels(&[
         ("kube_tag", "v1.32.1"),
         ("master_lb_floating_ip_enabled", "true"),
@@ -46,7 +46,7 @@ fn what_users_of_magnum_set_is_understood() {
 }
 
 #[test]
-fn what_is_not_is_refused_by_name() {
+fn an_unknown_or_invalid_label_is_refused_by_name() {
     refuses(&[("colour", "red")], "labels/colour: there is no such label");
     refuses(
         &[("availability_zone", "nova:compute-17")],

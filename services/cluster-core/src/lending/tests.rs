@@ -12,7 +12,7 @@ fn days(days: u64) -> Length {
     Length::from_secs(days * 86_400).unwrap()
 }
 
-/// The second in which so many days have passed.
+/// Returns the time after this many days.
 fn day(days: i64) -> Timestamp {
     at(days * 86_400)
 }
@@ -35,7 +35,7 @@ fn ended() -> Sample {
 }
 
 #[test]
-fn the_ladder_leads_to_the_end() {
+fn the_stages_of_a_lease_switch_off_and_then_delete_the_cluster() {
     let Sample { cluster, .. } = lent();
     assert_eq!(lease_due(&cluster, &ladder(), day(1)), Due::At(day(3)));
     let Sample { cluster, .. } = ended();
@@ -47,7 +47,7 @@ fn the_ladder_leads_to_the_end() {
 }
 
 #[test]
-fn what_somebody_has_deleted_is_not_kept_off_by_its_lease() {
+fn a_cluster_deleted_by_request_is_not_ruled_by_its_lease() {
     let cluster = Cluster { desire: Desire::Gone, ..ended().cluster };
     assert!(!cluster.is_off());
     assert_eq!(lease_due(&cluster, &ladder(), day(30)), Due::Nothing);
@@ -56,7 +56,7 @@ fn what_somebody_has_deleted_is_not_kept_off_by_its_lease() {
 }
 
 #[test]
-fn nothing_is_repaired_of_what_is_off_or_waking() {
+fn a_cluster_that_is_off_or_starting_again_is_not_repaired() {
     let mut sample = ended();
     let mut seen = sample.complete();
     let worker = sample.groups[1].refs().next().unwrap();
@@ -70,7 +70,7 @@ fn nothing_is_repaired_of_what_is_off_or_waking() {
     sample.cluster = again;
     assert_eq!(replaced(&sample, day(11)), 0);
     assert_eq!(late(&sample.spec(), &seen, &limits, day(11)), []);
-    // It had its time: what is no node by now is replaced as ever.
+    // The time to start is over: members that are not nodes are replaced as usual.
     let later = day(11) + SignedDuration::from_mins(16);
     sample.cluster = sample.cluster.concluded(&sample.groups, &seen, later);
     assert_eq!(sample.cluster.rest, None);
@@ -78,7 +78,7 @@ fn nothing_is_repaired_of_what_is_off_or_waking() {
 }
 
 #[test]
-fn what_wakes_is_awake_once_all_of_it_is_well() {
+fn a_cluster_has_started_again_once_every_condition_is_true() {
     let mut sample = ended();
     let seen = sample.complete();
     let off = sample.cluster.clone();
@@ -103,7 +103,7 @@ fn a_cluster_that_is_off_says_so() {
 }
 
 #[test]
-fn what_has_no_lease_is_lent_without_end() {
+fn a_cluster_without_a_lease_is_never_switched_off() {
     let Sample { cluster, .. } = Sample::smallest();
     assert_eq!(lease_due(&cluster, &ladder(), day(900)), Due::Nothing);
     let refused = undo_lease(&cluster, "u", &ladder(), Terms::default(), day(1)).unwrap_err();

@@ -28,7 +28,7 @@ fn a_cluster_on_a_given_network_takes_few_turns() {
 }
 
 #[test]
-fn a_cluster_is_made_as_wide_as_it_goes() {
+fn a_cluster_is_created_with_as_much_in_parallel_as_possible() {
     check(
         &Sample::highly_available(),
         &mut Seen::default(),
@@ -42,7 +42,7 @@ fn a_cluster_is_made_as_wide_as_it_goes() {
 }
 
 #[test]
-fn a_cluster_goes_in_the_order_in_which_things_rest_on_each_other() {
+fn a_cluster_is_deleted_in_reverse_order_of_its_dependencies() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
     sample.cluster.desire = Desire::Gone;
@@ -59,7 +59,7 @@ fn a_cluster_goes_in_the_order_in_which_things_rest_on_each_other() {
 }
 
 #[test]
-fn a_machine_leaves_in_order() {
+fn a_member_is_drained_leaves_etcd_and_is_deleted_in_this_order() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
     sample.groups[0].machines.remove(&2);
@@ -92,7 +92,7 @@ fn a_replaced_machine_takes_its_place_behind_the_load_balancer() {
 }
 
 #[test]
-fn what_the_cloud_failed_at_is_made_anew() {
+fn an_object_that_the_cloud_failed_to_make_is_created_again() {
     let sample = Sample::highly_available();
     let mut seen = Seen::default();
     sample.settle(&mut seen);
@@ -127,7 +127,7 @@ fn a_node_whose_server_is_gone_is_left_to_repair() {
 }
 
 #[test]
-fn nothing_is_asked_for_before_what_it_needs_has_an_address() {
+fn an_object_is_not_created_before_its_dependencies_have_addresses() {
     let sample = Sample::highly_available();
     let mut seen = Seen::default();
     sample.settle(&mut seen);
@@ -138,7 +138,7 @@ fn nothing_is_asked_for_before_what_it_needs_has_an_address() {
 }
 
 #[test]
-fn names_lead_to_floating_addresses_where_there_are_some() {
+fn dns_names_lead_to_floating_ips_where_they_exist() {
     let mut sample = Sample::highly_available();
     sample.cluster.blueprint.labels = labels(&[
         ("master_lb_floating_ip_enabled", "true"),
@@ -157,14 +157,13 @@ fn names_lead_to_floating_addresses_where_there_are_some() {
     );
 }
 
-/// Whatever is lost of a complete cluster, some turns later it is complete again; and whatever is left of one that is to
-/// be gone goes.
+/// A complete cluster that loses any object is complete again some turns later.
 #[test]
-fn any_part_that_is_lost_comes_back() {
+fn any_object_that_is_lost_is_created_again() {
     let mut sample = Sample::highly_available();
     let complete = sample.complete();
     for lost in complete.objects.keys() {
-        // What rests on it is lost with it, as in a cloud.
+        // As in a real cloud, the objects that depend on a lost object are lost with it.
         let mut seen = complete.clone();
         let mut gone = vec![lost.clone()];
         while let Some(key) = gone.pop() {
@@ -201,7 +200,7 @@ fn keys_are_written_and_read() {
     assert!("server/x".parse::<Key>().is_err() && "colour".parse::<Key>().is_err());
 }
 
-/// Has one action at a time done, whichever `choose` picks of those that may be, until nothing is left.
+/// Performs one action at a time, the one that `choose` picks, until no action is left.
 fn one_by_one(sample: &Sample, seen: &mut Seen, mut choose: impl FnMut(usize) -> usize) {
     seen.at = Some(at(1));
     for _ in 0..1000 {
@@ -213,7 +212,7 @@ fn one_by_one(sample: &Sample, seen: &mut Seen, mut choose: impl FnMut(usize) ->
 }
 
 proptest::proptest! {
-    /// A crash between any two actions, or answers in any order, lead to the same cluster, and to the same nothing.
+    /// Neither a crash between two actions nor answers in another order change the resulting cluster, nor its complete deletion.
     #[test]
     fn any_order_leads_to_the_same(picks in proptest::collection::vec(proptest::prelude::any::<usize>(), 1..64)) {
         let mut sample = Sample::highly_available();
@@ -240,7 +239,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn what_an_unanswered_request_made_besides_goes_and_nothing_waits_for_it() {
+fn the_duplicate_of_an_unanswered_request_is_deleted_and_nothing_waits_for_it() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
     for key in ["network", "port/default-worker-0", "server/default-worker-0", "load-balancer/api"]

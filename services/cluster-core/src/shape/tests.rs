@@ -12,7 +12,7 @@ fn check(sample: &Sample, want: Expect) {
 }
 
 #[test]
-fn the_smallest_cluster_is_one_machine_on_a_network_that_is_there() {
+fn the_smallest_cluster_is_one_member_on_an_existing_network() {
     check(
         &Sample::smallest(),
         expect![[r#"
@@ -26,7 +26,7 @@ fn the_smallest_cluster_is_one_machine_on_a_network_that_is_there() {
 }
 
 #[test]
-fn pods_pass_with_their_own_addresses_where_routes_lead_them() {
+fn with_routes_ports_allow_the_addresses_of_pods() {
     let mut sample = Sample::smallest();
     sample.cluster.blueprint.labels = labels(&[("pod_network", "routes")]);
     let shape = shape(&sample.spec());
@@ -63,7 +63,7 @@ fn a_highly_available_cluster_has_a_load_balancer_with_an_address() {
 }
 
 #[test]
-fn every_name_fits_where_it_goes() {
+fn every_name_is_unique_and_within_the_limits_of_the_cloud() {
     let mut sample = Sample::highly_available();
     sample.cluster.name = "A_very.long-Name_of_a_cluster.that_goes_on".parse().unwrap();
     sample.groups[1].name = "another_very_long_Name.of-a-group".parse().unwrap();
@@ -85,7 +85,7 @@ fn every_name_fits_where_it_goes() {
 }
 
 #[test]
-fn what_an_object_rests_on_it_needs() {
+fn an_object_needs_every_object_that_it_depends_on() {
     let sample = Sample::highly_available();
     let shape = shape(&sample.spec());
     for (key, object) in &shape {
@@ -119,7 +119,7 @@ fn a_server_waits_for_all_addresses_that_its_user_data_names() {
 }
 
 #[test]
-fn a_cluster_that_is_to_be_gone_has_no_shape() {
+fn a_cluster_to_be_deleted_has_no_desired_objects() {
     let mut sample = Sample::highly_available();
     sample.cluster.desire = crate::Desire::Gone;
     assert!(shape(&sample.spec()).is_empty());

@@ -1,4 +1,4 @@
-//! What is done to a machine once: written down, asked of the cloud, and concluded from what is seen.
+//! Single actions on a VM, such as a reboot: recorded first, then requested from Nova, and judged by later observations.
 
 use std::fmt;
 
@@ -7,92 +7,86 @@ use serde::{Deserialize, Serialize};
 
 use super::{ServerFacts, ServerIs, VmFlavor};
 
-/// Something to do to a machine.
+/// A single action on a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errand {
-    /// What.
     pub kind: ErrandKind,
-    /// Who asked for it.
     pub asker: Asker,
-    /// When.
     pub asked_at: Timestamp,
-    /// When the cloud was asked, if it was.
+    /// The request to Nova; `None`: not sent yet.
     pub sent: Option<Sent>,
 }
 
-/// What is done.
+/// The kind of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrandKind {
-    /// It is switched on.
     Start,
-    /// It is shut down.
     Stop,
-    /// Its system is asked to reboot.
+    /// The operating system reboots.
     RebootSoft,
-    /// It is switched off and on.
+    /// The server is switched off and on again.
     RebootHard,
-    /// It gets another size.
     Resize(VmFlavor),
 }
 
-/// Who wants an errand done.
+/// The origin of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Asker {
-    /// Whoever may.
+    /// A request through the API.
     Owner,
-    /// The end of its lease, or that it was undone.
+    /// The end of the lease, or its undoing.
     Lease,
 }
 
-/// That the cloud was asked. Written before it is.
+/// The request to Nova for an action. Recorded before the request is sent, so that a crash never sends it twice unnoticed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// When.
     pub at: Timestamp,
-    /// The id of the request that was the last one that Nova had taken up for this server before.
+    /// The id of the last request that Nova had recorded for this server before. A newer one is the request of this action.
     pub after: Option<String>,
-    /// How often it was asked.
+    /// How often the request was sent.
     pub times: u32,
 }
 
-/// Whether what was sent has reached Nova.
+/// Whether Nova received the request for an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It took it up.
     Arrived,
-    /// It knows of nothing after what it knew before.
+    /// Nova has recorded no request since the one named in [`Sent::after`].
     NotYet,
 }
 
-/// What is to become of an errand.
+/// The next step of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The cloud is at work, or may still get it.
+    /// Nova is working, or may still receive the request.
     Wait,
-    /// The cloud is to be asked.
+    /// The request is to be sent.
     Ask,
-    /// Its new size is to be confirmed.
+    /// The new size is to be confirmed.
     Confirm,
-    /// It is done.
     Done,
-    /// It cannot be done as the machine is: nobody was asked.
+    /// The server is in a state that does not allow the action, and no request is in progress.
     Refuse(String),
-    /// The cloud was asked, and did not do it.
+    /// Nova received the request and did not carry it out, or never received it.
     Fail(String),
 }
 
-/// So often a request is repeated that never arrives.
+/// How often a request that never arrives is sent.
 const MOST_TIMES: u32 = 3;
 
 impl Errand {
-    /// One that was just asked for.
+    /// Makes a new action that was not sent yet.
     pub fn new(kind: ErrandKind, asker: Asker, now: Timestamp) -> Self {
         Errand { kind, asker, asked_at: now, sent: None }
     }
 
-    /// What is next, for a server that was seen so after `arrival` was looked up; `is_late`, where what was sent can arrive no more.
+    /// Decides the next step of the action.
+    ///
+    /// `arrival` must have been read before the observation of the server. `is_late` says whether Nova can no longer receive a request that
+    /// was sent.
     pub(super) fn next(
         &self,
         server: Option<&ServerFacts>,
@@ -134,7 +128,7 @@ impl Errand {
         }
     }
 
-    /// Whether it is as it would be afterwards, of what shows that.
+    /// Whether the server is in the state that the action leads to. Never true for a reboot, which leads to the same state.
     fn is_reached(&self, server: &ServerFacts) -> bool {
         match &self.kind {
             ErrandKind::Start => server.is == ServerIs::On,
@@ -150,13 +144,13 @@ impl Errand {
         matches!(self.kind, ErrandKind::RebootSoft | ErrandKind::RebootHard)
     }
 
-    /// Why it cannot be done to a server that is at rest like this.
+    /// Returns why the action cannot be done to a server in this state.
     fn obstacle(&self, server: &ServerFacts) -> Option<String> {
         let may = match (&self.kind, &server.is) {
             (ErrandKind::Start, ServerIs::Off)
             | (ErrandKind::Stop, ServerIs::On | ServerIs::Failed(_))
             | (ErrandKind::RebootSoft, ServerIs::On)
-            // The way out of ERROR.
+            // A hard reboot is how a server leaves ERROR.
             | (
                 ErrandKind::RebootHard,
                 ServerIs::On | ServerIs::Off | ServerIs::Failed(_) | ServerIs::Other(_),
@@ -168,7 +162,7 @@ impl Errand {
     }
 }
 
-/// How a server is, in a sentence.
+/// Describes the state of a server in the middle of a sentence.
 fn word(is: &ServerIs) -> String {
     match is {
         ServerIs::Building => "being built".to_owned(),

@@ -1,4 +1,4 @@
-//! What happened to a machine.
+//! Events of VMs.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,40 +7,37 @@ use crate::{EventUuid, Severity, VmUuid};
 
 use super::Vm;
 
-/// Something that happened to a machine.
+/// Something that happened to a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmEvent {
-    /// Its id; given when it is written.
+    /// `None` until the store writes the event and gives it an id.
     pub id: Option<EventUuid>,
-    /// To which machine.
     pub vm: VmUuid,
-    /// When.
     pub at: Timestamp,
-    /// How bad it is.
     pub severity: Severity,
-    /// One word: `LeaseEndsSoon`, `Built`.
+    /// A word for programs: `LeaseEndsSoon`, `Built`.
     pub reason: String,
-    /// For people.
+    /// The same for people.
     pub message: String,
 }
 
 impl VmEvent {
-    /// As it should be.
+    /// Makes an event about something usual.
     pub fn info(of: &Vm, reason: &str, message: impl Into<String>, at: Timestamp) -> Self {
         VmEvent::new(of.id, Severity::Info, reason, message.into(), at)
     }
 
-    /// Odd, and borne.
+    /// Makes an event about something unexpected that does not stop work.
     pub fn warning(of: &Vm, reason: &str, message: impl Into<String>, at: Timestamp) -> Self {
         VmEvent::new(of.id, Severity::Warning, reason, message.into(), at)
     }
 
-    /// Somebody has to do something.
+    /// Makes an event about something that a person must act on.
     pub fn error(of: &Vm, reason: &str, message: impl Into<String>, at: Timestamp) -> Self {
         VmEvent::new(of.id, Severity::Error, reason, message.into(), at)
     }
 
-    /// An event of the machine of that id.
+    /// Makes an event of the VM with this id.
     pub fn new(
         vm: VmUuid,
         severity: Severity,

@@ -1,4 +1,4 @@
-//! What the end of a machine's lease does to it.
+//! The stages of a VM's lease: warning, switch-off, snapshot and deletion.
 
 use ::lease::{Due, Step, Wanted};
 
@@ -9,22 +9,22 @@ use super::{
     Asker, Errand, ErrandKind, ServerIs, Snapshot, SnapshotState, SnapshotWhy, Vm, VmEvent,
 };
 
-/// A machine on its way down, and what there is to say of it.
+/// The VM while the stages of its lease are applied to it, with the events and notices to record.
 pub(super) struct Descent<'a, 'l> {
     pub(super) vm: Vm,
     pub(super) look: &'l Look<'a>,
     pub(super) events: Vec<VmEvent>,
-    /// What is told outside, too.
+    /// The notices about the stages that were taken.
     pub(super) told: Vec<LeaseTold>,
-    /// A copy to be made.
+    /// A snapshot that is to be recorded and created.
     pub(super) copy: Option<Snapshot>,
 }
 
-/// No turn takes more rungs than there are.
+/// The limit of stages in one turn; more than a lease has.
 const MOST_STEPS: usize = 8;
 
 impl Descent<'_, '_> {
-    /// Takes what is due of the ladder, and has the machine be as the lease wants it.
+    /// Takes every stage that is due, then switches the server off or on as the lease wants.
     pub(super) fn descend(&mut self) {
         for _ in 0..MOST_STEPS {
             let Some(lease) = self.vm.lease.clone() else { break };
@@ -40,7 +40,7 @@ impl Descent<'_, '_> {
         self.obey();
     }
 
-    /// Whether a step is taken now; a copy has to be there first.
+    /// Takes one stage. Returns false while the stage must wait for the snapshot.
     fn take(&mut self, step: &Step) -> bool {
         let now = self.look.now;
         let (event, reason, happens_at, message) = match step {
@@ -82,17 +82,17 @@ impl Descent<'_, '_> {
         true
     }
 
-    /// What its owner asked for, and the cloud was not asked yet, is not done any more.
+    /// Cancels an action of the owner that was not sent to Nova yet.
     fn drop_errand(&mut self) {
         let Some(errand) = self.vm.errand.take_if(|errand| errand.sent.is_none()) else { return };
         let message = format!("{} is not done: its lease ended", errand.kind);
         self.events.push(VmEvent::warning(&self.vm, "ErrandRefused", message, self.look.now));
     }
 
-    /// Whether a copy is there, or there is nothing to make one of. Else it is on its way.
+    /// Whether the snapshot of the VM exists, or none can be made. Records a new snapshot when there is none yet.
     fn has_copy(&mut self) -> bool {
         let now = self.look.now;
-        // Who does not see the server does not know.
+        // Without an observation it is unknown whether there is a server.
         let Some(server) = self.look.server() else { return false };
         if self.vm.server.is_none() && server.is_none() && self.vm.built_at.is_none() {
             return true;
@@ -127,7 +127,7 @@ impl Descent<'_, '_> {
         false
     }
 
-    /// Has it be off while its lease is over, and on again once that was undone.
+    /// Switches the server off while the lease is over, and on again when the end was undone.
     fn obey(&mut self) {
         let now = self.look.now;
         let Some(Some(server)) = self.look.server() else { return };
@@ -137,7 +137,7 @@ impl Descent<'_, '_> {
         let wanted = self.vm.lease.as_ref().map_or(Wanted::AsAsked, ::lease::Lease::wanted);
         match (wanted, &server.is) {
             (Wanted::Off, ServerIs::On) => {
-                // What failed is told once, and tried again now and then.
+                // A failed switch-off is reported once and tried again from time to time.
                 let tried = self.vm.ending_failed_at;
                 if tried.is_none_or(|at| self.look.rules.ends_again_after <= now.duration_since(at))
                 {
@@ -163,7 +163,7 @@ impl Descent<'_, '_> {
     }
 }
 
-/// What the copy is called that is kept.
+/// Returns the name of the snapshot that is kept.
 fn copy_name(vm: &Vm, id: SnapshotUuid) -> Name {
     let id = id.to_string();
     let name = format!("{}-kept-{}", vm.name.label(60), id.get(..8).unwrap_or(&id));

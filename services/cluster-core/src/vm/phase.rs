@@ -1,4 +1,4 @@
-//! What a machine is doing, in one word.
+//! The phase of a VM: its state in one word.
 
 use std::fmt;
 
@@ -9,38 +9,30 @@ use crate::Desire;
 
 use super::{ErrandKind, ServerIs, Vm};
 
-/// What a machine is doing.
+/// The phase of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VmPhase {
-    /// It is being made.
     Building,
-    /// It runs.
     Active,
-    /// It is off.
     Stopped,
-    /// It is being started.
     Starting,
-    /// It is being shut down.
     Stopping,
-    /// It is rebooting.
     Rebooting,
-    /// It gets another size.
     Resizing,
-    /// The cloud is doing something else to it.
+    /// Nova is doing something else to its server.
     Busy,
-    /// Its lease ended: it is off, or about to be, and is deleted unless that is undone.
+    /// Its lease ended: the VM is off or about to be, and is deleted unless the end is undone.
     Expired,
-    /// It could not be made, or its server failed.
+    /// The VM could not be created, or its server failed.
     Failed,
-    /// Its server is gone, and nobody here deleted it.
+    /// Its server disappeared without clusterd deleting it.
     Lost,
-    /// It is being deleted.
     Deleting,
 }
 
 impl VmPhase {
-    /// As it is written.
+    /// Returns the name of the phase in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             VmPhase::Building => "BUILDING",
@@ -66,12 +58,12 @@ impl fmt::Display for VmPhase {
 }
 
 impl Vm {
-    /// Whether its lease ended and was not extended since.
+    /// Whether the lease ended and was not extended since.
     pub fn is_expired(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.wanted() != Wanted::AsAsked)
     }
 
-    /// What it is doing.
+    /// Computes the phase from the record.
     pub fn phase(&self) -> VmPhase {
         if self.desire == Desire::Gone {
             return VmPhase::Deleting;

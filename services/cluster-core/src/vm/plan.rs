@@ -1,4 +1,4 @@
-//! What may be done next in the cloud for a machine.
+//! Plans the next actions in the cloud for a VM.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::{Action, Backoff, FoundState, Held, Key, Seen, Shape};
 
 use super::Vm;
 
-/// So often the cloud may fail at an object of a machine before nobody asks for it any more.
+/// After how many failures in a row an object of a VM is given up.
 pub(super) const MOST_SETBACKS: u32 = 3;
 
-/// Everything that may be done now for `vm`, given what was seen of it.
+/// Returns every action that can be performed now for `vm`, given the observation.
 ///
-/// A server that was there as it should be is never made anew, nor deleted because it failed: it holds what its owner did.
+/// A server that ran once is never created again, and never deleted because it failed: its disk holds the owner's data.
 pub fn vm_plan(vm: &Vm, shape: &Shape, seen: &Seen) -> Vec<Action> {
     let mut actions: Vec<Action> = shape
         .iter()
@@ -24,7 +24,7 @@ pub fn vm_plan(vm: &Vm, shape: &Shape, seen: &Seen) -> Vec<Action> {
         .filter(|action| is_booted_from(action, seen))
         .collect();
     for (key, found) in seen.objects.iter().filter(|(key, _)| !shape.contains_key(*key)) {
-        // A volume that is being written cannot be deleted.
+        // Cinder refuses to delete a volume while it writes the image to it.
         let is_held = *key == Key::RootVolume && found.state == FoundState::Working;
         if found.state != FoundState::Leaving && !is_held && can_go(key, seen) {
             actions.push(Action::Delete(key.clone()));
@@ -33,20 +33,20 @@ pub fn vm_plan(vm: &Vm, shape: &Shape, seen: &Seen) -> Vec<Action> {
     actions
 }
 
-/// Whether it makes a server, or what a server cannot do without, or takes it away.
+/// Whether the action creates or deletes the server, or an object that the server cannot exist without.
 fn is_of_server(action: &Action) -> bool {
     let (Action::Create(key) | Action::Delete(key)) = action else { return false };
     matches!(key, Key::Server(_) | Key::Port(_) | Key::RootVolume)
 }
 
-/// A server is asked for once the volume that it boots from has its bytes.
+/// Whether the boot volume is ready; always true for actions that do not need it.
 fn is_booted_from(action: &Action, seen: &Seen) -> bool {
     let Action::Create(Key::Server(_)) = action else { return true };
     seen.objects.get(&Key::RootVolume).is_none_or(|volume| volume.is_ready())
 }
 
 impl Vm {
-    /// What is not asked for before a time: the cloud failed at it. What it failed at too often is asked for never again.
+    /// Returns the objects whose next attempt is not due yet. An object that was given up is never due.
     pub fn held(&self, backoff: &Backoff, now: Timestamp) -> BTreeMap<Key, Held> {
         let mut held = held_of(self.setbacks.iter(), backoff, now);
         for (key, setback) in self.given_up() {
@@ -56,13 +56,13 @@ impl Vm {
         held
     }
 
-    /// It, with what the cloud failed at by this look.
+    /// Returns the VM with the failures that the observation shows.
     pub fn with_setbacks(&self, shape: &Shape, seen: &Seen, now: Timestamp) -> Vm {
         let setbacks = setbacks_of(&self.setbacks, self.created_at, shape, seen, now);
         Vm { setbacks, ..self.clone() }
     }
 
-    /// What the cloud failed at too often.
+    /// Returns the objects that were given up.
     pub(super) fn given_up(&self) -> impl Iterator<Item = (&Key, &crate::Setback)> {
         self.setbacks.iter().filter(|(_, setback)| setback.times >= MOST_SETBACKS)
     }

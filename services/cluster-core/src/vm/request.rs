@@ -1,4 +1,4 @@
-//! What may be asked of a machine as it is.
+//! Checks requests for an action or a snapshot against the state of a VM.
 
 use jiff::Timestamp;
 
@@ -6,64 +6,60 @@ use crate::Desire;
 
 use super::{Asker, Errand, ErrandKind, ServerIs, Vm, VmFlavor, VmImage, VmPhase};
 
-/// Why something is not done to a machine.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VmRefusal {
-    /// It is being deleted.
     #[error("it is being deleted")]
     Deleting,
-    /// Its lease ended.
     #[error("its lease ended: extend it first")]
     Expired,
-    /// Something else is being done to it.
+    /// Another action is in progress.
     #[error("{0} is under way: wait until it is done")]
     Busy(ErrandKind),
-    /// It is in no state in which that can be done.
+    /// The phase of the VM does not allow the action.
     #[error("it is {0}")]
     State(VmPhase),
-    /// It boots from a volume.
+    /// A snapshot of a VM that boots from a volume is not supported.
     #[error("it boots from a volume of its own, of which no snapshot is made")]
     Volume,
-    /// It suits the image not.
+    /// The image needs a larger flavor.
     #[error(transparent)]
     TooSmall(#[from] NotSmaller),
-    /// It boots from its flavor's disk, which does not shrink.
+    /// The VM boots from the disk of its flavor, and Nova cannot shrink a disk.
     #[error("its disk of {now} GiB cannot be made smaller: flavor {flavor} has {asked} GiB")]
     Shrinks {
-        /// As it is.
+        /// In GiB.
         now: u64,
-        /// As it would be.
+        /// In GiB.
         asked: u64,
-        /// By which flavor.
         flavor: String,
     },
 }
 
-/// An image wants more.
+/// The flavor is smaller than the image allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("image {image} needs at least {needs} {of}, and this gives it {given}")]
 pub struct NotSmaller {
-    /// Which image.
     pub image: String,
-    /// How much it needs.
+    /// In units of `of`.
     pub needs: u64,
-    /// Of what.
+    /// The resource that is too small, with its unit: `GiB of disk`.
     pub of: &'static str,
-    /// How much it would get.
+    /// In units of `of`.
     pub given: u64,
 }
 
 impl VmImage {
-    /// Whether it runs on that.
+    /// Checks whether the flavor and the boot volume are large enough for the image.
     ///
     /// # Errors
     ///
-    /// What there is too little of.
+    /// The disk or the memory, when it is too small.
     pub fn check(&self, flavor: &VmFlavor, root_volume: Option<u32>) -> Result<(), NotSmaller> {
         let disk = root_volume.map_or(flavor.size.disk_gib, u64::from);
         let few =
             |needs: u64, of, given: u64| NotSmaller { image: self.name.clone(), needs, of, given };
-        // A flavor without a disk has one as large as the image.
+        // Nova gives a server of a flavor without a disk one that is as large as the image.
         let as_large = root_volume.is_none() && disk == 0;
         if disk < self.min_disk_gib && !as_large {
             return Err(few(self.min_disk_gib, "GiB of disk", disk));
@@ -76,11 +72,11 @@ impl VmImage {
 }
 
 impl Vm {
-    /// It, with an errand of its owner's.
+    /// Returns the VM with a new action of its owner.
     ///
     /// # Errors
     ///
-    /// As it is, that cannot be done.
+    /// When the state of the VM does not allow the action, or another action is in progress.
     pub fn with_errand(&self, kind: ErrandKind, now: Timestamp) -> Result<Vm, VmRefusal> {
         if self.desire == Desire::Gone {
             return Err(VmRefusal::Deleting);
@@ -112,16 +108,16 @@ impl Vm {
         Ok(Vm { errand, updated_at: Some(now), ..self.clone() })
     }
 
-    /// It, to be deleted.
+    /// Returns the VM, to be deleted.
     pub fn leaving(&self, now: Timestamp) -> Vm {
         Vm { desire: Desire::Gone, errand: None, updated_at: Some(now), ..self.clone() }
     }
 
-    /// Whether a snapshot can be made of it now.
+    /// Checks whether a snapshot can be made now.
     ///
     /// # Errors
     ///
-    /// As it is, there is nothing to make one of.
+    /// When the state of the VM does not allow a snapshot.
     pub fn check_snapshot(&self) -> Result<(), VmRefusal> {
         match self.phase() {
             VmPhase::Deleting => Err(VmRefusal::Deleting),
@@ -145,9 +141,9 @@ impl Vm {
         }
     }
 
-    /// Whether there is a server that a copy can be made of.
+    /// Whether there is a server of which a snapshot can be made.
     pub(super) fn has_copyable(&self) -> bool {
-        // An image of it would only name a snapshot in Cinder, for which the volume had to stay.
+        // An image of a server that boots from a volume only refers to a snapshot in Cinder, for which the volume would have to stay.
         if self.root_volume.is_some() {
             return false;
         }

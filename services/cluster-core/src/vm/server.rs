@@ -1,89 +1,83 @@
-//! What is seen of a machine's server.
+//! Observations of a VM's server.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a look at a server shows that changes.
+/// The properties of a server that change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// How it is.
     pub is: ServerIs,
-    /// Whether Nova is doing something to it.
+    /// Whether Nova is doing something to the server (`task_state`).
     pub is_busy: bool,
     /// The name of its flavor.
     pub flavor: String,
 }
 
-/// How a server is.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerIs {
-    /// It is being made.
     Building,
-    /// It runs.
     On,
-    /// It is switched off.
     Off,
-    /// It has a new size, which is to be confirmed.
+    /// Resized; the new size must still be confirmed.
     Resized,
-    /// It is on its way from one to another of these.
+    /// Between two of the other states.
     Changing,
-    /// It failed; so Nova said.
+    /// In ERROR, with Nova's message.
     Failed(String),
-    /// It is being deleted.
+    /// Nova deletes the server.
     Leaving,
-    /// It is what only Nova's own users make of it: paused, suspended, shelved.
+    /// A state that only direct calls to Nova lead to: paused, suspended, shelved.
     Other(String),
 }
 
-/// What was last seen of a machine's server.
+/// The last observation of a VM's server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSeen {
-    /// Its id in the cloud.
+    /// The id of the server in the cloud.
     pub id: String,
-    /// How it was.
     pub is: ServerIs,
-    /// Since when it is so.
+    /// Since when the server is in this state.
     pub since: Timestamp,
     /// The name of its flavor.
     pub flavor: String,
 }
 
-/// Whether a machine seems to be used.
+/// Whether a VM seems to be idle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
-    /// When it was looked at.
+    /// When the conductor checked.
     pub at: Timestamp,
-    /// By what it is told.
     pub by: IdleBy,
-    /// The time its processors had worked then since its server started, in ns; only of diagnostics.
+    /// The CPU time of the server since its start, in ns; only with diagnostics.
     pub cpu_ns: Option<u64>,
-    /// The share of the time since the look before that its processors worked, in thousandths of one processor; only of two looks at diagnostics.
+    /// The CPU time since the check before, in thousandths of one processor; only after two checks with diagnostics.
     pub cpu_permille: Option<u64>,
-    /// Since when it is idle, if it is.
+    /// Since when the VM is idle; `None`: it is not.
     pub since: Option<Timestamp>,
 }
 
-/// By what it is told whether a machine is used.
+/// The source of the judgement whether a VM is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleBy {
-    /// What its hypervisor counts of its processors.
+    /// The CPU time that the hypervisor counts.
     Diagnostics,
-    /// That it is off: nobody uses it. Of one that runs nothing is said.
+    /// The power state: a VM that is off is idle. About one that runs this source says nothing.
     Power,
 }
 
-/// Of less than that, in thousandths of one processor, nobody does anything on it.
+/// A VM with less CPU time than this, in thousandths of one processor, counts as idle.
 const IDLE_PERMILLE: u64 = 20;
 
 impl Idle {
-    /// What a look at what the hypervisor counts says, in ns, after the one before.
+    /// Judges by the CPU time that the hypervisor counts, in ns, and the check before.
     pub fn by_diagnostics(before: Option<&Idle>, cpu_ns: u64, now: Timestamp) -> Idle {
         let last = before.and_then(|it| Some((it.at, it.cpu_ns?)));
         let cpu_permille = last.and_then(|(at, then)| {
             let passed = u64::try_from(now.duration_since(at).as_millis()).ok()?;
-            // A server that was started anew counts from zero.
+            // The count starts from zero when the server starts.
             let worked = cpu_ns.checked_sub(then)? / 1000;
             worked.checked_div(passed)
         });
@@ -96,7 +90,7 @@ impl Idle {
         Idle { at: now, by: IdleBy::Diagnostics, cpu_ns: Some(cpu_ns), cpu_permille, since }
     }
 
-    /// What its power says where nobody counts: one that is off since then is idle since then.
+    /// Judges by the power state, when no CPU time is available: a VM is idle since it was switched off.
     pub fn by_power(server: &ServerSeen, now: Timestamp) -> Idle {
         let since = (server.is == ServerIs::Off).then_some(server.since);
         Idle { at: now, by: IdleBy::Power, cpu_ns: None, cpu_permille: None, since }

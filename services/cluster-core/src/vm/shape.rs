@@ -1,4 +1,4 @@
-//! Every cloud object that a machine should have.
+//! The desired objects of a VM: every cloud object that it should have.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,24 @@ use crate::{
 
 use super::Vm;
 
-/// Everywhere, in IPv4.
+/// The range of every IPv4 address.
 const ANYWHERE: Cidr = Cidr::v4([0, 0, 0, 0], 0);
 
-/// A machine as an object's [`Key`] knows it: there is one.
+/// The member name in the [`Key`]s of a VM's objects. A VM has a single server.
 pub type VmMachine = MachineRef;
 
-/// The one machine.
+/// Returns the member name of the single server.
 pub fn vm_machine() -> VmMachine {
     let group = "vm".parse().expect("it begins with a letter, and has nothing else");
     MachineRef { group, number: 0 }
 }
 
-/// The tag of all that is a machine's. At most 60 characters.
+/// Returns the tag of all cloud objects of a VM. At most 60 characters, Nova's limit.
 pub fn vm_tag(vm: VmUuid) -> String {
     format!("bedplate-vm={vm}")
 }
 
-/// Who may reach a machine: everybody, by ssh and ping.
+/// Returns the security group rules of a VM: SSH and ping from everywhere.
 fn rules() -> BTreeSet<Rule> {
     let from = || Peer::Range(ANYWHERE);
     BTreeSet::from([
@@ -35,20 +35,20 @@ fn rules() -> BTreeSet<Rule> {
     ])
 }
 
-/// Every object that should exist for `vm`; none, if it is not to be.
+/// Computes every object that should exist for `vm`. Empty when the VM is to be deleted.
 pub fn vm_shape(vm: &Vm) -> Shape {
     let mut shape = Shape::new();
     if vm.desire == Desire::Gone {
         return shape;
     }
     let id = vm.id.to_string();
-    // It becomes the server's host name: one DNS label.
+    // The name becomes the server's host name, so it is one DNS label.
     let stem = format!("{}-{}", vm.name.label(40), id.get(..8).unwrap_or(&id));
     let mut add = |key: Key, thing: Thing, needs: &[Key]| {
         let name = if matches!(key, Key::Server(_)) {
             stem.clone()
         } else {
-            // Whatever else has that name: this one is told by its id.
+            // The full id keeps the name unique, whatever other objects are called.
             format!("{stem}/{id}/{key}")
         };
         shape.insert(key, Object { name, thing, needs: needs.iter().cloned().collect() });

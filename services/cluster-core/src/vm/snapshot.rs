@@ -1,6 +1,6 @@
-//! Snapshots of machines: what is known of each, and what is done for it next.
+//! Snapshots of VMs: the record of each, and the decision about the next step.
 //!
-//! A snapshot is its owner's, and outlives its machine. It counts as made when the cloud says that its image can be used.
+//! A snapshot belongs to its owner and outlives its VM. A snapshot counts as made when Glance says that its image is active.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,81 +9,73 @@ use crate::{Backoff, Desire, Name, Severity, SnapshotUuid, VmUuid};
 
 use super::{ServerIs, Told, Vm, VmEvent, VmImage};
 
-/// A snapshot as it was asked for, and what became of it.
+/// A snapshot: what was asked for, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Its id.
     pub id: SnapshotUuid,
-    /// Counts its changes.
+    /// Counts the changes; an update names the version it read, so that no change is lost.
     pub version: i64,
-    /// Whose it is.
+    /// The project that owns the snapshot.
     pub project: String,
-    /// Who of it asked for it, or for the machine.
+    /// The user who requested the snapshot, or the VM when its lease ended.
     pub user: String,
-    /// The cloud's project that it is in, as its machine is.
+    /// The id of the cloud's project in which the image is: the one of the VM.
     pub cloud_project: Option<String>,
-    /// Of which machine, which may be gone.
+    /// The VM may be deleted already.
     pub vm: VmUuid,
-    /// What that was called.
     pub vm_name: Name,
-    /// Its name, of which there is one in a project.
+    /// Unique within the project.
     pub name: Name,
-    /// Why there is one.
     pub why: SnapshotWhy,
-    /// When it was asked for.
     pub created_at: Timestamp,
-    /// The size of the disk that it is of, in GiB.
+    /// The size of the VM's disk, in GiB.
     pub size_gib: u64,
-    /// How the system on it is told who may log in.
+    /// The format of user-data that the system on the snapshot reads.
     pub told: Told,
-    /// How far it is.
     pub state: SnapshotState,
-    /// The id of its image in the cloud, once known.
+    /// The id of the image in the cloud, once known.
     pub image: Option<String>,
-    /// When the cloud was asked for it last.
+    /// When the image was last requested from Nova.
     pub asked_at: Option<Timestamp>,
-    /// How often it was asked and did not answer, since it last did. Who is killed before asking has not asked.
+    /// How many requests in a row got no answer. A crash before the request is sent does not count.
     pub times: u32,
-    /// How often it failed in a row.
+    /// How often the snapshot failed in a row.
     pub failures: u32,
-    /// When it failed last.
     pub failed_at: Option<Timestamp>,
-    /// Why.
+    /// Why it last failed.
     pub reason: Option<String>,
-    /// When it was made.
     pub made_at: Option<Timestamp>,
-    /// When it is deleted; never, where there is none.
+    /// When the snapshot is deleted; `None`: never.
     pub keep_until: Option<Timestamp>,
 }
 
-/// Why there is a snapshot.
+/// The origin of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnapshotWhy {
-    /// Somebody asked for it.
+    /// A request through the API.
     Asked,
-    /// Its machine's lease ended.
+    /// The end of the VM's lease.
     LeaseEnded,
 }
 
-/// How far a snapshot is.
+/// The state of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SnapshotState {
-    /// The cloud is to be asked for it.
+    /// Nova is to be asked for the image.
     Wanted,
-    /// The cloud was asked.
+    /// Nova was asked for the image.
     Making,
-    /// It can be used.
+    /// The image can be used.
     Active,
-    /// The cloud failed at it.
     Failed,
-    /// It is to be deleted.
+    /// The image is to be deleted.
     Leaving,
 }
 
 impl SnapshotState {
-    /// As it is written.
+    /// Returns the name of the state in the API and the database.
     pub fn as_str(self) -> &'static str {
         match self {
             SnapshotState::Wanted => "wanted",
@@ -95,46 +87,46 @@ impl SnapshotState {
     }
 }
 
-/// An image of a snapshot's name that the cloud has.
+/// An image in the cloud that has the name of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotSeen {
-    /// Its id.
+    /// The id of the image.
     pub id: String,
-    /// Whether it can be used: not yet, where there is none; why not, where it never will.
+    /// `Some(Ok)`: the image can be used. `None`: not yet. `Some(Err)`: it never will be, for this reason.
     pub usable: Option<Result<(), String>>,
 }
 
-/// What is next for a snapshot. What is said of it is written first.
+/// The next step of a snapshot, taken after the record and the events are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotNext {
-    /// Nothing before that time; nothing by itself, where there is none.
+    /// Wait until this time; `None`: until somebody changes something.
     Rest(Option<Timestamp>),
-    /// The cloud is at work.
+    /// Observe again: the cloud is working.
     Look,
-    /// The cloud is to be asked for it.
+    /// Request the image from Nova.
     Ask,
-    /// These images are to be deleted.
+    /// Delete these images.
     Delete(Vec<String>),
-    /// Nothing of it is left: it is to be forgotten.
+    /// Delete the record: no image is left.
     Forget,
 }
 
-/// By what a snapshot's turn is decided.
+/// The times that rule a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotRules {
-    /// How long that of a lease that ended is kept once its machine is gone.
+    /// How long a snapshot of an ended lease is kept after its VM is deleted.
     pub keep: SignedDuration,
-    /// How long is waited after a failure.
+    /// The waiting time after a failure.
     pub backoff: Backoff,
-    /// Within what time a request that nobody answered may be carried out.
+    /// How long the cloud may still carry out a request that got no answer.
     pub lands_within: SignedDuration,
 }
 
-/// So often a request is repeated that nobody ever took up.
+/// How often a request that gets no answer is sent.
 const MOST_TIMES: u32 = 3;
 
 impl Snapshot {
-    /// One that was just asked for.
+    /// Makes a new snapshot of `of`.
     pub fn new(id: SnapshotUuid, of: &Vm, name: Name, why: SnapshotWhy, now: Timestamp) -> Self {
         Snapshot {
             id,
@@ -161,27 +153,27 @@ impl Snapshot {
         }
     }
 
-    /// What its image is called in the cloud.
+    /// Returns the name of the image in the cloud. The id in it makes it unique.
     pub fn image_name(&self) -> String {
         format!("{}-{}", self.name.label(40), self.id)
     }
 
-    /// It, to be deleted.
+    /// Returns the snapshot, to be deleted.
     pub fn leaving(&self) -> Snapshot {
         Snapshot { state: SnapshotState::Leaving, ..self.clone() }
     }
 
-    /// It, once the cloud was asked for it and nobody knows whether it was heard.
+    /// Returns the snapshot after a request that got no answer.
     pub fn unanswered(&self) -> Snapshot {
         Snapshot { times: self.times.saturating_add(1), ..self.clone() }
     }
 
-    /// Whether it could not be made, and is not tried again.
+    /// Whether the snapshot failed and is not tried again.
     pub fn is_failed_for_good(&self) -> bool {
         self.state == SnapshotState::Failed && self.why == SnapshotWhy::Asked
     }
 
-    /// What a machine boots of it, if it can be used.
+    /// Returns the image that a VM boots from the snapshot; `None` when the image cannot be used.
     pub fn bootable(&self) -> Option<VmImage> {
         let id = self.image.clone().filter(|_| self.state == SnapshotState::Active)?;
         Some(VmImage {
@@ -193,7 +185,7 @@ impl Snapshot {
         })
     }
 
-    /// It, once the cloud failed at it or refused it, and what to say of that.
+    /// Returns the snapshot after the cloud refused or failed it, with the events to record.
     pub fn failed(&self, why: &str, now: Timestamp) -> (Snapshot, Vec<VmEvent>) {
         let failed = Snapshot {
             state: SnapshotState::Failed,
@@ -216,7 +208,7 @@ impl Snapshot {
     }
 }
 
-/// What is next for `of`, given the images of its name and its machine, if that is there.
+/// Decides the next step of `of`, given the images with its name, and its VM when that still exists.
 pub fn snapshot_turn(
     of: &Snapshot,
     (images, vm): (&[SnapshotSeen], Option<&Vm>),
@@ -238,7 +230,7 @@ pub fn snapshot_turn(
     let is_there = vm.filter(|vm| vm.desire == Desire::Exist);
     if it.why == SnapshotWhy::LeaseEnded {
         if is_there.is_some_and(|vm| vm.copy != Some(it.id)) {
-            // The end was undone.
+            // The end of the lease was undone, so the snapshot is no longer needed.
             return rest(it.leaving(), SnapshotNext::Look);
         }
         if is_there.is_none() && it.state == SnapshotState::Active && it.keep_until.is_none() {
@@ -325,7 +317,7 @@ fn made(it: Snapshot, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) 
     (made, vec![event], SnapshotNext::Look)
 }
 
-/// It is asked for, where there is a machine that is at rest.
+/// Requests the image, if the VM's server is in a state that allows it.
 fn wanted(it: Snapshot, vm: Option<&Vm>, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
     let Some(vm) = vm.filter(|vm| vm.has_copyable()) else {
         let (failed, events) = it.failed("there is no machine of which one could be made", now);
@@ -341,7 +333,7 @@ fn wanted(it: Snapshot, vm: Option<&Vm>, now: Timestamp) -> (Snapshot, Vec<VmEve
     (asked, Vec::new(), SnapshotNext::Ask)
 }
 
-/// What failed is tried again, more and more seldom, as long as a lease's end waits for it.
+/// Tries a failed snapshot again, after growing waiting times, as long as the end of a lease waits for it.
 fn again(
     it: Snapshot,
     vm: Option<&Vm>,

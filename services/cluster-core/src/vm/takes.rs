@@ -1,11 +1,11 @@
-//! What machines and their snapshots take of what their project and their owner may have.
+//! The quota use of VMs and their snapshots.
 
 use crate::{Amounts, FlavorSize, Resource};
 
 use super::{ErrandKind, Snapshot, Vm};
 
 impl Vm {
-    /// What it takes. While it gets another size, the larger of both counts.
+    /// Computes the quota use of the VM. During a resize the larger of both sizes counts.
     pub fn takes(&self) -> Amounts {
         let mut size = self.flavor.size;
         if let Some(ErrandKind::Resize(next)) = self.errand.as_ref().map(|errand| &errand.kind) {
@@ -21,7 +21,7 @@ impl Vm {
             (Resource::Vms, 1),
             (Resource::Vcpus, size.vcpus),
             (Resource::RamMib, size.ram_mib),
-            // The flavor's own disk is not made where the machine boots from a volume.
+            // Nova does not create the disk of the flavor for a server that boots from a volume.
             (Resource::DiskGib, self.root_volume.map_or(size.disk_gib, u64::from)),
             (Resource::Gpus, size.gpus),
             (Resource::FloatingIps, u64::from(self.public.is_some())),
@@ -30,7 +30,7 @@ impl Vm {
 }
 
 impl Snapshot {
-    /// What it takes: as much disk as the machine has that it is of. One that could not be made takes nothing.
+    /// Computes the quota use of the snapshot: as much disk as the VM has. A snapshot that failed for good uses nothing.
     pub fn takes(&self) -> Amounts {
         let size = if self.is_failed_for_good() { 0 } else { self.size_gib };
         Amounts::from_iter([(Resource::DiskGib, size)])

@@ -1,4 +1,4 @@
-//! Machines' turns as tables: what is seen, what is asked.
+//! Turns of VMs as tables: the observation, and the resulting events and requests.
 
 use std::collections::BTreeSet;
 
@@ -29,14 +29,14 @@ fn uuid<T: GenericUuid>(last: u128) -> T {
     T::from_untyped_uuid(uuid::Uuid::from_u128(0x7c9e_6679_7425_40de_944b_e07f_c1f9_0000 + last))
 }
 
-/// One that was asked for, with everything that may be.
+/// A new VM with a floating IP and a DNS name.
 fn asked() -> Vm {
     let what = (image(), flavor("small", SMALL), "net-1".to_owned());
     let vm = Vm::new(uuid(1), Owner::new("p", "u"), "dev".parse().unwrap(), what, at(0));
     Vm { public: Some("public".to_owned()), zone: Some("example.org.".to_owned()), ..vm }
 }
 
-/// One whose server was seen so.
+/// A VM whose server was observed in this state.
 fn built(is: ServerIs) -> Vm {
     let server = ServerSeen { id: "s".to_owned(), is, since: at(1), flavor: "small".to_owned() };
     Vm { built_at: Some(at(1)), server: Some(server), ..asked() }
@@ -60,7 +60,7 @@ fn server(is: ServerIs, is_busy: bool, flavor: &str) -> Found {
     found("s", state, Facts::Server(ServerFacts { is, is_busy, flavor: flavor.to_owned() }))
 }
 
-/// What is seen of a machine whose server is so; all else is as it should be.
+/// An observation in which the server is as given and every other object is ready.
 fn seen(server: Option<Found>) -> Seen {
     let mut seen = Seen { at: Some(at(100)), ..Seen::default() };
     for (key, object) in &vm_shape(&asked()) {
@@ -101,7 +101,7 @@ fn turn(vm: &Vm, seen: &Seen, arrival: Arrival) -> Turned {
     turn_at(vm, seen, arrival, None, at(100))
 }
 
-/// What a turn says and asks, in words.
+/// Describes the events and the request of a turn.
 fn told(turned: &Turned) -> String {
     let events: Vec<String> =
         turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
@@ -137,7 +137,7 @@ fn broken() -> ServerIs {
 }
 
 #[test]
-fn what_is_asked_for_is_asked_of_the_cloud_once_and_concluded_from_what_is_seen() {
+fn an_action_is_requested_once_and_judged_by_the_observation() {
     use Arrival::{Arrived, NotYet};
     check_errand(
         ErrandKind::Stop,
@@ -193,7 +193,7 @@ fn what_is_asked_for_is_asked_of_the_cloud_once_and_concluded_from_what_is_seen(
 }
 
 #[test]
-fn a_reboot_is_done_once_it_arrived_and_is_the_way_out_of_error() {
+fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
     use Arrival::{Arrived, NotYet};
     check_errand(
         ErrandKind::RebootSoft,
@@ -225,7 +225,7 @@ fn a_reboot_is_done_once_it_arrived_and_is_the_way_out_of_error() {
 }
 
 #[test]
-fn a_resize_that_nova_gave_up_is_told_and_never_sent_again() {
+fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
     let kind = ErrandKind::Resize(flavor("large", LARGE));
     check_errand(
         kind.clone(),
@@ -257,7 +257,7 @@ fn a_resize_that_nova_gave_up_is_told_and_never_sent_again() {
 }
 
 #[test]
-fn what_never_arrives_is_sent_again_a_few_times() {
+fn a_request_that_never_arrives_is_sent_three_times() {
     let mut vm = built(ServerIs::On);
     vm.errand = Some(Errand::new(ErrandKind::RebootSoft, Asker::Owner, at(0)));
     let mut asked = 0;
@@ -271,7 +271,7 @@ fn what_never_arrives_is_sent_again_a_few_times() {
 }
 
 #[test]
-fn while_a_size_changes_the_larger_counts_and_the_smaller_only_once_it_is_confirmed() {
+fn the_larger_size_counts_until_a_resize_is_confirmed() {
     let vm = built(ServerIs::On).with_errand(ErrandKind::Resize(flavor("large", LARGE)), at(5));
     let vm = vm.unwrap();
     let want = [
@@ -293,7 +293,7 @@ fn while_a_size_changes_the_larger_counts_and_the_smaller_only_once_it_is_confir
 }
 
 #[test]
-fn an_image_has_its_least_at_first_and_after_a_resize() {
+fn the_minimum_of_an_image_holds_at_first_and_after_a_resize() {
     let tight = flavor("tight", FlavorSize { disk_gib: 5, ..SMALL });
     assert!(image().check(&tight, None).is_err() && image().check(&tight, Some(10)).is_ok());
     let poor = flavor("poor", FlavorSize { ram_mib: 256, ..LARGE });
@@ -308,7 +308,7 @@ fn an_image_has_its_least_at_first_and_after_a_resize() {
 }
 
 #[test]
-fn what_was_built_is_never_made_anew_nor_deleted_because_it_failed() {
+fn a_server_that_ran_is_never_recreated_nor_deleted_because_it_failed() {
     let shape = vm_shape(&asked());
     let gone = seen(None);
     assert_eq!(vm_plan(&built(ServerIs::On), &shape, &gone), []);
@@ -318,7 +318,7 @@ fn what_was_built_is_never_made_anew_nor_deleted_because_it_failed() {
 }
 
 #[test]
-fn a_server_waits_for_its_volume_and_a_failed_volume_is_told() {
+fn a_server_waits_for_its_volume_and_a_failed_volume_is_reported() {
     let mut vm = Vm { root_volume: Some(30), ..asked() };
     let shape = vm_shape(&vm);
     let mut seen = seen(None);
@@ -341,7 +341,7 @@ fn a_server_waits_for_its_volume_and_a_failed_volume_is_told() {
 }
 
 #[test]
-fn who_is_at_rest_is_not_under_way_however_its_lease_is() {
+fn a_vm_that_is_off_has_nothing_in_progress_whatever_its_lease() {
     let vm = Vm {
         lease: Some(Lease::new(at(0), Length::from_secs(86_400).unwrap())),
         ..built(ServerIs::Off)
@@ -351,7 +351,7 @@ fn who_is_at_rest_is_not_under_way_however_its_lease_is() {
     assert!(vm.is_under_way(&working));
 }
 
-/// A machine whose lease ended, as the ladder has it.
+/// A VM whose lease ended, before any stage after the warning was taken.
 fn ended(is: ServerIs) -> Vm {
     let lease = Lease::new(at(-900_000), Length::from_secs(800_000).unwrap());
     let lease = lease.taken(&Step::Warn { ends_at: at(-100_000) }, at(-800_000));
@@ -359,7 +359,7 @@ fn ended(is: ServerIs) -> Vm {
 }
 
 #[test]
-fn at_its_end_it_is_shut_off_copied_and_started_again_if_that_is_undone() {
+fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
     let first = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet);
     expect![[r#"
         LeaseEnded: its lease ended: it is shut off, and deleted at 2023-11-21T22:15:00Z unless that is undone
@@ -370,7 +370,7 @@ fn at_its_end_it_is_shut_off_copied_and_started_again_if_that_is_undone() {
     let off = turn(&off.vm, &seen(is(ServerIs::Off)), Arrival::Arrived);
     let copy = off.copy.clone().unwrap();
     assert_eq!((off.vm.copy, copy.why), (Some(copy.id), SnapshotWhy::LeaseEnded));
-    // Asked again it is no second one, and counts only once it can be used.
+    // A second turn makes no second snapshot, and the snapshot counts only once its image is active.
     let waits = turn_at(&off.vm, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&copy), at(101));
     assert_eq!((waits.copy, waits.vm.lease.as_ref().unwrap().taken.copied_at), (None, None));
     let made = Snapshot { state: SnapshotState::Active, ..copy };
@@ -386,7 +386,7 @@ fn at_its_end_it_is_shut_off_copied_and_started_again_if_that_is_undone() {
 }
 
 #[test]
-fn a_server_in_error_does_not_hold_up_the_end() {
+fn a_failed_server_does_not_delay_the_end_of_the_lease() {
     let turned = turn(&ended(broken()), &seen(is(broken())), Arrival::NotYet);
     assert!(told(&turned).contains("CopySkipped"), "{}", told(&turned));
     assert!(turned.vm.lease.as_ref().unwrap().taken.copied_at.is_some());
@@ -396,7 +396,7 @@ fn a_server_in_error_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn an_end_that_fails_is_told_once_and_tried_again_later() {
+fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
     let mut vm = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet).vm;
     let mut events = 0;
     let mut asked = 0;
@@ -437,11 +437,11 @@ fn snapped(
 }
 
 #[test]
-fn a_snapshot_is_made_only_once_it_can_be_used_and_its_failure_is_told_with_its_reason() {
+fn a_snapshot_is_made_once_its_image_is_active_and_a_failure_has_its_reason() {
     let vm = built(ServerIs::On);
     let (asked, _, next) = snapped(&copy(), &[], Some(&vm), 1);
     assert_eq!((asked.state, next), (SnapshotState::Making, SnapshotNext::Ask));
-    // The answer was lost: what it made is found by its name.
+    // The answer of the create request was lost: the image is found by its name.
     let (found, events, _) = snapped(&asked, &[("i", None)], Some(&vm), 2);
     assert_eq!(
         (found.image.as_deref(), found.state, events.len()),
@@ -459,13 +459,13 @@ fn a_snapshot_is_made_only_once_it_can_be_used_and_its_failure_is_told_with_its_
 }
 
 #[test]
-fn what_was_never_taken_up_is_asked_for_again_and_a_second_image_goes() {
+fn a_snapshot_without_an_answer_is_requested_again_and_a_second_image_is_deleted() {
     let vm = built(ServerIs::On);
     let asked = snapped(&copy(), &[], Some(&vm), 1).0;
     assert_eq!(snapped(&asked, &[], Some(&vm), 30).2, SnapshotNext::Rest(Some(at(61))));
     let (again, _, next) = snapped(&asked, &[], Some(&vm), 62);
     assert_eq!((again.times, next), (0, SnapshotNext::Ask), "who is killed has not asked");
-    // Three requests that nobody answers are enough.
+    // The snapshot fails after three requests without an answer.
     let mut tried = asked.clone();
     for at in [100, 200] {
         tried = snapped(&tried.unanswered(), &[], Some(&vm), at).0;
@@ -479,7 +479,7 @@ fn what_was_never_taken_up_is_asked_for_again_and_a_second_image_goes() {
 }
 
 #[test]
-fn the_copy_of_an_ended_lease_is_retried_with_back_off_kept_for_a_while_and_dropped_if_undone() {
+fn the_snapshot_of_an_ended_lease_is_retried_kept_and_dropped_if_undone() {
     let copy = Snapshot { why: SnapshotWhy::LeaseEnded, ..copy() };
     let vm = Vm { copy: Some(copy.id), ..built(ServerIs::Off) };
     let (failed, events) = copy.failed("no space", at(10));
@@ -503,7 +503,7 @@ fn the_copy_of_an_ended_lease_is_retried_with_back_off_kept_for_a_while_and_drop
 }
 
 #[test]
-fn a_snapshot_is_forgotten_once_nothing_of_it_is_left() {
+fn a_snapshot_is_forgotten_once_no_image_of_it_is_left() {
     let leaving = Snapshot { asked_at: Some(at(0)), ..copy().leaving() };
     let image = [("i", Some(Ok(())))];
     assert_eq!(snapped(&leaving, &image, None, 1).2, SnapshotNext::Delete(vec!["i".to_owned()]));
@@ -512,7 +512,7 @@ fn a_snapshot_is_forgotten_once_nothing_of_it_is_left() {
 }
 
 #[test]
-fn its_names_derive_from_its_id_and_only_ssh_and_ping_are_let_in() {
+fn object_names_contain_the_id_and_only_ssh_and_ping_are_open() {
     let vm = asked();
     let shape = vm_shape(&vm);
     let names: BTreeSet<&str> = shape.values().map(|it| it.name.as_str()).collect();
@@ -528,14 +528,14 @@ fn its_names_derive_from_its_id_and_only_ssh_and_ping_are_let_in() {
 }
 
 #[test]
-fn idle_is_who_works_little_between_two_looks() {
+fn a_vm_is_idle_when_it_uses_little_cpu_between_two_checks() {
     let first = Idle::by_diagnostics(None, 5_000_000_000, at(0));
     assert_eq!((first.cpu_permille, first.since), (None, None));
     let quiet = Idle::by_diagnostics(Some(&first), 6_000_000_000, at(900));
     assert_eq!((quiet.cpu_permille, quiet.since), (Some(1), Some(at(0))));
     let busy = Idle::by_diagnostics(Some(&quiet), 906_000_000_000, at(1800));
     assert_eq!((busy.cpu_permille, busy.since), (Some(1000), None));
-    // It was started anew.
+    // The server was started again.
     assert_eq!(Idle::by_diagnostics(Some(&busy), 1, at(2000)).cpu_permille, None);
     let off =
         ServerSeen { id: "s".to_owned(), is: ServerIs::Off, since: at(3), flavor: "f".to_owned() };

@@ -1,4 +1,4 @@
-//! What is concluded of a machine in one turn, and what is to be asked for next.
+//! A turn of a VM: the new record, and the request to send to Nova.
 
 use ::lease::Ladder;
 use jiff::{SignedDuration, Timestamp};
@@ -13,60 +13,55 @@ use super::{
     vm_shape,
 };
 
-/// By what a machine's turn is decided.
+/// The times that rule a VM's turn.
 #[derive(Clone, Debug)]
 pub struct VmRules {
-    /// What comes before the end of a lease and after it.
+    /// When the stages of a lease are due.
     pub ladder: Ladder,
-    /// Within what time a request that nobody answered may be carried out.
+    /// How long the cloud may still carry out a request that got no answer.
     pub lands_within: SignedDuration,
-    /// After what time a machine is shut off again that did not go off when its lease ended.
+    /// How long to wait before a VM that did not switch off at the end of its lease is switched off again.
     pub ends_again_after: SignedDuration,
 }
 
-/// What a turn is decided on.
+/// Everything that a turn is decided from.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
-    /// What the cloud has.
+    /// The observation of the VM's cloud objects.
     pub seen: &'a Seen,
-    /// Whether what was sent to the cloud had arrived, before it was looked at.
+    /// Whether Nova received the request of the current action. Read before `seen`, so that the observation includes its effect.
     pub arrival: Arrival,
-    /// The copy that is kept of the machine, if there is one.
+    /// The snapshot that is kept of the VM, when there is one.
     pub copy: Option<&'a Snapshot>,
-    /// The id of one that is asked for now.
+    /// The id of a new snapshot, should the turn need one.
     pub new_copy: SnapshotUuid,
-    /// The rules.
     pub rules: &'a VmRules,
-    /// What time it is.
     pub now: Timestamp,
 }
 
-/// What a turn came to. All of it is to be written before anything is asked.
+/// The result of a turn. The conductor writes all of the result before it sends a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turned {
-    /// The machine with what was concluded.
     pub vm: Vm,
-    /// What there is to say.
     pub events: Vec<VmEvent>,
-    /// What of it is told outside: the rungs of its lease that are taken.
+    /// The notices about the stages of the lease that were taken.
     pub told: Vec<LeaseTold>,
-    /// A snapshot to be added.
+    /// A new snapshot to be recorded.
     pub copy: Option<Snapshot>,
-    /// What is to be asked of the cloud.
     pub ask: Option<VmAsk>,
 }
 
-/// What is asked of the cloud for an errand.
+/// A request to Nova for the current action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmAsk {
-    /// The errand itself.
+    /// The action itself.
     Errand(ErrandKind),
-    /// That it keeps its new size.
+    /// The confirmation of a new size.
     Confirm,
 }
 
 impl<'a> Look<'a> {
-    /// The server, if it is there; nothing, where nobody looked.
+    /// Returns the server of the observation: `None` when the cloud was not observed, `Some(None)` when it has no server.
     pub(super) fn server(&self) -> Option<Option<&'a ServerFacts>> {
         self.seen.at?;
         let found = self.seen.objects.get(&Key::Server(vm_machine()));
@@ -77,7 +72,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// The machine with what was concluded of `look`, and what is next.
+/// Decides one turn: applies the observation, the lease and the current action, in this order.
 ///
 /// Pure: the same inputs always give the same turn.
 pub fn vm_turn(vm: &Vm, look: &Look<'_>) -> Turned {
@@ -90,7 +85,7 @@ pub fn vm_turn(vm: &Vm, look: &Look<'_>) -> Turned {
     Turned { vm, events, told, copy, ask }
 }
 
-/// What was seen of it.
+/// Applies the observation to the record.
 fn concluded(before: &Vm, look: &Look<'_>, events: &mut Vec<VmEvent>) -> Vm {
     let (mut vm, now) = (before.clone(), look.now);
     let Some(facts) = look.server() else {
@@ -125,7 +120,7 @@ fn concluded(before: &Vm, look: &Look<'_>, events: &mut Vec<VmEvent>) -> Vm {
     vm
 }
 
-/// Says what is in its way, once.
+/// Adds an event about the problem of the VM, unless it was reported before.
 fn tell(before: &Vm, vm: &Vm, events: &mut Vec<VmEvent>, now: Timestamp) {
     let Some(problem) = &vm.problem else { return };
     if before.problem.as_ref().is_some_and(|it| it.reason == problem.reason) {
@@ -135,7 +130,7 @@ fn tell(before: &Vm, vm: &Vm, events: &mut Vec<VmEvent>, now: Timestamp) {
     events.push(event(vm, &problem.reason, problem.message.clone(), now));
 }
 
-/// What is in its way.
+/// Returns the problem of the VM.
 fn problem(vm: &Vm, look: &Look<'_>) -> Option<Problem> {
     let given = |reason: &str, message: String, next_action: &str| {
         Some(Problem {
@@ -179,7 +174,7 @@ fn problem(vm: &Vm, look: &Look<'_>) -> Option<Problem> {
     }
 }
 
-/// The next step of its errand.
+/// Decides the next step of the current action.
 fn errand(vm: &mut Vm, look: &Look<'_>, events: &mut Vec<VmEvent>) -> Option<VmAsk> {
     let errand = vm.errand.clone().filter(|_| vm.desire == Desire::Exist)?;
     let (server, now) = (look.server()?, look.now);
@@ -188,7 +183,7 @@ fn errand(vm: &mut Vm, look: &Look<'_>, events: &mut Vec<VmEvent>) -> Option<VmA
         .as_ref()
         .is_some_and(|sent| look.rules.lands_within < now.duration_since(sent.at));
     let kind = &errand.kind;
-    // A server that failed counts as shut off.
+    // A failed server counts as switched off.
     let is_failed = server.is_none_or(|it| matches!(it.is, ServerIs::Failed(_)));
     if errand.asker == Asker::Lease && is_failed {
         vm.errand = None;
@@ -242,7 +237,7 @@ fn end(
 }
 
 impl Vm {
-    /// It, once the cloud refused to do its errand, and what to say of that.
+    /// Returns the VM after Nova refused its action, with the events to record.
     pub fn refused(&self, why: &str, now: Timestamp) -> (Vm, Vec<VmEvent>) {
         let (mut vm, mut events) = (self.clone(), Vec::new());
         if let Some(errand) = &self.errand {
@@ -251,7 +246,7 @@ impl Vm {
         (vm, events)
     }
 
-    /// Whether a turn is due soon: something is to be done, or being done.
+    /// Whether the next turn is due soon, because something is in progress.
     pub fn is_under_way(&self, seen: &Seen) -> bool {
         let is_at_work = seen.objects.values().any(|found| {
             matches!(found.state, crate::FoundState::Working | crate::FoundState::Leaving)
