@@ -1,4 +1,4 @@
-//! Configs in few words: what holds text, what is fetched, who owns it and which units run.
+//! Constructors for parts of a config: files with their contents and owners, directories, links, units.
 
 use std::io::Write;
 
@@ -11,7 +11,8 @@ use ignition_config::v3_3::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands for itself in a data URL, so that texts stay readable. RFC 3986 §2.3, and what RFC 2397 lets pass.
+/// Characters that a data URL keeps unescaped, so that text in a config stays readable: the unreserved ones of RFC 3986 §2.3, and others
+/// that RFC 2397 allows.
 const LITERAL: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -24,18 +25,19 @@ const LITERAL: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b',')
     .remove(b'@');
 
-/// These bytes, within the config itself: as text, or as base64 where they are none. They are not compressed: a config that is handed out
-/// may be long, and one that may not is compressed as a whole, which takes less time and makes less of it.
+/// Puts `contents` into the config itself: as text if the bytes are UTF-8, as base64 otherwise.
+/// The contents are not compressed. A config that the machine fetches may be long, and a config that must be short is compressed as a whole
+/// ([`compress`](crate::compress)), which is faster and gives a smaller result.
 pub fn inline(contents: &[u8]) -> Resource {
     let source = match std::str::from_utf8(contents) {
         Ok(text) => format!("data:,{}", utf8_percent_encode(text, LITERAL)),
         Err(_) => format!("data:;base64,{}", STANDARD.encode(contents)),
     };
-    // Said always: in a merge, what is left out would be the parent's.
+    // Always set: in a merge, a child without a value would inherit the parent's compression.
     Resource { source: Some(source), compression: Some(String::new()), ..Resource::default() }
 }
 
-/// What is fetched from `url`, and has to have this SHA-256, in hexadecimal.
+/// Contents that Ignition fetches from `url` and that must have this SHA-256 (hexadecimal).
 pub fn remote(url: &str, sha256: &str) -> Resource {
     let verification = Verification { hash: Some(format!("sha256-{sha256}")) };
     Resource {
@@ -45,12 +47,12 @@ pub fn remote(url: &str, sha256: &str) -> Resource {
     }
 }
 
-/// One header of a request.
+/// A header of an HTTP request.
 pub fn header(name: &str, value: &str) -> HttpHeadersItem {
     HttpHeadersItem { name: name.to_owned(), value: Some(value.to_owned()) }
 }
 
-/// A file that replaces what is there. `mode` are permission bits, as in `0o644`.
+/// A file that replaces an existing one. `mode` holds permission bits, as in `0o644`.
 pub fn file(path: &str, mode: u16, contents: Resource) -> File {
     let mut file = File::new(path.to_owned());
     file.contents = Some(contents);
@@ -59,13 +61,13 @@ pub fn file(path: &str, mode: u16, contents: Resource) -> File {
     file
 }
 
-/// The file as one of a group of the image.
+/// Gives the file to a group that exists in the image.
 pub fn owned_by_group(mut file: File, group: &str) -> File {
     file.group = Some(NodeGroup { id: None, name: Some(group.to_owned()) });
     file
 }
 
-/// Has the kernel be started with these arguments; Ignition restarts the machine where it was not.
+/// Requires kernel arguments. Ignition restarts the machine if the running kernel lacks one of them.
 pub fn kernel_arguments(config: &mut Config, arguments: Vec<String>) {
     if !arguments.is_empty() {
         config.kernel_arguments =
@@ -73,27 +75,27 @@ pub fn kernel_arguments(config: &mut Config, arguments: Vec<String>) {
     }
 }
 
-/// Has these public keys let a user of the image log in.
+/// Lets a user of the image log in with these SSH public keys.
 pub fn authorized_keys(config: &mut Config, user: &str, keys: &[String]) {
     let mut user = User::new(user.to_owned());
     user.ssh_authorized_keys = Some(keys.to_vec());
     config.passwd.get_or_insert_with(Passwd::default).users.get_or_insert_default().push(user);
 }
 
-/// Has Ignition fetch a config first, and lay this one over it.
+/// Makes Ignition fetch the config `base` first and merge this config into it.
 pub fn based_on(config: &mut Config, base: Resource) {
     let within = config.ignition.config.get_or_insert_with(IgnitionConfig::default);
     within.merge.get_or_insert_default().push(base);
 }
 
-/// A folder with these permission bits.
+/// A directory with these permission bits.
 pub fn directory(path: &str, mode: u16) -> Directory {
     let mut directory = Directory::new(path.to_owned());
     directory.mode = Some(mode.into());
     directory
 }
 
-/// A symbolic link that replaces what is there.
+/// A symbolic link that replaces an existing file or link.
 pub fn link(path: &str, target: &str) -> Link {
     let mut link = Link::new(path.to_owned());
     link.target = Some(target.to_owned());
@@ -101,7 +103,7 @@ pub fn link(path: &str, target: &str) -> Link {
     link
 }
 
-/// A unit of this text that starts at boot.
+/// A unit with this text, started at boot.
 pub fn unit(name: &str, contents: &str) -> Unit {
     let mut unit = Unit::new(name.to_owned());
     unit.contents = Some(contents.to_owned());
@@ -109,21 +111,21 @@ pub fn unit(name: &str, contents: &str) -> Unit {
     unit
 }
 
-/// A unit that the image has, to be started at boot.
+/// A unit that the image already has, enabled so that systemd starts it at boot.
 pub fn enabled(name: &str) -> Unit {
     let mut unit = Unit::new(name.to_owned());
     unit.enabled = Some(true);
     unit
 }
 
-/// A unit of the image that is not to run, whoever asks for it.
+/// A unit of the image, masked so that nothing can start it.
 pub fn masked(name: &str) -> Unit {
     let mut unit = Unit::new(name.to_owned());
     unit.mask = Some(true);
     unit
 }
 
-/// The unit with one more drop-in.
+/// Adds a drop-in to the unit.
 pub fn with_dropin(mut unit: Unit, name: &str, contents: &str) -> Unit {
     let mut dropin = Dropin::new(name.to_owned());
     dropin.contents = Some(contents.to_owned());
@@ -131,7 +133,7 @@ pub fn with_dropin(mut unit: Unit, name: &str, contents: &str) -> Unit {
     unit
 }
 
-/// A config of these folders, files and units.
+/// A config of these directories, files and units.
 pub fn config(directories: Vec<Directory>, files: Vec<File>, units: Vec<Unit>) -> Config {
     let some = |empty: bool| if empty { None } else { Some(()) };
     let storage = Storage {
@@ -146,7 +148,7 @@ pub fn config(directories: Vec<Directory>, files: Vec<File>, units: Vec<Unit>) -
     }
 }
 
-/// The same bytes always become the same bytes: no time, no name.
+/// Compresses without a time and a name in the header, so that equal contents give equal bytes.
 pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     writer.write_all(contents).expect("a vector takes what it is given");

@@ -1,4 +1,4 @@
-//! Somebody's own config: bounded, of a version that is known, and without a mistake that can be seen from here.
+//! Configs from callers: limited in size, of a known version, and without a mistake that this crate can find.
 
 use std::fmt;
 
@@ -10,81 +10,58 @@ use serde_json::Value;
 
 use crate::check::{Mistake, check_value};
 
-/// What a document may ask of us at most.
+/// Size limits of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the text.
+    /// Length of the text in bytes.
     pub bytes: usize,
-    /// Files, units, users and whatever else is an entry of a list.
+    /// Number of entries in all lists: files, units, users and so on.
     pub entries: usize,
 }
 
 impl Default for Limits {
-    /// More than Nova takes, less than hurts.
+    /// More than fits into Nova's user data, and little enough memory for a service to parse.
     fn default() -> Self {
         Limits { bytes: 1 << 20, entries: 4096 }
     }
 }
 
-/// A valid config that is not ours. It may hold secrets, so it prints only its version.
+/// A valid config that a caller supplied. `Debug` prints only the version, because the config may hold secrets.
 #[derive(Clone, PartialEq)]
 pub struct Document {
     version: String,
     value: Value,
 }
 
-/// Why a document is refused. None of these repeats more of it than a name, for it may hold secrets.
+/// The reasons why a document is refused. No message repeats more of the document than a field name, because the document may hold secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// Longer than allowed.
     #[error("the document has {length} bytes, and {most} are allowed")]
-    TooLong {
-        /// Its length.
-        length: usize,
-        /// What is allowed.
-        most: usize,
-    },
-    /// More entries than allowed.
+    TooLong { length: usize, most: usize },
     #[error("the document has more than {most} entries in its lists")]
-    TooMany {
-        /// What is allowed.
-        most: usize,
-    },
-    /// Not JSON.
+    TooMany { most: usize },
     #[error("the document is not JSON: line {line}, column {column}")]
     Syntax {
-        /// Counted from 1.
         line: usize,
         /// Counted from 1.
         column: usize,
     },
-    /// No version, or one that is not known.
+    /// The version is missing or unknown.
     #[error("ignition.version: {what}")]
-    Version {
-        /// What is wrong with it.
-        what: String,
-    },
-    /// A value is of the wrong kind.
+    Version { what: String },
+    /// A value has another type than the specification demands.
     #[error("{path}: not what the specification has there")]
-    Shape {
-        /// Its JSON path.
-        path: String,
-    },
-    /// A field that the specification does not have, and Ignition would silently leave out.
+    Shape { path: String },
+    /// The specification has no such field. Ignition would ignore the field without a message.
     #[error("{path}: the specification has no such field in version {version}")]
-    Unknown {
-        /// Its JSON path.
-        path: String,
-        /// The document's version.
-        version: String,
-    },
-    /// Of the right shape, and still wrong.
+    Unknown { path: String, version: String },
+    /// The types are right, and a rule of `check` is violated.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Mistakes(Vec<Mistake>),
 }
 
 impl Document {
-    /// Reads a document, or says what is wrong with it and where.
+    /// Parses and checks a document; an error names the mistake and its place.
     pub fn parse(text: &str, limits: Limits) -> Result<Self, DocumentError> {
         if text.len() > limits.bytes {
             return Err(DocumentError::TooLong { length: text.len(), most: limits.bytes });
@@ -111,12 +88,12 @@ impl Document {
         }
     }
 
-    /// The version of the specification it is written in.
+    /// The version of the specification that the document declares.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The document as a config of 3.3.0, to be merged with another; `None` if it is of a later version.
+    /// Returns the document as a config of version 3.3.0 for a merge; `None` if the document has a later version.
     pub fn config(&self) -> Option<Config> {
         let mut config: Config = serde_json::from_value(self.value.clone()).ok()?;
         let known = matches!(self.version.as_str(), "3.0.0" | "3.1.0" | "3.2.0" | "3.3.0");
@@ -124,7 +101,7 @@ impl Document {
         known.then_some(config)
     }
 
-    /// The document as JSON.
+    /// Returns the document as JSON text.
     pub fn json(&self) -> String {
         self.value.to_string()
     }
@@ -151,7 +128,7 @@ fn version(value: &Value) -> Result<String, DocumentError> {
     Err(DocumentError::Version { what })
 }
 
-/// That the text is of this type, and has nothing besides.
+/// Checks that the text deserializes into type `T` and has no field that `T` lacks.
 fn shape<T: DeserializeOwned + Serialize>(
     text: &str,
     value: &Value,
@@ -167,7 +144,7 @@ fn shape<T: DeserializeOwned + Serialize>(
     }
 }
 
-/// The first field that is in `given` and not in `understood`.
+/// Returns the path of the first field that is in `given` and not in `understood`.
 fn lost(given: &Value, understood: &Value, path: String) -> Option<String> {
     match (given, understood) {
         (Value::Object(given), understood) => given.iter().find_map(|(name, value)| {

@@ -17,5 +17,5 @@ pub use document::{Document, DocumentError, Limits};
 pub use merge::merge;
 pub use user_data::{NOVA_LIMIT, TooLong, UserData, compress, json};
 
-/// The version that is written: every Ignition since 2.11 reads it.
+/// The version of the specification that this crate writes: every Ignition since 2.11 reads it.
 pub const SPEC: &str = "3.3.0";

@@ -1,29 +1,28 @@
-//! What tells the entries of a list apart, by the list's name: two entries of one key are one when configs are merged, and a mistake within
-//! a config.
+//! The keys of list entries. A merge unites two entries with the same key; within one config, two entries with the same key are a mistake.
 //!
 //! Source: the `Key`, `IgnoreDuplicates` and `MergedKeys` methods in Ignition's `config/v3_3/types`.
 
 use serde_json::Value;
 
-/// Lists whose entries are all kept.
+/// Lists that keep all entries, equal ones included.
 const APPENDED: [&str; 3] = ["append", "mountOptions", "options"];
 
-/// Lists that share one set of keys: what is in one of them cannot be in another.
+/// Groups of lists with one common set of keys: a key in one list of a group cannot be in another.
 const SHARED: [&[&str]; 2] =
     [&["directories", "files", "links"], &["shouldExist", "shouldNotExist"]];
 
-/// Whether a list keeps all entries, whatever they are.
+/// Whether a merge keeps every entry of this list.
 pub(crate) fn is_appended(list: &str) -> bool {
     APPENDED.contains(&list)
 }
 
-/// The other lists beside this one that share its keys.
+/// Returns the other lists that share the keys of this list.
 pub(crate) fn beside(list: &str) -> impl Iterator<Item = &'static str> {
     let group = SHARED.iter().find(|group| group.contains(&list)).copied().unwrap_or_default();
     group.iter().copied().filter(move |other| *other != list)
 }
 
-/// What tells this entry from others; `None` for one that has nothing, which is a mistake of its own.
+/// Returns the key of an entry; `None` if the entry has no key, which another rule reports.
 pub(crate) fn key(list: &str, entry: &Value) -> Option<String> {
     let Value::Object(fields) = entry else { return entry.as_str().map(str::to_owned) };
     let text = |field: &str| fields.get(field).and_then(Value::as_str).map(str::to_owned);

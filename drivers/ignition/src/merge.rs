@@ -1,14 +1,14 @@
-//! One config out of two, as Ignition itself merges a config with what its `ignition.config.merge` names.
+//! Merges two configs in the same way as Ignition merges a config with the configs in its `ignition.config.merge`.
 //!
-//! The child's values win. Lists become the union of both, entries of one key being merged in turn. What the child has as a file is no
-//! longer the parent's directory or link.
+//! The child's values win. A merged list is the union of both lists, and entries with the same key are merged in turn. If the child has a
+//! file at a path, the parent's directory or link at that path is dropped.
 
 use ignition_config::v3_3::Config;
 use serde_json::{Map, Value};
 
 use crate::lists::{beside, is_appended, key};
 
-/// `parent` with what `child` says laid over it.
+/// Returns `parent` overlaid with `child`.
 pub fn merge(parent: &Config, child: &Config) -> Config {
     let value = |config: &Config| serde_json::to_value(config).expect("a config is JSON");
     let merged = merge_values(value(parent), value(child));
@@ -68,7 +68,7 @@ fn merge_lists(
     let mut merged = Vec::new();
     for (entry, its_key) in parent.into_iter().zip(&parent_keys) {
         match child_keys.iter().rposition(|it| it == its_key) {
-            // A header without a value takes the parent's away.
+            // A header without a value removes the parent's header.
             Some(place)
                 if list == "httpHeaders"
                     && child[place].get("value").is_none_or(Value::is_null) => {}

@@ -1,4 +1,4 @@
-//! What Nova takes for user data: 64 KiB of base64.
+//! User data for Nova: at most 64 KiB of base64.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,30 +8,31 @@ use serde_json::Value;
 use crate::Document;
 use crate::build::gzip;
 
-/// The most bytes of base64 that Nova takes: its database column's (nova/api/openstack/compute/schemas/servers.py, `user_data`).
+/// The most bytes of base64 that Nova accepts, the size of its database column (nova/api/openstack/compute/schemas/servers.py,
+/// `user_data`).
 pub const NOVA_LIMIT: usize = 65_535;
 
-/// A config as text, for the field `user_data`. It holds secrets, so it prints only its length.
+/// A config as text, for the field `user_data`. `Debug` prints only the length, because the config holds secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UserData(String);
 
-/// A config is longer than Nova takes.
+/// The config is longer than Nova accepts.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "the user data has {length} bytes of base64, and Nova takes {NOVA_LIMIT}: serve the config over HTTPS and hand out a claim"
 )]
 pub struct TooLong {
-    /// Bytes of base64.
+    /// Length of the base64 text in bytes.
     pub length: usize,
 }
 
 impl UserData {
-    /// The config as JSON, if Nova takes it.
+    /// Encodes the config as JSON; fails if the result is longer than Nova accepts.
     pub fn of(config: &Config) -> Result<Self, TooLong> {
         UserData::of_text(json(config))
     }
 
-    /// Somebody's own config, compressed where it would be too long.
+    /// Encodes a caller's config, compressed if it would be too long otherwise.
     pub fn of_document(document: &Document) -> Result<Self, TooLong> {
         UserData::of_text(document.json()).or_else(|_| UserData::of(&packed(&document.json())))
     }
@@ -41,12 +42,12 @@ impl UserData {
         if length > NOVA_LIMIT { Err(TooLong { length }) } else { Ok(UserData(text)) }
     }
 
-    /// The JSON, as the machine gets it.
+    /// The JSON text that the machine receives.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// As Nova's API wants it.
+    /// The JSON text in base64, as Nova's API requires.
     pub fn base64(&self) -> String {
         STANDARD.encode(&self.0)
     }
@@ -58,14 +59,14 @@ impl std::fmt::Debug for UserData {
     }
 }
 
-/// The config as JSON, without what is not said.
+/// Encodes the config as JSON without null fields.
 pub fn json(config: &Config) -> String {
     let mut value = serde_json::to_value(config).expect("a config has nothing that JSON lacks");
     drop_nulls(&mut value);
     value.to_string()
 }
 
-/// The types write some fields that are not there as null.
+/// Removes null fields: the types of `ignition-config` write some absent fields as null.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -77,13 +78,13 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A small config that holds this one gzip'd, and is replaced by it. Ignition itself reads user data as it is, so this is the way to
-/// compress it.
+/// Returns a small config that contains `config` compressed with gzip and replaces itself by it. Ignition does not decompress user data, so
+/// `ignition.config.replace` is the way to compress a config.
 pub fn compress(config: &Config) -> Config {
     packed(&json(config))
 }
 
-/// What is packed may be of a later version than what it is packed into: Ignition reads the version of each.
+/// The inner config may have a later version than the outer one: Ignition reads the version of each separately.
 fn packed(text: &str) -> Config {
     let packed = STANDARD.encode(gzip(text.as_bytes()));
     let replace = Resource {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_may_fit_compressed() {
+    fn a_config_that_is_too_long_may_fit_compressed() {
         let files = (0..100)
             .map(|n| file(&format!("/etc/long-name-of-a-file-{n}"), 0o600, inline(&[b'x'; 500])));
         let config = config(vec![], files.collect(), vec![]);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn somebodys_own_config_is_handed_out_as_it_is_or_compressed() {
+    fn a_callers_config_is_compressed_only_if_too_long() {
         let document = |length: usize| {
             let file = format!(
                 r#"{{"path":"/a","contents":{{"source":"data:,{}"}}}}"#,

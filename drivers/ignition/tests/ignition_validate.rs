@@ -1,4 +1,4 @@
-//! Whether the real `ignition-validate` sees configs as this crate does.
+//! Compares this crate's verdicts on configs with those of the real `ignition-validate`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,7 +7,8 @@ use ignition::build::{config, directory, file, inline, remote, unit};
 use ignition::{Config, Document, Limits, NOVA_LIMIT, UserData, compress, json};
 use proptest::prelude::*;
 
-/// What `ignition-validate` says of this text: nothing, if it is content. `None` where it is not installed.
+/// Runs `ignition-validate` on this text: `Ok` if the config is valid, `Err` with the message otherwise, `None` if the program is not
+/// installed.
 fn objections(text: &str) -> Option<Result<(), String>> {
     let run = Command::new("ignition-validate")
         .arg("-")
@@ -34,7 +35,7 @@ fn is_valid(config: &Config) {
 }
 
 #[test]
-fn what_is_built_is_valid() {
+fn built_configs_are_valid() {
     let text = "α, β: 100 %\n#\"'\\\t\0";
     let contents = [text.as_bytes(), &[0xff, 0xfe], &[b'x'; 5000], b""].map(inline);
     let [a, b, c, d] = contents;
@@ -54,7 +55,7 @@ fn what_is_built_is_valid() {
     assert!(UserData::of(&made).unwrap().base64().len() <= NOVA_LIMIT);
 }
 
-/// Documents that are wrong in one thing each.
+/// Documents with one mistake each.
 const WRONG: &[&str] = &[
     r#""storage":{"files":[{"path":"a"}]}"#,
     r#""storage":{"files":[{"path":"/a/../b"}]}"#,
@@ -83,7 +84,7 @@ const WRONG: &[&str] = &[
 ];
 
 #[test]
-fn what_ignition_refuses_is_refused() {
+fn documents_that_ignition_refuses_are_refused() {
     for wrong in WRONG {
         let text = format!(r#"{{"ignition":{{"version":"3.3.0"}},{wrong}}}"#);
         assert!(Document::parse(&text, Limits::default()).is_err(), "{wrong} passes");
@@ -96,7 +97,7 @@ fn what_ignition_refuses_is_refused() {
     }
 }
 
-/// Documents that may be right or wrong, of parts that may be.
+/// Documents of random parts, some of which are invalid.
 fn some_document() -> impl Strategy<Value = String> {
     let path = prop::sample::select(vec!["/a", "/a/b", "/b", "b", "/b/", "/", ""]);
     let mode = prop::sample::select(vec!["420", "4095", "4096", "-1", "null"]);

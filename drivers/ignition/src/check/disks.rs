@@ -1,10 +1,10 @@
-//! Disks, partitions, file systems, RAID and encryption.
+//! Rules for disks, partitions, file systems, RAID and encryption.
 
 use super::Mistake;
 use super::files::path;
 use super::places::Place;
 
-/// The longest label, by file system.
+/// The longest allowed label of each file system, in bytes.
 const FORMATS: [(&str, usize); 6] =
     [("ext4", 16), ("btrfs", 256), ("xfs", 12), ("swap", 15), ("vfat", 11), ("none", usize::MAX)];
 
@@ -79,7 +79,7 @@ fn labels(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
     for (index, partition) in partitions.iter().enumerate() {
         let label = partition.field("label");
         let same = |other: &&Place<'_>| other.field("label").text() == label.text();
-        // Entries with the same key are complained of already.
+        // The rule about duplicate keys reports entries with the same key already.
         let other = partitions[..index].iter().find(same).filter(|_| label.text().is_some());
         let numbered = partition.field("number").number().is_some_and(|it| it != 0);
         if let Some(other) = other.filter(|_| numbered) {
@@ -92,7 +92,7 @@ fn overlaps(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
     let span = |it: &Place<'_>| {
         let start = it.field("startMiB").number().filter(|start| *start > 0)?;
         let size = it.field("sizeMiB").number()?;
-        // A size of 0 is what is left, and begins at least there.
+        // A size of 0 means the rest of the disk, so the partition takes at least 1 MiB.
         Some((start, start.saturating_add(size.max(1))))
     };
     for (index, partition) in partitions.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Files, folders, links, and who is made.
+//! Rules for files, directories, links, and their owners.
 
 use super::Mistake;
 use super::places::Place;
 
-/// Permission bits, and the three before them.
+/// Permission bits together with setuid, setgid and sticky.
 const MODES: std::ops::RangeInclusive<i64> = 0..=0o7777;
 
 pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
@@ -33,7 +33,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// A path has to be one that Ignition would not have to clean.
+/// Requires an absolute path in the form that Ignition itself would normalize the path to.
 pub(crate) fn path(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let text = place.text().unwrap_or_default();
     if text.is_empty() {

@@ -1,6 +1,6 @@
-//! What the types cannot say of a config. Each mistake names where it is, as a JSON path.
+//! Checks the rules for a config that its types cannot express. Each mistake names its place as a JSON path.
 //!
-//! Source: the `Validate` methods in Ignition's `config/v3_3/types`, and what a machine would fail at though Ignition lets it pass.
+//! Sources: the `Validate` methods in Ignition's `config/v3_3/types`, and mistakes that Ignition accepts but that fail on the machine.
 
 mod disks;
 mod files;
@@ -16,21 +16,20 @@ use serde_json::Value;
 use crate::lists::{beside, is_appended, key};
 use places::Place;
 
-/// One thing that is wrong with a config.
+/// A mistake in a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where, such as `storage.files[3].mode`.
+    /// JSON path of the mistake, such as `storage.files[3].mode`.
     pub path: String,
-    /// What.
     pub what: String,
 }
 
-/// All that is wrong with this config.
+/// Returns all mistakes in this config.
 pub fn check(config: &Config) -> Vec<Mistake> {
     check_value(&serde_json::to_value(config).expect("a config is JSON"))
 }
 
-/// The same for JSON that has the right shape.
+/// Returns all mistakes in JSON that deserializes into a config.
 pub(crate) fn check_value(config: &Value) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let root = Place::root(config);
@@ -51,7 +50,7 @@ fn every_place(place: &Place<'_>, visit: &mut impl FnMut(&Place<'_>)) {
     }
 }
 
-/// Entries that share a key, within a list and across lists that share their keys.
+/// Reports entries with the same key, within a list and across lists that share their keys.
 fn duplicates(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let Value::Object(fields) = place.value else { return };
     for list in fields.keys().filter(|list| !is_appended(list)) {
@@ -61,7 +60,7 @@ fn duplicates(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
             let is_it =
                 |list: &str, other: &Place<'_>| key(list, other.value).as_ref() == Some(&its_key);
             let before = entries[..index].iter().find(|other| is_it(list, other));
-            // Of two lists that share their keys, the later by name complains.
+            // Of two lists that share their keys, only the one with the later name reports, so that a pair is reported once.
             let earlier = beside(list).filter(|other| *other < list.as_str());
             let others: Vec<(&str, Place<'_>)> = earlier
                 .flat_map(|list| place.list(list).into_iter().map(move |it| (list, it)))

@@ -1,13 +1,13 @@
-//! A value within a config, and where it is.
+//! A value within a config, together with its JSON path.
 
 use serde_json::Value;
 
 use super::Mistake;
 
-/// What stands for a field that is not there.
+/// The value of a field that is absent.
 const NOTHING: &Value = &Value::Null;
 
-/// A value and its JSON path.
+/// A JSON value and its path from the root of the config.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'v> {
     pub(crate) path: String,
@@ -19,19 +19,19 @@ impl<'v> Place<'v> {
         Place { path: String::new(), value }
     }
 
-    /// The field of this name, which may be nothing.
+    /// Returns the field of this name; its value is null if the field is absent.
     pub(crate) fn field(&self, name: &str) -> Place<'v> {
         let path =
             if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
         Place { path, value: self.value.get(name).unwrap_or(NOTHING) }
     }
 
-    /// The entries of the list of this name, which may be none.
+    /// Returns the entries of the list of this name; none if the list is absent.
     pub(crate) fn list(&self, name: &str) -> Vec<Place<'v>> {
         self.field(name).entries()
     }
 
-    /// Fields and entries.
+    /// Returns all fields of an object, or all entries of a list.
     pub(crate) fn children(&self) -> Vec<Place<'v>> {
         match self.value {
             Value::Object(fields) => fields.keys().map(|name| self.field(name)).collect(),
@@ -44,7 +44,7 @@ impl<'v> Place<'v> {
         self.value.as_str()
     }
 
-    /// The text, if there is any in it: Ignition takes an empty text as none.
+    /// Returns the text unless it is empty: Ignition treats an empty text like an absent one.
     pub(crate) fn filled(&self) -> Option<&'v str> {
         self.text().filter(|text| !text.is_empty())
     }

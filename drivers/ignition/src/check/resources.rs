@@ -1,4 +1,4 @@
-//! What is fetched or contained: URLs, hashes, compression, headers.
+//! Rules for contents that are fetched or embedded: URLs, hashes, compression, headers.
 
 use std::io::Read;
 
@@ -11,13 +11,13 @@ use url::Url;
 use super::Mistake;
 use super::places::Place;
 
-/// The most bytes that contents within a config may become: a config is no place for more.
+/// The largest size, in bytes, that embedded contents may have after decompression. Larger contents do not belong into a config.
 const LONGEST: u64 = 64 << 20;
 
-/// Digits of a hash, by function.
+/// Hexadecimal digits of a hash, by hash function.
 const HASHES: [(&str, usize); 2] = [("sha512", 128), ("sha256", 64)];
 
-/// Looks at a place if it is a resource, by its name or its fields.
+/// Checks `place` if its name or its fields mark it as a resource.
 pub(crate) fn check(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let last = place.path.rsplit('.').next().unwrap_or_default();
     let name = last.split('[').next().unwrap_or_default();
@@ -36,7 +36,7 @@ pub(crate) fn check(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
 }
 
 fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
-    // The contents of a unit are text.
+    // The field `contents` of a unit is text, not a resource.
     if !matches!(place.value, Value::Object(_)) {
         return;
     }
@@ -105,7 +105,7 @@ fn proxy(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// The scheme of a URL that Ignition fetches, or why it would not.
+/// Returns the scheme of a URL that Ignition can fetch, or the reason why Ignition cannot fetch it.
 fn scheme(text: &str, gzipped: bool) -> Result<String, String> {
     if let Some(data) = text.strip_prefix("data:") {
         let contents = decode(data)?;
@@ -128,7 +128,7 @@ fn scheme(text: &str, gzipped: bool) -> Result<String, String> {
     }
 }
 
-/// RFC 2397: what comes after `data:`.
+/// Decodes the part of a data URL after `data:` (RFC 2397).
 fn decode(data: &str) -> Result<Vec<u8>, String> {
     let (kind, contents) = data.split_once(',').ok_or("a data URL has a comma before its data")?;
     let contents: Vec<u8> = percent_encoding::percent_decode_str(contents).collect();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The paths that are complained of.
+/// Checks that exactly the paths in `want` have mistakes.
 #[track_caller]
 fn check(config: Value, want: &[&str]) {
     let mistakes = check_value(&config);
@@ -65,7 +65,7 @@ fn packed(contents: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_said_to_be_compressed_is() {
+fn contents_declared_as_gzip_must_be_gzip() {
     let contents = |source: &str| {
         file(json!({"path": "/a", "contents": {"source": source, "compression": "gzip"}}))
     };
@@ -78,7 +78,7 @@ fn what_is_said_to_be_compressed_is() {
 }
 
 #[test]
-fn a_bomb_is_refused_before_it_is_unpacked_whole() {
+fn a_decompression_bomb_is_refused_early() {
     let bomb = packed(&vec![0; 65 << 20]);
     check(
         file(json!({"path": "/a", "contents": {"source": bomb, "compression": "gzip"}})),
@@ -108,7 +108,7 @@ fn a_hash_has_its_functions_length() {
 }
 
 #[test]
-fn headers_go_with_http_alone_and_hold_no_line_breaks() {
+fn headers_need_http_and_no_line_breaks() {
     let at = |source: &str, value: &str| {
         file(
             json!({"path": "/a", "contents": {"source": source, "httpHeaders": [{"name": "X-A", "value": value}]}}),
@@ -120,7 +120,7 @@ fn headers_go_with_http_alone_and_hold_no_line_breaks() {
 }
 
 #[test]
-fn a_path_is_written_once() {
+fn one_path_cannot_occur_twice() {
     check(
         json!({"storage": {
             "files": [{"path": "/a"}, {"path": "/b"}, {"path": "/a"}],
@@ -132,7 +132,7 @@ fn a_path_is_written_once() {
 }
 
 #[test]
-fn nothing_lies_behind_a_link() {
+fn no_path_leads_through_a_link() {
     check(
         json!({"storage": {"files": [{"path": "/a/b"}], "links": [{"path": "/a", "target": "/c"}]}}),
         &["storage.files[0]"],
@@ -153,12 +153,12 @@ fn an_owner_is_a_number_or_a_name() {
 }
 
 #[test]
-fn nothing_is_overwritten_with_nothing() {
+fn overwrite_needs_contents() {
     check(file(json!({"path": "/a", "overwrite": true})), &["storage.files[0].overwrite"]);
 }
 
 #[test]
-fn units_are_named_like_units() {
+fn unit_names_follow_systemd() {
     let unit = |name: &str| json!({"systemd": {"units": [{"name": name}]}});
     for good in ["a.service", "a@b.service", "dev-disk.mount", "a\\x2db.socket"] {
         check(unit(good), &[]);
@@ -169,7 +169,7 @@ fn units_are_named_like_units() {
 }
 
 #[test]
-fn units_are_written_as_systemd_reads_them() {
+fn unit_texts_follow_systemd() {
     let unit = |contents: &str| json!({"systemd": {"units": [{"name": "a.service", "contents": contents}]}});
     for good in [
         "[Service]\nExecStart=/a \\\n  b\n",
@@ -199,7 +199,7 @@ fn a_file_is_not_also_a_unit() {
 }
 
 #[test]
-fn partitions_do_not_meet() {
+fn partitions_do_not_overlap() {
     let disk = |partitions: Value| json!({"storage": {"disks": [{"device": "/dev/vda", "partitions": partitions}]}});
     check(
         disk(
@@ -223,7 +223,7 @@ fn partitions_do_not_meet() {
 }
 
 #[test]
-fn file_systems_are_ones_that_are_made() {
+fn only_known_file_systems_are_accepted() {
     let system = |system: Value| json!({"storage": {"filesystems": [system]}});
     check(system(json!({"device": "/dev/vda1", "format": "xfs", "label": "root"})), &[]);
     check(

@@ -1,11 +1,11 @@
-//! systemd units and their drop-ins.
+//! Rules for systemd units and their drop-ins.
 
 use std::collections::HashSet;
 
 use super::Mistake;
 use super::places::Place;
 
-/// What a unit's name ends with.
+/// The suffixes of unit names.
 const KINDS: [&str; 12] = [
     "automount",
     "device",
@@ -69,13 +69,13 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// systemd.unit(5): the characters of a name.
+/// Whether all characters are legal in a unit name (systemd.unit(5)).
 fn is_name(text: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || ":-_.@\\".contains(c);
     text.len() <= 255 && !text.starts_with('.') && text.chars().all(legal)
 }
 
-/// The text of a unit or drop-in, if there is any; what in it systemd would not understand is a mistake.
+/// Returns the text of a unit or drop-in, if it has one, and reports each line that systemd could not parse.
 fn contents<'v>(unit: &Place<'v>, mistakes: &mut Vec<Mistake>) -> Option<&'v str> {
     let place = unit.field("contents");
     let text = place.filled()?;

@@ -29,7 +29,7 @@ fn a_later_version_is_taken_and_cannot_be_merged() {
 }
 
 #[test]
-fn what_is_wrong_is_named_by_its_path() {
+fn a_mistake_is_reported_with_its_path() {
     refused("{", "the document is not JSON: line 1, column 1");
     refused("{}", "ignition.version: a version is wanted, such as 3.3.0");
     refused(
@@ -61,7 +61,7 @@ fn a_field_of_a_later_version_is_unknown_to_an_earlier() {
 }
 
 #[test]
-fn a_document_is_bounded() {
+fn a_document_has_a_size_limit() {
     let limits = Limits { bytes: 100, entries: 2 };
     let parse = |text: &str| Document::parse(text, limits);
     assert!(matches!(
@@ -74,12 +74,12 @@ fn a_document_is_bounded() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in ".{0,200}") {
+    fn no_text_panics(text in ".{0,200}") {
         let _ = Document::parse(&text, Limits::default());
     }
 
     #[test]
-    fn no_change_of_a_byte_makes_it_panic(place in 0_usize..200, byte in any::<char>()) {
+    fn no_changed_byte_panics(place in 0_usize..200, byte in any::<char>()) {
         let text = r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","mode":420,"contents":{"source":"data:;base64,YQ==","compression":"gzip"}}]},"systemd":{"units":[{"name":"a.service"}]}}"#;
         let mut changed: Vec<char> = text.chars().collect();
         let place = place % changed.len();

@@ -25,7 +25,7 @@ fn the_childs_value_wins() {
 }
 
 #[test]
-fn a_list_keeps_the_parents_order_and_takes_what_is_new() {
+fn a_merged_list_keeps_the_parents_order_and_appends_new_entries() {
     check(
         json!({"systemd": {"units": [{"name": "b.service"}, {"name": "a.service", "enabled": true}]}}),
         json!({"systemd": {"units": [{"name": "c.service"}, {"name": "a.service", "mask": true}]}}),
@@ -35,7 +35,7 @@ fn a_list_keeps_the_parents_order_and_takes_what_is_new() {
 }
 
 #[test]
-fn what_becomes_a_link_is_no_file_any_more() {
+fn a_link_of_the_child_replaces_a_file_of_the_parent() {
     check(
         json!({"storage": {"files": [{"path": "/a"}, {"path": "/b"}]}}),
         json!({"storage": {"links": [{"path": "/a", "target": "/b"}]}}),
@@ -44,7 +44,7 @@ fn what_becomes_a_link_is_no_file_any_more() {
 }
 
 #[test]
-fn a_kernel_argument_is_wanted_or_unwanted() {
+fn a_kernel_argument_is_either_required_or_forbidden() {
     check(
         json!({"kernelArguments": {"shouldExist": ["quiet", "a=b"]}}),
         json!({"kernelArguments": {"shouldNotExist": ["quiet"]}}),
@@ -53,7 +53,7 @@ fn a_kernel_argument_is_wanted_or_unwanted() {
 }
 
 #[test]
-fn what_is_appended_is_appended_twice() {
+fn an_appending_list_keeps_equal_entries() {
     check(
         json!({"storage": {"files": [{"path": "/a", "append": [{"source": "data:,x"}]}]}}),
         json!({"storage": {"files": [{"path": "/a", "append": [{"source": "data:,x"}]}]}}),
@@ -62,7 +62,7 @@ fn what_is_appended_is_appended_twice() {
 }
 
 #[test]
-fn a_header_without_value_is_taken_away() {
+fn a_header_without_value_removes_the_parents() {
     let headers = |headers: Value| json!({"storage": {"files": [{"path": "/a", "contents": {"httpHeaders": headers}}]}});
     check(
         headers(json!([{"name": "x", "value": "1"}, {"name": "y", "value": "2"}])),
@@ -142,8 +142,8 @@ proptest! {
     }
 
     #[test]
-    fn it_does_not_matter_which_two_of_three_are_merged_first(a in some_config(), b in some_config(), c in some_config()) {
-        // Where a path changes its kind and back it does: what is in between takes away what the first said.
+    fn merging_is_associative(a in some_config(), b in some_config(), c in some_config()) {
+        // The law does not hold for a path that changes its kind twice: the config in between removes the first entry.
         let [a, b, c] = [a, b, c].map(without_directories);
         let left = merge(&merge(&a, &b), &c);
         let right = merge(&a, &merge(&b, &c));
