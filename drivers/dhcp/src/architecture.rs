@@ -1,36 +1,30 @@
-//! What firmware runs on the machine that asks.
+//! The system architecture that a client reports.
 
 use std::fmt;
 
 /// The client's system architecture (option 93, RFC 4578 §2.1, and IANA's registry of RFC 5970 §3.3).
 ///
-/// The registry has a second number for each UEFI that boots from HTTP; here both are one, and
-/// [`ClientKind`](crate::ClientKind) tells them apart.
+/// The registry has a second number for each UEFI that boots from HTTP. Both numbers map to one variant here, and
+/// [`ClientKind`](crate::ClientKind) tells the boot protocols apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Architecture {
-    /// A PC BIOS.
     X86Bios,
-    /// 32-bit x86 UEFI.
     X86Uefi,
-    /// 64-bit x86 UEFI.
     X64Uefi,
-    /// 32-bit ARM UEFI.
     Arm32Uefi,
-    /// 64-bit ARM UEFI.
     Arm64Uefi,
-    /// 64-bit RISC-V UEFI.
     Riscv64Uefi,
-    /// Anything else, by its number.
+    /// An architecture without a variant, by its number.
     Other(u16),
 }
 
 impl Architecture {
-    /// The architecture with this number.
+    /// Returns the architecture with this number.
     pub const fn from_code(code: u16) -> Self {
         match code {
             0 | 20 => Architecture::X86Bios,
             6 | 15 => Architecture::X86Uefi,
-            // RFC 4578 says 7 is byte code and 9 is x64; its erratum 4625 swaps them, firmware sends either.
+            // RFC 4578 says 7 is byte code and 9 is x64; its erratum 4625 swaps the two, and firmware sends either.
             7 | 9 | 16 => Architecture::X64Uefi,
             10 | 18 => Architecture::Arm32Uefi,
             11 | 19 => Architecture::Arm64Uefi,

@@ -1,52 +1,45 @@
-//! What somebody who knows the machines has decided to answer.
+//! The decision how to answer a client. The caller makes it; this crate turns it into a message.
 
 use std::net::Ipv4Addr;
 
 use url::Url;
 
-/// The answer to one client.
+/// The caller's decision about one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Say nothing.
+    /// Send no answer.
     Ignore {
-        /// Why, for an operator.
+        /// The reason, for an operator.
         reason: String,
     },
-    /// Answer.
+    /// Send an answer.
     Answer {
-        /// Its address; `None` if another server gives addresses.
+        /// `None` if another server gives addresses.
         lease: Option<Lease>,
-        /// What it boots; `None` to boot nothing from here.
+        /// `None` if the machine is not to boot from this server.
         boot: Option<BootFile>,
     },
 }
 
-/// A static lease.
+/// A static lease of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The address.
     pub address: Ipv4Addr,
-    /// The host name to tell it.
+    /// The host name that the client is told.
     pub hostname: Option<String>,
 }
 
-/// What a client is told to load.
+/// The file that a client is told to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BootFile {
     /// A file of our TFTP server.
-    Tftp {
-        /// Its name there.
-        name: String,
-    },
+    Tftp { name: String },
     /// A URL, for UEFI HTTP boot and for iPXE.
-    Http {
-        /// The URL.
-        url: Url,
-    },
+    Http { url: Url },
 }
 
 impl BootFile {
-    /// The boot file name as it goes over the wire.
+    /// Returns the boot file name in the form in which the message carries it.
     pub fn as_str(&self) -> &str {
         match self {
             BootFile::Tftp { name } => name,

@@ -12,31 +12,30 @@ const MAGIC: [u8; 4] = [99, 130, 83, 99];
 const SERVER_NAME: std::ops::Range<usize> = 44..108;
 const FILE: std::ops::Range<usize> = 108..236;
 
-/// RFC 1542 §2.1: a BOOTP message has at least 300 octets, and old relays and ROMs drop shorter ones.
+/// RFC 1542 §2.1: a BOOTP message has at least 300 octets, and old relays and ROMs drop shorter messages.
 const SHORTEST: usize = 300;
 
-/// A message of either direction.
+/// A DHCP message of either direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its direction.
     pub operation: Operation,
-    /// What kind of address `hardware_address` is; 1 is Ethernet.
+    /// The type of `hardware_address`; 1 is Ethernet.
     pub hardware_type: u8,
-    /// How many relays it went through.
+    /// Number of relays that the message passed.
     pub hops: u8,
-    /// Chosen by the client, repeated by the server.
+    /// Number that the client chose and the server repeats.
     pub transaction: u32,
     /// Seconds since the client began.
     pub seconds: u16,
-    /// The client cannot take a unicast before it has an address.
+    /// Whether the client cannot receive a unicast before it has an address.
     pub broadcast: bool,
-    /// `ciaddr`: the address the client has and answers ARP for.
+    /// `ciaddr`: the address that the client has and answers ARP for.
     pub client_address: Ipv4Addr,
-    /// `yiaddr`: the address the client is given.
+    /// `yiaddr`: the address that the server gives to the client.
     pub your_address: Ipv4Addr,
-    /// `siaddr`: where the boot file is.
+    /// `siaddr`: the server of the boot file.
     pub next_server: Ipv4Addr,
-    /// `giaddr`: the relay, or unspecified.
+    /// `giaddr`: the relay, or 0.0.0.0.
     pub relay: Ipv4Addr,
     /// `chaddr`, at most 16 octets.
     pub hardware_address: Vec<u8>,
@@ -44,35 +43,32 @@ pub struct Message {
     pub server_name: Vec<u8>,
     /// `file` up to its NUL.
     pub file: Vec<u8>,
-    /// The options of all areas joined.
+    /// The options of all areas, joined.
     pub options: Options,
 }
 
-/// Who speaks (`op`).
+/// The sender of a message (`op`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A client.
+    /// A client is the sender.
     Request,
-    /// A server.
+    /// A server is the sender.
     Reply,
 }
 
-/// Why octets are no DHCP message.
+/// The reasons why octets are not a DHCP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Shorter than the fixed fields and the magic cookie.
     #[error("{length} octets are too few for a DHCP message")]
-    TooShort {
-        /// How many there were.
-        length: usize,
-    },
+    TooShort { length: usize },
     /// `op` is neither 1 nor 2.
     #[error("operation {0} is neither request nor reply")]
     UnknownOperation(u8),
     /// `hlen` is above 16.
     #[error("a hardware address of {0} octets does not fit its field")]
     HardwareAddressTooLong(u8),
-    /// The options do not begin with 99.130.83.99: plain BOOTP, or something else.
+    /// The options do not begin with 99.130.83.99: the datagram is plain BOOTP or not BOOTP at all.
     #[error("the magic cookie of DHCP is missing")]
     NotDhcp,
     /// An option runs past the end of its area.
@@ -80,13 +76,13 @@ pub enum DecodeError {
     CutOff(#[from] CutOff),
 }
 
-/// Why a message cannot be sent.
+/// The reasons why a message cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The options fill more than the datagram, `file` and `sname` can hold.
+    /// The options need more space than the datagram, `file` and `sname` have.
     #[error("the options do not fit a message of {limit} octets")]
     TooLong {
-        /// What the receiver takes.
+        /// Octets that the receiver accepts.
         limit: usize,
     },
     /// `file`, `sname` or `chaddr` is longer than its field.
@@ -94,13 +90,13 @@ pub enum EncodeError {
     FieldTooLong {
         /// The RFC's name of the field.
         field: &'static str,
-        /// Its size.
+        /// Octets of the field.
         room: usize,
     },
 }
 
 impl Message {
-    /// Reads one datagram.
+    /// Decodes one datagram.
     pub fn decode(octets: &[u8]) -> Result<Self, DecodeError> {
         let too_short = DecodeError::TooShort { length: octets.len() };
         let (fixed, rest) = octets.split_first_chunk::<FIXED>().ok_or(too_short)?;
@@ -129,7 +125,7 @@ impl Message {
         if name_has_options {
             options.append_area(&fixed[SERVER_NAME])?;
         }
-        // An overload inside an overloaded field means nothing.
+        // An overload option inside an overloaded field has no meaning.
         options.remove(code::OVERLOAD);
 
         let text = |field: &[u8], has_options: bool| match has_options {
@@ -154,9 +150,9 @@ impl Message {
         })
     }
 
-    /// Writes the message into at most `limit` octets (UDP payload).
+    /// Encodes the message into at most `limit` octets of UDP payload.
     ///
-    /// Options that do not fit go on in `file` and `sname` where these are free (RFC 2132 §9.3).
+    /// Options that do not fit continue in `file` and `sname` if these fields are free (RFC 2132 §9.3).
     pub fn encode(&self, limit: usize) -> Result<Vec<u8>, EncodeError> {
         let mut octets = vec![0; FIXED];
         octets[0] = match self.operation {
@@ -188,7 +184,7 @@ impl Message {
         Ok(octets)
     }
 
-    /// Writes the options into all areas that are free.
+    /// Writes the options into the options area and every free field.
     fn overload(&self, octets: &mut Vec<u8>, room: usize) -> Option<()> {
         let free = [(FILE, &self.file, 1), (SERVER_NAME, &self.server_name, 2)];
         let free: Vec<_> = free.into_iter().filter(|(_, used, _)| used.is_empty()).collect();
@@ -210,7 +206,7 @@ impl Message {
         Some(())
     }
 
-    /// What the message is for; `None` for plain BOOTP.
+    /// Returns the type of the message; `None` for plain BOOTP.
     pub fn message_type(&self) -> Option<MessageType> {
         match self.options.get(code::MESSAGE_TYPE)? {
             [code] => MessageType::from_code(*code),
@@ -218,7 +214,7 @@ impl Message {
         }
     }
 
-    /// The client's Ethernet address; `None` on other links, or if it could be nobody's.
+    /// Returns the client's Ethernet address; `None` on another kind of link, and for a group address, which no machine can own.
     pub fn mac(&self) -> Option<MacAddress> {
         let octets: [u8; 6] = self.hardware_address.as_slice().try_into().ok()?;
         let mac = MacAddress::new(octets);

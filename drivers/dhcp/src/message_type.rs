@@ -1,28 +1,28 @@
-//! What a message is for.
+//! The type of a DHCP message.
 
-/// Option 53 (RFC 2132 §9.6).
+/// Value of option 53 (RFC 2132 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageType {
     /// A client looks for servers.
     Discover,
     /// A server offers an address.
     Offer,
-    /// A client takes an offer, or asks for the address it had to be confirmed.
+    /// A client accepts an offer, or asks a server to confirm the address it has.
     Request,
-    /// A client found the address it was given in use.
+    /// A client found that another machine uses the address it was given.
     Decline,
-    /// A server confirms.
+    /// A server confirms an address.
     Ack,
-    /// A server refuses.
+    /// A server refuses an address.
     Nak,
-    /// A client gives its address back.
+    /// A client returns its address.
     Release,
-    /// A client has an address and asks for the rest.
+    /// A client that has an address asks for the other settings.
     Inform,
 }
 
 impl MessageType {
-    /// The type with this number.
+    /// Returns the type with this number; `None` for an unknown number.
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 => MessageType::Discover,
@@ -37,7 +37,7 @@ impl MessageType {
         })
     }
 
-    /// Its number.
+    /// The number of the type.
     pub const fn code(self) -> u8 {
         match self {
             MessageType::Discover => 1,
@@ -51,7 +51,7 @@ impl MessageType {
         }
     }
 
-    /// Its name in the RFC.
+    /// The name of the type in the RFC.
     pub const fn as_str(self) -> &'static str {
         match self {
             MessageType::Discover => "DHCPDISCOVER",

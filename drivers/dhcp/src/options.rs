@@ -1,41 +1,40 @@
-//! The options of a message: a code and octets each, in the order they came.
+//! The options of a message: pairs of a code and octets, in the order in which they were received or set.
 
 use std::net::Ipv4Addr;
 
 use crate::code;
 
-/// What the length of one piece can say.
+/// The length field of a piece has one octet.
 const LONGEST: usize = 255;
 
-/// Options, or the sub-options inside one of them; they are written alike.
+/// The options of a message, or the sub-options inside one option; both have the same wire form.
 ///
-/// A code occurs once: what was sent in several pieces is joined (RFC 3396 §7), and what is longer
-/// than 255 octets is sent in several.
+/// Each code occurs once: an option that was sent in several pieces is joined (RFC 3396 §7), and an option longer than 255 octets is sent
+/// in several pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options(Vec<(u8, Vec<u8>)>);
 
-/// An option says it is longer than what is left of the packet.
+/// The length of an option goes beyond the end of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("option {code} is cut off")]
 pub struct CutOff {
-    /// Which option.
     pub code: u8,
 }
 
 impl Options {
-    /// No options.
+    /// Makes an empty list.
     pub const fn new() -> Self {
         Options(Vec::new())
     }
 
-    /// Reads sub-options.
+    /// Decodes sub-options.
     pub fn decode(octets: &[u8]) -> Result<Self, CutOff> {
         let mut options = Options::new();
         options.append_area(octets)?;
         Ok(options)
     }
 
-    /// Writes sub-options; no end mark.
+    /// Encodes sub-options, without an end mark.
     pub fn encode(&self) -> Vec<u8> {
         let mut written = Vec::new();
         for (code, octets) in self.iter() {
@@ -49,27 +48,27 @@ impl Options {
         written
     }
 
-    /// The octets of option `code`.
+    /// Returns the octets of option `code`.
     pub fn get(&self, code: u8) -> Option<&[u8]> {
         self.0.iter().find(|(at, _)| *at == code).map(|(_, octets)| octets.as_slice())
     }
 
-    /// The option as one address; `None` also if its length is not four.
+    /// Returns option `code` as one IPv4 address; `None` if the option is absent or has not four octets.
     pub fn address(&self, code: u8) -> Option<Ipv4Addr> {
         let octets: [u8; 4] = self.get(code)?.try_into().ok()?;
         Some(Ipv4Addr::from(octets))
     }
 
-    /// The option as text, without trailing NULs (RFC 2132 §2: clients must tolerate them, and send them).
+    /// Returns option `code` as text, without trailing NULs (RFC 2132 §2: clients must tolerate them, and some send them).
     pub fn text(&self, code: u8) -> Option<String> {
         let octets = self.get(code)?;
         let end = octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
         Some(String::from_utf8_lossy(&octets[..end]).into_owned())
     }
 
-    /// Sets option `code`, in place if it is there already.
+    /// Sets option `code`; an option that exists keeps its place.
     ///
-    /// Pad and end are no options and are not stored.
+    /// Pad and end are not options and are not stored.
     pub fn set(&mut self, code: u8, octets: impl Into<Vec<u8>>) {
         if matches!(code, code::PAD | code::END) {
             return;
@@ -80,18 +79,18 @@ impl Options {
         }
     }
 
-    /// Takes option `code` out.
+    /// Removes option `code` and returns its octets.
     pub fn remove(&mut self, code: u8) -> Option<Vec<u8>> {
         let at = self.0.iter().position(|(at, _)| *at == code)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Every option, in order.
+    /// Iterates over all options in their order.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &[u8])> {
         self.0.iter().map(|(code, octets)| (*code, octets.as_slice()))
     }
 
-    /// Reads one area of a message: up to its end mark, or to its end where that is missing.
+    /// Reads one area of a message, up to its end mark or, if there is none, up to the end of the area.
     pub(crate) fn append_area(&mut self, area: &[u8]) -> Result<(), CutOff> {
         let mut rest = area;
         while let [code, after @ ..] = rest {
@@ -111,19 +110,19 @@ impl Options {
         Ok(())
     }
 
-    /// Spreads the options over areas of the given sizes, an end mark in each; `None` if they do not fit.
+    /// Distributes the options over areas of the given sizes, with an end mark in each; `None` if the options do not fit.
     ///
-    /// Fills one area after the other and never goes back, so that the pieces of a long option are
-    /// joined in the right order. Only areas that are needed are returned.
+    /// The function fills one area after the other and never goes back, so that a receiver joins the pieces of a long option in the right
+    /// order. Areas that are not needed are not returned.
     pub(crate) fn spread(&self, sizes: &[usize]) -> Option<Vec<Vec<u8>>> {
         let mut areas = vec![Vec::new()];
         for (code, octets) in self.relay_last() {
-            // Not every client joins pieces: only what has to be cut anyway is cut to measure.
+            // Not every client joins pieces, so only an option that is too long for one piece is cut.
             let may_be_cut = octets.len() > LONGEST;
             let mut rest = octets;
             loop {
                 let (size, used) = (*sizes.get(areas.len() - 1)?, areas.last()?.len());
-                // Beside the octets: code and length before them, the end mark after.
+                // A piece has a code and a length before its octets, and the area needs an end mark after them: 3 octets.
                 let piece = match size.checked_sub(used + 3).map(|room| room.min(LONGEST)) {
                     Some(room) if rest.len() <= room => rest.len(),
                     Some(room) if may_be_cut && room > 0 => room,
@@ -151,7 +150,7 @@ impl Options {
         }
     }
 
-    /// Relay information is written last (RFC 3046 §2.1).
+    /// Iterates over all options with the relay information last (RFC 3046 §2.1).
     fn relay_last(&self) -> impl Iterator<Item = (u8, &[u8])> {
         let is_relay = |code: u8| code == code::RELAY_INFORMATION;
         let others = self.iter().filter(move |(code, _)| !is_relay(*code));

@@ -1,22 +1,22 @@
-//! What a relay agent says of the client (option 82, RFC 3046).
+//! The information that a relay agent adds to a request (option 82, RFC 3046).
 
 use std::net::Ipv4Addr;
 
 use crate::{Message, Options, code};
 
-/// The relay that passed a message on.
+/// The relay that forwarded a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayInformation {
-    /// Where it takes answers: `giaddr`.
+    /// `giaddr`: the address to which answers go.
     pub address: Ipv4Addr,
-    /// The subnet the client is on: RFC 3527's sub-option if there is one, `giaddr` otherwise.
+    /// The client's subnet: RFC 3527's sub-option if present, `giaddr` otherwise.
     pub link: Ipv4Addr,
-    /// Whether it takes answers on the port it sent from (RFC 8357) instead of on 67.
+    /// Whether answers go to the port that the relay sent from (RFC 8357), instead of 67.
     pub source_port: bool,
 }
 
 impl RelayInformation {
-    /// Reads it from a message; `None` if none came by.
+    /// Reads the relay from a message; `None` if no relay forwarded the message.
     pub fn of(message: &Message) -> Option<Self> {
         if message.relay.is_unspecified() {
             return None;

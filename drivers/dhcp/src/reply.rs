@@ -1,4 +1,4 @@
-//! How answers are put together, and where they go.
+//! Construction of replies, and their destinations.
 
 use std::net::Ipv4Addr;
 
@@ -7,36 +7,34 @@ use crate::{
     RelayInformation, ServerConfig, code,
 };
 
-/// A message and where to send it.
+/// A message with its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// What to send.
     pub message: Message,
-    /// Where to.
     pub to: Destination,
-    /// The most octets of UDP payload the client takes.
+    /// The most octets of UDP payload that the client accepts.
     pub limit: usize,
 }
 
-/// Where an answer goes (RFC 2131 §4.1).
+/// The destination of an answer (RFC 2131 §4.1).
 ///
-/// A client without an address is always reached by broadcast, whether it set the flag or not:
-/// a unicast would need an ARP entry or a raw frame, and every client takes a broadcast.
+/// A client without an address always gets a broadcast, whether or not it set the flag: a unicast would need an ARP entry or a raw frame,
+/// and every client accepts a broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A relay, on port 67.
     Relay(Ipv4Addr),
-    /// A relay, on the port the request came from (RFC 8357 §5.2).
+    /// A relay, on the port that the request came from (RFC 8357 §5.2).
     RelaySourcePort(Ipv4Addr),
     /// A client that has this address, on port 68.
     Client(Ipv4Addr),
-    /// Everybody on the link, port 68.
+    /// Every machine on the link, on port 68.
     Broadcast,
-    /// Whoever sent the request, at the address and port it came from.
+    /// The address and port that the request came from.
     Sender,
 }
 
-/// An answer in the making.
+/// An answer under construction.
 #[derive(Clone, Copy)]
 pub(crate) struct Answer<'a> {
     pub(crate) config: &'a ServerConfig,
@@ -54,7 +52,7 @@ impl Answer<'_> {
         self.with_lease(MessageType::Ack, lease)
     }
 
-    /// RFC 2131 §4.3.5: no address and no times.
+    /// RFC 2131 §4.3.5: the answer to an INFORM has no address and no times.
     pub(crate) fn information(self) -> Reply {
         let mut message = self.blank(MessageType::Ack);
         self.add_network(&mut message);
@@ -65,7 +63,8 @@ impl Answer<'_> {
     pub(crate) fn refusal(self, reason: &str) -> Reply {
         let mut message = self.blank(MessageType::Nak);
         message.options.set(code::MESSAGE, reason);
-        // RFC 2131 §4.3.2: through a relay the broadcast bit makes it broadcast; otherwise everybody hears it.
+        // RFC 2131 §4.3.2: with the broadcast bit set, a relay broadcasts the refusal on the client's link. Without a relay the server
+        // broadcasts it.
         let to = match self.relay() {
             Some(relay) => {
                 message.broadcast = true;
@@ -76,7 +75,7 @@ impl Answer<'_> {
         self.send(message, to)
     }
 
-    /// PXE 2.1 §2.2.3: an offer without an address.
+    /// PXE 2.1 §2.2.3: a ProxyDHCP offer has no address.
     pub(crate) fn proxy_offer(self) -> Reply {
         let mut message = self.blank(MessageType::Offer);
         self.add_boot_file(&mut message);
@@ -102,13 +101,13 @@ impl Answer<'_> {
         self.address_to_client(message)
     }
 
-    /// What every answer has (RFC 2131 table 3).
+    /// Makes a message with the fields that every answer has (RFC 2131 table 3).
     fn blank(self, kind: MessageType) -> Message {
         let request = self.request;
         let mut options = Options::new();
         options.set(code::MESSAGE_TYPE, [kind.code()]);
         options.set(code::SERVER_IDENTIFIER, self.config.address.octets());
-        // RFC 6842 §3, RFC 4578 §2.3 and RFC 3046 §2.2: returned as they came.
+        // RFC 6842 §3, RFC 4578 §2.3 and RFC 3046 §2.2: the server returns these options unchanged.
         let returned = [code::CLIENT_IDENTIFIER, code::MACHINE_IDENTIFIER, code::RELAY_INFORMATION];
         for code in returned {
             if let Some(octets) = request.options.get(code) {
@@ -156,14 +155,13 @@ impl Answer<'_> {
         }
     }
 
-    /// What the client boots, in the words its program understands.
+    /// Adds the boot file in the form that the client's program understands.
     fn add_boot_file(self, message: &mut Message) {
         let Some(boot) = self.boot else { return };
         let server = self.config.tftp_server.unwrap_or(self.config.address);
         message.next_server = server;
 
-        // The field is read by every ROM there is; the option by those that ask for it, and it
-        // alone can hold a long URL.
+        // Every ROM reads the field `file`. The option is for clients that ask for it, and it alone can hold a long URL.
         let name = boot.as_str().as_bytes();
         let fits_field = name.len() < 128;
         if fits_field {
@@ -180,7 +178,7 @@ impl Answer<'_> {
         }
 
         match self.client.kind {
-            // UEFI 2.10 §24.7.3.2: an answer without this class is not one for HTTP boot.
+            // UEFI 2.10 §24.7.3.2: a client that boots by HTTP ignores answers without this class.
             ClientKind::Http => message.options.set(code::VENDOR_CLASS, "HTTPClient"),
             ClientKind::Ipxe => {
                 let mut ipxe = Options::new();
@@ -193,16 +191,16 @@ impl Answer<'_> {
         }
     }
 
-    /// Marks a ProxyDHCP answer as one, and says that nothing further has to be discovered.
+    /// Marks the answer as a ProxyDHCP answer, and tells the client that no further discovery is needed.
     ///
-    /// A full server leaves this out: a client takes it for a boot server to be asked on port 4011.
+    /// A full server leaves the mark out: the client would take the server for a boot server and ask it on port 4011.
     fn add_proxy_class(self, message: &mut Message) {
         if self.config.mode == Mode::Full {
             return;
         }
         message.options.set(code::VENDOR_CLASS, "PXEClient");
         let mut vendor = Options::new();
-        // PXE 2.1 §2.2.3: bit 3, use the boot file name of this very message.
+        // PXE 2.1 §2.2.3: bit 3 means that the client uses the boot file name of this message.
         vendor.set(code::pxe::DISCOVERY_CONTROL, [1 << 3]);
         let asked = self.request.options.get(code::VENDOR_SPECIFIC).unwrap_or_default();
         if let Some(item) =
@@ -232,8 +230,8 @@ impl Answer<'_> {
     }
 
     fn send(self, message: Message, to: Destination) -> Reply {
-        // RFC 2132 §9.10 counts the IP and UDP headers, and wants at least 576; nothing above an
-        // Ethernet frame is worth sending.
+        // RFC 2132 §9.10: the size includes the IP and UDP headers and is at least 576. A message longer than an Ethernet frame would be
+        // fragmented, so 1500 is the most.
         let told = match self.request.options.get(code::MAXIMUM_SIZE) {
             Some([high, low]) => usize::from(u16::from_be_bytes([*high, *low])),
             _ => 576,

@@ -1,4 +1,4 @@
-//! What a server answers to one request: RFC 2131 §4.3 as a pure function.
+//! Decides the answer to one request: RFC 2131 §4.3 as a pure function.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,116 +9,94 @@ use crate::{
     RelayInformation, code,
 };
 
-/// What does not depend on the client.
+/// The settings that are the same for all clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Who gives the addresses.
     pub mode: Mode,
-    /// Our own address: server identifier and, unless told otherwise, where the boot files are.
+    /// Our own address: the server identifier and, unless `tftp_server` is set, the server of the boot files.
     pub address: Ipv4Addr,
-    /// Where the boot files are, if not at `address`.
+    /// The server of the boot files, if not `address`.
     pub tftp_server: Option<Ipv4Addr>,
-    /// The subnet leases lie in.
+    /// The subnet that contains all leases.
     pub subnet: Subnet,
-    /// Its router.
     pub router: Option<Ipv4Addr>,
-    /// Its name servers.
     pub dns: Vec<Ipv4Addr>,
-    /// Its domain.
     pub domain: Option<String>,
-    /// How long a lease holds.
     pub lease_time: Duration,
 }
 
-/// Who gives the addresses.
+/// The server that gives addresses to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// We do; there must be no other server.
+    /// This server gives the addresses; no other DHCP server may be on the network.
     Full,
-    /// Another server does; we only add what to boot (PXE 2.1 §2.2.3, "ProxyDHCP").
+    /// Another server gives the addresses; this server only adds the boot file (PXE 2.1 §2.2.3, "ProxyDHCP").
     Proxy,
 }
 
 /// An IPv4 subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
-    /// Any address in it.
+    /// Any address in the subnet.
     pub address: Ipv4Addr,
-    /// The length of its prefix; above 32 counts as 32.
+    /// The prefix length; a value above 32 counts as 32.
     pub prefix: u8,
 }
 
 impl Subnet {
-    /// The subnet mask.
+    /// Returns the subnet mask.
     pub fn mask(self) -> Ipv4Addr {
         let host_bits = 32 - u32::from(self.prefix.min(32));
         Ipv4Addr::from(u32::MAX.checked_shl(host_bits).unwrap_or(0))
     }
 
-    /// Whether `address` lies in it.
+    /// Whether `address` lies in the subnet.
     pub fn contains(self, address: Ipv4Addr) -> bool {
         self.mask() & address == self.mask() & self.address
     }
 
-    /// The last address: everybody.
+    /// Returns the last address, the broadcast address.
     pub fn broadcast(self) -> Ipv4Addr {
         self.address | !self.mask()
     }
 }
 
-/// Why a request gets no answer.
+/// The reasons why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Silence {
-    /// It is a server's message, or has no type, or no Ethernet address.
+    /// The message comes from a server, or has no type, or no Ethernet address.
     #[error("it is not a request of a DHCP client on Ethernet")]
     NotARequest,
-    /// Its kind takes no answer.
+    /// A message of this type is never answered.
     #[error("a {0} takes no answer")]
     NothingAsked(MessageType),
-    /// The client took another server's offer.
+    /// The client accepted another server's offer.
     #[error("the client chose the server {server}")]
-    ChoseAnother {
-        /// Whose offer it took.
-        server: Ipv4Addr,
-    },
-    /// The relay is on a subnet we have no leases for.
+    ChoseAnother { server: Ipv4Addr },
+    /// The relay serves a subnet that has no leases here.
     #[error("the relay asks for the subnet of {link}, which is not ours")]
-    AnotherSubnet {
-        /// What the relay named.
-        link: Ipv4Addr,
-    },
-    /// It was decided to say nothing.
+    AnotherSubnet { link: Ipv4Addr },
+    /// The caller decided to ignore the client.
     #[error("{reason}")]
-    Ignored {
-        /// Why.
-        reason: String,
-    },
-    /// No address has been set aside for the client.
+    Ignored { reason: String },
+    /// The client has no address here.
     #[error("the machine has no lease here")]
     NoLease,
-    /// An address has been set aside that cannot work.
+    /// The client's address is not in the subnet and could not work.
     #[error("the lease {address} lies outside the subnet")]
-    LeaseOutsideSubnet {
-        /// The address.
-        address: Ipv4Addr,
-    },
-    /// ProxyDHCP has nothing to say to a client that does not boot from the network.
+    LeaseOutsideSubnet { address: Ipv4Addr },
+    /// ProxyDHCP answers only clients that boot from the network.
     #[error("the machine is not booting from the network")]
     NotBooting,
-    /// ProxyDHCP has nothing to say without a boot file.
+    /// ProxyDHCP answers only with a boot file.
     #[error("there is nothing for the machine to boot")]
     NothingToBoot,
-    /// The firmware loads by another protocol than the boot file wants.
+    /// The firmware cannot load the boot file, because it speaks another protocol.
     #[error("firmware of kind {kind:?} cannot load {boot_file}")]
-    CannotLoad {
-        /// Which program asks.
-        kind: ClientKind,
-        /// What it was to load.
-        boot_file: String,
-    },
+    CannotLoad { kind: ClientKind, boot_file: String },
 }
 
-/// The answer to a request that came to port 67, or why there is none.
+/// Returns the answer to a request on port 67, or the reason why there is none.
 pub fn answer(
     config: &ServerConfig,
     request: &Message,
@@ -137,7 +115,7 @@ pub fn answer(
     let to = Answer { config, request, client: &client, boot };
     match config.mode {
         Mode::Full => answer_in_full(to, asked, lease),
-        // Confirming the address is the other server's business.
+        // The other server confirms the address.
         Mode::Proxy if asked != MessageType::Discover => Err(Silence::NothingAsked(asked)),
         Mode::Proxy if client.kind == ClientKind::Other => Err(Silence::NotBooting),
         Mode::Proxy if boot.is_none() => Err(Silence::NothingToBoot),
@@ -145,8 +123,8 @@ pub fn answer(
     }
 }
 
-/// The answer to a request that came to port 4011, where a client asks the ProxyDHCP server that
-/// answered it for the boot file once it has an address (PXE 2.1 §2.2.4).
+/// Returns the answer to a request on port 4011. A client that has an address asks there for the boot file, after a ProxyDHCP server has
+/// answered it (PXE 2.1 §2.2.4).
 pub fn answer_binding(
     config: &ServerConfig,
     request: &Message,
@@ -164,7 +142,7 @@ pub fn answer_binding(
     }
 }
 
-/// What is asked, by whom.
+/// Returns the type and the client of a request.
 fn asked(request: &Message) -> Result<(MessageType, Client), Silence> {
     if request.operation == Operation::Reply {
         return Err(Silence::NotARequest);
@@ -174,7 +152,7 @@ fn asked(request: &Message) -> Result<(MessageType, Client), Silence> {
     Ok((asked, client))
 }
 
-/// What was decided, unless it is to say nothing or cannot be carried out.
+/// Returns lease and boot file of a decision; an error if the decision is to ignore the client or cannot be carried out.
 fn decided<'a>(
     client: &Client,
     decision: &'a Decision,
@@ -184,7 +162,7 @@ fn decided<'a>(
         Decision::Answer { lease, boot } => (lease.as_ref(), boot.as_ref()),
     };
     match (client.kind, boot) {
-        // An operating system has no use for a boot file, and some would take it for news.
+        // An operating system does not need a boot file, and some operating systems would act on one.
         (ClientKind::Other, _) => Ok((lease, None)),
         (ClientKind::Pxe, Some(file @ BootFile::Http { .. }))
         | (ClientKind::Http, Some(file @ BootFile::Tftp { .. })) => {
@@ -194,7 +172,7 @@ fn decided<'a>(
     }
 }
 
-/// RFC 2131 §4.3.1, §4.3.2, §4.3.5.
+/// Answers as a full server (RFC 2131 §4.3.1, §4.3.2, §4.3.5).
 fn answer_in_full(
     to: Answer<'_>,
     asked: MessageType,
@@ -216,7 +194,7 @@ fn answer_in_full(
         return Err(Silence::ChoseAnother { server });
     }
 
-    // RFC 2131 §4.3.2: a server with no record of the client must stay silent.
+    // RFC 2131 §4.3.2: a server without a record of the client must stay silent.
     let lease = lease.ok_or(Silence::NoLease)?;
     if !config.subnet.contains(lease.address) {
         return Err(Silence::LeaseOutsideSubnet { address: lease.address });
@@ -224,7 +202,7 @@ fn answer_in_full(
     if asked == MessageType::Discover {
         return Ok(to.offer(lease));
     }
-    // SELECTING and INIT-REBOOT name the address in option 50, RENEWING and REBINDING in ciaddr.
+    // A client in SELECTING or INIT-REBOOT names the address in option 50, in RENEWING or REBINDING in ciaddr.
     let wanted = request.options.address(code::REQUESTED_ADDRESS).unwrap_or(request.client_address);
     if wanted == lease.address {
         Ok(to.acknowledgement(lease))

@@ -1,5 +1,4 @@
-//! Requests of real firmware, octet by octet as they were on the wire: iPXE of Debian 12 on SeaBIOS,
-//! and OVMF 2022.11, in QEMU.
+//! Decodes captured requests of real firmware: iPXE of Debian 12 on SeaBIOS, and OVMF 2022.11, in QEMU.
 
 use dhcp::{Client, Message, code};
 use expect_test::{Expect, expect};
@@ -12,7 +11,7 @@ fn check(captured: &str, want: Expect) {
     let requested = message.options.address(code::REQUESTED_ADDRESS);
     want.assert_eq(&format!("{:?} {requested:?}\n{client:#?}", message.message_type()));
 
-    // Nothing is lost: the options are written in the order they came, so the octets are the same.
+    // Options are written in the order in which they were read, so an encoded message equals the captured octets.
     let written = message.encode(1472).expect("it fitted once");
     assert_eq!(hex::encode(written), hex::encode(octets));
 }

@@ -19,7 +19,7 @@ fn minimal() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_dhcp_message_is_refused_by_its_reason() {
+fn octets_that_are_not_dhcp_are_refused_with_the_reason() {
     check_error(&[], expect!["0 octets are too few for a DHCP message"]);
     check_error(&[1; 239], expect!["239 octets are too few for a DHCP message"]);
     check_error(&[1; 300], expect!["the magic cookie of DHCP is missing"]);
@@ -38,7 +38,7 @@ fn what_is_no_dhcp_message_is_refused_by_its_reason() {
 }
 
 #[test]
-fn a_missing_end_mark_is_forgiven() {
+fn a_missing_end_mark_is_accepted() {
     let mut octets = minimal();
     octets.extend([53, 1, 1]);
     assert_eq!(Message::decode(&octets).unwrap().message_type(), Some(MessageType::Discover));
@@ -57,7 +57,7 @@ fn overloaded_fields_are_options_and_pieces_are_joined() {
 }
 
 #[test]
-fn a_group_address_is_nobody() {
+fn a_group_address_is_no_clients_address() {
     let mut octets = minimal();
     octets[28..34].copy_from_slice(&[0xff; 6]);
     assert_eq!(Client::of(&Message::decode(&octets).unwrap()), None);
@@ -86,7 +86,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     (addresses, hardware, counts, text(64), text(128), prop::collection::vec(option, 0..6))
         .prop_map(|(addresses, hardware, counts, server_name, file, pairs)| {
             let mut options = Options::new();
-            // Relay information is always written last, overload never stands for itself.
+            // Relay information is always written last, and the overload option is written only by the encoder.
             for (code, octets) in pairs {
                 if !matches!(code, code::OVERLOAD | code::RELAY_INFORMATION) {
                     options.set(code, octets);
@@ -113,7 +113,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(message in any_message(), limit in 240..4000_usize) {
+    fn an_encoded_message_is_decoded_again(message in any_message(), limit in 240..4000_usize) {
         match message.encode(limit) {
             Ok(octets) => {
                 prop_assert!(octets.len() <= limit.max(SHORTEST));

@@ -65,7 +65,7 @@ fn http() -> Option<BootFile> {
     Some(BootFile::Http { url: "http://10.78.0.1:8080/boot/1".parse().unwrap() })
 }
 
-/// One line a fact: destination, addresses, file, options in hexadecimal or text.
+/// Prints a reply with one fact a line: destination, addresses, file, options in hexadecimal or text.
 fn show(answer: Result<Reply, Silence>) -> String {
     let reply = match answer {
         Ok(reply) => reply,

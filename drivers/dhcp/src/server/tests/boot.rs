@@ -1,4 +1,4 @@
-//! What each kind of firmware is given to boot.
+//! Tests of the boot files for each kind of firmware.
 
 use expect_test::expect;
 
@@ -29,7 +29,7 @@ fn a_bios_is_offered_its_lease_and_a_file_by_tftp() {
 }
 
 #[test]
-fn ipxe_is_offered_its_script_and_told_not_to_wait_for_a_proxy() {
+fn ipxe_gets_its_script_and_skips_the_wait_for_a_proxy() {
     let asked = request(MessageType::Discover, &[PXE, IPXE]);
     check(
         Mode::Full,
@@ -52,7 +52,7 @@ fn ipxe_is_offered_its_script_and_told_not_to_wait_for_a_proxy() {
 }
 
 #[test]
-fn http_boot_hears_its_own_vendor_class() {
+fn an_answer_for_http_boot_has_its_vendor_class() {
     let asked = request(MessageType::Discover, &[HTTP, (code::PARAMETER_LIST, &[67])]);
     check(
         Mode::Full,
@@ -76,7 +76,7 @@ fn http_boot_hears_its_own_vendor_class() {
 }
 
 #[test]
-fn firmware_is_not_sent_what_it_cannot_load() {
+fn firmware_gets_no_file_that_it_cannot_load() {
     let asked = request(MessageType::Discover, &[PXE]);
     check(
         Mode::Full,

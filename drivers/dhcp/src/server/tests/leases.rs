@@ -1,4 +1,4 @@
-//! Addresses: offered, confirmed, renewed, refused.
+//! Tests of addresses: offered, confirmed, renewed, refused.
 
 use expect_test::expect;
 
@@ -28,7 +28,7 @@ fn an_operating_system_gets_its_lease_and_no_boot_file() {
 }
 
 #[test]
-fn a_stranger_hears_nothing() {
+fn a_machine_without_a_lease_gets_no_answer() {
     let asked = request(MessageType::Discover, &[]);
     check(Mode::Full, asked.clone(), None, None, expect!["silence: the machine has no lease here"]);
     let ignore = Decision::Ignore { reason: "the machine is not enrolled".to_owned() };
@@ -79,7 +79,7 @@ fn the_address_offered_is_confirmed_and_any_other_is_refused() {
 }
 
 #[test]
-fn another_server_being_chosen_is_respected() {
+fn a_client_that_chose_another_server_gets_no_answer() {
     let other = (code::SERVER_IDENTIFIER, &[10, 78, 0, 9][..]);
     let asked =
         request(MessageType::Request, &[other, (code::REQUESTED_ADDRESS, &LEASED.octets())]);
@@ -93,7 +93,7 @@ fn another_server_being_chosen_is_respected() {
 }
 
 #[test]
-fn a_renewal_is_answered_where_the_client_is() {
+fn a_renewal_is_answered_at_the_clients_address() {
     let mut asked = request(MessageType::Request, &[]);
     asked.client_address = LEASED;
     check(

@@ -1,4 +1,4 @@
-//! Beside a server of somebody else's.
+//! Tests of ProxyDHCP, beside another DHCP server.
 
 use expect_test::expect;
 

@@ -1,11 +1,11 @@
-//! What comes through a relay.
+//! Tests of requests that a relay forwarded.
 
 use expect_test::expect;
 
 use super::*;
 
 #[test]
-fn a_relay_is_answered_on_67_or_where_it_says() {
+fn a_relay_is_answered_on_67_or_on_its_source_port() {
     let mut asked = request(MessageType::Discover, &[]);
     asked.relay = Ipv4Addr::new(10, 78, 0, 253);
     check(
@@ -57,7 +57,7 @@ fn a_relay_is_answered_on_67_or_where_it_says() {
 }
 
 #[test]
-fn a_refusal_through_a_relay_is_broadcast_there() {
+fn a_relay_broadcasts_a_refusal() {
     let mut asked = request(MessageType::Request, &[(code::REQUESTED_ADDRESS, &[10, 0, 0, 1])]);
     asked.relay = Ipv4Addr::new(10, 78, 0, 253);
     let decision = Decision::Answer { lease: lease(), boot: None };
