@@ -1,4 +1,4 @@
-//! Which machine has which address, as far as DHCP has shown: TFTP knows only addresses.
+//! The machine at each IP address, learned from DHCP: TFTP requests carry only the IP address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use hardware::MacAddress;
 
-/// More machines than one server boots; what is beyond is forgotten at random.
+/// More machines than one server boots. When the table is full, an arbitrary entry is dropped.
 const MOST: usize = 65_536;
 
-/// The machines by address.
+/// The MAC address of the machine at each IP address.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Mutex<HashMap<Ipv4Addr, MacAddress>>);
 
 impl Addresses {
-    /// Notes that `mac` has, or is about to have, `address`.
+    /// Records that `mac` has, or is about to have, `address`.
     pub(crate) fn note(&self, address: Ipv4Addr, mac: MacAddress) {
         if address.is_unspecified() {
             return;
@@ -29,7 +29,7 @@ impl Addresses {
         known.insert(address, mac);
     }
 
-    /// The machine at `address`.
+    /// Returns the machine at `address`.
     pub(crate) fn find(&self, address: IpAddr) -> Option<MacAddress> {
         let IpAddr::V4(address) = address.to_canonical() else { return None };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied()

@@ -1,4 +1,4 @@
-//! What to serve, and where.
+//! Settings of the network-boot services.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,84 +9,73 @@ use std::time::Duration;
 use bytes::Bytes;
 use dhcp::{Mode, ServerConfig, Subnet};
 
-/// The services to run; what is `None` is not run and needs no privilege.
+/// The services to run. A service that is `None` opens no socket and needs no privilege.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// DHCP, full or beside another server.
+    /// A full DHCP server or a ProxyDHCP server.
     pub dhcp: Option<DhcpConfig>,
-    /// TFTP, read only.
+    /// TFTP, for reading only.
     pub tftp: Option<TftpConfig>,
     /// Answers to IPv6 router solicitations.
     pub router_advertisements: Option<RouterAdvertisementConfig>,
 }
 
-/// One DHCP server.
+/// Settings of the DHCP server.
 #[derive(Clone, Debug)]
 pub struct DhcpConfig {
-    /// Where requests come in.
     pub listen: Listen,
-    /// Whether we give addresses.
     pub mode: Mode,
-    /// The subnet of the leases.
     pub subnet: Subnet,
-    /// Its router.
     pub router: Option<Ipv4Addr>,
-    /// Its name servers.
     pub dns: Vec<Ipv4Addr>,
-    /// Its domain.
     pub domain: Option<String>,
-    /// How long a lease holds.
     pub lease_time: Duration,
-    /// Where boot files are, if not at our own address.
+    /// The server of the boot files, if not our own address.
     pub tftp_server: Option<Ipv4Addr>,
 }
 
-/// Where DHCP requests come in.
+/// The socket for DHCP requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Port 67 of a network interface, broadcasts included; ProxyDHCP also on port 4011.
-    /// Needs `CAP_NET_BIND_SERVICE` and `CAP_NET_RAW`.
+    /// Port 67 of a network interface, broadcasts included; ProxyDHCP also uses port 4011. Needs `CAP_NET_BIND_SERVICE` and `CAP_NET_RAW`.
     Interface {
-        /// The interface.
         name: String,
-        /// Our address on it.
+        /// Our address on the interface.
         address: Ipv4Addr,
     },
-    /// A socket that only relays and clients with an address can reach. Its address is told to
-    /// clients as ours and must not be unspecified; port 0 takes a free one. ProxyDHCP's second
-    /// port, elsewhere 4011, is then a free one too.
+    /// A socket that only relays and clients with an address can reach. Clients are told its address as the server's, so it must not be
+    /// unspecified. Port 0 takes a free port; ProxyDHCP's second port, otherwise 4011, is then a free port too.
     Socket(SocketAddrV4),
 }
 
-/// One TFTP server.
+/// Settings of the TFTP server.
 #[derive(Clone, Debug)]
 pub struct TftpConfig {
-    /// Where requests come in: customarily port 69 of our address on the provisioning network.
+    /// The socket for requests: usually port 69 of our address on the provisioning network.
     ///
-    /// An unspecified address answers from the one the kernel chooses, which on a host with
-    /// several may not be the one the client asked.
+    /// With an unspecified address, the kernel chooses the source address of answers. On a host with several addresses, that address may
+    /// differ from the one that the client asked.
     pub listen: SocketAddr,
-    /// What can be read.
+    /// The files that clients can read.
     pub files: TftpFiles,
-    /// How many transfers may run at once; requests beyond that are dropped, and clients ask again.
+    /// The number of transfers that may run at once. Requests beyond the limit are dropped, and the clients retry.
     pub sessions: usize,
-    /// What one transfer may take.
+    /// Limits of a single transfer.
     pub limits: tftp::Limits,
 }
 
-/// The files that can be read. Names are looked up, never resolved: there is no path to walk out of.
+/// The files that clients can read, in memory. A name is only looked up in a map, so no path leads to other files.
 #[derive(Clone, Debug, Default)]
 pub struct TftpFiles(HashMap<String, Bytes>);
 
-/// Router advertisements on one interface. Needs `CAP_NET_RAW`.
+/// Settings of router advertisements on one interface. Needs `CAP_NET_RAW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterAdvertisementConfig {
-    /// The interface.
     pub interface: String,
 }
 
 impl TftpFiles {
-    /// No files.
+    /// Makes an empty set.
     pub fn new() -> Self {
         TftpFiles::default()
     }
@@ -96,20 +85,20 @@ impl TftpFiles {
         self.0.insert(name.into(), content.into());
     }
 
-    /// Adds a file, reading its content now.
+    /// Adds a file and reads its content now.
     pub fn load(&mut self, name: impl Into<String>, path: &Path) -> io::Result<()> {
         self.insert(name, std::fs::read(path)?);
         Ok(())
     }
 
-    /// The file with this name; firmware that asks for it with a leading slash means the same.
+    /// Returns the file of this name. A leading slash is ignored, because some firmware sends one.
     pub(crate) fn find(&self, name: &str) -> Option<Bytes> {
         self.0.get(name.trim_start_matches('/')).cloned()
     }
 }
 
 impl DhcpConfig {
-    /// What the rules of answering need to know.
+    /// Returns the settings for `dhcp`'s rules.
     pub(crate) fn server(&self) -> ServerConfig {
         ServerConfig {
             mode: self.mode,

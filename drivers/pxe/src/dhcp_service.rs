@@ -1,4 +1,4 @@
-//! DHCP on its sockets: receives, asks the directory, sends what the rules say.
+//! The DHCP sockets: receives a request, asks the directory, sends the answer that the rules of `dhcp` give.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -19,23 +19,23 @@ use crate::{DhcpConfig, Directory, Listen, Sighting};
 
 const SERVER_PORT: u16 = 67;
 const CLIENT_PORT: u16 = 68;
-/// PXE 2.1 §2.2.4.
+/// Port of ProxyDHCP's binding service (PXE 2.1 §2.2.4).
 const BINDING_PORT: u16 = 4011;
 
-/// No DHCP message is longer than an Ethernet frame.
+/// The longest DHCP message, in octets: an Ethernet frame.
 const LONGEST: usize = 1500;
 
-/// How many requests may wait for the directory at once; more are dropped, and clients ask again.
+/// How many requests may wait for the directory at once. Further requests are dropped, and the clients retry.
 const MOST_PENDING: usize = 512;
 
-/// The service with its sockets open.
+/// The DHCP service with its sockets open.
 pub(crate) struct DhcpService {
     socket: UdpSocket,
     binding: Option<UdpSocket>,
     answerer: Arc<Answerer>,
 }
 
-/// Which rules a request falls under, by the port it came to.
+/// The port that a request came to, which selects the rules.
 #[derive(Clone, Copy)]
 enum Port {
     Server,
@@ -49,7 +49,7 @@ struct Answerer {
     addresses: Arc<Addresses>,
 }
 
-/// Whom the socket can send to.
+/// The destinations that the socket can send to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Link,
@@ -111,7 +111,7 @@ async fn serve(socket: UdpSocket, port: Port, answerer: Arc<Answerer>) {
             Ok((length, SocketAddr::V4(from))) => (length, from),
             Ok((_, SocketAddr::V6(_))) => continue,
             Err(error) => {
-                // An ICMP error about an earlier answer, or the link going down: neither ends the service.
+                // An ICMP error about an earlier answer, or a link that went down: neither ends the service.
                 warn!(%error, "receiving DHCP failed");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 continue;
@@ -142,7 +142,7 @@ impl Answerer {
         self.observe(asked, request, &client);
         match asked {
             MessageType::Decline => return self.declined(request, &client).await,
-            // RFC 2131 §4.3.4: nothing is answered, and a machine that boots again gets the same address.
+            // RFC 2131 §4.3.4: a release gets no answer. The machine keeps its address here and gets the same one at its next boot.
             MessageType::Release => return,
             MessageType::Discover
             | MessageType::Request
@@ -164,7 +164,7 @@ impl Answerer {
         }
     }
 
-    /// RFC 2131 §4.3.3: the client names the address, and the server it had it from.
+    /// Reports an address that the client found in use, if the client had the address from this server (RFC 2131 §4.3.3).
     async fn declined(&self, request: &Message, client: &Client) {
         let from_us = request.options.address(code::SERVER_IDENTIFIER) == Some(self.config.address);
         let address = request.options.address(code::REQUESTED_ADDRESS);
@@ -173,7 +173,7 @@ impl Answerer {
         }
     }
 
-    /// What a request tells beside its question.
+    /// Records the facts in a request that do not depend on the answer.
     fn observe(&self, asked: MessageType, request: &Message, client: &Client) {
         let requested = request.options.address(code::REQUESTED_ADDRESS);
         match asked {
@@ -182,7 +182,7 @@ impl Answerer {
                 warn!(client.mac = %client.mac, address = ?requested, "a machine found its address in use");
                 self.directory.saw(client.mac, Sighting::DhcpDeclined { address: requested });
             }
-            // Beside another server this is how we learn the address that one has given.
+            // With another DHCP server on the network, only the request shows which address that server gave.
             MessageType::Request => {
                 self.addresses.note(requested.unwrap_or(request.client_address), client.mac);
             }
@@ -219,7 +219,7 @@ impl Answerer {
         self.sent(client, kind, &reply.message);
     }
 
-    /// Tells the directory what has been sent.
+    /// Reports a sent answer to the directory.
     fn sent(&self, client: &Client, kind: MessageType, message: &Message) {
         let given = Some(message.your_address).filter(|address| !address.is_unspecified());
         let boot_file = message
@@ -231,7 +231,7 @@ impl Answerer {
         if kind != MessageType::Nak {
             self.addresses.note(address, client.mac);
         }
-        // Of a URL only its last part: what comes before may be a capability.
+        // Only the last part of a URL is logged: the part before may be a capability.
         let file = boot_file.as_deref().and_then(|file| file.rsplit('/').next());
         info!(
             client.mac = %client.mac, client.kind = ?client.kind, %address, boot_file = file,

@@ -1,4 +1,4 @@
-//! Who knows the machines: asked before anything is answered, told what was seen.
+//! The interface to the owner of the machines: the services ask it before each answer, and report to it what they observe.
 
 use std::net::Ipv4Addr;
 
@@ -6,64 +6,41 @@ use async_trait::async_trait;
 use dhcp::{Client, Decision};
 use hardware::MacAddress;
 
-/// What the network-boot services ask before they answer a machine.
+/// The owner of the machines, whom the network-boot services ask before they answer a machine.
 #[async_trait]
 pub trait Directory: Send + Sync + 'static {
-    /// What to answer this client. Asked for every message; the client retries after a few
-    /// seconds, so a slow answer is no answer.
+    /// Decides the answer to this client. Called for every message. The client retries after a few seconds, so a slow answer is lost.
     async fn decide(&self, client: &Client) -> Decision;
 
     /// A client found another machine at the address it was given (RFC 2131 §4.3.3).
     async fn declined(&self, client: MacAddress, address: Ipv4Addr);
 
-    /// Something was seen on the wire: for explanations, never for decisions. Must not block.
+    /// Reports an observation. It serves explanations, never decisions. Must not block.
     fn saw(&self, client: MacAddress, sighting: Sighting);
 }
 
-/// Something a machine did, or that was done for it.
+/// An observation of a machine on the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sighting {
-    /// It looks for a DHCP server.
+    /// The machine looks for a DHCP server.
     DhcpDiscover,
-    /// It was made an offer.
+    /// The machine got an offer.
     DhcpOffered {
-        /// The address; `None` beside another server.
+        /// `None` if another server gives addresses.
         address: Option<Ipv4Addr>,
         /// The boot file name or URL.
         boot_file: Option<String>,
     },
-    /// It asked by DHCP and was refused, or got no answer.
-    DhcpRefused {
-        /// Why.
-        reason: String,
-    },
-    /// Its address was confirmed, or it was told its boot file once it had one.
-    DhcpAcked {
-        /// The address it has.
-        address: Ipv4Addr,
-    },
-    /// It found that someone else uses the address it was given.
-    DhcpDeclined {
-        /// The address.
-        address: Option<Ipv4Addr>,
-    },
-    /// It began to load a file by TFTP.
-    TftpRead {
-        /// The file.
-        file: String,
-    },
-    /// It has loaded the file.
-    TftpDone {
-        /// The file.
-        file: String,
-        /// Its size.
-        bytes: u64,
-    },
-    /// It did not get the file.
-    TftpFailed {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
+    /// The machine's DHCP request was refused, or got no answer.
+    DhcpRefused { reason: String },
+    /// The machine's address was confirmed, or a machine with an address was told its boot file.
+    DhcpAcked { address: Ipv4Addr },
+    /// The machine found that another machine uses the address it was given.
+    DhcpDeclined { address: Option<Ipv4Addr> },
+    /// The machine began to load a file by TFTP.
+    TftpRead { file: String },
+    /// The machine has loaded the file.
+    TftpDone { file: String, bytes: u64 },
+    /// The transfer of the file failed.
+    TftpFailed { file: String, reason: String },
 }

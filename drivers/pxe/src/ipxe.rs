@@ -1,12 +1,12 @@
-//! Scripts for iPXE that cannot be talked into anything else.
+//! Writes scripts for iPXE into which no input can inject a command.
 //!
-//! iPXE's language has no quoting. A line is split at white space; a word `||`, `&&` or `;` ends a
-//! command, a word that begins with `#` the line; then `${…}` is replaced in each word, again and again
-//! until none is left, so that even a dollar sign brought in by a setting is expanded
-//! (`system` in `src/core/exec.c`, `expand_settings` in `src/core/settings.c`). A backslash at its end
-//! joins a line to the next (`src/image/script.c`). So nothing here is escaped that could be refused:
-//! words come as types that can only be made of harmless characters, and text is for `echo` alone,
-//! with everything else replaced.
+//! iPXE's language has no quoting. iPXE splits a line at white space; a word `||`, `&&` or `;` ends a command, and a word that begins with
+//! `#` ends the line. Then iPXE replaces `${…}` in each word, again and again until none is left, so that even a dollar sign from a setting
+//! is expanded (`system` in `src/core/exec.c`, `expand_settings` in `src/core/settings.c`). A backslash at the end of a line joins it to
+//! the next (`src/image/script.c`).
+//!
+//! So this module refuses harmful input instead of escaping it: a word has a type that accepts only harmless characters, and free text
+//! occurs only behind `echo`, with every other character replaced.
 
 mod argument;
 mod script;

@@ -1,4 +1,4 @@
-//! Which build of iPXE a machine's firmware can run.
+//! The builds of iPXE, chosen by a machine's firmware.
 
 use dhcp::{Architecture, BootFile, Client, ClientKind};
 use url::Url;
@@ -10,15 +10,15 @@ pub enum Loader {
     Undionly,
     /// For 64-bit x86 UEFI: uses the firmware's network driver.
     ///
-    /// `ipxe.efi` brings drivers of its own instead, which then fight with the firmware's.
+    /// The other build, `ipxe.efi`, has its own drivers, which conflict with the firmware's.
     Snponly,
 }
 
 impl Loader {
-    /// Every build, to be served under its [`file_name`](Loader::file_name).
+    /// All builds. Each is served under its [`file_name`](Loader::file_name).
     pub const ALL: [Loader; 2] = [Loader::Undionly, Loader::Snponly];
 
-    /// The build for this firmware; `None` if Debian has none.
+    /// Returns the build for this firmware; `None` if Debian has none.
     pub const fn for_architecture(architecture: Architecture) -> Option<Self> {
         match architecture {
             Architecture::X86Bios => Some(Loader::Undionly),
@@ -31,10 +31,9 @@ impl Loader {
         }
     }
 
-    /// What firmware that is not iPXE yet has to load to become it: by TFTP, or for HTTP boot the
-    /// same file under `base`, whose path has to end in a slash.
+    /// Returns the file by which firmware loads iPXE: by TFTP, or for HTTP boot the same file under `base`, whose path must end in a slash.
     ///
-    /// `None` for whoever needs no loader, or none we have.
+    /// `None` for a client that is iPXE already or does not boot, and for firmware without a build.
     pub fn boot_file(client: &Client, base: &Url) -> Option<BootFile> {
         let loader = Loader::for_architecture(client.architecture?)?;
         match client.kind {
@@ -44,7 +43,7 @@ impl Loader {
         }
     }
 
-    /// Its name in Debian, and ours on TFTP and HTTP.
+    /// Name of the file in Debian's package, and in our TFTP and HTTP services.
     pub const fn file_name(self) -> &'static str {
         match self {
             Loader::Undionly => "undionly.kpxe",
@@ -52,7 +51,7 @@ impl Loader {
         }
     }
 
-    /// Where Debian's package puts it.
+    /// Path of the file in Debian's package.
     pub const fn debian_path(self) -> &'static str {
         match self {
             Loader::Undionly => "/usr/lib/ipxe/undionly.kpxe",

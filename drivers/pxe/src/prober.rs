@@ -1,6 +1,6 @@
-//! Probes an address before it is given out: whoever answers an ICMP echo (RFC 792) uses the address already.
+//! Probes an address before the server offers it: a machine that answers an ICMP echo (RFC 792) already uses the address.
 //!
-//! RFC 2131 §3.1 and §4.3.1: a server SHOULD check that way before it offers a newly leased address.
+//! RFC 2131 §3.1 and §4.3.1: a server SHOULD probe a newly leased address in this way before offering it.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,22 +13,22 @@ use tokio::time::timeout;
 use crate::Listen;
 use crate::socket::to_tokio;
 
-/// Shorter than any DHCP client waits for an offer: iPXE and firmware wait 1 s at first (PXE 2.1 §2.2.1).
+/// How long a probe waits. Clients wait longer for an offer: iPXE and firmware wait 1 s at first (PXE 2.1 §2.2.1).
 const PATIENCE: Duration = Duration::from_millis(500);
 
 const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST: u8 = 8;
-/// What our echo carries, so that its answer is known from others.
+/// Payload of our echo requests. It tells our replies from those to other programs.
 const PAYLOAD: &[u8] = b"bedplate: is this address free?";
 
-/// Probes addresses of one network.
+/// Probes addresses on the network of the DHCP service.
 #[derive(Clone, Debug)]
 pub struct Prober {
     interface: Option<String>,
 }
 
 impl Prober {
-    /// Probes the network that DHCP listens on.
+    /// Makes a prober for the network that DHCP listens on.
     pub fn new(listen: &Listen) -> Self {
         match listen {
             Listen::Interface { name, .. } => Prober { interface: Some(name.clone()) },
@@ -40,9 +40,9 @@ impl Prober {
     ///
     /// # Errors
     ///
-    /// When no echo can be sent, most often because the kernel wants `CAP_NET_RAW`.
+    /// No echo request can be sent, usually because the kernel requires `CAP_NET_RAW`.
     pub async fn is_used(&self, address: Ipv4Addr) -> io::Result<bool> {
-        // RFC 1122 §3.2.1.3: a loopback address is on no network, and this host answers at each.
+        // RFC 1122 §3.2.1.3: a loopback address is on no network, and this host itself would answer.
         if address.is_loopback() {
             return Ok(false);
         }
@@ -62,7 +62,8 @@ impl Prober {
         }
     }
 
-    /// A socket for echoes: the kernel's own kind where this user may open it (`net.ipv4.ping_group_range`), else a raw one.
+    /// Opens a socket for echo requests: an ICMP datagram socket if the kernel permits it for this user (`net.ipv4.ping_group_range`), a
+    /// raw socket otherwise.
     fn open(&self) -> io::Result<Socket> {
         let open = |kind| {
             let socket = Socket::new(Domain::IPV4, kind, Some(Protocol::ICMPV4))?;
@@ -75,7 +76,7 @@ impl Prober {
     }
 }
 
-/// Waits for the answer of `address` to our echo; other ICMP messages from there are passed over.
+/// Waits for the reply of `address` to our echo request; skips other ICMP messages.
 async fn answer_from(socket: &UdpSocket, address: Ipv4Addr) -> io::Result<bool> {
     let mut packet = [0; 256];
     loop {
@@ -90,10 +91,11 @@ fn is_from(from: SocketAddr, address: Ipv4Addr) -> bool {
     from.ip() == IpAddr::V4(address)
 }
 
-/// A raw socket hands the IP header over, too; the kernel's own kind does not.
+/// Whether a packet is a reply to our echo request. A packet from a raw socket starts with the IP header, a packet from an ICMP datagram
+/// socket does not.
 fn is_echo_reply(packet: &[u8]) -> bool {
     let header = match packet.first() {
-        // RFC 791 §3.1: version 4, then the header's length in words.
+        // RFC 791 §3.1: the version, 4, then the length of the header in 32-bit words.
         Some(first) if first >> 4 == 4 => usize::from(first & 0xf) * 4,
         Some(_) | None => 0,
     };
@@ -101,7 +103,7 @@ fn is_echo_reply(packet: &[u8]) -> bool {
     message.first() == Some(&ECHO_REPLY) && message.get(8..) == Some(PAYLOAD)
 }
 
-/// RFC 792: type 8, code 0, checksum, identifier, sequence number, data.
+/// Builds an echo request (RFC 792): type 8, code 0, checksum, identifier, sequence number, data.
 fn echo_request() -> Vec<u8> {
     let mut message = vec![ECHO_REQUEST, 0, 0, 0, 0xbe, 0xd0, 0, 1];
     message.extend(PAYLOAD);
@@ -110,7 +112,7 @@ fn echo_request() -> Vec<u8> {
     message
 }
 
-/// RFC 1071: the ones' complement of the ones' complement sum of the message's 16-bit words.
+/// Computes the checksum of RFC 1071: the ones' complement of the ones' complement sum of the 16-bit words.
 fn checksum(message: &[u8]) -> u16 {
     let word = |pair: &[u8]| match pair {
         [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
@@ -124,7 +126,7 @@ fn checksum(message: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// No route, or nobody who says which Ethernet address it has.
+/// Whether the error means that no route leads to the address or that no machine answers ARP for it.
 fn is_unreachable(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable)
 }
@@ -134,12 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_echo_sums_up_to_ones() {
+    fn an_echo_request_has_a_valid_checksum() {
         assert_eq!(checksum(&echo_request()), 0);
     }
 
     #[test]
-    fn only_an_answer_to_our_echo_counts() {
+    fn only_a_reply_to_our_echo_request_counts() {
         let mut answer = echo_request();
         assert!(!is_echo_reply(&answer), "a request is no answer");
         answer[0] = ECHO_REPLY;

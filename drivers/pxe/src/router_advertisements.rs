@@ -1,8 +1,8 @@
-//! Answers to IPv6 router solicitations (RFC 4861 §6.2.6) that offer nothing.
+//! Answers IPv6 router solicitations (RFC 4861 §6.2.6) with advertisements that offer no router.
 //!
-//! iPXE configures IPv6 beside IPv4 and waits up to 14 s for a router before it loads anything.
-//! An advertisement with lifetime 0, no prefix and no flags ends that wait (`ipv6conf_rx_router_advertisement`
-//! in `src/net/ndp.c` of iPXE) and makes nobody use us as a router (RFC 4861 §6.3.4).
+//! iPXE configures IPv6 beside IPv4 and waits up to 14 s for a router before it loads anything. An advertisement with lifetime 0, no prefix
+//! and no flags ends this wait (`ipv6conf_rx_router_advertisement` in `src/net/ndp.c` of iPXE), and no machine uses us as a router because
+//! of it (RFC 4861 §6.3.4).
 
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
@@ -19,11 +19,11 @@ const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
 const SOLICITATION: u8 = 133;
 
-/// RFC 4861 §4.2: type 134, code 0, checksum (the kernel's work), then hop limit, flags, router
-/// lifetime, reachable time and retransmission timer, all "unspecified", and no option.
+/// RFC 4861 §4.2: type 134, code 0, checksum (the kernel fills it in), then hop limit, flags, router lifetime, reachable time and
+/// retransmission timer, all "unspecified", and no option.
 const ADVERTISEMENT: [u8; 16] = [134, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// The service with its socket open.
+/// The advertising service with its socket open.
 pub(crate) struct Advertiser {
     socket: UdpSocket,
     interface: u32,
@@ -40,7 +40,7 @@ impl Advertiser {
         let open = || {
             let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6))?;
             socket.bind_device(Some(interface.as_bytes()))?;
-            // RFC 4861 §4.2: receivers drop what could have come through a router.
+            // RFC 4861 §4.2: receivers drop an advertisement with a smaller hop limit, because a router may have forwarded it.
             socket.set_unicast_hops_v6(255)?;
             socket.set_multicast_hops_v6(255)?;
             socket.join_multicast_v6(&ALL_ROUTERS, index)?;
@@ -72,7 +72,7 @@ impl Advertiser {
         }
     }
 
-    /// To whoever asked; to everybody on the link if it has no address yet.
+    /// Sends an advertisement to the asker, or to all nodes on the link if the asker has no address yet.
     async fn advertise(&self, asker: Ipv6Addr) {
         let to = if asker.is_unicast_link_local() { asker } else { ALL_NODES };
         let to = SocketAddrV6::new(to, 0, 0, self.interface);

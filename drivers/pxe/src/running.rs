@@ -1,4 +1,4 @@
-//! Starting the services, and holding them while they run.
+//! Starts the services and stops them again.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,22 +14,22 @@ use crate::socket::StartError;
 use crate::tftp_service::TftpService;
 use crate::{Config, Directory};
 
-/// Services that run until this is dropped or stopped.
+/// Services that run until this value is dropped or stopped.
 #[derive(Debug)]
 pub struct Running {
-    /// Where DHCP listens.
+    /// Address of the DHCP socket.
     pub dhcp: Option<SocketAddr>,
-    /// Where ProxyDHCP answers clients that have an address; customarily port 4011.
+    /// Address of the second ProxyDHCP socket, for clients that have an address; usually port 4011.
     pub proxy_dhcp: Option<SocketAddr>,
-    /// Where TFTP listens.
+    /// Address of the TFTP socket.
     pub tftp: Option<SocketAddr>,
     tasks: JoinSet<()>,
     cancel: CancellationToken,
 }
 
-/// Opens every socket `config` asks for, then serves until the result is dropped.
+/// Opens every socket that `config` asks for, then serves until the result is dropped.
 ///
-/// Nothing is served if one socket cannot be opened.
+/// If one socket cannot be opened, no service starts.
 pub async fn start(config: Config, directory: Arc<dyn Directory>) -> Result<Running, StartError> {
     let addresses = Arc::new(Addresses::default());
     let dhcp = match config.dhcp {
@@ -66,7 +66,7 @@ pub async fn start(config: Config, directory: Arc<dyn Directory>) -> Result<Runn
 }
 
 impl Running {
-    /// Closes every socket and returns when that has happened; what is being answered is cut off.
+    /// Closes every socket and returns once they are closed; transfers in progress are cut off.
     pub async fn stop(mut self) {
         self.cancel.cancel();
         while self.tasks.join_next().await.is_some() {}

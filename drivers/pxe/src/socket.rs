@@ -1,4 +1,4 @@
-//! Opening sockets, and what can go wrong with that.
+//! Opens sockets, and names the errors of opening them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,36 +6,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
-/// Why the services did not start.
+/// The reasons why the services did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The socket could not be opened.
     #[error("cannot open the socket for {service} on {place}")]
-    Socket {
-        /// Which service.
-        service: &'static str,
-        /// Where it was to listen.
-        place: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The kernel wants a privilege.
+    Socket { service: &'static str, place: String, source: io::Error },
+    /// The kernel requires a capability that the process lacks.
     #[error("{service} on {place} needs {capability}")]
-    NotPermitted {
-        /// Which service.
-        service: &'static str,
-        /// Where it was to listen.
-        place: String,
-        /// Which privilege.
-        capability: &'static str,
-    },
-    /// There is no such interface.
+    NotPermitted { service: &'static str, place: String, capability: &'static str },
+    /// No network interface has this name.
     #[error("there is no network interface {name:?}")]
-    NoSuchInterface {
-        /// Its name.
-        name: String,
-    },
-    /// Clients cannot be told to turn to 0.0.0.0.
+    NoSuchInterface { name: String },
+    /// Clients cannot send requests to 0.0.0.0.
     #[error(
         "DHCP cannot listen on 0.0.0.0: name an address that clients can reach, or an interface"
     )]
@@ -54,7 +37,7 @@ impl From<StartError> for io::Error {
     }
 }
 
-/// What a socket is for, to name it in errors.
+/// The purpose of a socket, for error messages.
 pub(crate) struct Purpose {
     pub(crate) service: &'static str,
     pub(crate) place: String,
@@ -73,7 +56,7 @@ impl Purpose {
     }
 }
 
-/// A UDP socket on `address`.
+/// Opens a UDP socket on `address`.
 pub(crate) fn plain(service: &'static str, address: SocketAddr) -> Result<UdpSocket, StartError> {
     let purpose =
         Purpose { service, place: address.to_string(), capability: "CAP_NET_BIND_SERVICE" };
@@ -85,7 +68,7 @@ pub(crate) fn plain(service: &'static str, address: SocketAddr) -> Result<UdpSoc
     open().map_err(|source| purpose.failed(source))
 }
 
-/// A UDP socket that hears and sends broadcasts on one interface, and nothing of any other.
+/// Opens a UDP socket that sends and receives broadcasts on one interface only.
 pub(crate) fn on_interface(
     service: &'static str,
     interface: &str,
@@ -107,7 +90,7 @@ pub(crate) fn on_interface(
     open().map_err(|source| purpose.failed(source))
 }
 
-/// The number of an interface.
+/// Returns the kernel's index of an interface.
 pub(crate) fn interface_index(name: &str) -> Result<u32, StartError> {
     let no_such = |_| StartError::NoSuchInterface { name: name.to_owned() };
     let any =
@@ -118,7 +101,7 @@ pub(crate) fn interface_index(name: &str) -> Result<u32, StartError> {
 
 /// Hands a datagram socket to the runtime.
 ///
-/// Also for raw ones: sending and receiving datagrams are the same system calls.
+/// Works for raw sockets too: the system calls for sending and receiving datagrams are the same.
 pub(crate) fn to_tokio(socket: Socket) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     UdpSocket::from_std(socket.into())

@@ -1,4 +1,4 @@
-//! TFTP on its sockets: one for requests, and one for each transfer.
+//! The TFTP sockets: one for requests, and one for each transfer.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,13 +18,13 @@ use crate::addresses::Addresses;
 use crate::socket::{StartError, plain};
 use crate::{Directory, Sighting, TftpConfig, TftpFiles};
 
-/// How many transfers one address may run at once: enough for a boot loader, too few to crowd out others.
+/// How many transfers one address may run at once: enough for a boot loader, and too few to starve other machines.
 const MOST_PER_ADDRESS: usize = 16;
 
-/// No packet a reader sends is longer: requests end at 512 octets, errors are not worth more.
+/// The longest packet that a reader sends, in octets: a request has at most 512, and a longer error message is not worth reading.
 const LONGEST: usize = 1500;
 
-/// The service with its socket open.
+/// The TFTP service with its socket open.
 pub(crate) struct TftpService {
     socket: UdpSocket,
     files: TftpFiles,
@@ -33,7 +33,7 @@ pub(crate) struct TftpService {
     witness: Witness,
 }
 
-/// Tells the directory what a machine, known here by address, has done.
+/// Reports the transfers of a machine to the directory. Finds the machine by its IP address.
 #[derive(Clone)]
 struct Witness {
     directory: Arc<dyn Directory>,
@@ -95,7 +95,7 @@ impl TftpService {
                         debug!(%client, "dropped a TFTP request, {} transfers run", clients.len());
                         continue;
                     }
-                    // A request that comes twice is one request.
+                    // A client that repeats its request gets one transfer.
                     if clients.insert(client) {
                         let local = self.socket.local_addr().map(|local| local.ip());
                         let (limits, witness) = (self.limits.clone(), self.witness.clone());
@@ -109,7 +109,7 @@ impl TftpService {
         }
     }
 
-    /// The request and the file it asks for; what cannot be served is answered here.
+    /// Returns a read request and its file. Answers any other packet here.
     async fn accept(&self, datagram: &[u8], client: SocketAddr) -> Option<(Request, Bytes)> {
         let (code, message) = match Packet::decode(datagram) {
             Ok(Packet::Read(request)) => match self.files.find(&request.file) {
@@ -123,7 +123,7 @@ impl TftpService {
                 }
             },
             Ok(Packet::Write(_)) => (ErrorCode::AccessViolation, "this server is read only"),
-            // A stray packet of a transfer that is over.
+            // A stray packet of a transfer that has ended.
             Ok(_) => return None,
             Err(error) => {
                 debug!(%client, %error, "dropped what is no TFTP request");
@@ -138,7 +138,7 @@ impl TftpService {
     }
 }
 
-/// Sends one file, and tells how it went.
+/// Sends one file, and reports the outcome.
 async fn transfer(
     local: io::Result<IpAddr>,
     client: SocketAddr,
@@ -175,14 +175,14 @@ enum Outcome {
     Failed(String),
 }
 
-/// Feeds a session from a socket of its own until it ends.
+/// Runs a session on its own socket until the session ends.
 async fn drive(
     local: io::Result<IpAddr>,
     client: SocketAddr,
     mut session: Session,
     first: Vec<Packet>,
 ) -> io::Result<Outcome> {
-    // RFC 1350 §4: the port is the transfer's identity; being connected, others are not heard.
+    // RFC 1350 §4: the port identifies the transfer. The socket is connected, so packets from other ports are not received.
     let socket = UdpSocket::bind((local?, 0)).await?;
     socket.connect(client).await?;
 

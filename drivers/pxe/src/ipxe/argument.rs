@@ -1,39 +1,34 @@
-//! Arguments of the kernel, as words that mean the same to iPXE and to Linux.
+//! Kernel arguments, restricted to words that iPXE and Linux read in the same way.
 
 use std::fmt;
 
-/// `key=value` or `key` on a kernel's command line.
+/// An argument on a kernel's command line: `key=value` or `key`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     key: String,
     value: Option<String>,
 }
 
-/// Why a pair cannot be an argument.
+/// The reasons why a pair cannot be a kernel argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidArgument {
-    /// Keys are letters, digits, `.`, `_` and `-`, and begin with a letter or digit.
+    /// A key consists of letters, digits, `.`, `_` and `-`, and begins with a letter or digit.
     #[error("{key:?} cannot be the name of a kernel argument")]
     Key {
-        /// What was given, cut short.
+        /// The key, cut to 64 characters.
         key: String,
     },
-    /// The value has a character that iPXE or Linux would not take literally.
+    /// The value has a character that iPXE or Linux would not read literally.
     #[error("the kernel argument {key} cannot hold {character:?}")]
-    Character {
-        /// The argument.
-        key: String,
-        /// The character.
-        character: char,
-    },
+    Character { key: String, character: char },
 }
 
 impl Argument {
-    /// `key=value`.
+    /// Makes an argument `key=value`.
     ///
-    /// White space and control characters would make several words of it. `$` begins an expansion and `#`
-    /// can begin a comment in iPXE, a backslash joins lines there, and Linux strips quotes
-    /// (`next_arg` in `lib/cmdline.c`). All of these are refused, as is what is not ASCII.
+    /// White space and control characters would split the value into several words. In iPXE `$` begins an expansion, `#` can begin a
+    /// comment and a backslash joins lines, and Linux strips quotes (`next_arg` in `lib/cmdline.c`). All these characters are refused, and
+    /// all that are not ASCII.
     pub fn new(key: &str, value: &str) -> Result<Self, InvalidArgument> {
         let flag = Argument::flag(key)?;
         let harmful = |c: &char| !c.is_ascii_graphic() || r##"$#\"'`"##.contains(*c);
@@ -43,7 +38,7 @@ impl Argument {
         }
     }
 
-    /// A `key` alone.
+    /// Makes an argument without a value.
     pub fn flag(key: &str) -> Result<Self, InvalidArgument> {
         let legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !key.starts_with(|c: char| c.is_ascii_alphanumeric()) || !key.chars().all(legal) {

@@ -1,4 +1,4 @@
-//! The scripts a machine is given.
+//! The iPXE scripts for the situations of a machine: boot, wait, refuse, local disk.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,46 +7,44 @@ use url::Url;
 
 use super::Argument;
 
-/// Linux on x86 cuts its command line here (`COMMAND_LINE_SIZE`).
+/// The longest command line of Linux on x86 (`COMMAND_LINE_SIZE`); Linux cuts off the rest.
 const LONGEST_COMMAND_LINE: usize = 2047;
 
-/// How long a machine waits before it tries again what failed.
+/// How long a machine waits before it retries a failed step.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// A script for iPXE; display it to get its text.
+/// A script for iPXE; `Display` prints its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script(String);
 
-/// A kernel to start.
+/// A kernel to start, with its ramdisk and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The kernel.
     pub kernel: Url,
-    /// Its initial ramdisk.
     pub initrd: Url,
-    /// Its arguments; `initrd=` is added, which a kernel started by UEFI needs.
+    /// The script adds `initrd=`, which a kernel started by UEFI needs.
     pub arguments: Vec<Argument>,
 }
 
-/// Why a script cannot be written.
+/// The reasons why a script cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidScript {
-    /// iPXE loads `http` and `tftp`, here without passwords and fragments.
+    /// iPXE loads from `http` and `tftp` URLs; here they must have no password and no fragment.
     #[error("iPXE cannot load {url}")]
     Url {
         /// The URL, without user and password.
         url: String,
     },
-    /// Linux would cut it off.
+    /// Linux would cut off the arguments.
     #[error("the kernel's arguments take {length} characters, it reads {LONGEST_COMMAND_LINE}")]
     TooLong {
-        /// How long they are.
+        /// Length of the arguments in characters.
         length: usize,
     },
 }
 
 impl Script {
-    /// Starts a kernel; tries again for ever if it cannot be loaded.
+    /// Starts a kernel; retries for ever if the kernel cannot be loaded.
     pub fn boot(boot: &Kernel) -> Result<Self, InvalidScript> {
         let (kernel, initrd) = (word(&boot.kernel)?, word(&boot.initrd)?);
         let mut arguments = "initrd=initrd".to_owned();
@@ -73,8 +71,7 @@ impl Script {
 
     /// Boots the first disk.
     ///
-    /// UEFI goes on with its next boot option when iPXE leaves; a BIOS may not, so there the disk is
-    /// started first.
+    /// When iPXE exits, UEFI continues with its next boot option. A BIOS may not continue, so on a BIOS the script starts the disk first.
     pub fn local_disk() -> Self {
         Script(
             "#!ipxe\n\
@@ -84,13 +81,13 @@ impl Script {
         )
     }
 
-    /// Shows why there is nothing to boot, then leaves the machine to its firmware's next boot option.
+    /// Prints why there is nothing to boot, then exits to the firmware's next boot option.
     pub fn refuse(reason: &str) -> Self {
         let reason = shown(reason);
         Script(format!("#!ipxe\necho Not booting: {reason}\nsleep {}\nexit\n", PAUSE.as_secs()))
     }
 
-    /// Shows what the machine is waiting for, and asks for `script` every so often.
+    /// Prints the reason why the machine waits, and fetches `script` again at an interval of `every`.
     pub fn wait(reason: &str, script: &Url, every: Duration) -> Result<Self, InvalidScript> {
         let (reason, url, every) = (shown(reason), word(script)?, every.as_secs().max(1));
         Ok(Script(format!(
@@ -109,22 +106,22 @@ impl fmt::Display for Script {
     }
 }
 
-/// A URL as one word. Its type has encoded white space, control characters and what is not ASCII.
+/// Turns a URL into one word. The type `Url` has percent-encoded white space, control characters and all that is not ASCII.
 fn word(url: &Url) -> Result<String, InvalidScript> {
     let has_password = !url.username().is_empty() || url.password().is_some();
     let loadable = matches!(url.scheme(), "http" | "tftp") && url.has_host();
     if has_password || !loadable || url.fragment().is_some() {
         let mut shown = url.clone();
-        // Fails for URLs that cannot have them.
+        // Fails for a URL that cannot have a user or a password, which is harmless.
         let _ = shown.set_username("");
         let _ = shown.set_password(None);
         return Err(InvalidScript::Url { url: shown.into() });
     }
-    // The one thing left that iPXE would read: it stands for itself when encoded (RFC 3986 §2.1).
+    // `$` is the only character left that iPXE would interpret. The encoded form means the same (RFC 3986 §2.1).
     Ok(url.as_str().replace('$', "%24"))
 }
 
-/// Text as words for `echo`: what could end the command, comment it out or be expanded becomes a question mark.
+/// Makes text safe for `echo`: a character that could end the command, begin a comment or be expanded becomes a question mark.
 fn shown(text: &str) -> String {
     let harmless = |c: char| match c {
         c if c.is_ascii_alphanumeric() || " .,:!?()/_+=@'-".contains(c) => c,

@@ -1,4 +1,4 @@
-//! DHCP through a relay and TFTP, over real sockets on loopback, compared octet by octet. Needs no privilege.
+//! Tests DHCP through a relay and TFTP over real sockets on loopback, octet by octet. Needs no privilege.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn answer(address: Option<Ipv4Addr>) -> Decision {
     Decision::Answer { lease, boot: Some(BootFile::Tftp { name: "undionly.kpxe".to_owned() }) }
 }
 
-/// A message of a PXE ROM, as a relay on loopback passes it on (RFC 8357, RFC 3527).
+/// A message of a PXE ROM, as a relay on loopback forwards it (RFC 8357, RFC 3527).
 fn relayed(options: &[u8]) -> Vec<u8> {
     let mut message = vec![0; 240];
     message[..4].copy_from_slice(&[1, 1, 6, 1]);
@@ -69,7 +69,7 @@ async fn exchange(socket: &UdpSocket, to: SocketAddr, message: &[u8]) -> Vec<u8>
 #[tokio::test]
 async fn a_relayed_machine_gets_its_lease_and_its_file() {
     let recorder = Arc::new(Recorder::new(answer(Some(Ipv4Addr::LOCALHOST))));
-    // The lease is loopback's own address, so that the transfer is seen to be this machine's.
+    // The lease is the loopback address, so that the TFTP transfer is attributed to the same machine.
     let mut config = config(Mode::Full);
     config.dhcp.as_mut().unwrap().subnet = Subnet { address: Ipv4Addr::LOCALHOST, prefix: 8 };
     let running = start(config, recorder.clone()).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_relayed_machine_gets_its_lease_and_its_file() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_another_machines_is_refused() {
+async fn a_request_for_another_machines_address_is_refused() {
     let recorder = Arc::new(Recorder::new(answer(Some(Ipv4Addr::new(10, 78, 0, 20)))));
     let running = start(config(Mode::Full), recorder.clone()).await.unwrap();
     let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -125,7 +125,7 @@ async fn an_address_that_is_another_machines_is_refused() {
 }
 
 #[tokio::test]
-async fn a_machine_that_is_ignored_is_told_of_with_the_reason() {
+async fn an_ignored_machine_is_reported_with_the_reason() {
     let reason = "it is not enrolled".to_owned();
     let recorder = Arc::new(Recorder::new(Decision::Ignore { reason: reason.clone() }));
     let running = start(config(Mode::Full), recorder.clone()).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_machine_that_is_ignored_is_told_of_with_the_reason() {
 }
 
 #[tokio::test]
-async fn an_address_that_a_machine_declines_is_told_unless_another_server_gave_it() {
+async fn a_declined_address_is_reported_unless_another_server_gave_it() {
     let ours = Ipv4Addr::new(10, 78, 0, 20);
     let recorder = Arc::new(Recorder::new(answer(Some(ours))));
     let running = start(config(Mode::Full), recorder.clone()).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_machine_with_an_address_asks_the_proxy_for_its_file() {
 }
 
 #[tokio::test]
-async fn tftp_refuses_what_it_does_not_have_and_every_write() {
+async fn tftp_refuses_unknown_files_and_every_write() {
     let recorder = Arc::new(Recorder::new(answer(None)));
     let running = start(config(Mode::Full), recorder).await.unwrap();
     let tftp = running.tftp.unwrap();
@@ -182,7 +182,7 @@ async fn tftp_refuses_what_it_does_not_have_and_every_write() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_is_said_with_its_name() {
+async fn a_socket_that_cannot_be_opened_is_named() {
     let recorder = Arc::new(Recorder::new(answer(None)));
     let mut config = config(Mode::Full);
     config.dhcp.as_mut().unwrap().listen =

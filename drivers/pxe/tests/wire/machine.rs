@@ -1,4 +1,4 @@
-//! A machine in QEMU with one network card, started to boot from the network and nothing else.
+//! A machine in QEMU with one network card that boots only from the network.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,14 +13,14 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const OVMF_CODE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 const OVMF_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
-/// The programs and files a machine needs.
+/// The programs that a machine needs; `FILES` are the files.
 pub(crate) const PROGRAMS: [&str; 2] = ["ip", "qemu-system-x86_64"];
 pub(crate) const FILES: [&str; 2] = [OVMF_CODE, OVMF_VARIABLES];
 
-/// What is on the machine's mainboard.
+/// The firmware of a machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Firmware {
-    /// SeaBIOS, and iPXE in the network card's ROM.
+    /// SeaBIOS, with iPXE in the ROM of the network card.
     Bios,
     /// OVMF with its own PXE client.
     Uefi,
@@ -28,14 +28,14 @@ pub(crate) enum Firmware {
     UefiHttp,
 }
 
-/// The machine, running until it is dropped.
+/// A machine that runs until it is dropped.
 pub(crate) struct Machine {
     qemu: Child,
     variables: PathBuf,
 }
 
 impl Machine {
-    /// Switches it on, its card on `tap0` of the namespace this runs in.
+    /// Starts QEMU with its network card on `tap0` of the current namespace.
     pub(crate) fn power_on(firmware: Firmware, name: &str) -> Self {
         let variables = std::env::temp_dir().join(format!("{name}-{}.fd", std::process::id()));
         let mut qemu = Command::new("qemu-system-x86_64");
@@ -52,7 +52,7 @@ impl Machine {
                 .args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
         }
         if firmware == Firmware::UefiHttp {
-            // OVMF tries HTTP after PXE, and PXE over IPv6 takes a minute to fail.
+            // By default OVMF tries HTTP only after PXE, and PXE over IPv6 takes a minute to fail.
             for protocol in ["IPv4PXESupport", "IPv6PXESupport"] {
                 qemu.args(["-fw_cfg", &format!("name=opt/org.tianocore/{protocol},string=n")]);
             }
@@ -61,7 +61,7 @@ impl Machine {
         Machine { qemu: qemu.spawn().expect("QEMU runs"), variables }
     }
 
-    /// Reads the serial console until it says `wanted`.
+    /// Reads the serial console until `wanted` appears.
     pub(crate) async fn says(&mut self, wanted: &str) {
         let console = self.qemu.stdout.as_mut().expect("it is a pipe");
         let mut said = Vec::new();
@@ -74,7 +74,7 @@ impl Machine {
         assert!(in_time, "the console never said {wanted:?}:\n{}", String::from_utf8_lossy(&said));
     }
 
-    /// Pulls the plug.
+    /// Kills QEMU, as if the power had been cut.
     pub(crate) async fn power_off(mut self) {
         self.qemu.kill().await.expect("QEMU is ours");
     }
@@ -82,7 +82,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // A BIOS has none.
+        // Fails for a BIOS machine, which has no such file.
         let _ = std::fs::remove_file(&self.variables);
     }
 }

@@ -1,4 +1,4 @@
-//! The services over real sockets: on loopback, and with clients and firmware nobody here wrote.
+//! Tests of the services over real sockets: on loopback, and with clients and firmware of other projects.
 
 mod loopback;
 mod real_clients;

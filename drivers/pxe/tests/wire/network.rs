@@ -1,4 +1,4 @@
-//! A network of its own for one test: namespaces made with `ip`, gone when the test ends.
+//! A private network for one test: namespaces that `ip` creates and that are removed when the test ends.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ pub(crate) struct Network {
     pub(crate) client: String,
 }
 
-/// What is missing on this machine to run a test, if anything.
+/// Returns the reason why the test cannot run on this machine, if there is one.
 pub(crate) fn missing(programs: &[&str], files: &[&str]) -> Option<String> {
     if !rustix::process::getuid().is_root() {
         return Some("needs root, for network namespaces".to_owned());
@@ -26,7 +26,7 @@ pub(crate) fn missing(programs: &[&str], files: &[&str]) -> Option<String> {
 }
 
 impl Network {
-    /// Makes it; `name` has to be unique among the tests that run at once.
+    /// Creates the network; `name` must be unique among the tests that run at once.
     pub(crate) fn new(name: &str) -> Self {
         let id = std::process::id();
         let network =
@@ -52,12 +52,12 @@ impl Network {
         network
     }
 
-    /// Runs `test` in the server's namespace; what it starts is there too.
+    /// Runs `test` in the server's namespace; processes that it starts are in this namespace too.
     pub(crate) fn run(&self, test: impl Future<Output = ()> + Send) {
         let namespace = File::open(format!("/run/netns/{}", self.server)).expect("it was made");
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                // A namespace belongs to a thread, so everything runs on this one.
+                // A namespace belongs to a thread, so the runtime must stay on this thread.
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
                     .expect("root may enter");
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -69,7 +69,7 @@ impl Network {
         });
     }
 
-    /// A program run in the client's namespace.
+    /// A command that runs `program` in the client's namespace.
     pub(crate) fn in_client(&self, program: &str) -> tokio::process::Command {
         let mut command = tokio::process::Command::new("ip");
         command.args(["netns", "exec", &self.client, program]).kill_on_drop(true);

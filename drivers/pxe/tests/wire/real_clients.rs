@@ -1,5 +1,5 @@
-//! Clients nobody here wrote: `udhcpc` and `dhcping` in a network namespace (root only), and every
-//! TFTP client Debian has, on loopback.
+//! Tests with clients of other projects: `udhcpc` and `dhcping` in a network namespace (root only), and every TFTP client of Debian on
+//! loopback.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Stdio;
@@ -45,7 +45,7 @@ fn udhcpc_takes_its_lease() {
     network.run(async {
         let recorder = Arc::new(leased());
         let running = start(on_bridge(), recorder.clone()).await.unwrap();
-        // The script gets the lease in its environment: udhcpc's own way to tell it.
+        // udhcpc passes the lease to the script in environment variables.
         let script = std::env::temp_dir().join(format!("udhcpc-{}.sh", std::process::id()));
         std::fs::write(
             &script,
@@ -77,9 +77,9 @@ fn udhcpc_takes_its_lease() {
 }
 
 #[test]
-fn an_address_that_a_machine_answers_at_is_in_use() {
+fn an_address_that_answers_echo_requests_is_in_use() {
     if let Some(reason) = missing(&["ip"], &[]) {
-        return peers::skip("an_address_that_a_machine_answers_at_is_in_use", reason);
+        return peers::skip("an_address_that_answers_echo_requests_is_in_use", reason);
     }
     let network = Network::new("probed");
     network.run(async {
@@ -90,7 +90,7 @@ fn an_address_that_a_machine_answers_at_is_in_use() {
         let prober = Prober::new(&at);
         assert!(prober.is_used(LEASED).await.unwrap());
         assert!(!prober.is_used(Ipv4Addr::new(10, 78, 0, 21)).await.unwrap());
-        // Through a router, or to nowhere.
+        // A prober without an interface follows the routes: to a routed address, and to an address without a route.
         let prober = Prober::new(&Listen::Socket(SocketAddrV4::new(SERVER, 67)));
         assert!(prober.is_used(LEASED).await.unwrap());
         assert!(!prober.is_used(Ipv4Addr::new(192, 0, 2, 1)).await.unwrap());
@@ -98,9 +98,9 @@ fn an_address_that_a_machine_answers_at_is_in_use() {
 }
 
 #[test]
-fn dhcping_finds_the_server_alive() {
+fn dhcping_gets_an_answer() {
     if let Some(reason) = missing(&["ip", "dhcping"], &[]) {
-        return peers::skip("dhcping_finds_the_server_alive", reason);
+        return peers::skip("dhcping_gets_an_answer", reason);
     }
     let network = Network::new("dhcping");
     network.run(async {
@@ -122,9 +122,9 @@ fn dhcping_finds_the_server_alive() {
 }
 
 #[test]
-fn rdisc6_hears_of_a_router_that_is_none() {
+fn rdisc6_gets_an_advertisement_without_a_router() {
     if let Some(reason) = missing(&["ip", "rdisc6"], &[]) {
-        return peers::skip("rdisc6_hears_of_a_router_that_is_none", reason);
+        return peers::skip("rdisc6_gets_an_advertisement_without_a_router", reason);
     }
     let network = Network::new("rdisc6");
     network.run(async {
@@ -146,7 +146,7 @@ fn squeeze(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Lets a client load a file of a size that is no multiple of any block, and compares.
+/// Makes a client load a file whose size is no multiple of any block size, and compares the contents.
 async fn check_tftp(program: &str, arguments: &[&str]) {
     let name = format!("{program} {}", arguments.join(" "));
     if !peers::installed(program) {

@@ -1,4 +1,4 @@
-//! Firmware nobody here wrote: SeaBIOS with iPXE, and OVMF, booting from our server to a script.
+//! Tests with firmware of other projects: SeaBIOS with iPXE, and OVMF, which boot from our server up to a script.
 //!
 //! Needs root, for network namespaces and a tap.
 
@@ -51,7 +51,7 @@ fn config(mode: Mode) -> Config {
     }
 }
 
-/// Loads iPXE into firmware that is something else, and gives iPXE the script.
+/// Gives iPXE the script, and gives other firmware the file that loads iPXE.
 fn decide(client: &Client, lease: Option<Lease>) -> Decision {
     let base = SCRIPT.parse().expect("it is a URL");
     let boot = match client.kind {
@@ -61,7 +61,7 @@ fn decide(client: &Client, lease: Option<Lease>) -> Decision {
     Decision::Answer { lease, boot }
 }
 
-/// Serves the script at `/` and the loaders by their names.
+/// Serves the script at `/` and the loaders under their names.
 async fn serve_http() {
     let listener = TcpListener::bind((SERVER, 8080)).await.expect("the port is free");
     loop {
@@ -93,11 +93,11 @@ async fn answer_http(mut stream: TcpStream) {
     if method != "HEAD" {
         answer.extend(body);
     }
-    // A client that hangs up early shows in what it does next.
+    // A client that closes the connection early fails a later check.
     let _ = stream.write_all(&answer).await;
 }
 
-/// The other server of ProxyDHCP: dnsmasq in the client's namespace, which gives addresses only.
+/// Starts the other DHCP server of a ProxyDHCP network: dnsmasq in the client's namespace, which only gives addresses.
 async fn start_dnsmasq(network: &Network) -> Child {
     let own = ["addr", "add", "10.78.0.2/24", "dev", "eth0"];
     let added = network.in_client("ip").args(own).status().await.expect("ip runs");

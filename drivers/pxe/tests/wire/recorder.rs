@@ -1,4 +1,4 @@
-//! A directory that always decides the same, and remembers what was seen.
+//! A directory with a fixed decision that records all observations.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use hardware::MacAddress;
 use pxe::{Client, Decision, Directory, Sighting};
 use tokio::sync::watch;
 
-/// See the head of the file.
+/// A directory for tests: decides by a function and records what the services report.
 pub(crate) struct Recorder {
     decide: Box<dyn Fn(&Client) -> Decision + Send + Sync>,
     seen: watch::Sender<Vec<Sighting>>,
@@ -15,18 +15,18 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Always decides `decision`.
+    /// Makes a directory that decides `decision` for every client.
     pub(crate) fn new(decision: Decision) -> Self {
         Recorder::deciding(move |_| decision.clone())
     }
 
-    /// Decides by `decide`.
+    /// Makes a directory that decides by the function `decide`.
     pub(crate) fn deciding(decide: impl Fn(&Client) -> Decision + Send + Sync + 'static) -> Self {
         let (seen, declined) = (watch::Sender::default(), watch::Sender::default());
         Recorder { decide: Box::new(decide), seen, declined }
     }
 
-    /// Waits until all of `wanted` have been seen, in any order.
+    /// Waits until all of `wanted` have been observed, in any order.
     pub(crate) async fn saw_all(&self, wanted: &[Sighting]) {
         let mut seen = self.seen.subscribe();
         let all = seen.wait_for(|seen| wanted.iter().all(|sighting| seen.contains(sighting)));
@@ -37,7 +37,7 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// Waits until something was declined, and tells all that was.
+    /// Waits until a client declines an address, and returns all declined addresses.
     pub(crate) async fn declined(&self) -> Vec<Ipv4Addr> {
         let mut declined = self.declined.subscribe();
         let any = declined.wait_for(|declined| !declined.is_empty());

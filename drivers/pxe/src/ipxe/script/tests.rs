@@ -55,7 +55,7 @@ fn the_disk_is_started_on_a_bios_and_left_to_uefi() {
 }
 
 #[test]
-fn a_reason_is_shown_and_never_obeyed() {
+fn a_reason_is_printed_and_never_executed() {
     let reason = "no lease; ${net0/mac} || shell\n&& # \u{202e}ünknown \\";
     check(
         Script::refuse(reason),
@@ -90,7 +90,7 @@ fn check_refused(key: &str, value: &str, want: Expect) {
 }
 
 #[test]
-fn an_argument_that_would_be_more_than_itself_is_refused() {
+fn an_argument_that_would_be_more_than_one_word_is_refused() {
     check_refused("a", "b c", expect!["the kernel argument a cannot hold ' '"]);
     check_refused("a", "b\nshell", expect![[r#"the kernel argument a cannot hold '\n'"#]]);
     check_refused("a", "${net0/mac}", expect!["the kernel argument a cannot hold '$'"]);
@@ -121,7 +121,7 @@ fn arguments_that_linux_would_cut_off_are_refused() {
 }
 
 proptest! {
-    /// Every line still begins with one of our own commands, and nothing is expanded.
+    /// Every line begins with one of our own commands, and nothing is expanded.
     #[test]
     fn no_text_adds_a_command(reason: String, key: String, value: String, path: String) {
         let mut asked = url("http://10.78.0.1/");
