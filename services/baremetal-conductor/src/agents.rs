@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 
 use crate::problem::chain;
 
-/// The most an agent may answer. A machine is a stranger.
+/// The maximum size of an agent's answer in bytes. The machine behind an agent is not trusted.
 const LONGEST_ANSWER: usize = 4 << 20;
 
-/// Clients for agents, one each: every agent has a certificate of its own.
+/// The HTTP clients for agents, one per agent, because every agent has its own certificate.
 #[derive(Default)]
 pub(crate) struct Agents {
     clients: Mutex<HashMap<NodeUuid, (String, Client)>>,
 }
 
-/// An agent did not do as asked.
+/// Why a call to an agent failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentError {
     #[error("the agent never said where it listens")]
@@ -35,7 +35,7 @@ pub(crate) enum AgentError {
 }
 
 impl AgentError {
-    /// Whether the agent answered, and not as it was to.
+    /// Returns whether the agent answered, but not with the expected result.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
             AgentError::Refused { .. } | AgentError::Malformed { .. } => true,
@@ -46,7 +46,7 @@ impl AgentError {
     pub(crate) fn problem(&self) -> Problem {
         let transient = match self {
             AgentError::Unreachable { .. } => true,
-            // Busy, or starting.
+            // The agent is busy or starting.
             AgentError::Refused { status, .. } => *status == 409 || *status >= 500,
             AgentError::NoCallback | AgentError::Malformed { .. } => false,
         };
@@ -55,7 +55,7 @@ impl AgentError {
 }
 
 impl Agents {
-    /// The commands the agent was given since it started, oldest first.
+    /// Returns the commands that the agent received since it started, oldest first.
     pub(crate) async fn commands(
         &self,
         boot: &Boot,
@@ -67,7 +67,7 @@ impl Agents {
         Ok(list.commands)
     }
 
-    /// Gives the agent a command, and does not wait for its end.
+    /// Gives the agent a command, without waiting for the command's end.
     pub(crate) async fn give(
         &self,
         boot: &Boot,
@@ -81,7 +81,7 @@ impl Agents {
         answer(request.json(&body), &url).await
     }
 
-    /// The agent is of no more use.
+    /// Drops the client of an agent that is no longer needed.
     pub(crate) fn forget(&self, node: NodeUuid) {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(&node);
     }
@@ -104,13 +104,13 @@ impl Agents {
     }
 }
 
-/// Whether an agent that shows this certificate can be called.
+/// Returns whether `pem` is exactly one certificate that a client can trust.
 pub(crate) fn is_certificate(pem: &str) -> bool {
     let certificates = Certificate::from_pem_bundle(pem.as_bytes());
     certificates.is_ok_and(|them| them.len() == 1) && pinned(pem).is_ok()
 }
 
-/// A client that trusts this certificate and nothing else.
+/// Makes a client that trusts this certificate and nothing else.
 fn pinned(pem: &str) -> Result<Client, reqwest::Error> {
     Client::builder()
         .tls_certs_only([Certificate::from_pem(pem.as_bytes())?])
@@ -123,12 +123,12 @@ fn pinned(pem: &str) -> Result<Client, reqwest::Error> {
         .build()
 }
 
-/// Sends a request and reads no more of the answer than an agent may say.
+/// Sends a request and reads the answer up to its maximum size.
 async fn answer<T: DeserializeOwned>(
     request: reqwest::RequestBuilder,
     url: &str,
 ) -> Result<T, AgentError> {
-    // The query carries the agent's token: it must not end up in a message.
+    // The query contains the agent's token, which must not appear in a message.
     let unreachable = |source: reqwest::Error| AgentError::Unreachable {
         url: url.to_owned(),
         source: source.without_url(),
@@ -157,7 +157,7 @@ async fn answer<T: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(malformed)
 }
 
-/// What a plan needs to know of a command.
+/// Converts a command into the form that a plan needs.
 pub(crate) fn seen(command: &Command) -> CommandSeen {
     match command.command_status {
         CommandStatus::Running => CommandSeen::Running(command.command_progress),
@@ -172,7 +172,7 @@ pub(crate) fn seen(command: &Command) -> CommandSeen {
     }
 }
 
-/// How far the running one of these commands is.
+/// Returns the progress of the running command, if there is one.
 pub(crate) fn progress(commands: &[Command]) -> Option<Progress> {
     let running =
         commands.iter().rev().find(|command| command.command_status == CommandStatus::Running);

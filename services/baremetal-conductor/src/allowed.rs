@@ -1,7 +1,7 @@
-//! Whether BMCs and images are where an operator allows them to be.
+//! Checks that BMCs and images are at addresses that the administrator allows.
 //!
-//! A node's owner names both. Without this the owner could have this service ask itself, or whatever else is on this machine, and a
-//! machine fetch what the machine alone can reach.
+//! The owner of a node chooses both addresses. Without these checks an owner could make the service send requests to itself or to other
+//! services on its host, and make a machine fetch documents that only the machine can reach.
 
 use baremetal_core::{Node, Refusal};
 use hardware::{AllowedHosts, HostRefused};
@@ -10,19 +10,19 @@ use url::Url;
 
 use crate::Conductor;
 
-/// The keys of `driver_info` that say where a BMC is.
+/// The keys of `driver_info` with a BMC's address.
 const BMC_KEYS: [&str; 2] = ["redfish_address", "ipmi_address"];
 
-/// The key of `instance_info` that says where an image is.
+/// The key of `instance_info` with an image's address.
 const IMAGE_KEY: &str = "image_source";
 
 impl Conductor {
-    /// Refuses a node that says of its BMC or its image that they are where none is allowed. What it said `before` is not looked at:
-    /// the list may have become shorter since. Of a name, the addresses are looked at when a connection is made.
+    /// Refuses a node whose BMC or image address is not allowed. An address that did not change since `before` is accepted, because the
+    /// list may have become shorter. A host name is accepted here; its addresses are checked when a connection is made.
     ///
     /// # Errors
     ///
-    /// The field, and why not.
+    /// Returns the field and the reason.
     pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), Refusal> {
         let allowed = &self.world.settings.bmc.allowed;
         for key in BMC_KEYS {
@@ -43,37 +43,37 @@ impl Conductor {
         }
     }
 
-    /// Refuses an image that is where none is allowed.
+    /// Refuses an image at an address that is not allowed.
     ///
     /// # Errors
     ///
-    /// The field, and why not.
+    /// Returns the field and the reason.
     pub fn check_image_host(&self, instance_info: &Map<String, Value>) -> Result<(), Refusal> {
         check_image(&self.world.settings.image_hosts, instance_info)
     }
 }
 
-/// What is wrong with where a BMC is said to be: a URL, or a host with a port or without.
+/// Checks a BMC's address, which is a URL, or a host with or without a port. The error is the reason for the refusal.
 pub(crate) fn check_bmc(allowed: &AllowedHosts, address: &str) -> Result<(), String> {
     let spelled = match address.contains("://") {
         true => address.to_owned(),
-        // Of IPv6, an IPMI address has no brackets.
+        // An IPv6 address for IPMI has no brackets.
         false if address.parse::<std::net::Ipv6Addr>().is_ok() => format!("https://[{address}]"),
         false => format!("https://{address}"),
     };
-    // What is no URL is refused where a BMC is made of it.
+    // Text that is not a URL is refused when the BMC's client is made of it.
     let Ok(url) = Url::parse(&spelled) else { return Ok(()) };
     check(allowed, &url)
         .map_err(|why| format!("{why}; bmc.networks of the service says where BMCs may be"))
 }
 
-/// As [`Conductor::check_image_host`].
+/// Like [`Conductor::check_image_host`], for a given list.
 pub(crate) fn check_image(
     allowed: &AllowedHosts,
     instance_info: &Map<String, Value>,
 ) -> Result<(), Refusal> {
     let url = instance_info.get(IMAGE_KEY).and_then(Value::as_str);
-    // What is no URL is refused with everything else that is wrong with the image.
+    // Text that is not a URL is refused together with all other problems of the image.
     let Some(url) = url.and_then(|url| Url::parse(url).ok()) else { return Ok(()) };
     check(allowed, &url).map_err(|why| Refusal::Field {
         field: format!("instance_info.{IMAGE_KEY}"),
@@ -81,7 +81,7 @@ pub(crate) fn check_image(
     })
 }
 
-/// As the URL's parser reads the host: `0x7f.1` is 127.0.0.1.
+/// Checks the host as the URL parser reads it: `0x7f.1` is 127.0.0.1.
 fn check(allowed: &AllowedHosts, url: &Url) -> Result<(), HostRefused> {
     allowed.check(url.host_str().unwrap_or_default())
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bmc_on_this_machine_is_refused_however_it_is_spelled() {
+    fn every_spelling_of_a_local_bmc_address_is_refused() {
         let any = AllowedHosts::default();
         for address in [
             "127.0.0.1",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_where_images_may_be() {
+    fn an_image_address_has_to_be_allowed() {
         let checked = |allowed: &AllowedHosts, url: &str| {
             let info = json!({"image_source": url});
             check_image(allowed, info.as_object().unwrap()).map_err(|why| why.to_string())

@@ -1,4 +1,4 @@
-//! From a node's `driver_info` to its BMC, kept while the node says the same.
+//! Connects nodes to their BMCs: parses `driver_info` and caches each BMC until the node's `driver_info` changes.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +16,7 @@ use crate::allowed::check_bmc;
 use crate::gate::{Gate, gated};
 use crate::{BmcSettings, fake};
 
-/// Port of IPMI's RMCP (IANA).
+/// The port of IPMI's RMCP (IANA).
 const RMCP_PORT: u16 = 623;
 
 /// The BMCs of all nodes.
@@ -30,14 +30,14 @@ pub(crate) struct Bmcs {
 }
 
 struct Known {
-    /// Of what is stored of the BMC.
+    /// The hash of the stored `driver_info`, which is cheap to compute.
     stored: u64,
-    /// Of what the BMC was made from. A password that is sealed anew is the same password.
+    /// The hash of the unsealed `driver_info`. Re-encrypting a password changes `stored` but not this hash, so the BMC's session survives.
     opened: u64,
     bmc: Bmc,
 }
 
-/// A key of `driver_info` is missing or wrong.
+/// The error for a key of `driver_info` that is missing or wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("driver_info/{key}: {problem}")]
 pub(crate) struct InvalidDriverInfo {
@@ -62,7 +62,7 @@ impl Bmcs {
         Bmcs { settings, redfish, ipmi, secrets, tripwire, known: Mutex::default() }
     }
 
-    /// The node's BMC. Opens no connection.
+    /// Returns the BMC of the node. Opens no connection.
     pub(crate) fn of(&self, node: &Node) -> Result<Bmc, InvalidDriverInfo> {
         let stored = fingerprint(node);
         let known = |known: &Known| (known.stored == stored).then(|| known.bmc.clone());
@@ -84,18 +84,18 @@ impl Bmcs {
         Ok(bmc)
     }
 
-    /// Logs out of every BMC: their sessions are few.
+    /// Logs out of every BMC, because BMCs have few sessions.
     pub(crate) async fn close(&self) {
         self.redfish.close().await;
         self.ipmi.close().await;
     }
 
-    /// The node is gone.
+    /// Drops the BMC of a node that was deleted.
     pub(crate) fn forget(&self, node: NodeUuid) {
         self.book().remove(&node);
     }
 
-    /// What of `driver_info` is wrong.
+    /// Checks `driver_info` without any connection.
     pub(crate) fn check(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
         match node.driver {
             Driver::FakeHardware => Ok(()),
@@ -104,14 +104,14 @@ impl Bmcs {
         }
     }
 
-    /// A password of `driver_info`, opened.
+    /// Returns a password of `driver_info`, unsealed.
     fn password(&self, node: &Node, key: &'static str) -> Result<SecretString, InvalidDriverInfo> {
         let password =
             self.secrets.text(node, key).map_err(|why| invalid(key, &why.to_string()))?;
         Ok(password.unwrap_or_default())
     }
 
-    /// The same for what is stored, however it is sealed.
+    /// Returns a hash that does not depend on the key with which the passwords are sealed.
     fn opened_fingerprint(&self, node: &Node) -> Result<u64, InvalidDriverInfo> {
         let mut hasher = DefaultHasher::new();
         node.driver.hash(&mut hasher);
@@ -145,7 +145,7 @@ impl Bmcs {
             return Err(wrong("must be an http or https URL with a host"));
         }
         check_bmc(&self.settings.allowed, raw).map_err(|problem| wrong(&problem))?;
-        // It is shown as it is, and told in errors.
+        // The address is shown by the API and printed in errors, so it must not contain credentials.
         if !address.username().is_empty() || address.password().is_some() {
             return Err(wrong("must name no user and no password: say them beside it"));
         }
@@ -276,7 +276,7 @@ fn text<'a>(
     }
 }
 
-/// Numbers arrive as text too: `--driver-info ipmi_port=623`.
+/// Clients may send numbers as text: `--driver-info ipmi_port=623`.
 fn number(info: &Map<String, Value>, key: &'static str) -> Result<Option<u64>, InvalidDriverInfo> {
     let number = match info.get(key) {
         None | Some(Value::Null) => return Ok(None),

@@ -1,7 +1,7 @@
-//! Boots of the ramdisk: the script a machine is handed, the token its agent speaks with, what the agent reports.
+//! Boots of the ramdisk: the boot script for a machine, the token of its agent, and the agent's reports.
 //!
-//! A MAC or an IP address is never identity. A boot script is handed out only for a capability that the DHCP answer to
-//! that machine carried; each script has a token of its own; heartbeats and inventories count only with it.
+//! A MAC or IP address is never an identity. A boot script is handed out only for the capability in the DHCP answer to that machine. Each
+//! script carries a new token, and heartbeats and inventories are accepted only with that token.
 
 use std::net::IpAddr;
 
@@ -22,55 +22,49 @@ use crate::handle::{Conductor, World};
 use crate::secrets::{Purpose, nonce};
 use crate::sightings::Side;
 
-/// An agent's report that it is there.
+/// A report of an agent that it is running.
 pub use agent_protocol::Heartbeat;
 
-/// Why a machine did not get what it asked for.
+/// Why a machine's request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// Nothing of ours is known by that name, or its time has passed.
+    /// The object does not exist, or its time has passed.
     #[error("{what} not found")]
     NotFound {
-        /// What was asked for.
+        /// The kind of object in the request.
         what: &'static str,
     },
     /// The capability or the token is wrong.
     #[error("the token is not valid for this boot")]
     Forbidden,
-    /// What was sent is not what it should be.
+    /// A field of the request is wrong.
     #[error("{field}: {problem}")]
-    Invalid {
-        /// Which field.
-        field: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The store does not answer.
+    Invalid { field: &'static str, problem: String },
     #[error("the store does not answer")]
     Store(#[from] StoreError),
 }
 
 impl World {
-    /// Where a machine that boots by iPXE finds its script.
+    /// Returns the URL of the boot script for a machine that boots by iPXE.
     pub(crate) fn script_url(&self, node: &Node, work: &Work, mac: MacAddress) -> Option<Url> {
         let (node, work, mac) = (node.id.to_string(), work.id.to_string(), mac.to_string());
         let capability = self.key.derive(Purpose::BootScript, &[&node, &work, &mac]);
         self.provisioning(&format!("boot/{node}/{work}/{mac}/{capability}/boot.ipxe"))
     }
 
-    /// Where an unknown machine that may be discovered finds its script.
+    /// Returns the URL of the boot script for an unknown machine that may be discovered.
     pub(crate) fn discovery_url(&self, mac: MacAddress) -> Option<Url> {
         let mac = mac.to_string();
         let capability = self.key.derive(Purpose::Discovery, &[&mac]);
         self.provisioning(&format!("discover/{mac}/{capability}/boot.ipxe"))
     }
 
-    /// A URL on the provisioning listener.
+    /// Returns a URL on the provisioning listener.
     pub(crate) fn provisioning(&self, path: &str) -> Option<Url> {
         self.settings.provisioning_url.as_ref().and_then(|base| base.join(path).ok())
     }
 
-    /// Where the BMC finds the virtual CD of the work at hand; makes the boot it belongs to, once.
+    /// Returns the URL of the virtual CD for the current work. The first call creates the boot that the CD belongs to.
     pub(crate) async fn medium(&self, node: &Node) -> Result<Result<Url, Problem>, StoreError> {
         let boot = match self.boot_of_work(node).await? {
             Some(boot) => boot,
@@ -87,7 +81,7 @@ impl World {
         Ok(url.ok_or_else(no_address))
     }
 
-    /// The kernel parameters without which no agent starts: an agent ends where nobody names it a conductor.
+    /// Returns the kernel parameters that every boot needs. An agent without the URL of a conductor ends immediately.
     fn parameters_of_all(&self) -> Vec<(String, Option<String>)> {
         let mut parameters = self.settings.kernel_parameters.clone();
         let base = self.settings.provisioning_url.as_ref();
@@ -96,7 +90,7 @@ impl World {
         parameters
     }
 
-    /// The kernel parameters of this boot.
+    /// Returns the kernel parameters of this boot.
     async fn parameters(
         &self,
         node: &Node,
@@ -121,7 +115,7 @@ impl World {
         parameters
     }
 
-    /// The node, if it has this work at hand and that still waits for its machine to boot.
+    /// Returns the node if this is its current work and the work still waits for the machine to boot.
     async fn awaited(&self, id: NodeUuid, work: WorkUuid) -> Result<Node, BootError> {
         let what = "a boot that is waited for";
         let node =
@@ -131,7 +125,7 @@ impl World {
         if awaited { Ok(node) } else { Err(BootError::NotFound { what }) }
     }
 
-    /// The address a machine without DHCP gives itself.
+    /// Returns the address that a machine booted without DHCP configures itself.
     async fn static_address(&self, port: &Port) -> Option<String> {
         let leases = self.settings.leases.as_ref()?;
         let address = self.lease(port.address).await.ok().flatten()?;
@@ -141,7 +135,7 @@ impl World {
 }
 
 impl Conductor {
-    /// The iPXE script for the machine that asked with this capability. Every script has a token of its own.
+    /// Returns the iPXE script for the machine that presents this capability. Every script carries a new token.
     pub async fn boot_script(
         &self,
         id: NodeUuid,
@@ -163,7 +157,7 @@ impl Conductor {
         self.ramdisk_script(&parameters)
     }
 
-    /// The iPXE script of a machine nobody enrolled: it takes its inventory, and that is all.
+    /// Returns the iPXE script of a machine that nobody has enrolled. The booted agent only sends its inventory.
     pub async fn discovery_script(
         &self,
         mac: MacAddress,
@@ -178,8 +172,8 @@ impl Conductor {
         self.ramdisk_script(&parameters)
     }
 
-    /// Whether this machine is to be discovered: not where strangers are refused, and not once it is enrolled, whatever it was
-    /// told before.
+    /// Checks that this machine may be discovered: discovery has to be enabled, and an enrolled machine is refused even if it has an older
+    /// capability.
     async fn check_discovery(&self, mac: MacAddress, capability: &str) -> Result<(), BootError> {
         let world = &self.world;
         let what = "a discovery";
@@ -213,7 +207,7 @@ impl Conductor {
         Ok(script.map_err(|error| invalid(error.to_string()))?.to_string())
     }
 
-    /// The kernel parameters of the virtual CD that was asked for with this capability.
+    /// Returns the kernel parameters for the virtual CD that was requested with this capability.
     pub async fn medium_parameters(
         &self,
         id: NodeUuid,
@@ -237,7 +231,7 @@ impl Conductor {
         Ok(world.parameters(&node, &boot, port).await)
     }
 
-    /// Which node an agent runs on. Tells nothing that an agent could not do without, and no secret.
+    /// Tells an agent which node it runs on. The answer contains only what an agent needs, and no secret.
     pub async fn lookup(
         &self,
         addresses: &[MacAddress],
@@ -294,7 +288,7 @@ impl Conductor {
         })
     }
 
-    /// An agent says that it is there, from `peer`.
+    /// Accepts a heartbeat of an agent at the address `peer`.
     pub async fn heartbeat(
         &self,
         id: NodeUuid,
@@ -313,7 +307,7 @@ impl Conductor {
             warn!(node.id = %id, "an agent at {peer} spoke for node {id} with a wrong token");
             return Err(BootError::Forbidden);
         }
-        // The agent of work that is over speaks on until its machine is off.
+        // The agent of finished work keeps reporting until its machine is off.
         let node = world.store.find_node(&NodeIdent::Id(id)).await?;
         if node.and_then(|node| node.work).is_none_or(|work| work.id != boot.work) {
             return Err(BootError::NotFound { what: "work of this boot" });
@@ -342,7 +336,7 @@ impl Conductor {
             seen_at: Some(Timestamp::now()),
             ..boot
         };
-        // Its machine may have fetched another script meanwhile, whose token alone counts from then on.
+        // The machine may have fetched another script meanwhile. From then on only the new script's token counts.
         if !world.store.report_boot(&reported).await? {
             return Err(BootError::Forbidden);
         }
@@ -353,7 +347,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// An agent hands in its inventory.
+    /// Accepts the inventory of an agent.
     pub async fn inspected(
         &self,
         id: NodeUuid,
@@ -388,7 +382,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// A machine nobody enrolled hands in its inventory.
+    /// Accepts the inventory of a machine that nobody has enrolled.
     pub async fn discovered(
         &self,
         mac: MacAddress,
@@ -407,12 +401,12 @@ impl Conductor {
     }
 }
 
-/// A kernel parameter with a value.
+/// Returns a kernel parameter with a value.
 fn set(key: &str, value: String) -> (String, Option<String>) {
     (key.to_owned(), Some(value))
 }
 
-/// As pxelinux tells it: the hardware type, 01, before the address.
+/// Returns the booted interface in the format of pxelinux: the hardware type 01 before the address.
 fn boot_interface(mac: MacAddress) -> (String, Option<String>) {
     set(parameter::BOOT_INTERFACE, format!("01-{}", mac.to_string().replace(':', "-")))
 }
@@ -437,7 +431,7 @@ fn no_address() -> Problem {
     Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 
-/// An agent listens where it speaks from: anything else would make us call strangers.
+/// Checks the callback URL: an agent listens where it reports from. Any other address would make the conductor call strangers.
 fn check_callback(raw: &str, peer: IpAddr) -> Result<(), BootError> {
     let invalid =
         |problem: &str| BootError::Invalid { field: "callback_url", problem: problem.to_owned() };
@@ -456,7 +450,7 @@ fn check_callback(raw: &str, peer: IpAddr) -> Result<(), BootError> {
     Ok(())
 }
 
-/// The two parts in which an inventory is kept, after seeing that it is one.
+/// Checks that the body is an inventory, and splits it into the two parts that are stored.
 fn split(mut body: Map<String, Value>) -> Result<(Value, Value), BootError> {
     let inventory = body.get("inventory").cloned().unwrap_or(Value::Null);
     let whole = Value::Object(body.clone());
@@ -476,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_called_back_only_where_it_speaks_from() {
+    fn an_agent_is_called_back_only_at_its_own_address() {
         check("https://10.0.0.7:9999", true);
         check("https://10.0.0.8:9999", false);
         check("http://10.0.0.7:9999", false);

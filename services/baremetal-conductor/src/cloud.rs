@@ -1,4 +1,4 @@
-//! The cloud that machines join: what is seen in it of one host, and what is asked of it for one.
+//! Calls to the OpenStack that machines join: observations of one host, and the actions of joining.
 
 use baremetal_core::{
     AggregateSeen, CloudSeen, Hypervisor, HypervisorSeen, JoinAction, JoinState, Problem, Reason,
@@ -13,13 +13,13 @@ use crate::handle::World;
 use crate::problem::chain;
 
 impl World {
-    /// What is seen in the cloud of what the host's state is about.
+    /// Observes the part of the cloud that the host's state is about.
     pub(crate) async fn look_at_cloud(&self, host: &Hypervisor) -> CloudSeen {
         let Some(cloud) = &self.settings.cloud else { return CloudSeen::Trouble(no_cloud()) };
         look(cloud, host).await.unwrap_or_else(|error| CloudSeen::Trouble(problem(&error)))
     }
 
-    /// Asks something of the cloud for the host. It may be asked for twice.
+    /// Makes a call to the cloud for the host. Every call may be repeated without harm.
     pub(crate) async fn ask_cloud(
         &self,
         host: &Hypervisor,
@@ -29,7 +29,7 @@ impl World {
         let asked = match action {
             JoinAction::MakeAggregate { name, zone } => {
                 match aggregates::create(cloud, name, zone.as_deref()).await {
-                    // Another host was faster: the next look finds it.
+                    // Another host has created the aggregate. The next look finds it.
                     Err(error) if error.is_conflict() => Ok(()),
                     made => made.map(drop),
                 }
@@ -82,7 +82,7 @@ fn seen(one: aggregates::Aggregate, host: &str) -> AggregateSeen {
     }
 }
 
-/// A conflict is none where the host is in the aggregate: it was asked for before.
+/// Adds the host to an aggregate. A conflict is a success if the host is a member already, as after a lost answer.
 async fn add_host(cloud: &Session, aggregate: &str, host: &str) -> Result<(), CloudError> {
     match aggregates::add_host(cloud, aggregate, host).await {
         Err(error) if error.is_conflict() => {

@@ -1,4 +1,4 @@
-//! clusterd, asked before a machine is taken out that carries others': whether its host may be drained, and is empty.
+//! The client of clusterd: asks whether a compute host may be drained, starts and ends drains, and checks whether a host is empty.
 
 use std::time::Duration;
 
@@ -16,72 +16,67 @@ use url::Url;
 use crate::Conductor;
 use crate::handle::World;
 
-/// The longest clusterd may take: it asks the cloud before it answers.
+/// The timeout of a call to clusterd, which asks the cloud before it answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where clusterd is, and who asks it.
+/// The address of clusterd, and the identity for calls to it.
 #[derive(Clone, Debug)]
 pub struct Clusters {
-    /// Its base URL; what the catalogue says, where there is a cloud and nothing is said here.
+    /// The base URL; `None` takes the URL from the service catalogue.
     pub url: Option<Url>,
-    /// Who asks.
     pub caller: ClustersCaller,
 }
 
-/// Who asks clusterd.
+/// The identity for calls to clusterd.
 #[derive(Clone, Debug)]
 pub enum ClustersCaller {
-    /// Whoever reaches it.
+    /// No identity, for a clusterd without authentication.
     Anyone,
-    /// Somebody with a password of its own.
+    /// A user name and a password of clusterd's own.
     Named(String, SecretString),
-    /// Somebody whom Keystone knows.
+    /// A Keystone user.
     Known(Session),
 }
 
-/// Why a node stays as it is.
+/// Why a node must not be taken out of use now.
 #[derive(Debug, thiserror::Error)]
 pub enum StaysError {
     /// A cluster would lose its quorum.
     #[error("node {node} is compute host {host}: {why}")]
     Refused {
-        /// The node.
         node: String,
-        /// As which host it is in the cloud.
+        /// The name of the compute host.
         host: String,
-        /// In clusterd's words.
+        /// The reason in clusterd's words.
         why: String,
     },
-    /// Servers may run on it.
+    /// Servers may run on the host.
     #[error(
         "node {node} is compute host {host}, which is not drained{}; ask again when it is (`bedplate drain {host} --wait`), or name \
          {host} in force",
         so_far(*left)
     )]
     Occupied {
-        /// The node.
         node: String,
-        /// As which host it is in the cloud.
+        /// The name of the compute host.
         host: String,
-        /// How many servers are still there, where its drain has counted them.
+        /// The number of servers left, or 0 if the drain has not counted them yet.
         left: usize,
     },
-    /// Nobody says what is on it.
+    /// clusterd does not answer, so nobody knows what runs on the host.
     #[error(
         "node {node} is compute host {host}, and clusterd does not say whether it may be taken out: {why}; to do so all the same, name \
          {host} in force"
     )]
     Unknown {
-        /// The node.
         node: String,
-        /// As which host it is in the cloud.
+        /// The name of the compute host.
         host: String,
-        /// Why not.
         why: String,
     },
 }
 
-/// How far a drain is. A drain that just began has not counted yet.
+/// Returns the progress of a drain as a part of a message; empty if the drain has not counted yet.
 fn so_far(left: usize) -> String {
     match left {
         0 => String::new(),
@@ -90,7 +85,7 @@ fn so_far(left: usize) -> String {
     }
 }
 
-/// What clusterd says of a drain.
+/// A drain in clusterd's JSON.
 #[derive(Deserialize)]
 struct Drain {
     state: String,
@@ -99,15 +94,15 @@ struct Drain {
     problem: Option<String>,
 }
 
-/// What clusterd says of a drain that may be asked for.
+/// The answer of clusterd's check, which contains a drain if the host has one.
 #[derive(Deserialize)]
 struct Check {
     drain: Option<Drain>,
 }
 
 impl Conductor {
-    /// As which compute host of the cloud a node has to be drained before it is taken out; `None` where no clusterd is configured, the node is
-    /// no host, or `forced` names the host itself.
+    /// Returns the name of the compute host that has to be drained before the node is taken out. Returns `None` if no clusterd is
+    /// configured, the node is not a compute host, or `forced` contains the host's name.
     pub fn host_to_drain(&self, node: &Node, forced: &[String]) -> Option<String> {
         self.world.settings.clusters.as_ref()?;
         let host = compute_host(node)?;
@@ -118,12 +113,12 @@ impl Conductor {
         Some(host.to_owned())
     }
 
-    /// Asks clusterd whether the node's host may be drained, and changes nothing. `forced` names clusters that may lose their quorum, or the
-    /// host itself, of which then nobody is asked.
+    /// Asks clusterd whether the node's host may be drained, without changing anything. `forced` contains clusters that may lose their
+    /// quorum. If it contains the host's own name, clusterd is not asked.
     ///
     /// # Errors
     ///
-    /// When it may not, or nobody says.
+    /// Fails if the host may not be drained, or if clusterd does not answer.
     pub async fn check_leave(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
         match self.look_at_host(node, forced).await {
             Ok(()) | Err(StaysError::Occupied { .. }) => Ok(()),
@@ -131,11 +126,11 @@ impl Conductor {
         }
     }
 
-    /// Asks clusterd whether the node's host is drained, and changes nothing.
+    /// Asks clusterd whether the node's host is drained, without changing anything.
     ///
     /// # Errors
     ///
-    /// When it is not, or nobody says.
+    /// Fails if the host is not drained, or if clusterd does not answer.
     pub async fn check_drained(&self, node: &Node, forced: &[String]) -> Result<(), StaysError> {
         self.look_at_host(node, forced).await
     }
@@ -149,7 +144,7 @@ impl Conductor {
 }
 
 impl World {
-    /// Has the host that a node is be drained, and says whether the node may be taken out now.
+    /// Starts the drain of the node's compute host, and checks whether the node may be taken out now.
     pub(crate) async fn take_out(&self, node: &Node) -> Result<(), StaysError> {
         let Some(clusters) = &self.settings.clusters else { return Ok(()) };
         let Some(host) = compute_host(node) else { return Ok(()) };
@@ -159,7 +154,7 @@ impl World {
     }
 }
 
-/// Whether the machine of `node` may be taken out, by what clusterd says of `host`.
+/// Checks whether the machine of `node` may be taken out, given clusterd's answer about `host`.
 fn may_go(node: &Node, host: String, seen: DrainSeen) -> Result<(), StaysError> {
     let node = node.label();
     match seen {
@@ -189,19 +184,19 @@ impl Drain {
 }
 
 impl Clusters {
-    /// Asks for the drain of a host, or for the same drain again.
+    /// Starts the drain of a host. The request may be repeated without harm.
     pub(crate) async fn drain(&self, host: &str, forced: &[String]) -> DrainSeen {
         let body = json!({"force": forced});
         let answer = self.ask(Method::PUT, &[host], &[], Some(&body)).await;
         seen(host, answer, |drain: Drain| drain.seen())
     }
 
-    /// How far the drain of a host is.
+    /// Returns the progress of a host's drain.
     pub(crate) async fn show(&self, host: &str) -> DrainSeen {
         seen(host, self.ask(Method::GET, &[host], &[], None).await, Drain::seen)
     }
 
-    /// Whether a host may be drained, and how far its drain is if it has one. Nothing changes.
+    /// Returns whether a host may be drained, and the progress of its drain if it has one. Nothing changes.
     async fn check(&self, host: &str, forced: &[String]) -> DrainSeen {
         let force = [("force", forced.join(","))];
         let query = if forced.is_empty() { &[][..] } else { &force[..] };
@@ -209,12 +204,12 @@ impl Clusters {
         seen(host, answer, |check: Check| check.drain.map_or(DrainSeen::NotDrained, Drain::seen))
     }
 
-    /// Has the drain of a host end.
+    /// Ends the drain of a host.
     pub(crate) async fn undrain(&self, host: &str) -> DrainSeen {
         seen(host, self.ask(Method::DELETE, &[host], &[], None).await, Drain::seen)
     }
 
-    /// Asks something of a drain.
+    /// Sends a request to clusterd's drain API, and returns status and body.
     async fn ask(
         &self,
         method: Method,
@@ -257,7 +252,7 @@ impl Clusters {
         Ok((status, body.into()))
     }
 
-    /// A client, and clusterd's base URL without the version that catalogues end it with.
+    /// Returns an HTTP client, and clusterd's base URL without the version at the end of a catalogue's URL.
     async fn reach(&self) -> Result<(Client, Url), String> {
         let url = match (&self.url, &self.caller) {
             (Some(url), _) => url.clone(),
@@ -282,7 +277,7 @@ impl Clusters {
     }
 }
 
-/// What clusterd's answer says of a host's drain.
+/// Converts clusterd's answer into the state of a host's drain.
 fn seen<T: DeserializeOwned>(
     host: &str,
     answer: Result<(StatusCode, Vec<u8>), String>,
@@ -305,12 +300,12 @@ fn seen<T: DeserializeOwned>(
             DrainSeen::NotDrained
         }
         StatusCode::CONFLICT => DrainSeen::Refused(said),
-        // The meaning of another 404 is not known.
+        // Any other 404 says nothing about the host.
         _ => DrainSeen::Unknown(format!("it answers {}: {said}", status.as_u16())),
     }
 }
 
-/// The sentence in clusterd's envelope.
+/// Returns the sentence in clusterd's error envelope.
 fn said(body: &[u8]) -> String {
     let envelope: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let sentence = envelope["errors"][0]["detail"].as_str();

@@ -1,7 +1,7 @@
-//! Config drives: what a machine is told at its first boot.
+//! Builds config drives, which machines read at their first boot.
 //!
-//! A file system labelled `config-2` with `openstack/latest/…` in it, as cloud-init, Ignition and Afterburn read it;
-//! VFAT is as good to them as ISO 9660. It travels gzip'd, as base64.
+//! A config drive is a file system labelled `config-2` that contains `openstack/latest/…`. cloud-init, Ignition and Afterburn read VFAT as
+//! well as ISO 9660. The drive is sent to the agent as gzip in base64.
 
 use std::io::{self, Cursor, Write};
 
@@ -12,13 +12,13 @@ use fatfs::{FileSystem, FormatVolumeOptions, FsOptions, format_volume};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The volume label by which a config drive is found.
+/// The volume label by which machines find a config drive.
 const LABEL: [u8; 11] = *b"config-2   ";
 
-/// Room beside the files themselves: FAT12 needs little.
+/// Space beside the files themselves. FAT12 needs little.
 const OVERHEAD: usize = 1 << 20;
 
-/// The drive as agents take it: base64 of gzip.
+/// Returns the drive in the form that agents accept: base64 of gzip.
 pub(crate) fn encode(drive: &ConfigDrive) -> io::Result<String> {
     let parts = match drive {
         ConfigDrive::Encoded(text) => return Ok(text.clone()),
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_are_files_on_a_volume_that_is_found_by_its_label() {
+    fn parts_become_files_on_a_volume_with_the_expected_label() {
         let parts = json!({"meta_data": {"uuid": "u1"}, "user_data": "#!ignition"});
         let text = encode(&ConfigDrive::Parts(parts.as_object().unwrap().clone())).unwrap();
         let mut raw = Vec::new();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_came_encoded_goes_on_as_it_is() {
+    fn an_encoded_drive_is_passed_on_unchanged() {
         assert_eq!(encode(&ConfigDrive::Encoded("H4sI".to_owned())).unwrap(), "H4sI");
     }
 }

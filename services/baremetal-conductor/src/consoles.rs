@@ -1,7 +1,7 @@
-//! Serial consoles: a BMC lends its machine's port to one at a time, and several people may look at it.
+//! Serial consoles: a BMC offers its machine's port to one session, which several viewers share.
 //!
-//! Whoever comes first has the port opened, and it is given back a little after the last has left. Nothing of it outlives the process: what
-//! a machine said is kept in memory, so much of each; what is typed is kept nowhere.
+//! The first viewer opens the port, and the port is closed a while after the last viewer has left. Nothing outlives the process: a limited
+//! amount of each machine's output is kept in memory, and input is never kept.
 
 mod line;
 mod port;
@@ -27,21 +27,21 @@ use line::Line;
 pub use line::Viewing;
 use port::{Unopened, hold};
 
-/// How often it is looked whether a console that is open may still be: another process may have disabled it.
+/// How often open consoles are checked, because another process may have disabled one.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Of so many consoles that nobody looks at is kept what was said last.
+/// For how many consoles the latest output is kept while nobody views them.
 const KEPT: usize = 512;
-/// How long giving the ports back may take.
+/// The time limit for closing all ports when the process stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How much consoles may take.
+/// The limits of serial consoles.
 #[derive(Clone, Copy, Debug)]
 pub struct ConsoleSettings {
-    /// How many may look at one node's at once.
+    /// How many viewers one node may have at the same time.
     pub viewers_per_node: usize,
-    /// How many are open at once.
+    /// How many ports may be open at the same time.
     pub sessions: usize,
-    /// How long a port is held after the last viewer left.
+    /// How long a port stays open after the last viewer has left.
     pub linger: Duration,
 }
 
@@ -51,23 +51,20 @@ impl Default for ConsoleSettings {
     }
 }
 
-/// Why a console is over for somebody who looked at it.
+/// Why a viewer's console ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was disabled.
     Disabled,
-    /// The node was deleted.
     Deleted,
-    /// The node went to somebody else.
+    /// The owner or lessee of the node changed.
     HandedOver,
-    /// The viewer did not keep up.
+    /// The viewer did not read the output in time.
     TooSlow,
-    /// The service stops.
     Stopping,
 }
 
 impl End {
-    /// In words.
+    /// Returns the reason as a sentence for the viewer.
     pub const fn as_str(self) -> &'static str {
         match self {
             End::Disabled => "the console was disabled",
@@ -79,32 +76,26 @@ impl End {
     }
 }
 
-/// Why nobody is let in to look.
+/// Why a viewer is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConsoleError {
-    /// It is not enabled.
     #[error("the console of node \"{node}\" is not enabled")]
-    Disabled {
-        /// Which node.
-        node: String,
-    },
-    /// So many look already.
+    Disabled { node: String },
+    /// The node has the maximum number of viewers.
     #[error(
         "{at_most} are looking at the console of node \"{node}\", and that is all there may be"
     )]
     Crowded {
-        /// Which node.
         node: String,
-        /// How many.
+        /// The maximum number of viewers.
         at_most: usize,
     },
-    /// So many are open already.
+    /// The maximum number of ports is open.
     #[error("{at_most} consoles are open, and that is all there may be")]
     Exhausted {
-        /// How many.
+        /// The maximum number of open ports.
         at_most: usize,
     },
-    /// The service is about to stop.
     #[error("the service is about to stop")]
     Stopping,
 }
@@ -115,7 +106,7 @@ pub(crate) struct Consoles {
     settings: ConsoleSettings,
     lines: Mutex<HashMap<NodeUuid, Arc<Line>>>,
     sessions: Arc<Semaphore>,
-    /// Who holds a port, and who looks.
+    /// The tasks that hold ports, and a token of every viewer.
     tasks: TaskTracker,
     ending: CancellationToken,
 }
@@ -131,7 +122,7 @@ impl Consoles {
         }
     }
 
-    /// Lets somebody look at the console of `node`; `open` opens its port.
+    /// Adds a viewer to the console of `node`. `open` opens the serial port if nobody holds it yet.
     fn enter<F>(
         &self,
         node: &Node,
@@ -147,7 +138,7 @@ impl Consoles {
         if self.ending.is_cancelled() {
             return Err(ConsoleError::Stopping);
         }
-        // Kept until somebody is in, so that nobody ends a line meanwhile of which this one has not heard.
+        // The lock is held until the viewer is added, so that no other caller can end this line unnoticed in between.
         let mut lines = self.lock();
         if lines.get(&node.id).is_some_and(|line| line.given_up.is_cancelled()) {
             lines.remove(&node.id);
@@ -173,7 +164,7 @@ impl Consoles {
             .map_err(|why| why.unwrap_or_else(crowded))
     }
 
-    /// What the machine of `node` said last, as far as anybody looked.
+    /// Returns the latest output of the machine of `node`, as far as anybody was viewing it.
     fn kept(&self, node: &Node) -> Result<Bytes, ConsoleError> {
         if !node.console_enabled {
             return Err(ConsoleError::Disabled { node: node.label() });
@@ -183,7 +174,7 @@ impl Consoles {
         Ok(line.map(|line| line.kept()).unwrap_or_default())
     }
 
-    /// It is over for all who look at this node's, and nothing is kept of what was said.
+    /// Ends the node's console for all viewers, and drops its output.
     pub(crate) fn end(&self, node: NodeUuid, why: End) {
         let line = self.lock().remove(&node);
         if let Some(line) = line {
@@ -191,7 +182,7 @@ impl Consoles {
         }
     }
 
-    /// It is over for those who look at what a node that went to somebody else said before.
+    /// Ends the node's console if it began under another owner or lessee.
     fn end_of_others(&self, node: &Node) {
         let is_others = self.lock().get(&node.id).is_some_and(|line| !line.is_of(node));
         if is_others {
@@ -199,13 +190,13 @@ impl Consoles {
         }
     }
 
-    /// The nodes whose ports are held.
+    /// Returns the nodes whose ports are held.
     fn held(&self) -> Vec<NodeUuid> {
         let lines = self.lock();
         lines.iter().filter(|(_, line)| line.is_held()).map(|(id, _)| *id).collect()
     }
 
-    /// Ends all, and waits for a while until the ports are given back.
+    /// Ends all consoles, and waits for a limited time until their ports are closed.
     async fn close(&self) {
         self.ending.cancel();
         let lines: Vec<_> = self.lock().drain().map(|(_, line)| line).collect();
@@ -223,7 +214,7 @@ impl Consoles {
     }
 }
 
-/// Forgets what one machine said whose port nobody holds, where there would be too many with this one.
+/// Drops the output of one console whose port nobody holds, if there would be too many with the next one.
 fn make_room(lines: &mut HashMap<NodeUuid, Arc<Line>>, next: NodeUuid) {
     if lines.len() < KEPT || lines.contains_key(&next) {
         return;
@@ -235,7 +226,7 @@ fn make_room(lines: &mut HashMap<NodeUuid, Arc<Line>>, next: NodeUuid) {
 }
 
 impl World {
-    /// Lets somebody look at a node's console.
+    /// Adds a viewer to a node's console.
     pub(crate) fn watch_console(self: &Arc<Self>, node: &Node) -> Result<Viewing, ConsoleError> {
         let (world, id) = (self.clone(), node.id);
         self.consoles.enter(node, move || {
@@ -244,12 +235,12 @@ impl World {
         })
     }
 
-    /// What the node's machine said last.
+    /// Returns the latest output of the node's console.
     pub(crate) fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
         self.consoles.kept(node)
     }
 
-    /// Takes the serial port of a node's machine, as the node is now.
+    /// Opens the serial port of the node's machine, as configured in the node's current record.
     async fn open_port(&self, id: NodeUuid) -> Result<SerialSession, Unopened> {
         let failed = |why: String, is_transient| Unopened::Failed { why, is_transient };
         let node = self.store.find_node(&NodeIdent::Id(id)).await;
@@ -267,7 +258,7 @@ impl World {
     }
 }
 
-/// Ends consoles that may not be open any more, until `stop` is cancelled; then all.
+/// Ends consoles that must not be open any more, until `stop` is cancelled; then ends all.
 pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), crate::RunError> {
     loop {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What a machine that asks by DHCP is answered.
+//! Answers the DHCP requests of machines.
 
 use std::net::Ipv4Addr;
 
@@ -84,7 +84,7 @@ impl Conductor {
         Ok(Decision::Answer { lease, boot })
     }
 
-    /// A machine nobody enrolled is noted, and never installed.
+    /// Answers a machine that nobody has enrolled. The machine is recorded and never installed.
     async fn answer_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
         let world = &self.world;
         if client.kind == ClientKind::Other {
@@ -106,8 +106,8 @@ impl Conductor {
         }
     }
 
-    /// The ramdisk that takes an unknown machine's inventory asks once more, as an operating system. Who did not boot from here
-    /// before is no machine to be discovered.
+    /// Answers the ramdisk of an unknown machine, which sends a second DHCP request as an operating system. A machine without a lease has
+    /// not booted from here and is not to be discovered.
     async fn answer_ramdisk_of_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
         let world = &self.world;
         let discovers = world.settings.unknown_machines == UnknownMachines::Discover;
@@ -118,7 +118,7 @@ impl Conductor {
         Ok(Decision::Answer { lease, boot: None })
     }
 
-    /// The boot file for a client: its script once it is iPXE, iPXE before.
+    /// Returns the boot file for a client: the boot script once the client is iPXE, and iPXE before.
     fn boot_file(&self, client: &Client, script: impl FnOnce() -> Option<Url>) -> Option<BootFile> {
         if client.kind == ClientKind::Ipxe {
             return script().map(|url| BootFile::Http { url });
@@ -135,7 +135,7 @@ impl Conductor {
     }
 }
 
-/// The work for which the node's machine is to boot the ramdisk from this port, if there is any.
+/// Returns the work for which the node's machine has to boot the ramdisk from this port, if there is any.
 fn work_to_boot<'a>(node: &'a Node, port: &Port) -> Option<&'a Work> {
     let by_network = match node.boot_interface() {
         BootInterface::Ipxe | BootInterface::HttpIpxe => port.pxe_enabled,
@@ -144,7 +144,7 @@ fn work_to_boot<'a>(node: &'a Node, port: &Port) -> Option<&'a Work> {
     node.work.as_ref().filter(|work| by_network && work.awaits_boot())
 }
 
-/// A script's URL holds a capability, which belongs into no explanation.
+/// Hides the URL of a boot script, because its capability must not appear in explanations.
 fn without_capability(boot_file: &str) -> &str {
     if boot_file.ends_with(".ipxe") { "its boot script" } else { boot_file }
 }

@@ -1,4 +1,4 @@
-//! `fake-hardware`: a BMC that does as asked at once, for clients and benchmarks.
+//! `fake-hardware`: a BMC without a machine that carries out every request immediately, for clients and benchmarks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use bytes::Bytes;
 use hardware::{BootDevice, BootOverride, PowerChange, PowerState};
 use tokio::sync::mpsc;
 
-/// A machine that is not there.
+/// The power and boot device of a machine that does not exist.
 struct Fake {
     power: Mutex<PowerState>,
     boot: Mutex<Option<BootOverride>>,
 }
 
-/// A BMC over nothing; its power begins as it was last seen.
+/// Makes a BMC without a machine. The power state starts as the node's last known state.
 pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
     let fake = Arc::new(Fake {
         power: Mutex::new(power.unwrap_or(PowerState::Off)),
@@ -58,12 +58,12 @@ impl Boot for Fake {
     }
 }
 
-/// A serial port that says what is typed.
+/// A serial port that echoes its input.
 struct Port;
 
-/// What it says first.
+/// The first output of the port.
 const GREETING: Bytes = Bytes::from_static(b"This is no machine: it says what you type.\r\n");
-/// So many pieces wait on each way.
+/// The number of pieces that wait in each direction.
 const PIECES: usize = 64;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! One BMC's gate: a token bucket, and a rest after errors. BMCs are slow little computers.
+//! The gate before one BMC: a token bucket, and a pause after errors. BMCs are slow computers that fail under load.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use url::Url;
 
 use crate::BmcSettings;
 
-/// The longest rest after errors.
+/// The longest pause after errors.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// Lets requests through at the pace a BMC can bear.
+/// Delays requests to the pace that a BMC can handle.
 pub(crate) struct Gate {
     tripwire: Tripwire,
     every: Duration,
@@ -27,11 +27,11 @@ pub(crate) struct Gate {
 }
 
 struct Pace {
-    /// When the bucket will be full again: the virtual scheduling form of a token bucket.
+    /// When the bucket will be full again. This is the virtual scheduling form of a token bucket: one timestamp replaces the counter.
     full_at: Instant,
-    /// No request before this, after errors.
+    /// The end of the pause after errors. No request is sent before.
     rest_until: Instant,
-    /// Errors in a row.
+    /// The number of errors in a row.
     errors: u32,
 }
 
@@ -43,7 +43,7 @@ impl Gate {
         Gate { tripwire, every, slack: every * settings.burst.max(1), pace }
     }
 
-    /// Waits for the request's turn.
+    /// Waits until the next request may be sent.
     async fn pass(&self) {
         let due = {
             let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,7 @@ impl Gate {
         sleep_until(due).await;
     }
 
-    /// Learns from an answer.
+    /// Adapts the pause to an answer: every transient error in a row doubles it.
     fn learn<T>(&self, answer: &Result<T, BmcError>) {
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
         if answer.as_ref().is_err_and(BmcError::is_transient) {
@@ -68,7 +68,7 @@ impl Gate {
     }
 }
 
-/// `bmc`, with every request through `gate`.
+/// Wraps `bmc` so that every request passes through `gate`.
 pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
     let through = |gate: &Arc<Gate>| gate.clone();
     Bmc {
@@ -105,7 +105,7 @@ impl<T: ?Sized> Gated<T> {
         answer
     }
 
-    /// The same of a request that changes the machine.
+    /// Sends a request that changes the machine, through the gate and the tripwire of the crash tests.
     async fn changing<A>(
         &self,
         effect: &'static str,
@@ -178,7 +178,7 @@ impl Sensors for Gated<dyn Sensors> {
     }
 }
 
-/// Only the opening is held up: what is said then has a session of its own.
+/// Only the opening passes through the gate; the data of the console then has a session of its own.
 #[async_trait]
 impl SerialConsole for Gated<dyn SerialConsole> {
     async fn open(&self) -> Result<SerialSession, BmcError> {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_at_once_and_the_rest_at_the_pace() {
+    async fn a_burst_passes_immediately_and_the_rest_at_the_pace() {
         let gate = gate(10, 5);
         let begun = Instant::now();
         for _ in 0..5 {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn errors_in_a_row_make_longer_rests() {
+    async fn consecutive_errors_lengthen_the_pause() {
         let gate = gate(1000, 100);
         let busy = || {
             Err::<(), _>(BmcError::Busy { host: "bmc".to_owned(), reason: "slow down".to_owned() })

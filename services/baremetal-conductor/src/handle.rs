@@ -1,5 +1,5 @@
-//! The conductor of this process: what the daemon starts and what the API may ask directly. All else the API asks
-//! by writing to the store and waking the node.
+//! The conductor's handle: the daemon starts the conductor here, and the API asks a few questions directly. For everything else the API
+//! writes to the store and wakes the node.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,16 +27,16 @@ use crate::secrets::ServiceKey;
 use crate::sightings::Sightings;
 use crate::{BmcSettings, LastSeen, Settings, consoles, racks, seals, sweep, turn};
 
-/// How long logging out of all BMCs may take.
+/// The time limit for logging out of all BMCs when the process stops.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The conductor of this process. Clones are the same conductor.
+/// The conductor of this process. All clones are the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
     pub(crate) world: Arc<World>,
 }
 
-/// All a turn may touch.
+/// Everything that a turn uses.
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
@@ -46,28 +46,27 @@ pub(crate) struct World {
     pub(crate) consoles: Consoles,
     pub(crate) queue: Queue<NodeUuid>,
     pub(crate) sightings: Sightings,
-    /// A machine of some rack went on, or a rack's goal changed.
+    /// Notified when a machine of a rack has made progress, or when a rack's goal has changed.
     pub(crate) rack_changed: Notify,
-    /// Another key seals from now on.
+    /// Notified when a new key seals secrets.
     pub(crate) rotated: Notify,
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
-    /// Since when this process has been looking: nothing is late before it had a chance to be seen.
+    /// When this process began to watch. Timeouts count from here at the earliest, because earlier events may have been missed.
     pub(crate) watching_since: Timestamp,
 }
 
-/// The conductor cannot start.
+/// Why the conductor cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The Redfish client cannot be set up: most likely the authorities' certificates cannot be used.
+    /// The Redfish client cannot be set up, most likely because a configured CA certificate is not usable.
     #[error("cannot set up the Redfish client")]
     Redfish(#[source] redfish::ConnectorError),
-    /// No UDP socket for IPMI.
     #[error("cannot open a UDP socket for IPMI")]
     Socket(#[source] std::io::Error),
 }
 
 impl Conductor {
-    /// A conductor that does nothing yet.
+    /// Makes a conductor that does nothing until `run` is called.
     pub async fn new(
         settings: Settings,
         store: Store,
@@ -100,11 +99,11 @@ impl Conductor {
         Ok(Conductor { world: Arc::new(world) })
     }
 
-    /// Goes on with all that was under way, and works until `stop` is cancelled.
+    /// Resumes all work in progress, and works until `stop` is cancelled.
     ///
     /// # Errors
     ///
-    /// When the store cannot tell what was under way, or a turn panicked.
+    /// Fails if the store cannot list the work in progress, or if a turn panicked.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let busy = self.world.store.busy_nodes().await?;
         info!(nodes = busy.len(), "going on with {} nodes that have work under way", busy.len());
@@ -136,94 +135,94 @@ impl Conductor {
             }
             outcome = outcome.and(ended);
         }
-        // A BMC that does not answer must not keep us from ending.
+        // A BMC that does not answer must not delay the end of the process.
         let _ = timeout(LOG_OUT_TIMEOUT, self.world.bmcs.close()).await;
         outcome
     }
 
-    /// What comes before the end of what nodes are lent for, and after it.
+    /// Returns the stages at the end of a node's lease.
     pub fn ladder(&self) -> &Ladder {
         &self.world.settings.lending.ladder
     }
 
-    /// The name under which this conductor is listed.
+    /// Returns the name under which this conductor is listed.
     pub fn hostname(&self) -> &str {
         &self.world.settings.hostname
     }
 
-    /// Tells the conductor that something was asked of `node`.
+    /// Wakes the conductor after a request to `node` was recorded.
     pub fn wake(&self, node: NodeUuid) {
         self.world.queue.wake(node);
     }
 
-    /// Whether there is a cloud that machines can join.
+    /// Returns whether an OpenStack is configured that machines can join.
     pub fn has_cloud(&self) -> bool {
         self.world.settings.cloud.is_some()
     }
 
-    /// Tells the conductor that a rack's goal or machines have changed.
+    /// Wakes the conductor after the goal or the machines of a rack have changed.
     pub fn wake_racks(&self) {
         self.world.rack_changed.notify_one();
     }
 
-    /// The machines of a rack, in the order of their positions.
+    /// Returns the nodes of a rack, in the order of their positions.
     pub async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
         self.world.nodes_of_rack(name).await
     }
 
-    /// Tells the conductor that `node` was deleted.
+    /// Drops everything that the conductor remembers about `node`, which was deleted.
     pub fn forget(&self, node: NodeUuid) {
         self.world.forget(node);
     }
 
-    /// How long a change of power may take.
+    /// Returns the time limit for a change of power.
     pub fn power_timeout(&self) -> Duration {
         self.world.settings.timeouts.power
     }
 
-    /// How far the command is that the node's agent carries out.
+    /// Returns the progress of the command that the node's agent is executing.
     pub fn progress(&self, node: NodeUuid) -> Option<Progress> {
         self.world.progress.lock().unwrap_or_else(PoisonError::into_inner).get(&node).copied()
     }
 
-    /// What was last seen of the node's machine.
+    /// Returns the latest observations of the node's machine.
     pub fn last_seen(&self, node: NodeUuid) -> LastSeen {
         self.world.sightings.of(node)
     }
 
-    /// What of `driver_info` keeps the node's BMC from being reached: a sentence that names the key.
+    /// Checks that `driver_info` suffices to reach the node's BMC. The error names the wrong key.
     pub fn check_driver_info(&self, node: &Node) -> Result<(), String> {
         self.world.bmcs.check(node).map_err(|invalid| invalid.to_string())
     }
 
-    /// Whether everything is there that installing the node needs, its config drive opened.
+    /// Checks that the node has everything that its installation needs. The config drive is unsealed for the check.
     pub fn check_deploy(&self, node: &Node) -> Result<(), Refusal> {
         let node = self.world.with_instance(node)?;
         check_deploy(&node)?;
         self.check_image_host(&node.instance_info)
     }
 
-    /// The boot device that is imposed now.
+    /// Returns the boot device override that is set in the BMC.
     pub async fn boot_device(&self, node: &Node) -> Result<Option<BootOverride>, BmcError> {
         self.bmc(node)?.boot.get().await
     }
 
-    /// Imposes a boot device.
+    /// Sets a boot device override in the BMC.
     pub async fn set_boot_device(&self, node: &Node, wanted: BootOverride) -> Result<(), BmcError> {
         self.bmc(node)?.boot.set(wanted).await
     }
 
-    /// The boot devices that can be imposed.
+    /// Returns the boot devices that the BMC accepts as an override.
     pub async fn supported_boot_devices(&self, node: &Node) -> Result<Vec<BootDevice>, BmcError> {
         self.bmc(node)?.boot.supported().await
     }
 
-    /// The readings of the machine's sensors.
+    /// Returns the readings of the machine's sensors.
     pub async fn sensors(&self, node: &Node) -> Result<Vec<Reading>, BmcError> {
         self.sensing(node)?.readings().await
     }
 
-    /// The newest entries of the BMC's event log.
+    /// Returns the newest entries of the BMC's event log.
     pub async fn event_log(&self, node: &Node, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
         self.sensing(node)?.event_log(limit).await
     }
@@ -233,17 +232,17 @@ impl Conductor {
         self.sensing(node)?.identify(light).await
     }
 
-    /// Lets somebody look at the serial console of the node's machine, and type there.
+    /// Opens the serial console of the node's machine for one viewer, who can read and type.
     pub fn watch_console(&self, node: &Node) -> Result<Viewing, ConsoleError> {
         self.world.watch_console(node)
     }
 
-    /// What the node's machine said last on its serial console, as far as anybody looked: so much, and no more.
+    /// Returns the latest output of the serial console, as far as anybody was viewing it; at most the size of the buffer.
     pub fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
         self.world.console_log(node)
     }
 
-    /// Tells the conductor that the node's console was disabled.
+    /// Ends the console of the node, because it was disabled.
     pub fn end_console(&self, node: NodeUuid) {
         self.world.consoles.end(node, End::Disabled);
     }
@@ -261,19 +260,17 @@ impl Conductor {
     }
 }
 
-/// The conductor stopped working.
+/// Why the conductor stopped working.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The store does not answer.
     #[error("cannot read what was under way")]
     Store(#[from] StoreError),
-    /// A turn panicked.
     #[error("a turn ended in a panic")]
     Turn(#[source] tokio::task::JoinError),
 }
 
 impl World {
-    /// The node with its `instance_info` opened.
+    /// Returns the node with the secrets of its `instance_info` unsealed.
     pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, Refusal> {
         self.store.secrets().with_instance(node).map_err(|why| Refusal::Field {
             field: "instance_info".to_owned(),
@@ -281,7 +278,7 @@ impl World {
         })
     }
 
-    /// Nothing is kept of the node.
+    /// Drops everything that is remembered about the node.
     pub(crate) fn forget(&self, node: NodeUuid) {
         self.bmcs.forget(node);
         self.agents.forget(node);

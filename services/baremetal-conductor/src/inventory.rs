@@ -1,4 +1,4 @@
-//! Keeping what an inspection found.
+//! Stores the results of inspections.
 
 use agent_protocol::InspectionData;
 use baremetal_core::{Failure, Node, Port, PortUuid, Reason, note_bmc_inventory, note_inventory};
@@ -12,7 +12,8 @@ use crate::handle::World;
 use crate::turn::TurnError;
 
 impl World {
-    /// The node as its agent's inventory, which has arrived, tells it. New ports are kept at once: doing so twice is harmless.
+    /// Returns the node with the facts of the agent's inventory, which has arrived. New ports are stored immediately, which may be repeated
+    /// without harm.
     pub(crate) async fn take_inventory(
         &self,
         node: &Node,
@@ -36,7 +37,7 @@ impl World {
         Ok(Ok(told))
     }
 
-    /// The node as its BMC tells it. A machine without ports gets those the BMC knows, to boot from.
+    /// Returns the node with the facts of the BMC's inventory. A node without ports gets the ports that the BMC knows, to boot from.
     pub(crate) async fn take_bmc_inventory(
         &self,
         node: &Node,
@@ -61,7 +62,7 @@ impl World {
         Ok(told)
     }
 
-    /// Adds the ports that are not there yet. An address that is another node's is left alone.
+    /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.
     async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), TurnError> {
         for mac in macs {
             match self.store.insert_port(&port(node, *mac)).await {
@@ -98,7 +99,7 @@ fn port(node: &Node, address: MacAddress) -> Port {
     }
 }
 
-/// What a BMC tells, in the form of an agent's inventory: the form the API shows.
+/// Converts a BMC's inventory into the form of an agent's inventory, which the API shows.
 fn agent_inventory(inventory: &Inventory) -> Value {
     let found = agent_protocol::Inventory {
         interfaces: inventory.nics.iter().map(interface).collect(),

@@ -1,4 +1,4 @@
-//! A machine on its way into the cloud, or out of it: a part of its node's turn.
+//! The part of a turn for a machine that joins or leaves an OpenStack.
 
 use baremetal_core::{
     CloudSeen, Failure, Guest, Host, Hypervisor, JoinStep, Node, Refusal, config_drive, plan_join,
@@ -12,12 +12,12 @@ use tracing::{debug, info, warn};
 use crate::handle::World;
 use crate::turn::TurnError;
 
-/// How many times rarer the cloud is looked at than a BMC.
+/// How many times longer the pause between looks at the cloud is than between looks at a BMC.
 const RARER: u32 = 3;
 
 impl World {
-    /// A step of the node's machine into the cloud or out of it, if it is on its way. Each state is written down before anything is asked of
-    /// the cloud because of it.
+    /// Makes one step of joining or leaving the cloud, if the node is on its way. Each state is recorded before the cloud is called because
+    /// of it.
     pub(crate) async fn join(&self, node: &Node, now: Timestamp) -> Result<Requeue, TurnError> {
         let Some(host) = node.hypervisor.as_ref().filter(|_| node.looks_at_cloud()) else {
             return Ok(Requeue::OnChange);
@@ -70,7 +70,8 @@ impl World {
                 info!("node {}: {}", node.label(), entry.event);
                 self.record(node, gone, &[entry]).await
             }
-            // What was asked was refused: the plan waits or gives up then.
+            // The call was refused, and the plan for a failed call is to wait or to give up. Should the plan ask for a call, the next turn
+            // makes it.
             JoinStep::Act(_) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
         }
     }
@@ -86,7 +87,7 @@ impl World {
         self.record(node, given_up, &[entry]).await
     }
 
-    /// The node with what makes its machine a hypervisor by this profile, once it is installed.
+    /// Returns the node with the config drive and the record that make its machine a hypervisor of this profile after the installation.
     pub(crate) async fn outfit(
         &self,
         node: Node,
@@ -102,7 +103,7 @@ impl World {
             Err(why) => return Ok(Err(refuse(format!("its secrets cannot be opened: {why}")))),
         };
         let mut ports = self.store.ports_of(node.id).await?;
-        // It is told its address by the port that it boots by.
+        // `network_data` gives DHCP to the first port, so the port that the machine boots from comes first.
         ports.sort_by_key(|port| !port.pxe_enabled);
         let macs: Vec<_> = ports.iter().map(|port| port.address).collect();
         Ok(Host::of(&node, &profile.placement).map(|host| {
@@ -116,7 +117,7 @@ impl World {
     }
 }
 
-/// The earlier of two turns.
+/// Returns the earlier of two due times.
 pub(crate) fn sooner(one: Requeue, other: Requeue) -> Requeue {
     match (one, other) {
         (Requeue::Now, _) | (_, Requeue::Now) => Requeue::Now,

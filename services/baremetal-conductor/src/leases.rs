@@ -1,4 +1,4 @@
-//! Leases of the provisioning network: an address is probed once before it is given out, and left alone where another machine uses it.
+//! DHCP leases of the provisioning network: an address is probed before its first lease, and is skipped while another machine uses it.
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
@@ -13,14 +13,14 @@ use crate::Leases;
 use crate::handle::World;
 use crate::problem::chain;
 
-/// How long an address that another machine uses is left alone.
+/// How long an address is skipped that another machine uses.
 const IN_USE_FOR: Duration = Duration::from_mins(10);
 
-/// How many addresses are probed for one request; a DHCP client waits no longer, and asks again.
+/// How many addresses are probed for one request. A DHCP client does not wait longer, and repeats its request.
 const MOST_PROBES: usize = 4;
 
 impl World {
-    /// The address of `mac`; `None` where another server gives addresses out, or where none is left.
+    /// Returns the address for `mac`, or `None` if another server assigns addresses or no address is left.
     pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
         let Some(leases) = &self.settings.leases else { return Ok(None) };
         for _ in 0..MOST_PROBES {
@@ -43,7 +43,7 @@ impl World {
         Ok(None)
     }
 
-    /// Leases `address` to nobody for a while, if `mac` had it; the answer is whether `mac` had it.
+    /// Stops leasing `address` for a while if `mac` had it; returns whether `mac` had it.
     pub(crate) async fn leave_alone(
         &self,
         mac: MacAddress,
@@ -52,7 +52,7 @@ impl World {
         self.store.mark_address_in_use(mac, address, Timestamp::now() + IN_USE_FOR).await
     }
 
-    /// An address that cannot be probed counts as free: machines have to boot.
+    /// Probes an address. If probing fails, the address counts as free, because machines have to boot.
     async fn is_used(&self, leases: &Leases, address: Ipv4Addr) -> bool {
         match leases.prober.is_used(address).await {
             Ok(is_used) => is_used,

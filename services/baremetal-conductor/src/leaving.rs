@@ -1,4 +1,4 @@
-//! A node that waits for the drain of its compute host: a part of its turn. What is asked of clusterd is decided in `baremetal-core`.
+//! The part of a turn for a node that waits for the drain of its compute host. `baremetal-core` decides what clusterd is asked.
 
 use baremetal_core::{
     AfterDrain, DrainSeen, Leaving, LeavingEnd, LeavingStage, LeavingStep, Node, Reason, Verb,
@@ -12,8 +12,8 @@ use crate::handle::World;
 use crate::turn::TurnError;
 
 impl World {
-    /// Asks clusterd what the stage of the drain asks for, and writes down what follows. The stage was written down before: a crash between
-    /// the question and the record asks the same again.
+    /// Asks clusterd the question of the current stage, and records the result. The stage was recorded before, so after a crash the next
+    /// turn repeats the same question.
     pub(crate) async fn leave_on(
         &self,
         node: &Node,
@@ -49,7 +49,7 @@ impl World {
     }
 
     async fn drain_seen(&self, leaving: &Leaving) -> DrainSeen {
-        // Nobody drains a host where no clusterd is configured any more.
+        // Without a configured clusterd no host is drained.
         let Some(clusters) = &self.settings.clusters else { return DrainSeen::NoHost };
         match leaving.stage {
             LeavingStage::Wanted | LeavingStage::Waiting(_) => clusters.show(&leaving.host).await,
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// Carries out what waited for the drain, if nothing stands against it by now.
+    /// Carries out the request that waited for the drain, unless something forbids it by now.
     async fn proceed(
         &self,
         node: &Node,
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// The node once its drain went on: what was told of its wait is over.
+/// Returns the node without the recorded reason for waiting, because the drain has made progress.
 fn told_no_more(node: &Node) -> Node {
     let waits = node.failure.as_ref().is_some_and(|it| it.reason == Reason::DrainWaits);
     let failure = node.failure.clone().filter(|_| !waits);

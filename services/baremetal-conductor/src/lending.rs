@@ -1,4 +1,4 @@
-//! What becomes of a node because it is lent until a time: a part of its turn.
+//! The part of a turn for a node with a lease.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::clusters::StaysError;
 use crate::handle::World;
 use crate::turn::TurnError;
 
-/// How long a node is left alone that carries others' machines.
+/// The pause before the next attempt on a node that still carries servers.
 const AFTER_HOLDING: Duration = Duration::from_secs(15);
 
-/// How long a node is left alone whose machine did not do as it should.
+/// The pause before the next attempt on a node whose machine failed.
 const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
 impl World {
-    /// Writes down what `step` says of a node at rest; the turns that follow do it.
+    /// Records the step that the lease requires of an idle node. The following turns carry it out.
     pub(crate) async fn lend_on(
         &self,
         node: &Node,
@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// Leaves a node as it is whose lease ended and that carries others' machines, until it does not. Where that is not for want of
-    /// patience alone, its history says so once.
+    /// Postpones the end of a lease while the node's compute host carries servers. The history gets one entry about the reason, except when
+    /// the only reason is that the drain is still moving servers.
     async fn hold(
         &self,
         node: &Node,
@@ -89,7 +89,7 @@ impl World {
         Ok(Requeue::After(AFTER_HOLDING))
     }
 
-    /// Writes down that a step of its lease's end was taken.
+    /// Records a stage of the lease's end, with its event and its notices.
     pub(crate) async fn take(
         &self,
         node: &Node,
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-/// What is told outside of a step that was taken.
+/// Returns the notice about a stage for people outside of the API.
 fn notice(node: &Node, step: lease::Step, told: &str, now: Timestamp) -> Notice {
     let (event, happens_at) = match step {
         lease::Step::Warn { ends_at } => ("lease.ends", Some(ends_at)),
@@ -142,7 +142,7 @@ fn notice(node: &Node, step: lease::Step, told: &str, now: Timestamp) -> Notice 
     }
 }
 
-/// How long to wait still before a machine that failed is asked for anything again.
+/// Returns the rest of the pause before a machine that failed is asked for anything again.
 fn rest_after_failure(node: &Node, step: &LendingStep, now: Timestamp) -> Option<SignedDuration> {
     let asks = match step {
         LendingStep::Power(_) | LendingStep::Undeploy | LendingStep::Clean => true,

@@ -1,4 +1,4 @@
-//! Looking at a node's machine: only at what the task at hand needs.
+//! Observes a node's machine: only as much as the current task needs.
 
 use baremetal_core::{AgentSeen, Boot, Node, Observed, PowerSeen, Task, Work};
 use baremetal_store::StoreError;
@@ -10,7 +10,7 @@ use crate::problem;
 use crate::secrets::Purpose;
 use crate::sightings::{FailedCalls, Side};
 
-/// What a BMC is asked soon after a look at it.
+/// How soon the BMC gets another request after a look at the power state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
@@ -18,7 +18,7 @@ enum Then {
 }
 
 impl World {
-    /// What can be seen of the node's machine now.
+    /// Observes the node's machine as far as the current task needs.
     pub(crate) async fn observe(&self, node: &Node) -> Result<Observed, StoreError> {
         let mut seen = Observed {
             power: PowerSeen::NotAsked,
@@ -28,7 +28,7 @@ impl World {
         };
         let task = node.work.as_ref().and_then(Work::task);
         match task {
-            // That work is over with one answer.
+            // The work ends with this answer, so no session with the BMC has to stay open.
             Some(Task::TryBmc) => seen.power = self.look_at_power(node, Then::Nothing).await,
             Some(Task::Power(_)) => seen.power = self.look_at_power(node, Then::More).await,
             Some(Task::AwaitInventory) => {
@@ -50,14 +50,14 @@ impl World {
         Ok(seen)
     }
 
-    /// The newest boot of the node's machine, if it is part of the work at hand.
+    /// Returns the newest boot of the node's machine, if the boot belongs to the current work.
     pub(crate) async fn boot_of_work(&self, node: &Node) -> Result<Option<Boot>, StoreError> {
         let Some(work) = &node.work else { return Ok(None) };
         let boot = self.store.find_boot(node.id).await?;
         Ok(boot.filter(|boot| boot.work == work.id))
     }
 
-    /// The token of the agent that this boot brings up.
+    /// Returns the token of the agent that reports from this boot.
     pub(crate) fn agent_token(&self, boot: &Boot) -> String {
         let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
         self.key.derive(Purpose::AgentToken, &parts)
@@ -107,7 +107,7 @@ impl World {
                 debug!(problem = %error, "the agent does not answer");
                 let (says_no, problem) = (error.is_answer(), error.problem());
                 let FailedCalls { calls, since, .. } = self.sightings.call_failed(node.id);
-                // An agent that answers no, or has reported since calls to it fail, is not silent.
+                // An agent that answers with an error, or that has reported since its calls began to fail, is not silent.
                 let heard_at = boot.seen_at.unwrap_or(self.watching_since);
                 if says_no || heard_at > since {
                     let cause = &problem.cause;

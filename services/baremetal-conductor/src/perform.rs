@@ -1,4 +1,4 @@
-//! Acting on a machine. Everything here may be done twice.
+//! Performs actions on a machine, through its BMC or its agent. Every action may be repeated without harm.
 
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
@@ -18,11 +18,11 @@ use crate::problem;
 use crate::sightings::Side;
 use crate::turn::TurnError;
 
-/// What came of an action: when to look again, or a difficulty.
+/// The result of an action: when the next turn is due, or a problem of the machine, or an error of the store.
 type Performed = Result<Result<Requeue, Problem>, TurnError>;
 
 impl World {
-    /// Does `action`, and records what has to be recorded before and after it.
+    /// Performs `action`, with the records that have to be written before and after.
     pub(crate) async fn perform(&self, node: &Node, action: Action, seen: &Observed) -> Performed {
         let bmc = match self.bmcs.of(node) {
             Ok(bmc) => bmc,
@@ -53,7 +53,7 @@ impl World {
                     Side::Bmc,
                     format!("accepted {}", Action::RequestPower(change).name()),
                 );
-                // Most machines have done it by now; the next look tells.
+                // Most machines have switched by now, so the next turn looks immediately.
                 Ok(Ok(Requeue::Now))
             }
             Err(error) => Ok(Err(self.note_bmc(node, &error))),
@@ -62,7 +62,7 @@ impl World {
 
     async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Performed {
         let Some(inspection) = &bmc.inspection else { return self.next_task(node).await.map(Ok) };
-        // Every answer in time, and hundreds of them: the whole has a limit of its own.
+        // A BMC can answer each of hundreds of requests in time, so the whole inventory has a timeout of its own.
         let inventory = match timeout(self.settings.timeouts.bmc, inspection.inventory()).await {
             Ok(Ok(inventory)) => inventory,
             Ok(Err(error)) => return Ok(Err(self.note_bmc(node, &error))),
@@ -113,7 +113,7 @@ impl World {
             bmc.boot.set(wanted).await
         };
         let answer = match set(Persistence::Continuous).await {
-            // Some BMCs know overrides for the next boot only; their firmware's own order begins with the disk.
+            // Some BMCs support overrides for the next boot only. Their firmware's own boot order begins with the disk.
             Err(BmcError::Unsupported { .. }) => set(Persistence::Once).await,
             answered => answered,
         };
@@ -131,7 +131,7 @@ impl World {
             Err(problem) => return Ok(Err(problem)),
         };
 
-        // The intent first: should we be interrupted, the agent's list tells whether the command arrived.
+        // The intent is recorded first: after an interruption, the agent's list of commands tells whether the command arrived.
         let mut intended = node.clone();
         if let Some(work) = &mut intended.work {
             work.intent = Some(given.len());
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// A command as the agent's protocol has it.
+    /// Returns the name and parameters of a command in the agent's protocol.
     async fn request_of(
         &self,
         node: &Node,
@@ -220,7 +220,7 @@ impl World {
         Ok(Ok((name, params)))
     }
 
-    /// Remembers what the BMC said, for explanations.
+    /// Converts a BMC's error, and remembers it for explanations.
     fn note_bmc(&self, node: &Node, error: &BmcError) -> Problem {
         let problem = problem::of_bmc(error);
         self.sightings.note(node.id, Side::Bmc, &*problem.cause);
@@ -228,7 +228,7 @@ impl World {
     }
 }
 
-/// One step of a cleaning, as the agent's protocol has it.
+/// Returns a clean step as a command of the agent's protocol.
 fn clean_step(step: &str, node: Value, ports: Vec<Value>) -> (&'static str, Value) {
     let step = json!({"interface": "deploy", "step": step, "args": {}});
     (
@@ -245,10 +245,10 @@ fn cannot(what: &str) -> Problem {
     }
 }
 
-/// The boot mode a BMC has to be told beside the device.
+/// Returns the boot mode to set together with the boot device.
 ///
-/// IPMI's boot options say in the same breath whether the boot is by UEFI (IPMI 2.0 §28.13): without it a UEFI machine
-/// is told to boot by BIOS. Redfish leaves the mode as it is when it is not named.
+/// IPMI sets the mode with every boot device (IPMI 2.0 §28.13): without the mode, a UEFI machine would boot by BIOS. Redfish keeps the mode
+/// unless a request names one.
 fn boot_mode(node: &Node) -> Option<BootMode> {
     match node.driver {
         Driver::Ipmi => node.boot_mode,

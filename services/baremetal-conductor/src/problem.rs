@@ -1,11 +1,11 @@
-//! From a driver's error to what a plan can bear with.
+//! Converts a driver's error into the kind of problem that a plan handles.
 
 use std::error::Error;
 
 use baremetal_core::{Problem, Reason};
 use bmc::BmcError;
 
-/// The difficulty a BMC's error is.
+/// Converts a BMC's error into a problem of the node's work.
 pub(crate) fn of_bmc(error: &BmcError) -> Problem {
     let reason = match error {
         BmcError::Unreachable { .. } | BmcError::Busy { .. } | BmcError::Malformed { .. } => {
@@ -19,7 +19,7 @@ pub(crate) fn of_bmc(error: &BmcError) -> Problem {
     Problem { reason, cause: chain(error), transient: error.is_transient() }
 }
 
-/// An error with its sources, in one line.
+/// Formats an error with all its sources on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

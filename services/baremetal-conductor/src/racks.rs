@@ -1,4 +1,4 @@
-//! Bringing racks up: asks of their machines what comes next, under each rack's limit.
+//! Brings racks up: gives their machines the next step, within each rack's limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use tracing::{info, warn};
 use crate::handle::{RunError, World};
 use crate::problem::chain;
 
-/// How often racks are looked at when nothing happens.
+/// How often racks are examined when nothing happens.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long changes are gathered before racks are looked at.
+/// How long changes are collected before racks are examined.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How many nodes are read at a time.
+/// How many nodes are read per query.
 const PAGE: u32 = 1000;
 
 /// Brings racks up until `stop` is cancelled.
@@ -54,7 +54,7 @@ async fn look(world: &World) -> Result<(), StoreError> {
         for (id, step) in plan_rack(&goal, &nodes) {
             let Some(node) = nodes.iter().find(|node| node.id == id) else { continue };
             match begin(world, &goal, node, step).await {
-                // Someone else was faster: the next look sees what is there then.
+                // Another writer was faster. The next examination uses the new record.
                 Ok(()) | Err(StoreError::Stale) => {}
                 Err(StoreError::Duplicate { field, value }) => {
                     let label = node.label();
@@ -101,7 +101,7 @@ async fn begin(
 
 type Asked = Result<(Node, Option<HistoryEntry>), Refusal>;
 
-/// Has a machine be installed with what the goal says, and be told what makes it a hypervisor.
+/// Requests the installation of a machine with the goal's image and, if the goal names a profile, the config drive of a hypervisor.
 async fn deploy(
     world: &World,
     goal: &RackGoal,
@@ -123,7 +123,7 @@ async fn deploy(
 }
 
 impl World {
-    /// The machines of a rack, in the order of their positions.
+    /// Returns the nodes of a rack, in the order of their positions.
     pub(crate) async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
         let filter = NodeFilter {
             rack: Some(name.to_owned()),

@@ -1,4 +1,4 @@
-//! The keys that seal secrets: which there are, a new one, an old one away; and sealing anew beside all other work.
+//! Lists, rotates and retires the keys that seal secrets, and re-encrypts records in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::Conductor;
 use crate::handle::{RunError, World};
 use crate::problem::chain;
 
-/// How often it is looked whether something is sealed by another key than the first: another program may have rotated.
+/// How often records are checked for older keys, because another process may have rotated the key.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Conductor {
-    /// The keys that there are, and what each is needed for.
+    /// Returns all keys, each with the number of records that need it.
     pub async fn keys(&self) -> Result<Vec<KeyUse>, StoreError> {
         let Some(keyring) = self.world.store.keyring() else { return Ok(Vec::new()) };
         let stored = self.world.store.seals_in_use().await?;
@@ -25,7 +25,7 @@ impl Conductor {
         Ok(KeyUse::of(&keyring.keys(), &stored))
     }
 
-    /// Makes a key that seals from now on; what others sealed is sealed anew soon. The answer is its id.
+    /// Creates a key that seals from now on, and returns its id. Records sealed with older keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
         let keyring = self.world.store.keyring().ok_or(KeyFileError::NoFile)?.clone();
         let id = off_the_runtime(move || keyring.rotate()).await?;
@@ -33,11 +33,11 @@ impl Conductor {
         Ok(id)
     }
 
-    /// Takes away a key that nothing is sealed by any more.
+    /// Removes a key that no record needs any more.
     pub async fn retire_key(&self, id: &str) -> Result<(), RetireError<StoreError>> {
         let store = &self.world.store;
         RetireError::check(&self.keys().await.map_err(RetireError::Store)?, id)?;
-        // From here on the database refuses what would be sealed by it.
+        // From here on the database refuses records that are sealed with the key.
         match store.forget_seal(id).await {
             Ok(()) => {}
             Err(StoreError::InUse { by }) => {
@@ -51,14 +51,14 @@ impl Conductor {
     }
 }
 
-/// Files are written where that holds nobody up.
+/// Runs `work`, which writes files, on a thread where it does not block other tasks.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyFileError> + Send + 'static,
 ) -> Result<T, KeyFileError> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyFileError::NoFile))
 }
 
-/// Seals anew what another key than the first sealed, until `stop` is cancelled.
+/// Re-encrypts records that are sealed with older keys, until `stop` is cancelled.
 pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
     let keyring: Option<Arc<Keyring>> = world.store.keyring().cloned();
     let Some(keyring) = keyring else { return Ok(()) };

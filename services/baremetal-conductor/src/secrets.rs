@@ -1,4 +1,4 @@
-//! Tokens and capabilities, derived from one key of the service: nothing secret is stored beside it.
+//! Tokens and capabilities, all derived from one key of the service, so that no other secret has to be stored.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// The key everything secret derives from. It never leaves the process.
+/// The key from which all tokens and capabilities derive. The key never leaves the process.
 #[derive(Clone)]
 pub struct ServiceKey([u8; 32]);
 
@@ -17,52 +17,52 @@ impl fmt::Debug for ServiceKey {
 }
 
 impl ServiceKey {
-    /// The key made of these bytes.
+    /// Makes a key of these bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         ServiceKey(bytes)
     }
 
-    /// A key nobody has.
+    /// Makes a new random key.
     pub fn random() -> Self {
         ServiceKey(rand::random())
     }
 
-    /// The key's bytes, to be kept where only the service can read them.
+    /// Returns the key's bytes, to store them in a file that only the service can read.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// What only the holder of the key can make of `purpose` and `parts`: 64 hexadecimal digits.
+    /// Derives a value from `purpose` and `parts` that only the holder of the key can compute: 64 hexadecimal digits.
     pub(crate) fn derive(&self, purpose: Purpose, parts: &[&str]) -> String {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
         mac.update(purpose.as_str().as_bytes());
         for part in parts {
-            // A length before each part: "ab","c" is not "a","bc".
+            // Each part is preceded by its length, so that "ab","c" differs from "a","bc".
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part.as_bytes());
         }
         hex::encode(mac.finalize().into_bytes())
     }
 
-    /// Whether `shown` is what `derive` makes; takes the same time for every wrong answer.
+    /// Returns whether `shown` equals the value that `derive` returns. The comparison takes constant time.
     pub(crate) fn verify(&self, purpose: Purpose, parts: &[&str], shown: &str) -> bool {
         self.derive(purpose, parts).as_bytes().ct_eq(shown.as_bytes()).into()
     }
 }
 
-/// What something derived from the key is good for, and nothing else.
+/// The purpose of a derived value. A value derived for one purpose is not valid for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The agent's token of one boot.
+    /// The token of the agent of one boot.
     AgentToken,
-    /// Fetching the boot script of one work by one port.
+    /// Fetching the boot script for one work and one port.
     BootScript,
-    /// Fetching the medium of one boot.
+    /// Fetching the virtual CD of one boot.
     BootMedium,
-    /// Handing in the inventory of one boot.
+    /// Sending the inventory of one boot.
     Inventory,
-    /// Fetching the boot script of a machine nobody enrolled.
+    /// Fetching the boot script of a machine that nobody has enrolled.
     Discovery,
 }
 
@@ -78,7 +78,7 @@ impl Purpose {
     }
 }
 
-/// Sixteen random bytes, hexadecimal: what makes one boot differ from the next.
+/// Returns sixteen random bytes in hexadecimal, which distinguish one boot from the next.
 pub(crate) fn nonce() -> String {
     hex::encode(rand::random::<[u8; 16]>())
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_made_for_one_purpose_serves_another() {
+    fn a_value_for_one_purpose_is_not_valid_for_another() {
         let key = ServiceKey::new([7; 32]);
         let token = key.derive(Purpose::AgentToken, &["node", "work", "nonce"]);
         assert!(key.verify(Purpose::AgentToken, &["node", "work", "nonce"], &token));

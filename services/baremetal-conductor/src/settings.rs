@@ -1,4 +1,4 @@
-//! What an administrator decides.
+//! The conductor's settings, as far as an administrator decides them.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,73 +15,71 @@ use url::Url;
 use crate::clusters::Clusters;
 use crate::consoles::ConsoleSettings;
 
-/// How the conductor behaves.
+/// All settings of the conductor.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name under which it is listed.
+    /// The name under which the conductor is listed.
     pub hostname: String,
-    /// How many nodes have a turn at once.
+    /// How many turns run in parallel.
     pub workers: usize,
-    /// How long things may take.
     pub timeouts: Timeouts,
-    /// How BMCs are treated.
+    /// How often and how fast BMCs get requests.
     pub bmc: BmcSettings,
-    /// Where images may be.
+    /// The hosts from which images may be fetched.
     pub image_hosts: AllowedHosts,
-    /// How power states are refreshed.
+    /// How often power states are refreshed.
     pub sweep: SweepSettings,
-    /// How much serial consoles may take.
+    /// The limits of serial consoles.
     pub consoles: ConsoleSettings,
-    /// What comes before the end of what nodes are lent for, and after it.
+    /// The stages at the end of a node's lease, and the receivers of notices.
     pub lending: LendingSettings,
-    /// The cloud that machines join as hypervisors, as an administrator of it; none where they join none.
+    /// An administrator's session in the OpenStack that machines join as hypervisors; `None` if machines join none.
     pub cloud: Option<Session>,
-    /// clusterd, which is asked before a machine is taken out that carries others'; none where nobody is asked.
+    /// The connection to clusterd, which is asked before a compute host is taken out; `None` if no clusterd is asked.
     pub clusters: Option<Clusters>,
-    /// Base URL of the listener on the provisioning network; `None` where no machine is booted.
+    /// The base URL of the listener on the provisioning network; `None` if no machine is booted.
     pub provisioning_url: Option<Url>,
-    /// Addresses for machines; `None` where another DHCP server gives them out.
+    /// The addresses for machines; `None` if another DHCP server assigns addresses.
     pub leases: Option<Leases>,
-    /// What to do with machines nobody enrolled.
+    /// The answer to machines that nobody has enrolled.
     pub unknown_machines: UnknownMachines,
-    /// Further kernel parameters of the ramdisk, such as `console=ttyS0`.
+    /// Additional kernel parameters of the ramdisk, such as `console=ttyS0`.
     pub kernel_parameters: Vec<(String, Option<String>)>,
-    /// Seconds without a heartbeat after which an agent is given up, as told to agents.
+    /// The time without a heartbeat after which an agent counts as lost; agents learn this time from `lookup`.
     pub heartbeat_timeout: Duration,
 }
 
-/// How BMCs are treated: they are slow little computers.
+/// How BMCs are treated. BMCs are slow computers that fail under load.
 #[derive(Clone, Debug)]
 pub struct BmcSettings {
-    /// How long one request may take.
+    /// The timeout of one request.
     pub request_timeout: Duration,
-    /// How many requests a BMC gets in a second, on average.
+    /// The average number of requests per second to one BMC.
     pub requests_per_second: u32,
-    /// How many it may get at once after a rest.
+    /// The number of requests that a BMC may get in one burst after a pause.
     pub burst: u32,
-    /// Whether a node may say that its BMC's certificate is not to be verified.
+    /// Whether a node may disable the verification of its BMC's certificate.
     pub allow_unverified: bool,
-    /// PEM of further authorities that sign BMCs' certificates.
+    /// Additional CA certificates for BMCs, as PEM.
     pub authorities: Vec<u8>,
-    /// Where BMCs may be.
+    /// The addresses that BMCs may have.
     pub allowed: AllowedHosts,
 }
 
-/// How power states are refreshed.
+/// How power states of idle nodes are refreshed.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepSettings {
-    /// From the beginning of one sweep to that of the next.
+    /// The interval between the starts of two sweeps.
     pub every: Duration,
-    /// How many BMCs are asked at once.
+    /// How many BMCs are asked in parallel.
     pub at_once: usize,
 }
 
-/// What comes before the end of what nodes are lent for, and after it, and who is told of it outside.
+/// The stages at the end of a node's lease, and the receivers of notices about them.
 #[derive(Clone, Debug)]
 pub struct LendingSettings {
-    /// What comes before the end, and after it.
     pub ladder: Ladder,
-    /// Who can be told.
+    /// The receivers of notices outside of the API: a webhook and mail addresses.
     pub addressees: Addressees,
 }
 
@@ -92,26 +90,26 @@ impl Default for LendingSettings {
     }
 }
 
-/// Addresses for machines.
+/// The addresses that the conductor leases to machines by DHCP.
 #[derive(Clone, Debug)]
 pub struct Leases {
-    /// Which addresses, and how long a machine that nobody enrolled keeps one.
+    /// The range of addresses, and how long a machine that nobody has enrolled keeps one.
     pub pool: Pool,
-    /// What tells whether an address is in use.
+    /// Probes whether an address is in use.
     pub prober: Prober,
-    /// Length of the network's prefix.
+    /// The prefix length of the provisioning network.
     pub prefix: u8,
-    /// The way out, if there is one.
+    /// The default gateway, if there is one.
     pub router: Option<Ipv4Addr>,
 }
 
-/// What to do with machines nobody enrolled. They are never installed.
+/// The answer to machines that nobody has enrolled. They are never installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownMachines {
-    /// Note that they asked, and do not answer.
+    /// Record the DHCP request, and do not answer.
     #[default]
     Refuse,
-    /// Boot them into the ramdisk, take their inventory and list it.
+    /// Boot the ramdisk, take the machine's inventory and list the machine.
     Discover,
 }

@@ -1,4 +1,4 @@
-//! What was last seen of each machine: kept in memory, for explanations only.
+//! The latest observations of each machine, kept in memory for explanations only.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,31 +7,26 @@ use baremetal_core::NodeUuid;
 use hardware::MacAddress;
 use jiff::Timestamp;
 
-/// Something seen of a machine.
+/// One observation of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// When.
     pub at: Timestamp,
-    /// What was seen.
+    /// The observation, in words for people.
     pub what: String,
 }
 
-/// What was last seen of a machine.
+/// The latest observations of a machine, by the part that was observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastSeen {
-    /// Of its BMC.
     pub bmc: Option<Sighting>,
-    /// Of its DHCP client.
     pub dhcp: Option<Sighting>,
-    /// Of its TFTP client.
     pub tftp: Option<Sighting>,
-    /// Of its HTTP client: boot scripts, kernels, media.
+    /// The machine's HTTP client: boot scripts, kernels and media.
     pub http: Option<Sighting>,
-    /// Of its agent.
     pub agent: Option<Sighting>,
 }
 
-/// Which side of a machine was seen.
+/// The part of a machine that was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Bmc,
@@ -41,7 +36,7 @@ pub(crate) enum Side {
     Agent,
 }
 
-/// What was last seen of every machine of ours.
+/// The latest observations of the machines of all nodes.
 #[derive(Default)]
 pub(crate) struct Sightings {
     book: Mutex<Book>,
@@ -50,26 +45,26 @@ pub(crate) struct Sightings {
 #[derive(Default)]
 struct Book {
     nodes: HashMap<NodeUuid, LastSeen>,
-    /// Which node an address belongs to, as the last boot of it showed.
+    /// The node of each MAC address, learned from DHCP requests.
     owners: HashMap<MacAddress, NodeUuid>,
-    /// Calls to an agent that failed since it last answered.
+    /// The calls to each node's agent that failed since the agent last answered.
     failed_calls: HashMap<NodeUuid, FailedCalls>,
-    /// Why a node stays as it is, as its history has it.
+    /// For each node whose lease cannot be ended now, the reason that its history contains.
     held: HashMap<NodeUuid, String>,
 }
 
-/// Calls to an agent that failed one after the other.
+/// Calls to an agent that failed in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FailedCalls {
     pub(crate) calls: u32,
-    /// When the first of them was.
+    /// When the first of them failed.
     pub(crate) since: Timestamp,
-    /// Whether the node's history tells of them.
+    /// Whether the node's history contains an entry about these calls.
     pub(crate) is_told: bool,
 }
 
 impl Sightings {
-    /// A call to the node's agent failed; the answer counts those since it last answered.
+    /// Counts a failed call to the node's agent, and returns the failed calls since the agent last answered.
     pub(crate) fn call_failed(&self, node: NodeUuid) -> FailedCalls {
         let mut book = self.book();
         let failed = FailedCalls { calls: 0, since: Timestamp::now(), is_told: false };
@@ -78,19 +73,19 @@ impl Sightings {
         *failed
     }
 
-    /// The node's history tells of the calls that failed.
+    /// Remembers that the node's history contains an entry about the failed calls.
     pub(crate) fn told_of_failed_calls(&self, node: NodeUuid) {
         if let Some(failed) = self.book().failed_calls.get_mut(&node) {
             failed.is_told = true;
         }
     }
 
-    /// Whether the node's history tells of the calls that failed.
+    /// Returns whether the node's history contains an entry about the failed calls.
     pub(crate) fn tells_of_failed_calls(&self, node: NodeUuid) -> bool {
         self.book().failed_calls.get(&node).is_some_and(|failed| failed.is_told)
     }
 
-    /// The node's agent answered, or is of no more use.
+    /// Forgets the failed calls, because the agent answered or is no longer needed.
     pub(crate) fn forget_failed_calls(&self, node: NodeUuid) {
         self.book().failed_calls.remove(&node);
     }
@@ -112,22 +107,22 @@ impl Sightings {
         }
     }
 
-    /// Whether a node's history says why it stays as it is.
+    /// Returns whether the node's history contains this reason already.
     pub(crate) fn is_held(&self, node: NodeUuid, why: &str) -> bool {
         self.book().held.get(&node).is_some_and(|told| told == why)
     }
 
-    /// Its history says so.
+    /// Remembers that the node's history contains this reason.
     pub(crate) fn hold(&self, node: NodeUuid, why: String) {
         self.book().held.insert(node, why);
     }
 
-    /// The address belongs to the node.
+    /// Remembers that the address belongs to the node.
     pub(crate) fn owns(&self, node: NodeUuid, mac: MacAddress) {
         self.book().owners.insert(mac, node);
     }
 
-    /// Notes what an address was seen doing; nothing where nobody owns it.
+    /// Records an observation of an address, if the node of the address is known.
     pub(crate) fn note_address(&self, mac: MacAddress, side: Side, what: impl Into<String>) {
         let owner = self.book().owners.get(&mac).copied();
         if let Some(node) = owner {
@@ -135,7 +130,7 @@ impl Sightings {
         }
     }
 
-    /// The node is gone.
+    /// Forgets a node that was deleted.
     pub(crate) fn forget(&self, node: NodeUuid) {
         let mut book = self.book();
         book.nodes.remove(&node);
@@ -150,7 +145,7 @@ impl Sightings {
 }
 
 impl LastSeen {
-    /// One line for a failure that needs to say how far the machine came.
+    /// Returns one line for failure messages that says how far the machine's boot came.
     pub(crate) fn boot_trail(&self) -> String {
         let sides = [
             ("DHCP", &self.dhcp),

@@ -1,4 +1,4 @@
-//! Refreshing the power states of machines at rest, and saying that this conductor is alive.
+//! Refreshes the power states of idle nodes, and reports that this conductor is alive.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::handle::{RunError, World};
 use crate::problem::{self, chain};
 use crate::sightings::Side;
 
-/// How many nodes are read at a time.
+/// How many nodes are read per query.
 const PAGE: u32 = 500;
 
-/// How often a conductor says that it is alive.
+/// How often the conductor reports that it is alive.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
 
 /// Sweeps until `stop` is cancelled.
@@ -42,9 +42,9 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
     }
 }
 
-/// One sweep: how many machines told their power, and how many had changed.
+/// Asks every idle node's BMC once; returns how many BMCs answered and how many power states had changed.
 ///
-/// A BMC that does not answer holds up one of so many places, and nobody else.
+/// A BMC that does not answer blocks one of the parallel requests, and no other node.
 async fn sweep(world: &Arc<World>) -> Result<(usize, usize), StoreError> {
     let mut swept = Swept { looks: JoinSet::new(), told: Vec::new(), seen: 0, changed: 0 };
     let mut after = None;
@@ -66,10 +66,10 @@ async fn sweep(world: &Arc<World>) -> Result<(usize, usize), StoreError> {
     Ok((swept.seen, swept.changed))
 }
 
-/// A sweep under way.
+/// A sweep in progress.
 struct Swept {
     looks: JoinSet<Option<SeenPower>>,
-    /// Not recorded yet.
+    /// Power states that are not recorded yet.
     told: Vec<SeenPower>,
     seen: usize,
     changed: usize,
@@ -80,7 +80,7 @@ impl Swept {
     async fn join(&mut self, world: &World) -> Result<(), StoreError> {
         match self.looks.join_next().await {
             Some(Ok(told)) => self.told.extend(told),
-            // A panic ends the process, here as everywhere.
+            // A panic ends the process, as everywhere.
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
             None => {}
         }
@@ -97,7 +97,7 @@ impl Swept {
 
 async fn look(world: Arc<World>, node: Node) -> Option<SeenPower> {
     let bmc = world.bmcs.of(&node).ok()?;
-    // Ten thousand open connections are a hundred MiB, and the next sweep is long after they would have been closed.
+    // `glance` keeps no connection open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
     match bmc.power.glance().await {
         Ok(power) => {
             world.sightings.note(node.id, Side::Bmc, power.as_str());
@@ -113,7 +113,7 @@ async fn look(world: Arc<World>, node: Node) -> Option<SeenPower> {
     }
 }
 
-/// Says that this conductor is alive until `stop` is cancelled.
+/// Reports that this conductor is alive, until `stop` is cancelled.
 pub(crate) async fn announce(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
     let mut due = interval(ANNOUNCE_EVERY);
     loop {

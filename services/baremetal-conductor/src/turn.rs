@@ -17,13 +17,13 @@ use crate::handle::World;
 use crate::joining::sooner;
 use crate::problem::chain;
 
-/// How long a node rests when the store does not answer.
+/// How long a node waits for its next turn when the store does not answer.
 const STORE_REST: Duration = Duration::from_secs(1);
 
-/// So many calls in a row that an agent refuses are worth a line in its node's history.
+/// After this many refused calls to an agent in a row, the node's history gets an entry.
 const TELLING: u32 = 3;
 
-/// A turn came to nothing. The next turn is the retry.
+/// Why a turn ended without a result. The next turn is the retry.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TurnError {
     #[error(transparent)]
@@ -32,12 +32,12 @@ pub(crate) enum TurnError {
     Illegal(#[from] IllegalEvent),
 }
 
-/// One turn for one node. The only writer of `provision_state` once work has begun.
+/// Runs one turn for one node. The turn is the only writer of `provision_state` once work has begun.
 #[instrument(skip_all, fields(node.id = %id))]
 pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
     match world.turn(id).await {
         Ok(requeue) => requeue,
-        // Someone else wrote first: look again at what is there now.
+        // Another writer was faster: read the node again immediately.
         Err(TurnError::Store(StoreError::Stale)) => Requeue::Now,
         Err(error) => {
             error!(error = chain(&error), "a turn for node {id} came to nothing");
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Begins the next task; where there is none, the work is done in the same breath.
+    /// Begins the next task. If no task is left, ends the work in the same write.
     pub(crate) async fn next_task(&self, node: &Node) -> Result<Requeue, TurnError> {
         let node = match node.work.as_ref().and_then(Work::task) {
             Some(Task::AwaitInventory) => match self.take_inventory(node).await? {
@@ -120,7 +120,8 @@ impl World {
         self.record(&node, done, &history).await
     }
 
-    /// A problem in an action: borne while it may pass and is not late, else the end of the work.
+    /// Handles a problem in an action: a transient problem is retried until the BMC timeout, and every other problem fails the work or the
+    /// change of power.
     async fn bear(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
         let began = node.work.as_ref().map_or(self.watching_since, |work| work.task_started_at);
         let began = began.max(self.watching_since);
@@ -139,7 +140,8 @@ impl World {
         self.fail(node, problem.into()).await
     }
 
-    /// Writes into the node's history, once until the agent answers again, why its work does not go on although its agent reports.
+    /// Records in the node's history why its work does not continue although its agent reports. The entry is written once, until the agent
+    /// answers again.
     async fn tell_of_refusals(
         &self,
         node: &Node,
@@ -159,7 +161,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives the work up. The machine stays as it is.
+    /// Fails the work. The machine is left as it is.
     async fn fail(&self, node: &Node, mut failure: Failure) -> Result<Requeue, TurnError> {
         if failure.reason == Reason::NoCallback {
             failure.cause += &format!(" ({})", self.sightings.of(node.id).boot_trail());
@@ -174,7 +176,7 @@ impl World {
         self.record(node, power_step_done(node), &[]).await
     }
 
-    /// Writes the node down, with its history.
+    /// Writes the node with its history, and returns when the next turn is due.
     pub(crate) async fn record(
         &self,
         before: &Node,
@@ -202,7 +204,7 @@ impl World {
         if before.is_joining() && !after.is_joining() && after.place.is_some() {
             self.rack_changed.notify_one();
         }
-        // What is lent has an end to be waited for.
+        // The next turn is due immediately as long as anything is left to do, which includes waiting for the end of a lease.
         let more = after.work.is_some()
             || after.power_request.is_some()
             || after.lending.is_some()
@@ -212,7 +214,7 @@ impl World {
     }
 }
 
-/// The node with the power its machine was seen to have.
+/// Returns the node with the observed power state of its machine.
 fn with_power(node: Node, seen: &Observed) -> Node {
     match seen.power {
         PowerSeen::Is(power) => Node { power_state: Some(power), ..node },

@@ -1,4 +1,4 @@
-//! One node's console: who looks at it, and what it said last. It knows no BMC and waits for nobody.
+//! The shared console of one node: its viewers and its latest output. A line knows no BMC and never waits for a viewer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,21 +13,21 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::End;
 use super::ring::Ring;
 
-/// So many pieces wait for a viewer who is slow: some seconds of a port at 115200 baud.
+/// The number of output pieces that wait for a slow viewer: some seconds of a port at 115200 baud.
 const PIECES: usize = 1024;
-/// So many pieces that were typed wait for the port.
+/// The number of input pieces that wait for the port.
 const TYPED: usize = 16;
 
-/// One node's console.
+/// The shared console of one node.
 #[derive(Debug)]
 pub(super) struct Line {
     label: String,
-    /// Whose the node is, and to whom it is lent: what its machine says is for nobody who has it later.
+    /// The owner and the lessee when the console began. A later owner or lessee must not see the output of this console.
     whose: (Option<String>, Option<String>),
     room: Mutex<Room>,
-    /// How many look.
+    /// The number of viewers.
     viewers: watch::Sender<usize>,
-    /// Whoever holds the port is to give it up.
+    /// Cancelled when the task that holds the port has to close it.
     pub(super) given_up: CancellationToken,
 }
 
@@ -36,7 +36,7 @@ struct Room {
     ring: Ring,
     seats: HashMap<u64, Seat>,
     last: u64,
-    /// Where what is typed goes, while somebody holds the port or tries to.
+    /// The channel for input, while a task holds the port or tries to open it.
     typed: Option<mpsc::Sender<Bytes>>,
 }
 
@@ -49,13 +49,13 @@ struct Seat {
 
 impl Seat {
     fn end(&self, why: End) {
-        // What was said first holds.
+        // The first reason counts; later ones are ignored.
         let _ = self.end.set(why);
         self.over.cancel();
     }
 }
 
-/// Somebody who looks at a node's console, until this is dropped.
+/// One viewer of a node's console. Dropping the value ends the viewing.
 #[derive(Debug)]
 pub struct Viewing {
     line: Arc<Line>,
@@ -69,7 +69,7 @@ pub struct Viewing {
 }
 
 impl Viewing {
-    /// What the machine says next, the first time what it said last; `None` at the end.
+    /// Returns the next output of the machine. The first call returns the kept output, and `None` means the end.
     pub async fn next(&mut self) -> Option<Bytes> {
         match self.backlog.take() {
             Some(backlog) => Some(backlog),
@@ -77,17 +77,17 @@ impl Viewing {
         }
     }
 
-    /// Where what is typed goes. Closed once the console is over.
+    /// Returns the channel for input. The channel is closed when the console has ended.
     pub fn keyboard(&self) -> mpsc::Sender<Bytes> {
         self.typed.clone()
     }
 
-    /// Cancelled when there is no more but what waits to be taken.
+    /// Returns a token that is cancelled when the console has ended; output that is already queued can still be read.
     pub fn over(&self) -> CancellationToken {
         self.over.clone()
     }
 
-    /// Why there is no more.
+    /// Returns why the console ended.
     pub fn end(&self) -> End {
         self.end.get().copied().unwrap_or(End::Stopping)
     }
@@ -101,7 +101,7 @@ impl Drop for Viewing {
 }
 
 impl Line {
-    /// The console of a node, for those who have it now.
+    /// Makes the console of a node, for its current owner and lessee.
     pub(super) fn new(node: &Node) -> Self {
         Line {
             label: node.label(),
@@ -112,31 +112,31 @@ impl Line {
         }
     }
 
-    /// Whether those who have the node now had it when this began.
+    /// Returns whether the node still has the owner and lessee under which the console began.
     pub(super) fn is_of(&self, node: &Node) -> bool {
         self.whose == (node.owner.clone(), node.lessee.clone())
     }
 
-    /// What a person calls the node.
+    /// Returns the node's name or id for messages.
     pub(super) fn label(&self) -> &str {
         &self.label
     }
 
-    /// What was said last.
+    /// Returns the latest output.
     pub(super) fn kept(&self) -> Bytes {
         self.lock().ring.kept()
     }
 
-    /// Whether somebody holds the port, or tries to.
+    /// Returns whether a task holds the port or tries to open it.
     pub(super) fn is_held(&self) -> bool {
         self.lock().typed.is_some()
     }
 
-    /// Lets somebody in. When nobody holds the port yet, `hold` is called with what will be typed, and sees to that.
+    /// Adds a viewer. If no task holds the port yet, `hold` is called with the channel for input and has to start one.
     ///
     /// # Errors
     ///
-    /// `None`, when there are so many already; or why nobody can hold the port.
+    /// Returns `None` if the console has the maximum number of viewers, or the error of `hold`.
     pub(super) fn enter<E>(
         self: &Arc<Self>,
         at_most: usize,
@@ -168,7 +168,7 @@ impl Line {
         Ok(Viewing { line, number, backlog, pieces, typed, end, over, _token: token })
     }
 
-    /// The machine said something. A viewer who does not keep up is dropped.
+    /// Sends output of the machine to all viewers. A viewer whose queue is full is removed.
     pub(super) fn say(&self, bytes: Bytes) {
         let mut room = self.lock();
         room.ring.push(&bytes);
@@ -186,12 +186,12 @@ impl Line {
         self.count();
     }
 
-    /// We say something, on a line of its own.
+    /// Sends a message of the service to all viewers, on a line of its own.
     pub(super) fn note(&self, words: &str) {
         self.say(Bytes::from(format!("\r\n[bedplate: {words}]\r\n")));
     }
 
-    /// It is over for all who look, and whoever holds the port gives it up.
+    /// Ends the console for all viewers, and tells the task that holds the port to close it.
     pub(super) fn end(&self, why: End) {
         let mut room = self.lock();
         room.typed = None;
@@ -203,11 +203,11 @@ impl Line {
         self.count();
     }
 
-    /// Waits until nobody has looked for so long, and the port is not held any more.
+    /// Waits until nobody has viewed the console for `linger`, and marks the port as not held.
     pub(super) async fn deserted(&self, linger: Duration) {
         let mut viewers = self.viewers.subscribe();
         loop {
-            // The sender is in `self`.
+            // Cannot fail, because `self` owns the sender.
             let _ = viewers.wait_for(|count| *count == 0).await;
             tokio::select! {
                 _ = viewers.wait_for(|count| *count > 0) => continue,

@@ -1,4 +1,5 @@
-//! Whoever holds a machine's serial port for those who look: opens it, passes on what goes both ways, and opens it again when it breaks.
+//! The task that holds a machine's serial port for all viewers: opens the port, copies data in both directions, and reopens the port after
+//! an error.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,34 +14,33 @@ use super::End;
 use super::line::Line;
 use crate::problem::chain;
 
-/// How long it is before a port that broke is opened again.
+/// The pause before a broken port is opened again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// How long at most: BMCs are slow little computers.
+/// The longest pause, because BMCs are slow computers that fail under load.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why a port was not opened.
 #[derive(Debug)]
 pub(super) enum Unopened {
-    /// The BMC did not let us, or nobody could tell how to reach it.
+    /// The BMC refused, or the node does not say how to reach it.
     Failed {
-        /// In words.
         why: String,
-        /// Whether it may pass by itself soon.
+        /// Whether a retry may succeed soon.
         is_transient: bool,
     },
-    /// There is nothing to be opened any more.
+    /// The console has ended, so the port must not be opened.
     Over(End),
 }
 
 impl From<BmcError> for Unopened {
     fn from(why: BmcError) -> Self {
-        // Whoever else has the port gives it back some time.
+        // The other holder of the port closes it some time.
         let is_transient = why.is_transient() || matches!(why, BmcError::InUse { .. });
         Unopened::Failed { why: chain(&why), is_transient }
     }
 }
 
-/// Holds the port until nobody has looked for `linger`, or until it is given up.
+/// Holds the port until nobody has viewed the console for `linger`, or until the console has ended.
 pub(super) async fn hold<F>(
     line: Arc<Line>,
     typed: mpsc::Receiver<Bytes>,
@@ -57,7 +57,7 @@ pub(super) async fn hold<F>(
     }
 }
 
-/// Passes on what goes both ways, through as many sessions as it takes.
+/// Copies data in both directions, and opens a new session after each one that ends.
 async fn pass_on<F>(line: &Line, mut typed: mpsc::Receiver<Bytes>, open: impl Fn() -> F) -> End
 where
     F: Future<Output = Result<SerialSession, Unopened>>,
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// Waits for `done`. What is typed meanwhile is for nobody: at a prompt that comes later it might mean something else.
+/// Waits for `done` and discards all input meanwhile: the input was typed for an earlier prompt and might do harm at a later one.
 async fn unheard<T>(typed: &mut mpsc::Receiver<Bytes>, done: impl Future<Output = T>) -> T {
     let mut done = std::pin::pin!(done);
     loop {
@@ -98,7 +98,7 @@ async fn unheard<T>(typed: &mut mpsc::Receiver<Bytes>, done: impl Future<Output 
     }
 }
 
-/// Passes on what goes both ways until the session is over; the answer is why.
+/// Copies data in both directions until the session ends; returns the reason.
 async fn pump(line: &Line, session: SerialSession, typed: &mut mpsc::Receiver<Bytes>) -> String {
     let SerialSession { mut output, input } = session;
     let mut next: Option<Bytes> = None;
@@ -109,7 +109,7 @@ async fn pump(line: &Line, session: SerialSession, typed: &mut mpsc::Receiver<By
                 Some(Err(why)) => return chain(&why),
                 None => return "the BMC ended the session".to_owned(),
             },
-            // The machine may be slow to listen; it is heard meanwhile.
+            // The machine may read slowly. Its output is copied meanwhile.
             place = input.reserve(), if next.is_some() => {
                 if let (Ok(place), Some(bytes)) = (place, next.take()) {
                     place.send(bytes);

@@ -1,4 +1,4 @@
-//! The end of what was said: so much, and no more.
+//! A buffer with the last bytes of a console's output.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use bytes::Bytes;
 pub(super) struct Ring(VecDeque<u8>);
 
 impl Ring {
-    /// So many bytes are kept: some screens, and most of a boot.
+    /// The size of the buffer in bytes: some screens, and most of a boot.
     pub(super) const SIZE: usize = 64 << 10;
 
-    /// Adds what came last.
+    /// Appends bytes, and drops the oldest ones beyond the size.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let new = bytes.get(bytes.len().saturating_sub(Ring::SIZE)..).unwrap_or_default();
         let over = (self.0.len() + new.len()).saturating_sub(Ring::SIZE);
@@ -20,7 +20,7 @@ impl Ring {
         self.0.extend(new);
     }
 
-    /// What is kept, in order.
+    /// Returns the bytes in order.
     pub(super) fn kept(&self) -> Bytes {
         self.0.iter().copied().collect()
     }

@@ -1,4 +1,4 @@
-//! How a port is shared, with a session of which this is the other end.
+//! Tests of shared consoles. The tests play the machine at the other end of the session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ struct Machine {
     hears: mpsc::Receiver<Bytes>,
 }
 
-/// A BMC that lends a port as often as it is asked, and how often it was.
+/// A BMC that opens a port on every request, and counts the requests.
 struct Lender {
     opened: Arc<AtomicUsize>,
     sessions: mpsc::Receiver<Machine>,
@@ -64,7 +64,7 @@ fn node(number: u128) -> Node {
     node
 }
 
-/// All that comes until `words` have.
+/// Reads output until it contains `words`.
 async fn reads(viewing: &mut Viewing, words: &str) -> String {
     let mut read = String::new();
     while !read.contains(words) {
@@ -75,7 +75,7 @@ async fn reads(viewing: &mut Viewing, words: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_who_look_share_one_session_and_the_last_that_was_said() {
+async fn all_viewers_share_one_session_and_its_latest_output() {
     let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     let mut ann = lender.look(&consoles, &node).unwrap();
     let mut machine = lender.machine().await;
@@ -94,7 +94,7 @@ async fn all_who_look_share_one_session_and_the_last_that_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_port_is_given_back_a_little_after_the_last_has_left() {
+async fn the_port_is_closed_a_while_after_the_last_viewer_left() {
     let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     let ann = lender.look(&consoles, &node).unwrap();
     let machine = lender.machine().await;
@@ -117,7 +117,7 @@ async fn the_port_is_given_back_a_little_after_the_last_has_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_is_for_nobody_who_has_the_node_later() {
+async fn the_output_is_hidden_from_a_later_lessee() {
     let (consoles, mut node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     node.lessee = Some("ann".to_owned());
     let mut ann = lender.look(&consoles, &node).unwrap();
@@ -139,7 +139,7 @@ async fn what_was_said_is_for_nobody_who_has_the_node_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_breaks_is_opened_again_ever_later_and_those_who_look_are_told() {
+async fn a_broken_session_is_reopened_with_longer_pauses_and_a_message() {
     let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     let mut ann = lender.look(&consoles, &node).unwrap();
     let mut machine = lender.machine().await;
@@ -149,14 +149,14 @@ async fn a_session_that_breaks_is_opened_again_ever_later_and_those_who_look_are
         let told = reads(&mut ann, " s]").await;
         let want = format!("the BMC at bmc is busy: no slot; opening it again in {seconds} s");
         assert!(told.contains(&want), "{told:?}");
-        // What is typed while there is no port is for nobody.
+        // Input that is typed while no port is open is discarded.
         ann.keyboard().send("reboot\r".into()).await.unwrap();
         let begun = Instant::now();
         machine = lender.machine().await;
         assert_eq!(begun.elapsed().as_secs(), seconds);
         assert!(machine.hears.try_recv().is_err());
     }
-    // After one that lasted it begins anew.
+    // After a session that lasted, the pause starts again at one second.
     tokio::time::sleep(Duration::from_secs(120)).await;
     drop(machine);
     let told = reads(&mut ann, " s]").await;
@@ -164,7 +164,7 @@ async fn a_session_that_breaks_is_opened_again_ever_later_and_those_who_look_are
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_keep_up_is_dropped_and_nobody_waits() {
+async fn a_slow_viewer_is_dropped_and_nobody_waits() {
     let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     let mut slow = lender.look(&consoles, &node).unwrap();
     let mut ann = lender.look(&consoles, &node).unwrap();
@@ -181,7 +181,7 @@ async fn who_does_not_keep_up_is_dropped_and_nobody_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_ends_a_console_is_told_and_gives_the_port_back() {
+async fn every_end_of_a_console_is_reported_and_closes_the_port() {
     for why in [End::Disabled, End::Deleted] {
         let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
         let mut ann = lender.look(&consoles, &node).unwrap();
@@ -212,7 +212,7 @@ async fn whatever_ends_a_console_is_told_and_gives_the_port_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_look_than_may() {
+async fn the_numbers_of_viewers_and_sessions_are_limited() {
     let (consoles, lender) = (consoles(2, 1), Lender::new());
     let (one, other) = (node(1), node(2));
     let _ann = lender.look(&consoles, &one).unwrap();
@@ -229,7 +229,7 @@ async fn no_more_look_than_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_port_that_another_has_is_told_in_words() {
+async fn a_port_in_use_is_reported_to_the_viewer() {
     let (consoles, node) = (consoles(8, 8), node(1));
     let taken = || async {
         Err(Unopened::from(BmcError::InUse { host: "bmc".to_owned(), what: "serial port" }))
