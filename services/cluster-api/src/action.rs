@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::lenient::{count, text};
 use crate::microversion as since;
 
-/// What is answered here.
+/// Returns the routes of the actions.
 pub(crate) fn routes() -> Routes<App> {
     let resize = Handle::post("Resize a node group", ask_resize).reads(Resize::schema());
     let upgrade = Handle::post("Upgrade a cluster", ask_upgrade).reads(Upgrade::schema());
@@ -33,18 +33,18 @@ pub(crate) fn routes() -> Routes<App> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Resize {
-    /// How many machines there are to be.
+    /// The new number of members.
     #[serde(deserialize_with = "count")]
     node_count: Option<u32>,
-    /// Which go first: ids of servers, or names of machines such as `default-worker-3`.
+    /// The members to remove first: server ids, or member names such as `default-worker-3`.
     #[serde(default)]
     nodes_to_remove: Option<Vec<String>>,
-    /// Id or name; the default workers where none is given.
+    /// The node group's id or name; the default workers if missing.
     #[serde(default, deserialize_with = "text")]
     nodegroup: Option<String>,
 }
 
-/// `POST /v1/clusters/{cluster}/actions/resize`.
+/// `POST /v1/clusters/{cluster}/actions/resize`: changes the size of a node group.
 async fn ask_resize(
     caller: Caller,
     State(app): State<App>,
@@ -85,7 +85,7 @@ fn chosen<'g>(groups: &'g [NodeGroup], ident: Option<&str>) -> Result<&'g NodeGr
     })
 }
 
-/// The machine of this name, or whose server has this id or name.
+/// Finds the member with this name, or whose server has this id or name.
 fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MachineRef, ApiError> {
     let server =
         |entry: &&LedgerEntry| entry.cloud_id.as_deref() == Some(name) || entry.name == name;
@@ -98,19 +98,19 @@ fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MachineRef, ApiError> {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it is read so that what is wrong with it is named first")]
+#[expect(dead_code, reason = "an invalid body is refused before the missing feature is")]
 struct Upgrade {
-    /// The template to be like.
+    /// The template to upgrade to.
     cluster_template: String,
-    /// How many machines at once.
+    /// The maximum number of members that are upgraded at once.
     #[serde(default, deserialize_with = "count")]
     max_batch_size: Option<u32>,
-    /// Which node group; all where none is given.
+    /// The node group's id or name; all node groups if missing.
     #[serde(default, deserialize_with = "text")]
     nodegroup: Option<String>,
 }
 
-/// `POST /v1/clusters/{cluster}/actions/upgrade`.
+/// `POST /v1/clusters/{cluster}/actions/upgrade`: refuses every valid request, because upgrades are not implemented.
 async fn ask_upgrade(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! What every handler works with.
+//! The state that every handler works with.
 
 use std::future::Future;
 
@@ -18,73 +18,69 @@ use crate::bedplate::Streams;
 use crate::error::Error;
 use crate::measure::has_grown;
 
-/// What every handler works with.
+/// The state that every handler works with.
 #[derive(Clone)]
 pub struct App {
-    /// Where clusters are.
     pub store: Store,
-    /// Who looks after them.
+    /// Carries out changes of clusters and VMs.
     pub conductor: Conductor,
-    /// What time it is.
     pub clock: fn() -> Timestamp,
-    /// New random ids.
+    /// Makes new random ids.
     pub ids: fn() -> Uuid,
-    /// How callers prove who they are.
     pub auth: Auth,
-    /// Who follows events.
+    /// The open event streams.
     pub streams: Streams,
-    /// What an operator configured.
     pub settings: Settings,
 }
 
-/// What an operator configured.
+/// The settings of the API, from the configuration file.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the listener is reached.
+    /// The URL scheme of the listener.
     pub scheme: Scheme,
-    /// Whether a proxy before it is believed.
+    /// Whether headers of a reverse proxy are trusted.
     pub forwarded: Forwarded,
-    /// The hosts under which it may be asked.
+    /// Accepted host names in requests.
     pub hosts: Hosts,
-    /// How much callers may have.
+    /// Rate and size limits for callers.
     pub limits: Limits,
-    /// The project that all callers are of where there is no Keystone.
+    /// The project of all callers if Keystone is not used.
     pub project: String,
-    /// What projects and people may have for whom nobody said otherwise.
+    /// The limits of projects and users for whom an administrator set none.
     pub quotas: Defaults,
-    /// How long clusters are lent, by default and at most.
+    /// The default and maximum duration of cluster leases.
     pub leases: Terms,
-    /// What happens at the end of their leases.
+    /// The stages at the end of a cluster's lease.
     pub ladder: Ladder,
-    /// How people's own machines are lent.
+    /// The leases of VMs.
     pub machines: Lending,
 }
 
-/// How long something is lent, and what comes at the end.
+/// How long something is lent, and the stages at the end of the lease.
 #[derive(Clone, Debug, Default)]
 pub struct Lending {
-    /// How long, unless told and at most.
+    /// The default and maximum duration.
     pub terms: Terms,
-    /// What comes before the end of a lease and after it.
+    /// The stages before and after the end of a lease.
     pub ladder: Ladder,
 }
 
-/// How often a change is tried again because someone else was faster.
+/// How often a change is retried after a concurrent change.
 const ATTEMPTS: usize = 8;
 
 impl App {
-    /// What the caller may see.
+    /// The projects whose resources the caller may see.
     pub(crate) fn scope(&self, caller: &Caller) -> Scope {
         match (caller.identity(), caller.reach()) {
             (None, _) => Scope::Project(self.settings.project.clone()),
             (Some(_), Reach::Everything) => Scope::All,
             (Some(_), Reach::Project(own)) => Scope::Project(own.to_owned()),
-            // Nobody is let in with that; no project has this id.
+            // A caller without reach is refused before any handler. The empty id is a safe fallback, because no project has this id.
             (Some(_), Reach::Nothing) => Scope::Project(String::new()),
         }
     }
 
-    /// The project that what the caller makes is of.
+    /// The project that owns the resources that the caller creates.
     pub(crate) fn project<'a>(&'a self, caller: &'a Caller) -> Result<&'a str, ApiError> {
         if caller.identity().is_none() {
             return Ok(&self.settings.project);
@@ -96,28 +92,30 @@ impl App {
         })
     }
 
-    /// Where names are looked up, one after the other: what is the caller's own comes first.
+    /// The scopes in which names are looked up, in this order: the caller's own project first.
     pub(crate) fn scopes(&self, caller: &Caller) -> Vec<Scope> {
         let own = self.project(caller).ok().map(|own| Scope::Project(own.to_owned()));
         let all = Some(self.scope(caller)).filter(|all| own.as_ref() != Some(all));
         own.into_iter().chain(all).collect()
     }
 
-    /// Who the caller is: what things of theirs are marked by.
+    /// The caller's user id, which marks the resources that the caller creates.
     pub(crate) fn user(&self, caller: &Caller) -> String {
         caller.user().unwrap_or("anonymous").to_owned()
     }
 
-    /// Refuses a caller for whose project no cluster can be made, before anything is looked at. Without Keystone there is one project,
-    /// clusterd's own.
+    /// Refuses a caller for whose project clusterd cannot create clusters, before anything else is checked. Without Keystone there is only
+    /// clusterd's own project.
     pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), Error> {
         let Some((identity, id)) = caller.identity().zip(caller.project()) else { return Ok(()) };
         let name = identity.project_name.as_deref().unwrap_or(id);
         Ok(self.conductor.admit(id, name).await?)
     }
 
-    /// What a cluster of this template need not ask for again: what the template's project was asked about when it said so, if that is as
-    /// good for the cluster's.
+    /// Returns the blueprint whose names need no new permission check for a cluster of this template.
+    ///
+    /// The template's names were checked for its own project when the template was written. The check holds for the cluster if both have
+    /// the same project, or if all clusters share one project of the cloud.
     pub(crate) fn settled<'t>(
         &self,
         template: &'t Template,
@@ -127,8 +125,8 @@ impl App {
         is_same.then_some(&template.blueprint)
     }
 
-    /// `wanted`, with the ids of what it names otherwise than `before`, if the caller's project may use that. Without Keystone
-    /// there is one project, and it may use all that clusterd may.
+    /// Replaces the names in `wanted` that differ from `before` by ids, and refuses objects that the caller's project may not use. Without
+    /// Keystone there is only one project, which may use everything that clusterd may use.
     pub(crate) async fn borrowed(
         &self,
         caller: &Caller,
@@ -141,7 +139,7 @@ impl App {
         }
     }
 
-    /// The image that `given` names, if the caller's project may use it for machines of this cluster.
+    /// Resolves the image `given` to its id, and refuses an image that the caller's project may not use for members of this cluster.
     pub(crate) async fn borrowed_image(
         &self,
         caller: &Caller,
@@ -154,7 +152,7 @@ impl App {
         }
     }
 
-    /// The template that `ident` points at.
+    /// Finds the template with this id or name.
     pub(crate) async fn template(&self, caller: &Caller, ident: &str) -> Result<Template, Error> {
         let missing = || missing("ClusterTemplate", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
@@ -168,7 +166,7 @@ impl App {
         Err(missing().into())
     }
 
-    /// The cluster that `ident` points at.
+    /// Finds the cluster with this id or name.
     pub(crate) async fn cluster(&self, caller: &Caller, ident: &str) -> Result<Cluster, Error> {
         let missing = || missing("Cluster", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
@@ -186,7 +184,7 @@ impl App {
         Err(missing().into())
     }
 
-    /// The node group of `cluster` that `ident` points at.
+    /// Finds the node group of `cluster` with this id or name.
     pub(crate) async fn group(&self, cluster: &Cluster, ident: &str) -> Result<NodeGroup, Error> {
         let groups = self.store.groups_of(cluster.id).await?;
         let named = groups
@@ -195,8 +193,10 @@ impl App {
         Ok(named.ok_or_else(|| missing("Nodegroup", ident))?)
     }
 
-    /// Reads a cluster and its node groups, has `decide` change them, writes that and wakes the conductor; all over again
-    /// when someone else wrote them meanwhile. What is more than the cluster's project or the caller may have is refused.
+    /// Reads a cluster and its node groups, lets `decide` change them, writes the change and wakes the conductor.
+    ///
+    /// Starts again if someone else changed the cluster meanwhile. Refuses a change that exceeds the quota of the cluster's project or of
+    /// the caller.
     pub(crate) async fn change(
         &self,
         caller: &Caller,
@@ -222,7 +222,7 @@ impl App {
         Ok(cluster)
     }
 
-    /// That somebody asked for something.
+    /// Makes the event of a request.
     pub(crate) fn asked(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
         Event {
             id: None,
@@ -239,13 +239,13 @@ fn borrower(caller: &Caller) -> Borrower<'_> {
     Borrower { project: caller.project().unwrap_or_default(), is_admin: caller.is_admin() }
 }
 
-/// Magnum's words for what is not there.
+/// Magnum's message for a resource that does not exist.
 pub(crate) fn missing(what: &str, ident: &str) -> ApiError {
     let ident: String = ident.chars().take(64).collect();
     ApiError::not_found(format!("{what} {ident} could not be found."))
 }
 
-/// Whether the caller has to do with what is of this project.
+/// Whether the caller may see resources of this project.
 pub(crate) fn reaches(caller: &Caller, project: &str) -> bool {
     match caller.reach() {
         Reach::Everything => true,
@@ -254,13 +254,13 @@ pub(crate) fn reaches(caller: &Caller, project: &str) -> bool {
     }
 }
 
-/// What is of other projects is not told.
+/// The refusal of a field that names another project.
 pub(crate) fn elsewhere(field: &str) -> ApiError {
     let why = format!("{field}: what is of other projects is for administrators");
     ApiError::new(StatusCode::FORBIDDEN, why)
 }
 
-/// Does `attempt` until nobody else was faster.
+/// Repeats `attempt` until no concurrent change interferes, at most `ATTEMPTS` times.
 pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,

@@ -1,4 +1,4 @@
-//! `/bedplate/v1`: what Magnum does not have.
+//! `/bedplate/v1`: the routes that Magnum does not have.
 
 mod drains;
 mod events;
@@ -24,7 +24,7 @@ use crate::error::Error;
 pub(crate) use events::{page as events_page, shape as event_shape};
 pub use follow::Streams;
 
-/// What is answered here.
+/// Returns all routes below `/bedplate/v1`, except those of VMs.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
-            // It holds a key that may do anything in the cluster.
+            // The kubeconfig contains a key with all permissions in the cluster.
             [Handle::get("Get an administrator's kubeconfig", kubeconfig)
                 .needs(Need::Change)
                 .tells_text("application/yaml")
@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(drains::routes())
 }
 
-/// What an explanation is like.
+/// The response schema of an explanation.
 fn explained() -> Shape {
     let condition = Shape::object([
         ("type", Shape::text()),
@@ -78,7 +78,7 @@ fn explained() -> Shape {
     ])
 }
 
-/// What the list of machines is like.
+/// The response schema of the list of members.
 fn machine_list() -> Shape {
     let machine = Shape::object([
         ("name", Shape::text()),
@@ -112,7 +112,7 @@ fn shown_condition(condition: &Condition) -> ShownCondition<'_> {
     }
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}`: its status, and the conditions it is computed from.
+/// `GET /bedplate/v1/clusters/{cluster}`: the cluster's status, and the conditions that the status is computed from.
 async fn explain(
     caller: Caller,
     State(app): State<App>,
@@ -126,7 +126,8 @@ async fn explain(
         status_reason: Option<String>,
         health_status: &'static str,
         kubernetes: String,
-        /// The id of the request that asked for something last, by which the cloud's logs know what is done since.
+        /// The id of the last request that changed the cluster. The conductor's calls to the cloud carry this id, so the cloud's logs show
+        /// it.
         asked_by: Option<&'a str>,
         lease: Option<lease::Shown<'a>>,
         conditions: Vec<ShownCondition<'a>>,
@@ -146,7 +147,7 @@ async fn explain(
     Ok(json(StatusCode::OK, &body))
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}/machines`.
+/// `GET /bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.
 async fn machines(
     caller: Caller,
     State(app): State<App>,
@@ -185,7 +186,7 @@ async fn machines(
     Ok(json(StatusCode::OK, &Body { machines: groups.iter().flat_map(shown).collect() }))
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 as long as nobody knows where the cluster's API is.
+/// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 until the address of the cluster's API is known.
 async fn kubeconfig(
     caller: Caller,
     State(app): State<App>,

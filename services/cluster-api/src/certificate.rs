@@ -1,4 +1,4 @@
-//! `/v1/certificates`: a cluster's authority, and what it signs.
+//! `/v1/certificates`: a cluster's certificate authority, and signing with it.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::lenient::text;
 use crate::microversion as since;
 
-/// What is answered here.
+/// Returns the routes of certificates and credentials.
 pub(crate) fn routes() -> Routes<App> {
     let sign = Handle::post("Have a certificate request signed", sign)
         .reads(Request::schema())
@@ -46,16 +46,16 @@ pub(crate) fn routes() -> Routes<App> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// Id or name.
+    /// The cluster's id or name.
     cluster_uuid: String,
-    /// PEM.
+    /// The certificate request, PEM.
     csr: String,
-    /// Only `kubernetes`.
+    /// Only `kubernetes` is supported.
     #[serde(default, deserialize_with = "text")]
     ca_cert_type: Option<String>,
 }
 
-/// What a certificate is like.
+/// The response schema of a certificate.
 fn shape() -> Shape {
     Shape::object([
         ("cluster_uuid", Shape::text()),
@@ -84,7 +84,7 @@ fn shown<'a>(
     Shown { cluster_uuid: id, csr, pem, links }
 }
 
-/// Refuses what is no authority that users have anything to do with.
+/// Refuses every certificate authority but the one that users need.
 fn check_kind(kind: Option<&str>) -> Result<(), ApiError> {
     match kind {
         None | Some("kubernetes") => Ok(()),
@@ -92,7 +92,7 @@ fn check_kind(kind: Option<&str>) -> Result<(), ApiError> {
     }
 }
 
-/// `GET /v1/certificates/{cluster}`.
+/// `GET /v1/certificates/{cluster}`: the certificate of the cluster's certificate authority.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -107,7 +107,7 @@ async fn show(
     Ok(json(StatusCode::OK, &shown(&cluster, None, pem, &origin)))
 }
 
-/// `POST /v1/certificates`.
+/// `POST /v1/certificates`: signs a certificate request.
 async fn sign(
     caller: Caller,
     State(app): State<App>,
@@ -127,7 +127,7 @@ async fn sign(
     Ok(json(StatusCode::CREATED, &shown(&cluster, Some(&body.csr), pem, &origin)))
 }
 
-/// `PATCH /v1/certificates/{cluster}`: the cluster gets other authorities, at once while it has no machine, else step by step.
+/// `PATCH /v1/certificates/{cluster}`: starts a CA rotation. A cluster without members gets new certificate authorities at once.
 async fn rotate(
     caller: Caller,
     State(app): State<App>,
@@ -154,8 +154,8 @@ async fn rotate(
     Ok(asked(&cluster))
 }
 
-/// `PATCH /v1/credentials/{cluster}`: the next generation of what the cluster itself shows to the cloud. The one before goes
-/// once nothing uses it any more.
+/// `PATCH /v1/credentials/{cluster}`: asks for the next generation of the cluster's credential for the cloud. The conductor deletes the
+/// former credential once nothing uses it any more.
 async fn credentials(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/v1/clusters`: ask for clusters, list, show, change, have them deleted.
+//! `/v1/clusters`: creates, lists, shows, changes and deletes clusters.
 
 mod body;
 mod view;
@@ -30,7 +30,7 @@ use crate::{microversion as since, openapi};
 pub(crate) use body::{NewCluster, Order};
 use view::{Brief, View};
 
-/// What is answered here.
+/// Returns the routes of clusters.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List clusters", list)
@@ -61,23 +61,23 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/clusters/{cluster}", one)
 }
 
-/// `{"uuid": "…"}`: that something was asked for.
+/// `{"uuid": "…"}`: the response to a request that the conductor carries out.
 #[derive(Serialize)]
 pub(crate) struct Asked {
     pub(crate) uuid: String,
 }
 
-/// What that is like.
+/// The response schema of `Asked`.
 pub(crate) fn asked_for() -> Shape {
     Shape::object([("uuid", Shape::text())])
 }
 
-/// The answer to a request that the conductor carries out.
+/// The response to a request that the conductor carries out.
 pub(crate) fn asked(cluster: &Cluster) -> Response {
     json(StatusCode::ACCEPTED, &Asked { uuid: cluster.id.to_string() })
 }
 
-/// `POST /v1/clusters`.
+/// `POST /v1/clusters`: creates a cluster.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -113,7 +113,7 @@ fn machines(groups: &[NodeGroup]) -> u32 {
     groups.iter().map(NodeGroup::node_count).sum()
 }
 
-/// `GET /v1/clusters`.
+/// `GET /v1/clusters`: a page of clusters, each with its main fields.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -125,7 +125,7 @@ async fn list(
     page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief).await
 }
 
-/// `GET /v1/clusters/detail`.
+/// `GET /v1/clusters/detail`: a page of clusters, each with all fields.
 async fn list_detail(
     caller: Caller,
     State(app): State<App>,
@@ -137,7 +137,7 @@ async fn list_detail(
     page(&app, &caller, asked, &origin, uri.path(), query, Extent::Detail).await
 }
 
-/// How much of each cluster a list shows.
+/// The fields of each cluster in a list.
 #[derive(Clone, Copy)]
 enum Extent {
     Brief,
@@ -152,7 +152,7 @@ enum Shown<'a> {
     Detail(View<'a>),
 }
 
-/// One page of a list.
+/// Responds with one page of a list.
 async fn page(
     app: &App,
     caller: &Caller,
@@ -202,7 +202,7 @@ async fn page(
     .await
 }
 
-/// `GET /v1/clusters/{cluster}`.
+/// `GET /v1/clusters/{cluster}`: a cluster with all fields.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -217,7 +217,7 @@ async fn show(
     Ok(json(StatusCode::OK, &view))
 }
 
-/// `PATCH /v1/clusters/{cluster}`: `node_count` is all that changes this way, as in Magnum.
+/// `PATCH /v1/clusters/{cluster}`: changes `node_count`, the only field that Magnum permits to change.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
@@ -242,7 +242,7 @@ async fn patch(
     Ok(asked(&cluster))
 }
 
-/// The count that `patch` sets, if it does; 1 where it removes it.
+/// The `node_count` that `patch` sets. Removing the field means 1, the default.
 fn node_count(patch: Vec<Operation>) -> Result<Option<u32>, ApiError> {
     let mut count = None;
     for operation in patch {
@@ -265,7 +265,7 @@ fn node_count(patch: Vec<Operation>) -> Result<Option<u32>, ApiError> {
     Ok(count)
 }
 
-/// Refuses a group without machines to clients that do not know them.
+/// Refuses an empty node group in microversions that do not have them.
 pub(crate) fn check_zero(count: u32, asked: Microversion) -> Result<(), ApiError> {
     match count == 0 && !asked.has(since::ZERO_NODES) {
         true => Err(ApiError::bad_field("node_count", "it must be at least 1 before version 1.10")),
@@ -273,14 +273,14 @@ pub(crate) fn check_zero(count: u32, asked: Microversion) -> Result<(), ApiError
     }
 }
 
-/// The workers that came with the cluster.
+/// Finds the default group of workers, which every cluster is created with.
 pub(crate) fn default_workers(groups: &[NodeGroup]) -> Result<&NodeGroup, ApiError> {
     let is_master = |group: &NodeGroup| group.role == cluster_core::GroupRole::Master;
     let workers = groups.iter().find(|group| group.is_default && !is_master(group));
     workers.ok_or_else(|| ApiError::broken("the cluster has no default workers"))
 }
 
-/// `DELETE /v1/clusters/{cluster}`: the conductor lets it go once nothing of it is left.
+/// `DELETE /v1/clusters/{cluster}`: records the wish. The conductor removes the cluster once all its cloud objects are gone.
 async fn delete(
     caller: Caller,
     State(app): State<App>,

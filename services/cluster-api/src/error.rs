@@ -1,4 +1,4 @@
-//! From what went wrong to a status, and the envelope clients read it in.
+//! Maps errors to HTTP statuses and to Magnum's error envelope.
 
 use axum::response::{IntoResponse, Response};
 use cluster_conductor::{
@@ -17,7 +17,7 @@ use tracing::error;
 use crate::machine;
 use crate::measure::refusal;
 
-/// Why a request was not answered as asked.
+/// Why a request was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
@@ -113,7 +113,7 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Who asks may do so: it is clusterd that may not do it for them.
+/// 403 means that clusterd's user may not act in the caller's project.
 fn closed(why: &TenancyError) -> StatusCode {
     match why {
         TenancyError::Roleless { .. } | TenancyError::Bound { .. } | TenancyError::Nowhere => {
@@ -126,7 +126,7 @@ fn closed(why: &TenancyError) -> StatusCode {
     }
 }
 
-/// Where hosts are nobody tells, or who may know is not clusterd.
+/// The response if the compute hosts cannot be listed, or clusterd's user may not list them.
 fn host(why: &HostError) -> ApiError {
     let status = match why {
         HostError::Store(why) => return store(why),
@@ -183,7 +183,7 @@ impl IntoResponse for Error {
     }
 }
 
-/// What a refusal is like.
+/// The response schema of a refusal.
 pub(crate) fn refused() -> Shape {
     let error = Shape::object([
         ("request_id", Shape::text()),
@@ -196,7 +196,7 @@ pub(crate) fn refused() -> Shape {
     Shape::object([("errors", Shape::list(error))])
 }
 
-/// Magnum's envelope: a list of one.
+/// Magnum's error envelope: a list with one error.
 pub(crate) fn envelope(refusal: &ApiError, request: RequestId) -> String {
     let side = if refusal.status.is_server_error() { "server" } else { "client" };
     let error = json!({

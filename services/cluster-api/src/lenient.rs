@@ -1,4 +1,4 @@
-//! Values as Magnum's own types read them: a number or a truth may come as text, a label as a number or a truth.
+//! Reads values as leniently as Magnum's types: a number or a boolean may come as text, and a label as a number or a boolean.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn scalar<'de, D: Deserializer<'de>>(from: D, want: &str) -> Result<Option<Scala
     Option::<Scalar>::deserialize(from).map_err(|_| D::Error::custom(want))
 }
 
-/// A truth, or `null`.
+/// Reads a boolean or `null`.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     let want = "it must be true or false";
     let Some(read) = scalar(from, want)? else { return Ok(None) };
@@ -39,14 +39,14 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D
     }
 }
 
-/// A whole number that is not negative, or `null`.
+/// Reads a whole number that is not negative, or `null`.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let want = "it must be a whole number that is not negative";
     let Some(read) = scalar(from, want)? else { return Ok(None) };
     read.into_text().parse().map(Some).map_err(|_| D::Error::custom(want))
 }
 
-/// Text of at most 4096 letters, or `null`; empty text is `null` too.
+/// Reads text of at most 4096 bytes, or `null`. Empty text means `null`.
 pub(crate) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let want = "it must be text of at most 4096 letters, without control characters";
     let read = Option::<String>::deserialize(from).map_err(|_| D::Error::custom(want))?;
@@ -58,7 +58,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
     }
 }
 
-/// Labels, or `null`.
+/// Reads labels or `null`.
 pub(crate) fn labels<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {

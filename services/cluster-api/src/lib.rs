@@ -27,10 +27,10 @@ use openstack_api::{Browsers, Manners, Routes};
 pub use app::{App, Lending, Settings};
 pub use bedplate::Streams;
 
-/// The largest body: labels and certificate requests are small.
+/// The maximum size of a body: labels and certificate requests are small.
 const BODY_LIMIT: usize = 256 << 10;
 
-/// Every route, in the order it is described. A further resource is one more line.
+/// Returns every route, in the order of the API description. A further resource is one more line.
 fn routes() -> Routes<App> {
     Routes::new("versions")
         .merge(root::routes())
@@ -46,7 +46,7 @@ fn routes() -> Routes<App> {
         .merge(machine::routes())
 }
 
-/// The whole API.
+/// Returns the router of the whole API.
 pub fn router(app: App) -> Router {
     let store = app.store.for_callers(app.settings.limits.document);
     let app = App { store, ..app };

@@ -1,4 +1,4 @@
-//! Pages of what the store holds, written part by part.
+//! Pages of a list that are read from the store and written to the client in parts.
 
 use axum::response::Response;
 use cluster_core::Page;
@@ -8,7 +8,7 @@ use openstack_api::{Listing, Origin, PartAsked, PartFuture, Query, next_link};
 use crate::app::App;
 use crate::error::Error;
 
-/// One page of a list, which `read` reads part by part.
+/// Responds with one page of a list, which `read` reads in parts.
 pub(crate) async fn list_of<Sort, F>(
     name: &'static str,
     page: &Page<Sort>,

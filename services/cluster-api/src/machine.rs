@@ -1,6 +1,6 @@
-//! `/bedplate/v1/machines`: virtual machines of people's own.
+//! `/bedplate/v1/machines`: VMs.
 //!
-//! A person sees the machines that are their own; managers and administrators of a project all of it; administrators of the cloud all.
+//! A user sees their own VMs, managers and administrators of a project see all VMs of the project, administrators of the cloud see all.
 
 mod actions;
 mod body;
@@ -30,7 +30,7 @@ use crate::error::Error;
 use body::NewMachine;
 use view::View;
 
-/// What is answered here.
+/// Returns the routes of VMs, their snapshots and their images.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List machines", list)
@@ -50,7 +50,7 @@ pub(crate) fn routes() -> Routes<App> {
     ];
     Routes::new("machines")
         .at("/bedplate/v1/machines", all)
-        // Before what could be a machine's name: `idle` is none.
+        // This route comes before the routes with a VM's name, so no VM can be named `idle`.
         .merge(idle::routes())
         .at("/bedplate/v1/machines/{machine}", one)
         .at(
@@ -67,7 +67,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 impl App {
-    /// Whose machines of `scope` the caller has to do with.
+    /// The VMs of `scope` that the caller may see.
     fn vm_scope(&self, caller: &Caller, scope: Scope) -> VmScope {
         let manages = caller.role() >= Some(Role::Manager);
         match (scope, caller.reach()) {
@@ -79,18 +79,18 @@ impl App {
         }
     }
 
-    /// Whose machines the caller has to do with.
+    /// The VMs that the caller may see.
     pub(crate) fn persons(&self, caller: &Caller) -> VmScope {
         self.vm_scope(caller, self.scope(caller))
     }
 
-    /// Where names of machines are looked up, one after the other: what is of the caller's own project comes first.
+    /// The scopes in which names of VMs are looked up, in this order: the caller's own project first.
     pub(crate) fn vm_scopes(&self, caller: &Caller) -> Vec<VmScope> {
         let scopes = self.scopes(caller).into_iter();
         scopes.map(|scope| self.vm_scope(caller, scope)).collect()
     }
 
-    /// The machine that `ident` points at. One that is somebody else's is not to be told from one that is not there.
+    /// Finds the VM with this id or name. A VM that the caller may not see is answered like a missing one.
     pub(crate) async fn machine(&self, caller: &Caller, ident: &str) -> Result<Vm, Error> {
         let missing = || missing("Machine", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
@@ -108,8 +108,10 @@ impl App {
         Err(missing().into())
     }
 
-    /// Reads a machine, has `decide` change it, writes that and wakes the conductor; all over again when someone else wrote it
-    /// meanwhile. What is more than its project or its owner may have, or for longer, is refused.
+    /// Reads a VM, lets `decide` change it, writes the change and wakes the conductor.
+    ///
+    /// Starts again if someone else changed the VM meanwhile. Refuses a change that exceeds the quota or the maximum lease of the VM's
+    /// project or owner.
     pub(crate) async fn change_machine(
         &self,
         caller: &Caller,
@@ -128,13 +130,13 @@ impl App {
         Ok(written)
     }
 
-    /// The answer that shows a machine.
+    /// Responds with a VM.
     pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
         json(status, &View::of(vm, &self.settings.machines.ladder, (self.clock)()))
     }
 }
 
-/// `GET /bedplate/v1/machines?user_id=&project_id=`.
+/// `GET /bedplate/v1/machines?user_id=&project_id=`: a page of VMs.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -162,14 +164,14 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { machines, next }))
 }
 
-/// Whose machines are listed.
+/// The VMs that a list contains.
 pub(super) struct Whose {
     pub(super) scope: VmScope,
     pub(super) user: Option<String>,
 }
 
 impl Whose {
-    /// Takes `user_id` and `project_id` out of `query`. What is of others is for who manages the project, or the cloud.
+    /// Takes `user_id` and `project_id` out of `query`. Only managers of the project and administrators of the cloud see the VMs of others.
     pub(super) fn take(app: &App, caller: &Caller, query: &mut Query) -> Result<Whose, ApiError> {
         let given = |text: &String| !text.is_empty();
         let mut scope = app.persons(caller);
@@ -190,7 +192,7 @@ impl Whose {
     }
 }
 
-/// Which page is asked for, and in what order.
+/// Reads the page and the order of a list.
 pub(super) fn page(query: &mut Query) -> Result<Page<VmSort>, ApiError> {
     let paging = Paging::take(query)?;
     let sort = match paging.sort_key.as_deref() {
@@ -205,7 +207,7 @@ pub(super) fn page(query: &mut Query) -> Result<Page<VmSort>, ApiError> {
     Ok(Page { limit: paging.limit, marker: paging.marker, sort, descending })
 }
 
-/// `GET /bedplate/v1/machines/{machine}`.
+/// `GET /bedplate/v1/machines/{machine}`: one VM.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -215,7 +217,7 @@ async fn show(
     Ok(app.shown(StatusCode::OK, &vm))
 }
 
-/// `DELETE /bedplate/v1/machines/{machine}`: it is shown until all that it had in the cloud is gone.
+/// `DELETE /bedplate/v1/machines/{machine}`: records the wish. The VM is shown until all its cloud objects are gone.
 async fn delete(
     caller: Caller,
     State(app): State<App>,
@@ -230,7 +232,7 @@ async fn delete(
     Ok(app.shown(StatusCode::ACCEPTED, &vm))
 }
 
-/// `GET /bedplate/v1/machines/{machine}/events?limit=&marker=`, the oldest first.
+/// `GET /bedplate/v1/machines/{machine}/events?limit=&marker=`: the events of a VM, the oldest first.
 async fn events(
     caller: Caller,
     State(app): State<App>,
@@ -263,7 +265,7 @@ async fn events(
     Ok(json(StatusCode::OK, &Body { events: shown.collect() }))
 }
 
-/// What cannot be done to a machine as it is: 400 where another request would be right, 409 where another time.
+/// The status of a refused change: 400 if the caller has to change the request, 409 if the same request may succeed later.
 pub(crate) fn refused(why: &VmRefusal) -> StatusCode {
     match why {
         VmRefusal::TooSmall(_) | VmRefusal::Shrinks { .. } => StatusCode::BAD_REQUEST,

@@ -1,4 +1,5 @@
-//! How large the machines are that are asked for. The cloud is asked before anything is written, and counts as it is then.
+//! Records the sizes of the flavors that a request uses. The cloud is asked before the request is written, and later changes of a flavor do
+//! not change the recorded usage.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use openstack_api::ApiError;
 use crate::app::App;
 
 impl App {
-    /// Notes what the flavors of these groups give a machine of the cluster now. Where nobody knows, the groups stay as they are, and this is why.
+    /// Writes the present size of each group's flavor into the group.
+    /// If the cloud cannot tell the sizes, leaves the groups unchanged and returns the reason.
     pub(crate) async fn measure<'g>(
         &self,
         cluster: &Cluster,
@@ -35,13 +37,13 @@ impl App {
     }
 }
 
-/// Whether `group` has machines that were not among `before`.
+/// Whether `group` has members that the groups `before` do not have.
 pub(crate) fn has_grown(group: &NodeGroup, before: &[NodeGroup]) -> bool {
     let was = before.iter().find(|was| was.id == group.id);
     was.is_none_or(|was| !group.machines.is_subset(&was.machines))
 }
 
-/// What who asks is told: 403, as Magnum has it, where it is too much.
+/// The response to a request that exceeds a limit: 403, as in Magnum, or 503 if the sizes of the flavors are unknown.
 pub(crate) fn refusal(denial: &Denial, unmeasured: Option<&Unmeasured>) -> ApiError {
     match (denial, unmeasured) {
         (Denial::Exceeded(_) | Denial::Lease { .. }, _) => {

@@ -1,4 +1,4 @@
-//! Which microversion brought what, by Magnum's "REST API Version History".
+//! Microversions and the features that came with them, from Magnum's "REST API Version History".
 
 use http::HeaderName;
 use openstack_api::{Dialect, Microversion};
@@ -24,7 +24,7 @@ versions! {
     MAXIMUM 14 "The highest."
 }
 
-/// How the Container Infra API speaks of versions.
+/// The headers and bounds of microversions in the Container Infra API.
 pub(crate) fn dialect() -> Dialect {
     Dialect {
         header: HeaderName::from_static("openstack-api-version"),

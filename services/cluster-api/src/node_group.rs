@@ -1,4 +1,4 @@
-//! `/v1/clusters/{cluster}/nodegroups`.
+//! `/v1/clusters/{cluster}/nodegroups`: creates, lists, shows, changes and deletes node groups.
 
 mod body;
 mod view;
@@ -21,7 +21,7 @@ use crate::{microversion as since, openapi};
 use body::NewGroup;
 use view::{Brief, View};
 
-/// What is answered here.
+/// Returns the routes of node groups.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List a cluster's node groups", list)
@@ -50,7 +50,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/clusters/{cluster}/nodegroups/{nodegroup}", one)
 }
 
-/// `POST /v1/clusters/{cluster}/nodegroups`.
+/// `POST /v1/clusters/{cluster}/nodegroups`: creates a node group.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -60,7 +60,7 @@ async fn create(
     Strict(body): Strict<NewGroup>,
 ) -> Result<Response, Error> {
     let id = (app.ids)();
-    // Who may not have the cluster is told that first.
+    // A caller who may not see the cluster gets 404 before the image is looked up.
     let cluster = app.cluster(&caller, &ident).await?;
     let body = &body.borrowed(&app, &caller, &cluster).await?;
     let cluster = app
@@ -92,7 +92,7 @@ async fn create(
     Ok(json(StatusCode::ACCEPTED, &view))
 }
 
-/// `GET /v1/clusters/{cluster}/nodegroups?role=`. They are few: there is only one page.
+/// `GET /v1/clusters/{cluster}/nodegroups?role=`: all node groups of a cluster on one page, because a cluster has few.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -119,7 +119,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { nodegroups: views.collect() }))
 }
 
-/// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`.
+/// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`: one node group.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -134,7 +134,7 @@ async fn show(
     Ok(json(StatusCode::OK, &view))
 }
 
-/// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: its bounds, as in Magnum.
+/// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: changes the bounds of its size, as in Magnum.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
@@ -159,8 +159,8 @@ async fn patch(
     Ok(json(StatusCode::ACCEPTED, &view))
 }
 
-/// `DELETE /v1/clusters/{cluster}/nodegroups/{nodegroup}`. Its machines are no longer in the cluster's shape: the
-/// conductor has them leave in order.
+/// `DELETE /v1/clusters/{cluster}/nodegroups/{nodegroup}`: removes the group's members from the desired objects. The conductor drains and
+/// deletes each member.
 async fn delete(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/openapi.json`: the description of every route, made of the routes themselves.
+//! `/openapi.json`: the API description, made from the routes themselves.
 
 use openstack_api::{Operation, REFUSAL, Shape};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -8,7 +8,7 @@ use utoipa::openapi::{
 
 use crate::error::refused;
 
-/// Describes `paths`.
+/// Makes the API description of `paths`.
 pub(crate) fn document(paths: Paths) -> OpenApi {
     let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
     let description = "The OpenStack Container Infra API v1, and what Bedplate has beside it. Every request may carry \
@@ -24,7 +24,7 @@ pub(crate) fn document(paths: Paths) -> OpenApi {
         .build()
 }
 
-/// What every PATCH reads that reads a JSON patch.
+/// The body schema of every request that reads a JSON patch.
 pub(crate) fn patch_body() -> RefOr<Schema> {
     Shape::list(Operation::shape()).into()
 }

@@ -1,4 +1,4 @@
-//! `/v1/quotas`: how many clusters a project may have, as Magnum tells it. `/bedplate/v1/quotas` tells the rest.
+//! `/v1/quotas`: Magnum's quota, the maximum number of clusters in a project. `/bedplate/v1/quotas` has all other limits.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -17,10 +17,10 @@ use crate::app::{App, elsewhere, missing, reaches};
 use crate::error::Error;
 use crate::microversion as since;
 
-/// All that Magnum has quotas of.
+/// The only resource with a quota in Magnum.
 const CLUSTER: &str = "Cluster";
 
-/// What is answered here.
+/// Returns the routes of quotas.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List quotas", list)
@@ -54,13 +54,13 @@ pub(crate) fn routes() -> Routes<App> {
 #[serde(deny_unknown_fields)]
 struct Body {
     project_id: Option<String>,
-    /// `Cluster`.
+    /// Only `Cluster`.
     resource: Option<String>,
-    /// How many.
+    /// The maximum number of clusters.
     hard_limit: u32,
 }
 
-/// What a quota is like.
+/// The response schema of a quota.
 fn shape() -> Shape {
     Shape::object([
         ("id", Shape::text().or_null()),
@@ -115,7 +115,7 @@ async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>,
     Ok(app.store.list_quotas(&scope, Some(resource)).await?.pop())
 }
 
-/// `POST /v1/quotas`.
+/// `POST /v1/quotas`: sets the quota of a project.
 async fn create(
     _caller: Caller,
     State(app): State<App>,
@@ -138,7 +138,7 @@ async fn create(
     Ok(json(StatusCode::CREATED, &shown(&quota)))
 }
 
-/// `GET /v1/quotas`.
+/// `GET /v1/quotas`: lists the quotas that administrators set.
 async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -157,7 +157,7 @@ async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
     Ok(json(StatusCode::OK, &Body { quotas: found.iter().map(shown).collect() }))
 }
 
-/// `GET /v1/quotas/{project}/{resource}`; what holds where nobody set one.
+/// `GET /v1/quotas/{project}/{resource}`: the quota of a project, or the configured default.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -181,7 +181,7 @@ async fn show(
     Ok(json(StatusCode::OK, &body))
 }
 
-/// `PATCH /v1/quotas/{project}/{resource}`: an object, not a JSON patch.
+/// `PATCH /v1/quotas/{project}/{resource}`: reads an object, not a JSON patch.
 async fn patch(
     _caller: Caller,
     State(app): State<App>,
@@ -202,7 +202,7 @@ async fn patch(
     Ok(json(StatusCode::ACCEPTED, &shown(&quota)))
 }
 
-/// `DELETE /v1/quotas/{project}/{resource}`.
+/// `DELETE /v1/quotas/{project}/{resource}`: restores the configured default.
 async fn delete(
     _caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/` and `/v1`: which versions there are, and which resources.
+//! `/` and `/v1`: the versions of the API, and its resources.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -9,20 +9,20 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::app::App;
 use crate::microversion as since;
 
-/// What is answered here.
+/// Returns the routes of version discovery.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("versions")
         .at("/", [Handle::public_get("List versions", root).tells(Document::shape())])
         .at("/v1", [Handle::public_get("Show version 1", v1).tells(shape())])
 }
 
-/// `GET /`.
+/// `GET /`: lists the versions.
 async fn root(origin: Origin) -> Response {
     let description = "Bedplate makes Kubernetes clusters by the OpenStack Container Infra API.";
     json(StatusCode::OK, &document("OpenStack Magnum API", description, &since::dialect(), &origin))
 }
 
-/// `GET /v1`.
+/// `GET /v1`: links to the resources.
 async fn v1(asked: Microversion, origin: Origin) -> Response {
     json(StatusCode::OK, &V1 { asked, origin: &origin })
 }
@@ -45,7 +45,7 @@ struct MediaType {
     kind: &'static str,
 }
 
-/// The resources clients look for here, and the version each came with.
+/// The resources that clients look for in `GET /v1`, and the microversion that introduced each.
 const RESOURCES: [(&str, Microversion); 7] = [
     ("clustertemplates", since::MINIMUM),
     ("clusters", since::MINIMUM),
@@ -56,7 +56,7 @@ const RESOURCES: [(&str, Microversion); 7] = [
     ("nodegroups", since::NODE_GROUPS),
 ];
 
-/// What version 1 is like.
+/// The response schema of `GET /v1`.
 fn shape() -> Shape {
     let media = Shape::object([("base", Shape::text()), ("type", Shape::text())]);
     let one = Shape::object([

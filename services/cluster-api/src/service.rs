@@ -1,4 +1,4 @@
-//! `/v1/mservices`: who looks after clusters.
+//! `/v1/mservices`: the clusterd processes.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,10 +11,10 @@ use serde::Serialize;
 use crate::app::App;
 use crate::error::Error;
 
-/// A clusterd that has not been heard of for so many seconds is taken for dead.
+/// A clusterd that has not reported for this time counts as down, in seconds.
 const SILENCE: i64 = 60;
 
-/// What is answered here.
+/// Returns the route of services.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("mservices").at(
         "/v1/mservices",
@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Routes<App> {
     )
 }
 
-/// What the list is like.
+/// The response schema of the list.
 fn shape() -> Shape {
     let shown = Shape::object([
         ("id", Shape::whole()),
@@ -66,7 +66,7 @@ fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {
     }
 }
 
-/// `GET /v1/mservices`.
+/// `GET /v1/mservices`: lists the clusterd processes.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {

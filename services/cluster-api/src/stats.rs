@@ -1,4 +1,4 @@
-//! `/v1/stats`: how many clusters and machines there are.
+//! `/v1/stats`: the number of clusters and members.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,7 +11,7 @@ use crate::app::{App, elsewhere, reaches};
 use crate::error::Error;
 use crate::microversion as since;
 
-/// What is answered here.
+/// Returns the route of statistics.
 pub(crate) fn routes() -> Routes<App> {
     let count = Handle::get("Count clusters and their machines", count);
     let counted = Shape::object([("clusters", Shape::whole()), ("nodes", Shape::whole())]);
@@ -19,7 +19,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/stats", [count.since(since::STATS).asks(["project_id", "type"]).tells(counted)])
 }
 
-/// `GET /v1/stats?project_id=`.
+/// `GET /v1/stats?project_id=`: counts clusters and members.
 async fn count(
     caller: Caller,
     State(app): State<App>,

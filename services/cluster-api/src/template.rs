@@ -1,4 +1,4 @@
-//! `/v1/clustertemplates`: what clusters are made of.
+//! `/v1/clustertemplates`: creates, lists, shows, changes and deletes cluster templates.
 
 mod body;
 mod view;
@@ -24,10 +24,10 @@ use crate::openapi;
 pub(crate) use body::{Template as Body, named};
 use view::View;
 
-/// The parameters of a list.
+/// The query parameters of a list.
 pub(crate) const SORTED: [&str; 4] = ["limit", "marker", "sort_key", "sort_dir"];
 
-/// What is answered here.
+/// Returns the routes of cluster templates.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List cluster templates", list).asks(SORTED).tells(page()),
@@ -57,7 +57,7 @@ fn page() -> Shape {
     Shape::page("clustertemplates", view::shape())
 }
 
-/// `POST /v1/clustertemplates`.
+/// `POST /v1/clustertemplates`: creates a template.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -71,7 +71,7 @@ async fn create(
     Ok(json(StatusCode::CREATED, &View { template: &template, origin: &origin }))
 }
 
-/// `GET /v1/clustertemplates` and `/detail`, which are the same.
+/// `GET /v1/clustertemplates` and `/detail`: a page of templates. Both answer the same.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -104,12 +104,12 @@ async fn list(
     .await
 }
 
-/// What a list can be sorted by.
+/// The refusal of an unknown sort key.
 pub(crate) fn unsorted() -> ApiError {
     ApiError::bad_field("sort_key", "it must be created_at, uuid or name")
 }
 
-/// `GET /v1/clustertemplates/{template}`.
+/// `GET /v1/clustertemplates/{template}`: one template.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -120,7 +120,7 @@ async fn show(
     Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
 }
 
-/// `PATCH /v1/clustertemplates/{template}`. Clusters that were made of it stay as they are.
+/// `PATCH /v1/clustertemplates/{template}`: changes a template. Existing clusters of the template stay as they are.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
@@ -142,7 +142,7 @@ async fn patch(
     Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
 }
 
-/// `DELETE /v1/clustertemplates/{template}`.
+/// `DELETE /v1/clustertemplates/{template}`: deletes a template without clusters.
 async fn delete(
     caller: Caller,
     State(app): State<App>,
@@ -163,7 +163,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What everybody is offered is for administrators to say, as in Magnum.
+/// As in Magnum, only administrators may make a template public.
 fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
     if offers && !caller.is_admin() {
         let why = "public: only administrators say what is offered to all projects";
@@ -172,7 +172,7 @@ fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A template that the caller may change: one of its own project.
+/// Finds a template that the caller may change: a template of the caller's project, or any template for an administrator with Keystone.
 async fn own(app: &App, caller: &Caller, ident: &str) -> Result<Template, Error> {
     let template = app.template(caller, ident).await?;
     let of_keystones = caller.identity().is_some();

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/drains`: hosts that are taken out, as far as no cluster loses its quorum by it.
+//! `/bedplate/v1/drains`: drains of compute hosts, as long as no cluster loses etcd's quorum.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::hosts::{RULE, host_name};
 use crate::app::{App, missing};
 use crate::error::Error;
 
-/// What is answered here.
+/// Returns the routes of drains.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List hosts that are drained", list);
     let ask = Handle::put("Drain a host", ask)
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/drains/{host}/check", [check])
 }
 
-/// What a drain is like.
+/// The response schema of a drain.
 pub(super) fn shape() -> Shape {
     let left = Shape::object([
         ("server_id", Shape::text()),
@@ -78,7 +78,7 @@ struct ShownLeft<'a> {
     why: &'a str,
 }
 
-/// A drain as clients see it.
+/// A drain in a response.
 #[derive(Serialize)]
 pub(super) struct Shown<'a> {
     host: &'a str,
@@ -87,9 +87,9 @@ pub(super) struct Shown<'a> {
     asked_by: &'a str,
     /// The clusters that may lose their quorum.
     forced: Vec<String>,
-    /// What of clusterd's is still on the host.
+    /// The servers of clusterd that are still on the host.
     left: Vec<ShownLeft<'a>>,
-    /// How many servers of others are.
+    /// The number of other servers on the host.
     foreign: u32,
     problem: Option<&'a str>,
 }
@@ -123,7 +123,7 @@ fn left(left: &Left) -> ShownLeft<'_> {
     }
 }
 
-/// `GET /bedplate/v1/drains`.
+/// `GET /bedplate/v1/drains`: all drains.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -133,7 +133,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     Ok(json(StatusCode::OK, &Body { drains: drains.iter().map(shown).collect() }))
 }
 
-/// What may be broken.
+/// The body of a request for a drain.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -142,7 +142,7 @@ struct Asked {
     force: Vec<String>,
 }
 
-/// `PUT /bedplate/v1/drains/{host}`: decided before it is answered; 409 names what would lose its quorum.
+/// `PUT /bedplate/v1/drains/{host}`: decides before the response. 409 names the clusters that would lose their quorum.
 async fn ask(
     caller: Caller,
     State(app): State<App>,
@@ -161,7 +161,7 @@ async fn ask(
     Ok(json(StatusCode::ACCEPTED, &shown(&drain)))
 }
 
-/// `GET /bedplate/v1/drains/{host}/check?force=`: 409 names what would lose its quorum, as a request for the drain would. Nothing changes.
+/// `GET /bedplate/v1/drains/{host}/check?force=`: answers like a request for the drain, 409 included, and changes nothing.
 async fn check(
     caller: Caller,
     State(app): State<App>,
@@ -189,7 +189,7 @@ async fn check(
     Ok(json(StatusCode::OK, &body))
 }
 
-/// The clusters that `force` names.
+/// Finds the clusters that `force` names.
 async fn forced(
     app: &App,
     caller: &Caller,
@@ -208,7 +208,7 @@ async fn forced(
     Ok(forced)
 }
 
-/// `GET /bedplate/v1/drains/{host}`.
+/// `GET /bedplate/v1/drains/{host}`: the drain of one host.
 async fn show(
     _caller: Caller,
     State(app): State<App>,
@@ -219,7 +219,7 @@ async fn show(
     Ok(json(StatusCode::OK, &shown(&drain)))
 }
 
-/// `DELETE /bedplate/v1/drains/{host}`: it is gone once the host takes servers again.
+/// `DELETE /bedplate/v1/drains/{host}`: ends the drain. The drain disappears once the host accepts servers again.
 async fn end(
     _caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! What happened to a cluster: as a list, or as it happens.
+//! Events of a cluster: as a list, or as a stream.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -19,7 +19,7 @@ pub(super) fn routes() -> Routes<App> {
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/events", [list])
 }
 
-/// What an event is like.
+/// The response schema of an event.
 pub(crate) fn shape() -> Shape {
     Shape::object([
         ("id", Shape::text().or_null()),
@@ -39,7 +39,7 @@ pub(super) struct Shown<'a> {
     message: &'a str,
 }
 
-/// An event as clients see it, wherever.
+/// An event in a list or in a stream.
 pub(super) fn shown(event: &Event) -> Shown<'_> {
     Shown {
         id: event.id.map(|id| id.to_string()),
@@ -50,7 +50,7 @@ pub(super) fn shown(event: &Event) -> Shown<'_> {
     }
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}/events?limit=&marker=`, the oldest first; a stream where `Accept` asks for one.
+/// `GET /bedplate/v1/clusters/{cluster}/events?limit=&marker=`: the oldest events first, or a stream if `Accept` asks for one.
 async fn events(
     caller: Caller,
     State(app): State<App>,

@@ -1,10 +1,10 @@
-//! A cluster's events as Server-Sent Events (WHATWG HTML, 9.2).
+//! Events of a cluster as Server-Sent Events (WHATWG HTML, 9.2).
 //!
-//! An event's id is the number it was written under, so a client that comes again with it as `Last-Event-ID` misses
-//! nothing and gets nothing twice, among the events that the store still keeps. Its name is its severity, its data what
-//! the list shows. The last event is called `gone`.
+//! The id of an event is the number under which the store wrote the event. A client that reconnects with `Last-Event-ID` therefore misses
+//! no event that the store still has, and gets no event twice. The name of an event is its severity, and its data is the event as the list
+//! shows it. The last event of a stream is named `gone`.
 //!
-//! A stream ends as well when it is time to ask Keystone again whether its caller may: whoever comes again is asked as anybody is.
+//! A stream also ends when the caller's token has to be checked again with Keystone: the reconnection is authenticated like any request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use super::events::shown;
 use crate::app::App;
 use crate::error::Error;
 
-/// So many events are read at once.
+/// The number of events that one read returns.
 const PAGE: u32 = 100;
-/// How often the store is looked at, for another process may have written.
+/// How often the store is read without a notification, because another process may have written events.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often a stream says that it is alive, so that no proxy thinks otherwise.
+/// How often a stream sends a comment, so that no proxy closes it as idle.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How long Keystone's word for a caller holds at most.
+/// The maximum time for which one check of the caller's token is trusted.
 const BELIEVED: Duration = Duration::from_mins(5);
 
-/// Those who follow events. Clones are the same.
+/// The open event streams. Clones share their limits.
 #[derive(Clone)]
 pub struct Streams {
     at_most: u32,
@@ -48,7 +48,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Room for so many at once.
+    /// Permits at most so many streams at once.
     pub fn at_most(at_most: u32) -> Self {
         Streams {
             at_most,
@@ -60,12 +60,12 @@ impl Streams {
         }
     }
 
-    /// These, of which one caller has so many at most; where nobody is asked for a name, all may be one caller's.
+    /// Permits at most so many streams for each caller. Without authentication one anonymous caller may open all of them.
     pub fn for_each(self, each_at_most: u32) -> Self {
         Streams { each_at_most, ..self }
     }
 
-    /// A place among them.
+    /// Takes a place for a new stream, or refuses it.
     fn enter(&self, caller: &Caller) -> Result<(OwnedSemaphorePermit, Option<Place>), ApiError> {
         let full = |whose: &str, at_most: u32| {
             let why = format!(
@@ -80,18 +80,18 @@ impl Streams {
         Ok((place.map_err(|_| full("", self.at_most))?, own))
     }
 
-    /// These, each of which says so often that it is alive.
+    /// Sets the interval of heartbeats.
     pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
         Streams { heartbeat, ..self }
     }
 
-    /// Ends them all, and those that come: the service is about to stop.
+    /// Ends all streams and every new stream, because the service is about to stop.
     pub fn end(&self) {
         self.ending.cancel();
     }
 }
 
-/// Whether `Accept` names the type of streams.
+/// Whether `Accept` asks for an event stream.
 pub(super) fn is_asked(headers: &HeaderMap) -> bool {
     let named = |range: &str| {
         let mut parts = range.split(';').map(str::trim);
@@ -102,7 +102,8 @@ pub(super) fn is_asked(headers: &HeaderMap) -> bool {
     all.flat_map(|it| it.split(',')).any(named)
 }
 
-/// The events of `cluster` from the first that is kept, or from the one after `Last-Event-ID`, until it is gone.
+/// Streams the events of `cluster` from the first that the store still has, or from the one after `Last-Event-ID`, until the cluster is
+/// gone.
 pub(super) fn answer(
     app: &App,
     caller: &Caller,
@@ -112,7 +113,7 @@ pub(super) fn answer(
     let streams = &app.streams;
     let place = streams.enter(caller)?;
     let following = Following {
-        // First of all, so that nothing is written unheard between a look and this.
+        // The listener comes before the first read: an event that is written between the two would not be noticed otherwise.
         listener: app.store.listen(cluster.id),
         after: last_event_id(headers)?,
         cluster: cluster.clone(),
@@ -127,12 +128,12 @@ pub(super) fn answer(
         Some((next, following))
     });
     let alive = KeepAlive::new().interval(streams.heartbeat);
-    // nginx would keep events back until its buffer is full.
+    // nginx would hold events back until its buffer is full.
     let unbuffered = [("x-accel-buffering", "no")];
     Ok((unbuffered, Sse::new(stream).keep_alive(alive)).into_response())
 }
 
-/// The number of the last event that the client has; 0 before the first.
+/// The number of the last event that the client has; 0 before the first event.
 fn last_event_id(headers: &HeaderMap) -> Result<i64, ApiError> {
     let Some(raw) = headers.get("last-event-id") else { return Ok(0) };
     let read = raw.to_str().ok().and_then(|raw| raw.parse::<i64>().ok());
@@ -141,23 +142,23 @@ fn last_event_id(headers: &HeaderMap) -> Result<i64, ApiError> {
     read.filter(|number| *number >= 0).ok_or_else(wrong)
 }
 
-/// Where one client is.
+/// The position of one client in the events of a cluster.
 struct Following {
     app: App,
     cluster: Cluster,
     listener: Listener,
     /// The number of the last event that was sent.
     after: i64,
-    /// What was read and not sent.
+    /// Events that were read and not sent yet.
     page: VecDeque<(i64, Event)>,
-    /// Until when the caller is taken for who it was; for ever, where it is `None`.
+    /// When the caller's token has to be checked again; `None` means never.
     believed: Option<Instant>,
     is_over: bool,
     _place: (OwnedSemaphorePermit, Option<Place>),
 }
 
 impl Following {
-    /// The next event, once there is one; `None` after the last.
+    /// Waits for the next event; `None` after the last one.
     async fn next(&mut self) -> Option<Result<sse::Event, axum::Error>> {
         while !self.is_over && self.believed.is_none_or(|until| Instant::now() < until) {
             if let Some((number, event)) = self.page.pop_front() {
@@ -188,7 +189,7 @@ impl Following {
         None
     }
 
-    /// That the cluster is no more. It is in no store, so it has no number.
+    /// The event that the cluster is gone. The store has no such event, so the event has no number.
     fn gone(&self) -> Event {
         Event {
             id: None,

@@ -1,4 +1,4 @@
-//! How the service is.
+//! Reports the health of the service.
 
 use openstack_api::{ApiError, DatabaseHealth, Health, Reporter, Time};
 

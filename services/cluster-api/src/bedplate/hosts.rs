@@ -1,4 +1,4 @@
-//! `/bedplate/v1/hosts` and `/bedplate/v1/places`: what a compute host carries, and on which one something is.
+//! `/bedplate/v1/hosts` and `/bedplate/v1/places`: the servers on a compute host, and the host of a server.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::drains;
 use crate::app::App;
 use crate::error::Error;
 
-/// For who runs the cloud, and for the services that look after its machines.
+/// Permits administrators of the cloud, and services that manage its nodes.
 pub(super) const RULE: Rule =
     Rule { cloud: Needed::Admin, services: true, owner: None, lessee: None };
 
-/// What is answered here.
+/// Returns the routes of hosts and places.
 pub(crate) fn routes() -> Routes<App> {
     let hosts = Shape::object([("hosts", Shape::list(listed()))]);
     let list = Handle::get("List compute hosts and their drains", list).ruled(RULE).tells(hosts);
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/places/{thing}", [find.refuses([StatusCode::CONFLICT])])
 }
 
-/// What a host's compute service is like.
+/// The response schema of a host's compute service.
 fn service() -> Shape {
     Shape::object([
         ("status", Shape::text()),
@@ -44,7 +44,8 @@ fn service() -> Shape {
     ])
 }
 
-/// What a host is like in a list. A host that the cloud does not know any more has no service, and is listed for its drain.
+/// The response schema of a host in a list. A host that the cloud does not know any more has no service, and is listed because of its
+/// drain.
 fn listed() -> Shape {
     Shape::object([
         ("host", Shape::text()),
@@ -54,7 +55,7 @@ fn listed() -> Shape {
     ])
 }
 
-/// What a host is like.
+/// The response schema of a host.
 fn shape() -> Shape {
     let etcd = Shape::object([
         ("members", Shape::list(Shape::text())),
@@ -86,7 +87,7 @@ fn shape() -> Shape {
     ])
 }
 
-/// What a person's machine is like here.
+/// The response schema of a VM on a host.
 fn owned() -> Shape {
     Shape::object([
         ("uuid", Shape::text()),
@@ -98,7 +99,7 @@ fn owned() -> Shape {
     ])
 }
 
-/// What a place is like.
+/// The response schema of a place.
 fn place() -> Shape {
     let cluster = Shape::object([
         ("uuid", Shape::text()),
@@ -132,7 +133,7 @@ struct ShownMachine<'a> {
 struct ShownEtcd {
     members: Vec<String>,
     needed: usize,
-    /// Those that are out already.
+    /// Members that are already away because of a drain.
     away: Vec<String>,
 }
 
@@ -212,12 +213,12 @@ fn own<'a>(ours: &Belongings, server: &'a Server) -> Option<ShownOwn<'a>> {
     })
 }
 
-/// The name of a host in a path; what cannot be one is not there.
+/// Parses the name of a host in a path. An invalid name is answered like a missing host.
 pub(super) fn host_name(raw: &str) -> Result<HostName, ApiError> {
     raw.parse().map_err(|_| crate::app::missing("Host", raw))
 }
 
-/// A host's compute service as clients see it.
+/// A host's compute service in a response.
 #[derive(Serialize)]
 struct ShownService<'a> {
     status: &'a str,
@@ -235,7 +236,7 @@ impl<'a> ShownService<'a> {
     }
 }
 
-/// `GET /bedplate/v1/hosts`: every compute host of the cloud, with its drain if it has one.
+/// `GET /bedplate/v1/hosts`: every compute host of the cloud, with its drain.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Listed<'a> {
@@ -270,7 +271,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     Ok(json(StatusCode::OK, &Body { hosts }))
 }
 
-/// `GET /bedplate/v1/hosts/{host}`: of others' servers only how many there are.
+/// `GET /bedplate/v1/hosts/{host}`: the members and VMs on a host, and only the number of other servers.
 async fn show(
     _caller: Caller,
     State(app): State<App>,
@@ -303,7 +304,7 @@ async fn show(
     Ok(json(StatusCode::OK, &body))
 }
 
-/// `GET /bedplate/v1/places/{thing}`: where a cluster, a person's machine or a server is, by id or name. Whatever has that name is told.
+/// `GET /bedplate/v1/places/{thing}`: the hosts of a cluster, a VM or a server, by id or name. Lists everything that has this name.
 async fn find(
     _caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! A node group's own bootstrap data: an Ignition config in place of what would make its machines nodes.
+//! A node group's own bootstrap data: an Ignition config that replaces the config that clusterd makes for its members.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -25,7 +25,7 @@ pub(super) fn routes() -> Routes<App> {
     )
 }
 
-/// `PUT …/ignition`: for machines that are asked for from now on.
+/// `PUT …/ignition`: sets the config for members that are created from now on.
 async fn put(
     caller: Caller,
     State(app): State<App>,
@@ -48,7 +48,7 @@ async fn put(
     Ok(json(StatusCode::OK, &body))
 }
 
-/// `DELETE …/ignition`.
+/// `DELETE …/ignition`: new members get clusterd's config again.
 async fn delete(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/clusters/{cluster}/lease`: until when a cluster is lent, for longer, and after all.
+//! `/bedplate/v1/clusters/{cluster}/lease`: shows and extends the lease of a cluster, and undoes its end.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use crate::app::App;
 use crate::error::Error;
 
-/// What is answered here.
+/// Returns the routes of cluster leases.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// What a lease is like.
+/// The response schema of a lease.
 pub(crate) fn shape() -> Shape {
     let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
     let next = Shape::object([("step", Shape::word(steps)), ("at", Shape::text())]);
@@ -53,12 +53,12 @@ pub(crate) fn shape() -> Shape {
     lease.or_null()
 }
 
-/// What an answer is like.
+/// The response schema of a cluster with its lease.
 fn answered() -> Shape {
     Shape::object([("uuid", Shape::text()), ("name", Shape::text()), ("lease", shape())])
 }
 
-/// How long: `for` from now, or `until` a time; what is customary where neither is said.
+/// The requested duration: `for` from now, or `until` a time; the default duration if both are missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Longer {
@@ -75,7 +75,7 @@ fn schema() -> RefOr<Schema> {
 }
 
 impl Longer {
-    /// Until when that is; `None` where nothing was said.
+    /// The requested end of the lease; `None` if the request names none.
     fn until(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
         match (self.length, self.until) {
             (Some(_), Some(_)) => Err(ApiError::bad_field("for", "give it or until, not both")),
@@ -88,7 +88,7 @@ impl Longer {
     }
 }
 
-/// A lease as it is shown.
+/// A lease in a response.
 #[derive(Serialize)]
 pub(crate) struct Shown<'a> {
     granted_at: Time,
@@ -100,7 +100,7 @@ pub(crate) struct Shown<'a> {
     next: Option<Next>,
 }
 
-/// What happens next, if nobody extends it.
+/// The next stage of a lease that is not extended.
 #[derive(Serialize)]
 struct Next {
     step: &'static str,
@@ -141,7 +141,8 @@ fn word(step: Step) -> &'static str {
 }
 
 impl App {
-    /// How long something of `user`'s in `project` may be lent: as the configuration says, and no longer than their limits.
+    /// The default and maximum duration for a cluster of `user` in `project`: the configured values, shortened to the limits of the project
+    /// and the user.
     pub(crate) async fn lease_terms(&self, project: &str, user: &str) -> Result<Terms, Error> {
         let defaults = &self.settings.quotas;
         let of_project = Whose { project: project.to_owned(), person: None };
@@ -164,7 +165,7 @@ fn answer(app: &App, cluster: &Cluster) -> Response {
     json(StatusCode::OK, &Body { uuid, name, lease })
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}/lease`: null where it is lent without end.
+/// `GET /bedplate/v1/clusters/{cluster}/lease`: null if the cluster is lent without end.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -173,7 +174,7 @@ async fn show(
     Ok(answer(&app, &app.cluster(&caller, &ident).await?))
 }
 
-/// `PUT /bedplate/v1/clusters/{cluster}/lease`: for longer. To ask for less than there is changes nothing.
+/// `PUT /bedplate/v1/clusters/{cluster}/lease`: extends the lease. An earlier end than the present one changes nothing.
 async fn extend(
     caller: Caller,
     State(app): State<App>,
@@ -196,7 +197,7 @@ async fn extend(
     .await
 }
 
-/// `POST /bedplate/v1/clusters/{cluster}/lease/undo`: what is off is switched on again.
+/// `POST /bedplate/v1/clusters/{cluster}/lease/undo`: undoes the end of a lease and switches the cluster on again.
 async fn undo(
     caller: Caller,
     State(app): State<App>,
@@ -211,7 +212,7 @@ async fn undo(
     change(&app, &caller, cluster, |cluster, user| {
         let undone = undo_lease(cluster, user, &ladder, terms, now)?;
         match until {
-            // For as long as is asked, and not a moment longer than that.
+            // The requested end replaces the default that the undo would give.
             Some(until) => Ok(extend_lease(cluster, until, user, terms, now)?),
             None => Ok(undone),
         }

@@ -1,4 +1,5 @@
-//! `/bedplate/v1/clusters/{cluster}/ledger`: what a cluster has in the cloud, and how that is let be where nobody can delete it any more.
+//! `/bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster, and how to forget them when clusterd cannot delete them any
+//! more.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,7 +12,7 @@ use tracing::warn;
 use crate::app::App;
 use crate::error::Error;
 
-/// What is answered here.
+/// Returns the routes of the ledger.
 pub(super) fn routes() -> Routes<App> {
     let list = Handle::get("List what a cluster owns", list).tells(shape());
     let forget = Handle::delete("Let what a deleted cluster owns be, and forget it", forget)
@@ -22,7 +23,7 @@ pub(super) fn routes() -> Routes<App> {
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/ledger", [list, forget])
 }
 
-/// What the ledger is like.
+/// The response schema of the ledger.
 fn shape() -> Shape {
     let entry = Shape::object([
         ("object", Shape::text()),
@@ -35,7 +36,7 @@ fn shape() -> Shape {
     Shape::object([("ledger", Shape::list(entry))])
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}/ledger`.
+/// `GET /bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -45,9 +46,11 @@ async fn list(
     Ok(shown(&app.store.ledger_of(cluster.id).await?))
 }
 
-/// `DELETE /bedplate/v1/clusters/{cluster}/ledger`: for a cluster that is to go, in a project of the cloud that clusterd is not let into any
-/// more, as one that was deleted. Nothing is asked of the cloud: the answer says what may be left there, and whoever asked has to see to
-/// that. With nothing in its ledger the cluster is gone.
+/// `DELETE /bedplate/v1/clusters/{cluster}/ledger`: forgets the cloud objects of a cluster that is being deleted, in a project that
+/// clusterd has lost access to, such as a deleted project.
+///
+/// Sends nothing to the cloud. The response lists the objects that may be left there, which the caller has to remove. With an empty ledger
+/// the conductor removes the cluster.
 async fn forget(
     caller: Caller,
     State(app): State<App>,

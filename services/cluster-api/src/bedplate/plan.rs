@@ -1,4 +1,4 @@
-//! `/bedplate/v1/plan`: what would be made, before anything is.
+//! `/bedplate/v1/plan`: the cloud objects that a cluster would need, before any is created.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::measure::refusal;
 use crate::microversion as since;
 
-/// What is answered here.
+/// Returns the routes of plans.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// What a plan is like.
+/// The response schema of a plan.
 fn shape() -> Shape {
     let texts = || Shape::list(Shape::text());
     let object = Shape::object([("object", Shape::text()), ("name", Shape::text())]);
@@ -60,22 +60,21 @@ struct Object {
 
 #[derive(Serialize)]
 struct Body {
-    /// What is asked of the cloud first, all at once.
+    /// The objects that are created first, all at the same time.
     first: Vec<String>,
     objects: Vec<Object>,
     need: Need,
-    /// Of what there is too little for what is not there yet; null where nobody knows.
+    /// The resources that the project's quota in the cloud lacks for the missing objects; null if the quota is unknown.
     shortages: Option<Vec<Shortage>>,
-    /// Whether it fits into what the project and the caller may have here, and into what the project may have in the cloud; null
-    /// where nobody knows.
+    /// Whether the cluster fits into Bedplate's limits and the project's quota in the cloud; null if the quota is unknown.
     fits: Option<bool>,
-    /// Why it does not fit, or why nobody knows.
+    /// Why the cluster does not fit, or why `fits` is unknown.
     fits_reason: Option<String>,
-    /// What is to be said against it, though it may be made.
+    /// Problems that do not prevent the creation.
     warnings: Vec<String>,
 }
 
-/// What the cloud says counts where our own limits let the cluster be.
+/// Makes the response. A refusal by Bedplate's own limits takes precedence over shortages in the cloud.
 fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
     let objects = preview.objects.into_iter().map(|(object, name)| Object { object, name });
     let (shortages, fits_reason) = match preview.shortages {
@@ -104,7 +103,7 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
     json(StatusCode::OK, &body)
 }
 
-/// `POST /bedplate/v1/plan`: the body is that of `POST /v1/clusters`.
+/// `POST /bedplate/v1/plan`: reads the body of `POST /v1/clusters` and creates nothing.
 async fn dry_run(
     caller: Caller,
     State(app): State<App>,
@@ -118,7 +117,7 @@ async fn dry_run(
     Ok(answer(app.conductor.preview(&cluster, &groups).await?, denial))
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}/plan`.
+/// `GET /bedplate/v1/clusters/{cluster}/plan`: the plan of an existing cluster.
 async fn plan(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/quotas`: what a project, and a person in it, has and may have.
+//! `/bedplate/v1/quotas`: usage and limits of a project, and of a user in the project.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use crate::app::{App, elsewhere, reaches};
 use crate::error::Error;
 use crate::quota::check_project;
 
-/// What is answered here.
+/// Returns the routes of quotas.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// What an account is like.
+/// The response schema of usage and limits.
 fn shape() -> Shape {
     let each = || {
         let shown = || Shape::object([("limit", Shape::whole())]).maybe([("used", Shape::whole())]);
@@ -54,12 +54,12 @@ fn shape() -> Shape {
     account.maybe([("user_id", Shape::text()), ("user", each())])
 }
 
-/// The limits that hold from then on; those that are not named are as the configuration says. -1 is no limit.
+/// The body that sets limits: a resource that is not named gets the configured limit. -1 means no limit.
 fn limits() -> RefOr<Schema> {
     each_limit(SchemaType::Type(Type::Integer))
 }
 
-/// Some limits: those that are not named stay as they are, and null is as the configuration says.
+/// The body that changes limits: a resource that is not named keeps its limit, and null means the configured limit.
 fn changes() -> RefOr<Schema> {
     each_limit(SchemaType::Array(vec![Type::Integer, Type::Null]))
 }
@@ -73,12 +73,12 @@ fn each_limit(kind: SchemaType) -> RefOr<Schema> {
         .into()
 }
 
-/// Each resource by name, as `Shown`.
+/// Serializes each resource by name as `Shown`.
 struct Each<'a>(&'a Account);
 
 #[derive(Serialize)]
 struct Shown {
-    /// What is not summed up is not used up either.
+    /// Missing for a resource that is a maximum for each request and not a sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<u64>,
     limit: i64,
@@ -95,7 +95,7 @@ impl Serialize for Each<'_> {
     }
 }
 
-/// What the project has and may have, and what one of its users does.
+/// Responds with the usage and limits of a project, and of one of its users.
 async fn told(app: &App, project: String, user: Option<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -123,7 +123,7 @@ async fn told(app: &App, project: String, user: Option<String>) -> Result<Respon
     Ok(json(StatusCode::OK, &body))
 }
 
-/// `GET /bedplate/v1/quotas?project_id=&user_id=`: the caller's own; those of others are for administrators.
+/// `GET /bedplate/v1/quotas?project_id=&user_id=`: the caller's own quota. Only administrators see the quotas of others.
 async fn show(caller: Caller, State(app): State<App>, mut query: Query) -> Result<Response, Error> {
     let given = |text: &String| !text.is_empty();
     let project = query.take("project_id").filter(given);
@@ -148,7 +148,7 @@ async fn show(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
     told(&app, project, Some(user)).await
 }
 
-/// `PUT /bedplate/v1/quotas/{project}`.
+/// `PUT /bedplate/v1/quotas/{project}`: sets the limits of a project.
 async fn set(
     _caller: Caller,
     State(app): State<App>,
@@ -161,7 +161,7 @@ async fn set(
     told(&app, whose.project, None).await
 }
 
-/// `PUT /bedplate/v1/quotas/{project}/users/{user}`.
+/// `PUT /bedplate/v1/quotas/{project}/users/{user}`: sets the limits of a user in a project.
 async fn grant(
     _caller: Caller,
     State(app): State<App>,
@@ -173,7 +173,7 @@ async fn grant(
     told(&app, whose.project, whose.person).await
 }
 
-/// `PATCH /bedplate/v1/quotas/{project}`: what is not named stays as it is.
+/// `PATCH /bedplate/v1/quotas/{project}`: changes some limits of a project and keeps the others.
 async fn change(
     _caller: Caller,
     State(app): State<App>,
@@ -186,7 +186,7 @@ async fn change(
     told(&app, whose.project, None).await
 }
 
-/// `PATCH /bedplate/v1/quotas/{project}/users/{user}`.
+/// `PATCH /bedplate/v1/quotas/{project}/users/{user}`: changes some limits of a user and keeps the others.
 async fn change_grant(
     _caller: Caller,
     State(app): State<App>,
@@ -198,7 +198,7 @@ async fn change_grant(
     told(&app, whose.project, whose.person).await
 }
 
-/// A user in a project, both by ids that there can be.
+/// Checks the ids of a user and its project.
 fn person(project: String, user: String) -> Result<Whose, Error> {
     check_project(&project)?;
     if user.is_empty() || user.len() > 255 || user.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! What clients write to ask for a cluster.
+//! The body of a request for a cluster.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use crate::error::Error;
 use crate::lenient::{count, flag, labels, text};
 use crate::template;
 
-/// What clients write to ask for a cluster. What is null or missing is as the template says.
+/// The body of a request for a cluster. A field that is null or missing has the template's value.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewCluster {
     #[serde(default, deserialize_with = "text")]
     name: Option<String>,
-    /// Id or name.
+    /// The template's id or name.
     cluster_template_id: String,
     #[serde(default, deserialize_with = "count")]
     node_count: Option<u32>,
@@ -33,22 +33,22 @@ pub(crate) struct NewCluster {
     master_count: Option<u32>,
     #[serde(default, deserialize_with = "text")]
     keypair: Option<String>,
-    /// In minutes; 0 is for ever.
+    /// In minutes; 0 means no timeout.
     #[serde(default, deserialize_with = "count")]
     create_timeout: Option<u32>,
-    /// Only null: etcd's members know each other from the beginning.
+    /// Only null, because etcd's members know each other from the beginning.
     #[serde(default, deserialize_with = "text")]
     discovery_url: Option<String>,
     #[serde(default, deserialize_with = "labels")]
     labels: Option<BTreeMap<String, String>>,
-    /// Whether labels are added to the template's, or stand in their place.
+    /// Whether `labels` are merged into the template's labels or replace them.
     #[serde(default, deserialize_with = "flag")]
     merge_labels: Option<bool>,
     #[serde(default, deserialize_with = "text")]
     flavor_id: Option<String>,
     #[serde(default, deserialize_with = "text")]
     master_flavor_id: Option<String>,
-    /// In GiB.
+    /// The size in GiB.
     #[serde(default, deserialize_with = "count")]
     docker_volume_size: Option<u32>,
     #[serde(default, deserialize_with = "text")]
@@ -61,17 +61,17 @@ pub(crate) struct NewCluster {
     master_lb_enabled: Option<bool>,
 }
 
-/// A cluster that may be asked for, with its node groups.
+/// A checked request: the cluster to create, with its node groups.
 pub(crate) struct Order {
     pub(crate) cluster: Cluster,
     pub(crate) groups: Vec<NodeGroup>,
 }
 
-/// How long a creation may take where the client does not say, as in Magnum.
+/// Magnum's default timeout of a creation, in minutes.
 const CREATE_TIMEOUT: u32 = 60;
 
 impl NewCluster {
-    /// What is asked for, if it may be.
+    /// Checks the request and resolves its names to a cluster and node groups.
     pub(crate) async fn into_order(
         self,
         app: &App,
@@ -84,7 +84,7 @@ impl NewCluster {
         }
         let found = app.template(caller, &self.cluster_template_id).await;
         let template = found.map_err(|why| match ApiError::from(why) {
-            // Nothing is missing at this path: what the body says is wrong.
+            // The path is right and the body is wrong, so the response is 400, not 404.
             why if why.status == http::StatusCode::NOT_FOUND => {
                 ApiError::bad_field("cluster_template_id", why.message)
             }
@@ -123,7 +123,7 @@ impl NewCluster {
         Ok(Order { cluster, groups })
     }
 
-    /// The template's blueprint, but for what the client says otherwise.
+    /// The template's blueprint with the values of this request.
     fn blueprint(self, base: Blueprint) -> Result<Blueprint, Error> {
         let labels = match (self.labels, self.merge_labels) {
             (None, _) => base.labels,
@@ -146,7 +146,7 @@ impl NewCluster {
     }
 }
 
-/// How long a cluster of `owner`'s is lent that is made of `blueprint`.
+/// The lease of a cluster of `owner` with this blueprint.
 async fn lending(
     app: &App,
     owner: &Owner,
@@ -167,7 +167,7 @@ async fn lending(
     }
 }
 
-/// A default node group.
+/// Makes a default node group.
 fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result<NodeGroup, Error> {
     let blueprint = &cluster.blueprint;
     let is_master = role == GroupRole::Master;
@@ -185,7 +185,7 @@ fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result
     })
 }
 
-/// The `node_count` of `body`.
+/// Reads the `node_count` of `body`.
 pub(crate) fn read_count(body: Map<String, Value>) -> Result<u32, ApiError> {
     #[derive(Deserialize)]
     struct Body {

@@ -1,4 +1,4 @@
-//! A cluster as clients see it.
+//! A cluster in a response.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::microversion as since;
 
-/// A cluster as clients see it.
+/// A cluster with all fields.
 pub(crate) struct View<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) groups: &'a [NodeGroup],
@@ -18,14 +18,14 @@ pub(crate) struct View<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// A cluster in a list.
+/// A cluster with its main fields, in a list.
 pub(crate) struct Brief<'a> {
     pub(crate) view: View<'a>,
 }
 
 const NULL: Option<()> = None;
 
-/// What a cluster in a list is like.
+/// The response schema of a cluster in a list.
 pub(crate) fn brief() -> Shape {
     let maybe = || Shape::text().or_null();
     let shape = Shape::object([
@@ -48,7 +48,7 @@ pub(crate) fn brief() -> Shape {
     shape.maybe([("cluster_id", Shape::text())])
 }
 
-/// What a cluster is like.
+/// The response schema of a cluster with all fields.
 pub(crate) fn shape() -> Shape {
     let maybe = || Shape::text().or_null();
     let texts = || Shape::map(Shape::text());
@@ -79,14 +79,14 @@ pub(crate) fn shape() -> Shape {
 }
 
 impl View<'_> {
-    /// How many machines the groups of a role have.
+    /// The number of members in the node groups of a role.
     fn count(&self, masters: bool) -> u32 {
         let of_role =
             self.groups.iter().filter(|group| (group.role == GroupRole::Master) == masters);
         of_role.map(NodeGroup::node_count).sum()
     }
 
-    /// Where the machines of a role are, as far as that is known.
+    /// The addresses of the members of a role, as far as the conductor knows them.
     fn addresses(&self, masters: bool) -> Vec<String> {
         let of_role =
             self.groups.iter().filter(|group| (group.role == GroupRole::Master) == masters);
@@ -96,7 +96,7 @@ impl View<'_> {
         machines.filter_map(address).collect()
     }
 
-    /// What lists show too.
+    /// Writes the fields that a list shows.
     fn brief<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
         let Cluster { id, name, template, blueprint, create_timeout, .. } = self.cluster;
         object.serialize_entry("uuid", id)?;

@@ -1,4 +1,4 @@
-//! `POST /bedplate/v1/machines/{machine}/actions`.
+//! `POST /bedplate/v1/machines/{machine}/actions`: start, stop, reboot and resize.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -27,7 +27,7 @@ async fn act(
     Segment(ident): Segment<String>,
     Strict(body): Strict<Action>,
 ) -> Result<Response, Error> {
-    // Who may not have the machine is told that first.
+    // A caller who may not see the VM gets 404 before the flavor is looked up.
     let there = app.machine(&caller, &ident).await?;
     let kind = match body {
         Action::Start {} => ErrandKind::Start,

@@ -1,4 +1,4 @@
-//! What clients write to ask for a machine, and for something to be done to one.
+//! The bodies of requests about VMs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,64 +11,64 @@ use utoipa::ToSchema;
 
 use crate::lenient::{count, flag, text};
 
-/// The most that Nova takes of user-data, as base64 (its schema `servers.user_data`).
+/// Nova's limit for user data (its schema `servers.user_data`), in characters of base64.
 const LARGEST_USER_DATA: usize = 65535;
 
-/// The most keys that may log in, and how long each is at most: 16 KiB hold an RSA key of 16384 bits with its comment.
+/// The maximum number of SSH keys, and the maximum length of each: 16 KiB hold an RSA key of 16384 bits with its comment.
 const MOST_KEYS: usize = 16;
 const LONGEST_KEY: usize = 16 << 10;
 
-/// What clients write to ask for a machine. What is null or missing is as the service is configured.
+/// The body of a request for a VM. A field that is null or missing has the configured value.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewMachine {
-    /// A DNS label: small letters, digits and dashes. One is made up, unless given.
+    /// A DNS label: lower-case letters, digits and dashes; made from the id if missing.
     #[serde(default, deserialize_with = "text")]
     pub(super) name: Option<String>,
     /// Id or name: see `/bedplate/v1/images`.
     pub(super) image: String,
-    /// Id or name.
+    /// The flavor's id or name.
     pub(super) flavor: String,
-    /// Public keys that may log in, as in `authorized_keys`.
+    /// SSH public keys that may log in, as in `authorized_keys`.
     #[serde(default)]
     pub(super) ssh_keys: Vec<String>,
-    /// The size of a volume that it boots from, in GiB; without it, it boots from the disk of its flavor.
+    /// The size of a boot volume in GiB. Without it the VM boots from the disk of its flavor.
     #[serde(default, deserialize_with = "count")]
     pub(super) root_volume_gib: Option<u32>,
-    /// Id or name.
+    /// The network's id or name.
     #[serde(default, deserialize_with = "text")]
     pub(super) network: Option<String>,
-    /// Whether it has an address that is reached from outside.
+    /// Whether the VM gets a floating IP.
     #[serde(default, deserialize_with = "flag")]
     pub(super) floating_ip_enabled: Option<bool>,
     #[serde(default, deserialize_with = "text")]
     pub(super) availability_zone: Option<String>,
-    /// What its system is told at its first boot, as base64: 65535 letters at most. Nothing in it is replaced.
+    /// User data for the first boot, at most 65535 characters of base64. The service changes nothing in it.
     #[serde(default)]
     pub(super) user_data: Option<String>,
-    /// For how long: 14d, 36h, 1d12h.
+    /// The lease duration: 14d, 36h, 1d12h.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) lease: Option<Length>,
-    /// A mail address that is told of its end.
+    /// A mail address that gets the notices about the end of the lease.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) notify: Option<MailAddress>,
 }
 
 impl NewMachine {
-    /// Its name; one made of `id`, where nobody gave one.
+    /// The name in the request, or a name made from `id`.
     pub(super) fn name(&self, id: &str) -> Result<Name, ApiError> {
         let made_up = || format!("vm-{}", id.get(..8).unwrap_or(id));
         let name = self.name.clone().unwrap_or_else(made_up);
         if name == "idle" {
-            // Its path is that of the report.
+            // `/bedplate/v1/machines/idle` is the path of a report.
             return Err(ApiError::bad_field("name", "no machine can be called idle"));
         }
         label("name", &name)
     }
 
-    /// Its keys, each on a line of its own.
+    /// The SSH keys, each checked and on a line of its own.
     pub(super) fn keys(&self) -> Result<Vec<String>, ApiError> {
         let wrong = |why: &str| ApiError::bad_field("ssh_keys", why);
         if self.ssh_keys.len() > MOST_KEYS {
@@ -77,7 +77,7 @@ impl NewMachine {
         self.ssh_keys.iter().map(|key| public_key(key).map_err(wrong)).collect()
     }
 
-    /// The bytes that its system is told.
+    /// The decoded user data.
     pub(super) fn user_data(&self) -> Result<Option<Vec<u8>>, ApiError> {
         let wrong = |why: String| ApiError::bad_field("user_data", why);
         let Some(given) = self.user_data.as_deref().filter(|it| !it.is_empty()) else {
@@ -95,7 +95,7 @@ impl NewMachine {
     }
 }
 
-/// A name that is a DNS label.
+/// Parses a name that has to be a DNS label.
 pub(super) fn label(field: &str, given: &str) -> Result<Name, ApiError> {
     let want = "it must be a DNS label: a small letter, then small letters, digits and dashes, 63 at most, and no dash at the end";
     let wrong = || ApiError::bad_field(field, want);
@@ -104,11 +104,11 @@ pub(super) fn label(field: &str, given: &str) -> Result<Name, ApiError> {
     if !fits || !given.starts_with(|c: char| c.is_ascii_lowercase()) || given.ends_with('-') {
         return Err(wrong());
     }
-    // What looks like an id is not a name.
+    // `Name` refuses a text that looks like an id.
     given.parse().map_err(|_: InvalidName| wrong())
 }
 
-/// A public key as `ssh-keygen` writes it, on one line.
+/// Checks a public key in the format of `ssh-keygen`, on one line.
 fn public_key(given: &str) -> Result<String, &'static str> {
     let key = given.trim();
     let is_one_line = !key.chars().any(char::is_control);
@@ -116,7 +116,7 @@ fn public_key(given: &str) -> Result<String, &'static str> {
     let (kind, bytes) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let kinds = ["ssh-ed25519", "ssh-rsa", "ecdsa-sha2-", "sk-ssh-ed25519@", "sk-ecdsa-sha2-"];
     let is_known = kinds.iter().any(|known| kind.starts_with(known));
-    // Options before the kind (`command=`, `from=`) are not for whoever asks for a machine to write: its own keys need none.
+    // Options before the kind (`command=`, `from=`) are refused: the key is for its owner's VM, which needs none.
     let is_key = STANDARD.decode(bytes).is_ok_and(|bytes| {
         let told = bytes.get(4..4 + kind.len());
         told == Some(kind.as_bytes())
@@ -129,62 +129,62 @@ fn public_key(given: &str) -> Result<String, &'static str> {
     Ok(key.to_owned())
 }
 
-/// What is to be done to a machine.
+/// An action on a VM.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, tag = "action", rename_all = "lowercase")]
 pub(super) enum Action {
-    /// Switch it on.
+    /// Switches the VM on.
     Start {},
-    /// Shut it down.
+    /// Shuts the VM down.
     Stop {},
-    /// Have it reboot.
+    /// Reboots the VM.
     Reboot {
-        /// Whether it is switched off and on, without asking its system.
+        /// Whether the VM is switched off and on without a clean shutdown.
         #[serde(default)]
         hard: bool,
     },
-    /// Give it another flavor.
+    /// Changes the flavor.
     Resize {
-        /// Id or name.
+        /// The flavor's id or name.
         flavor: String,
     },
 }
 
-/// What is to be kept of a machine.
+/// The body of a request for a snapshot.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewSnapshot {
-    /// A DNS label; made up, unless given.
+    /// A DNS label; made from the VM's name if missing.
     #[serde(default, deserialize_with = "text")]
     pub(super) name: Option<String>,
 }
 
-/// Until when a machine is to be lent: as long as by default, where nothing is said.
+/// The body that extends a lease: the default duration if both fields are missing.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Extension {
-    /// For how long from now: 14d, 36h, 1d12h.
+    /// The duration from now: 14d, 36h, 1d12h.
     #[serde(default, rename = "for")]
     #[schema(value_type = Option<String>)]
     pub(super) length: Option<Length>,
-    /// Until when.
+    /// The end of the lease.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) until: Option<Timestamp>,
 }
 
-/// Which console is to be shown.
+/// The kind of a console.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ConsoleKind {
-    /// Its screen, in a browser.
+    /// The screen, in a browser.
     #[default]
     Novnc,
-    /// Its serial line, by a WebSocket.
+    /// The serial port, over a WebSocket.
     Serial,
 }
 
-/// What is asked to see a console.
+/// The body of a request for a console.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConsoleAsked {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(public_key(&format!("{key}\n")).as_deref(), Ok(key));
         let two = format!("{key}\n{key}");
         let options = format!("command=\"x\" {key}");
-        // Its bytes say another kind than its first word.
+        // The bytes of the key name another kind than its first word.
         let lies = key.replacen("ssh-ed25519", "ssh-rsa", 1);
         for bad in ["", "ssh-ed25519", "ssh-ed25519 !", &two, &options, &lies] {
             assert!(public_key(bad).is_err(), "{bad}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn user_data_is_as_large_as_nova_takes_and_no_larger() {
+    fn user_data_larger_than_nova_takes_is_refused() {
         let body = |data: &str| {
             read(&format!(r#"{{"image": "i", "flavor": "f", "user_data": "{data}"}}"#))
         };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_action_does_not_know_is_refused() {
+    fn an_action_with_an_unknown_field_is_refused() {
         let read = |text: &str| serde_json::from_str::<Action>(text).map_err(|why| why.to_string());
         assert!(matches!(read(r#"{"action": "reboot"}"#), Ok(Action::Reboot { hard: false })));
         for bad in [

@@ -1,4 +1,4 @@
-//! `POST /bedplate/v1/machines/{machine}/console`.
+//! `POST /bedplate/v1/machines/{machine}/console`: a URL of the VM's console.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
-    // Whoever has the address sits at the machine.
+    // Everyone with the URL controls the VM, so a reader may not get one.
     let console = Handle::post("Get an address that shows a machine's console", console)
         .reads_if_sent(ConsoleAsked::schema())
         .needs(Need::Change)
@@ -24,7 +24,7 @@ pub(super) fn routes() -> Routes<App> {
     Routes::new("machines").at("/bedplate/v1/machines/{machine}/console", [console])
 }
 
-/// Whoever has the address that is answered sits at the machine, for some minutes: it is written nowhere.
+/// Responds with a URL that gives control of the VM for some minutes, and stores the URL nowhere.
 async fn console(
     caller: Caller,
     State(app): State<App>,

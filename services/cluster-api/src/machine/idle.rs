@@ -1,4 +1,4 @@
-//! `GET /bedplate/v1/machines/idle`: machines that are lent and do nothing.
+//! `GET /bedplate/v1/machines/idle`: VMs that are lent and idle.
 
 use ::lease::Length;
 use axum::extract::{OriginalUri, State};
@@ -45,7 +45,7 @@ struct Shown<'a> {
     user_id: &'a str,
     flavor: &'a str,
     idle_since: Time,
-    /// By what that is told: `diagnostics`, where its hypervisor counts what its processors do, else `power`.
+    /// The source of the finding: `diagnostics` if the hypervisor counts processor time, otherwise `power`.
     told_by: &'static str,
     why: &'static str,
     seen_at: Time,
@@ -74,8 +74,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// `GET /bedplate/v1/machines/idle?for=&user_id=&project_id=`: of each page of machines those that are idle, and for so long. A page
-/// may be empty and yet have a next.
+/// `GET /bedplate/v1/machines/idle?for=&user_id=&project_id=`: the VMs of a page that have been idle for so long. A page without idle VMs
+/// can be followed by more pages.
 async fn report(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `GET /bedplate/v1/images`: what machines are made of.
+//! `GET /bedplate/v1/images`: the images that VMs can boot.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -27,7 +27,7 @@ fn shape() -> Shape {
     ])
 }
 
-/// Those that an operator offers; what a project keeps of its own machines is in its snapshots.
+/// Lists the images that the operator offers. Snapshots of VMs are listed under `/bedplate/v1/snapshots`.
 async fn list(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {

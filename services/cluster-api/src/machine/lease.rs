@@ -1,4 +1,4 @@
-//! `/bedplate/v1/machines/{machine}/lease`: lent for longer, and the end taken back.
+//! `/bedplate/v1/machines/{machine}/lease`: extends the lease of a VM, and undoes its end.
 
 use ::lease::{ExtendError, Lease, UndoError};
 use axum::extract::State;
@@ -25,7 +25,7 @@ pub(super) fn routes() -> Routes<App> {
         .at("/bedplate/v1/machines/{machine}/lease/undo", [undo])
 }
 
-/// `PUT /bedplate/v1/machines/{machine}/lease`: counted from now.
+/// `PUT /bedplate/v1/machines/{machine}/lease`: extends the lease. A duration counts from now.
 async fn extend(
     caller: Caller,
     State(app): State<App>,
@@ -64,7 +64,7 @@ async fn extend(
     Ok(app.shown(StatusCode::OK, &vm))
 }
 
-/// `POST /bedplate/v1/machines/{machine}/lease/undo`: it is switched on again, and lent for a while.
+/// `POST /bedplate/v1/machines/{machine}/lease/undo`: undoes the end of the lease and switches the VM on again.
 async fn undo(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `POST /bedplate/v1/machines`.
+//! `POST /bedplate/v1/machines`: creates a VM.
 
 use ::lease::{Lease, Length, Terms};
 use axum::extract::State;
@@ -15,7 +15,7 @@ use super::body::NewMachine;
 use crate::app::App;
 use crate::error::Error;
 
-/// Only writes down what is asked for; the conductor makes it.
+/// Records the request. The conductor creates the VM.
 pub(super) async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -73,7 +73,8 @@ pub(super) async fn create(
 }
 
 impl App {
-    /// How long machines are lent to somebody: as configured, and no longer than their project and they may have anything.
+    /// The default and maximum duration of the owner's VM leases: the configured values, shortened to the limits of the project and the
+    /// owner.
     pub(super) async fn terms(&self, owner: &Owner) -> Result<Terms, Error> {
         let project = Whose { project: owner.project.clone(), person: None };
         let person = Whose { person: Some(owner.user.clone()), ..project.clone() };

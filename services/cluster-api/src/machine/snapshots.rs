@@ -1,4 +1,4 @@
-//! Snapshots: what was kept of machines, which may be gone.
+//! Snapshots of VMs. A snapshot may outlive its VM.
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
@@ -47,7 +47,7 @@ pub(super) fn routes() -> Routes<App> {
 }
 
 impl App {
-    /// The snapshot that `ident` points at.
+    /// Finds the snapshot with this id or name.
     async fn snapshot(&self, caller: &Caller, ident: &str) -> Result<Snapshot, Error> {
         let missing = || missing("Snapshot", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
@@ -68,7 +68,7 @@ struct Body<'a> {
     next: Option<String>,
 }
 
-/// `POST /bedplate/v1/machines/{machine}/snapshots`: only written down; the conductor has it made.
+/// `POST /bedplate/v1/machines/{machine}/snapshots`: records the request. The conductor has the snapshot created.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -93,7 +93,7 @@ async fn create(
     Ok(json(StatusCode::ACCEPTED, &ShownSnapshot::from(&snapshot)))
 }
 
-/// `GET /bedplate/v1/machines/{machine}/snapshots`.
+/// `GET /bedplate/v1/machines/{machine}/snapshots`: the snapshots of a VM.
 async fn of_machine(
     caller: Caller,
     State(app): State<App>,
@@ -113,13 +113,13 @@ async fn of_machine(
     Ok(json(StatusCode::OK, &Body { snapshots, next }))
 }
 
-/// The last of a full page.
+/// The marker of the next page: the last element of a full page.
 fn next(found: &[Snapshot], limit: u32) -> Option<uuid::Uuid> {
     let last = found.last().filter(|_| found.len() == limit as usize);
     last.map(|last| last.id.into_untyped_uuid())
 }
 
-/// `GET /bedplate/v1/snapshots`: of machines that are gone, too.
+/// `GET /bedplate/v1/snapshots`: all snapshots, also of deleted VMs.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -137,7 +137,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { snapshots, next }))
 }
 
-/// `GET /bedplate/v1/snapshots/{snapshot}`.
+/// `GET /bedplate/v1/snapshots/{snapshot}`: one snapshot.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -147,7 +147,7 @@ async fn show(
     Ok(json(StatusCode::OK, &ShownSnapshot::from(&found)))
 }
 
-/// `DELETE /bedplate/v1/snapshots/{snapshot}`.
+/// `DELETE /bedplate/v1/snapshots/{snapshot}`: records the wish. The conductor deletes the image.
 async fn delete(
     caller: Caller,
     State(app): State<App>,

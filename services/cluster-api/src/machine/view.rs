@@ -1,4 +1,4 @@
-//! What a machine, and what was kept of one, looks like to clients.
+//! A VM and a snapshot in a response.
 
 use cluster_core::{Snapshot, Vm, VmPhase};
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use lease::{Due, Ladder, Lease, MailAddress, Step};
 use openstack_api::{Shape, Time};
 use serde::Serialize;
 
-/// A machine.
+/// A VM in a response.
 #[derive(Serialize)]
 pub(super) struct View<'a> {
     uuid: String,
@@ -14,9 +14,9 @@ pub(super) struct View<'a> {
     project_id: &'a str,
     user_id: &'a str,
     status: VmPhase,
-    /// Why it does not go on, where somebody knows.
+    /// Why the VM makes no progress; null if nothing is wrong.
     status_reason: Option<&'a str>,
-    /// What somebody has to do so that it goes on; empty, where nobody has to do anything.
+    /// The action that a person has to take; empty if none is needed.
     next_action: &'a str,
     image: &'a str,
     image_id: &'a str,
@@ -34,13 +34,13 @@ pub(super) struct View<'a> {
     floating_ip_enabled: bool,
     floating_ip: Option<String>,
     dns_name: Option<String>,
-    /// Whether its owner told it something; what, is not shown.
+    /// Whether the VM has user data. The user data itself is never shown.
     has_user_data: bool,
     server_id: Option<&'a str>,
     lease: Option<ShownLease>,
-    /// The mail address that is told of its end.
+    /// The mail address that gets the notices about the end of the lease.
     notify: Option<&'a str>,
-    /// Whether it is off for its lease ended, and is switched on when that is undone.
+    /// Whether the VM is off because its lease ended. An undo switches such a VM on again.
     off_by_lease: bool,
     created_at: Time,
     updated_at: Option<Time>,
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a machine is like.
+/// The response schema of a VM.
 pub(super) fn shape() -> Shape {
     Shape::object([
         ("uuid", Shape::text()),
@@ -120,7 +120,7 @@ pub(super) fn shape() -> Shape {
     ])
 }
 
-/// What a lease is like.
+/// The response schema of a lease.
 fn lease_shape() -> Shape {
     let next = Shape::object([("step", Shape::text()), ("at", Shape::text())]);
     Shape::object([
@@ -132,7 +132,7 @@ fn lease_shape() -> Shape {
     ])
 }
 
-/// What a snapshot is like.
+/// The response schema of a snapshot.
 pub(super) fn snapshot_shape() -> Shape {
     Shape::object([
         ("uuid", Shape::text()),
@@ -152,7 +152,7 @@ pub(super) fn snapshot_shape() -> Shape {
     ])
 }
 
-/// Until when something is lent, and what comes next.
+/// A lease in a response, with its next stage.
 #[derive(Serialize)]
 pub(crate) struct ShownLease {
     since: Time,
@@ -173,7 +173,7 @@ impl ShownLease {
         let next = match ladder.due(lease, now) {
             Due::Nothing => None,
             Due::Now(step) => Some((word(&step), now)),
-            // What it is at that time depends on nothing but the time.
+            // The stage at that time depends only on the time, so it can be computed now.
             Due::At(at) => match ladder.due(lease, at) {
                 Due::Now(step) => Some((word(&step), at)),
                 Due::At(_) | Due::Nothing => None,
@@ -199,7 +199,7 @@ fn word(step: &Step) -> &'static str {
     }
 }
 
-/// What was kept of a machine.
+/// A snapshot in a response.
 #[derive(Serialize)]
 pub(super) struct ShownSnapshot<'a> {
     uuid: String,
@@ -210,7 +210,7 @@ pub(super) struct ShownSnapshot<'a> {
     machine: &'a str,
     status: &'static str,
     status_reason: Option<&'a str>,
-    /// Whether it was kept because the lease of its machine ended.
+    /// Whether the snapshot was taken because the lease of its VM ended.
     lease_ended: bool,
     size_gib: u64,
     image_id: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What clients write of a node group.
+//! The bodies of requests about node groups.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::lenient::{count, flag, labels, text};
 use crate::microversion as since;
 
-/// What clients write to ask for a node group. What is null or missing is as the cluster has it.
+/// The body of a request for a node group. A field that is null or missing has the cluster's value.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewGroup {
@@ -31,7 +31,7 @@ pub(crate) struct NewGroup {
     min_node_count: Option<u32>,
     #[serde(default, deserialize_with = "count")]
     max_node_count: Option<u32>,
-    /// `worker`, or a word of your own; not `master`.
+    /// `worker` or any other word except `master`.
     #[serde(default, deserialize_with = "text")]
     role: Option<String>,
     #[serde(default, deserialize_with = "text")]
@@ -42,13 +42,13 @@ pub(crate) struct NewGroup {
     labels: Option<BTreeMap<String, String>>,
     #[serde(default, deserialize_with = "flag")]
     merge_labels: Option<bool>,
-    /// In GiB.
+    /// The size in GiB.
     #[serde(default, deserialize_with = "count")]
     docker_volume_size: Option<u32>,
-    /// Labels of its nodes in Kubernetes.
+    /// Labels of the Kubernetes nodes.
     #[serde(default, deserialize_with = "labels")]
     node_labels: Option<BTreeMap<String, String>>,
-    /// Taints of its nodes in Kubernetes.
+    /// Taints of the Kubernetes nodes.
     #[serde(default)]
     #[schema(inline)]
     node_taints: Option<Vec<Taint>>,
@@ -65,7 +65,7 @@ struct Taint {
 }
 
 impl NewGroup {
-    /// This, with the id of its image, if the caller may use it.
+    /// Replaces the image by its id, and refuses an image that the caller may not use.
     pub(crate) async fn borrowed(
         self,
         app: &App,
@@ -79,7 +79,7 @@ impl NewGroup {
         Ok(NewGroup { image_id, ..self })
     }
 
-    /// What is asked for, if it may be.
+    /// Checks the request and makes the node group.
     pub(crate) fn group(
         &self,
         cluster: &Cluster,
@@ -130,7 +130,7 @@ fn role(raw: Option<&str>) -> Result<GroupRole, ApiError> {
     }
 }
 
-/// Whether `text` may be the name, or the value, of a label in Kubernetes.
+/// Whether `text` may be the name or the value of a label in Kubernetes.
 fn is_name(text: &str, longest: usize) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric();
@@ -140,7 +140,7 @@ fn is_name(text: &str, longest: usize) -> bool {
         && text.ends_with(ends)
 }
 
-/// Whether `text` may be the key of a label in Kubernetes: a name, after a domain where there is one.
+/// Whether `text` may be the key of a label in Kubernetes: a name, optionally after a domain and `/`.
 fn is_key(text: &str) -> bool {
     match text.split_once('/') {
         None => is_name(text, 63),
@@ -180,7 +180,7 @@ fn taint(raw: Taint) -> Result<NodeTaint, ApiError> {
     Ok(NodeTaint { key: raw.key, value: raw.value, effect })
 }
 
-/// `group` after `patch`, which changes its bounds.
+/// Returns `group` with the bounds that `patch` sets.
 pub(crate) fn patched(group: &NodeGroup, patch: Vec<Operation>) -> Result<NodeGroup, Error> {
     #[derive(Deserialize)]
     struct Bound {

@@ -1,4 +1,4 @@
-//! A node group as clients see it.
+//! A node group in a response.
 
 use cluster_core::{Cluster, NodeGroup, NodeTaint, TaintEffect, status, status_reason};
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::microversion as since;
 
-/// A node group as clients see it.
+/// A node group with all fields.
 pub(crate) struct View<'a> {
     pub(crate) group: &'a NodeGroup,
     pub(crate) cluster: &'a Cluster,
@@ -17,14 +17,14 @@ pub(crate) struct View<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// A node group in a list.
+/// A node group with its main fields, in a list.
 pub(crate) struct Brief<'a> {
     pub(crate) view: View<'a>,
 }
 
 const NULL: Option<()> = None;
 
-/// What a node group in a list is like.
+/// The response schema of a node group in a list.
 pub(crate) fn brief() -> Shape {
     Shape::object([
         ("uuid", Shape::text()),
@@ -39,7 +39,7 @@ pub(crate) fn brief() -> Shape {
     ])
 }
 
-/// What a node group is like.
+/// The response schema of a node group with all fields.
 pub(crate) fn shape() -> Shape {
     let texts = || Shape::map(Shape::text());
     let taint = Shape::object([
@@ -84,7 +84,7 @@ fn taint(taint: &NodeTaint) -> Taint<'_> {
 }
 
 impl View<'_> {
-    /// What lists show too.
+    /// Writes the fields that a list shows.
     fn brief<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
         let group = self.group;
         object.serialize_entry("uuid", &group.id)?;

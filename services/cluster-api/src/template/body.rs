@@ -1,4 +1,4 @@
-//! What clients write of a template.
+//! The body of requests about cluster templates.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::lenient::{count, flag, labels, text};
 
-/// What clients write of a template. What is null or missing has its customary value.
+/// The body of a cluster template. A field that is null or missing has its default value.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Template {
@@ -30,33 +30,33 @@ pub(crate) struct Template {
     keypair_id: Option<String>,
     #[serde(deserialize_with = "text")]
     external_network_id: Option<String>,
-    /// `kubernetes`.
+    /// Only `kubernetes` is supported.
     #[serde(deserialize_with = "text")]
     coe: Option<String>,
     #[serde(deserialize_with = "text")]
     fixed_network: Option<String>,
     #[serde(deserialize_with = "text")]
     fixed_subnet: Option<String>,
-    /// `flannel`, or `calico` where the label `pod_network` says `routes`.
+    /// `flannel`, or `calico` if the label `pod_network` is `routes`.
     #[serde(deserialize_with = "text")]
     network_driver: Option<String>,
-    /// `cinder`.
+    /// Only `cinder` is supported.
     #[serde(deserialize_with = "text")]
     volume_driver: Option<String>,
-    /// Only null.
+    /// Only null is supported.
     #[serde(deserialize_with = "text")]
     driver: Option<String>,
-    /// Addresses with commas between them.
+    /// Addresses, separated by commas.
     #[serde(deserialize_with = "text")]
     dns_nameserver: Option<String>,
     #[serde(deserialize_with = "text")]
     flavor_id: Option<String>,
     #[serde(deserialize_with = "text")]
     master_flavor_id: Option<String>,
-    /// In GiB.
+    /// The size in GiB.
     #[serde(deserialize_with = "count")]
     docker_volume_size: Option<u32>,
-    /// `overlay2`.
+    /// Only `overlay2` is supported.
     #[serde(deserialize_with = "text")]
     docker_storage_driver: Option<String>,
     #[serde(deserialize_with = "text")]
@@ -67,18 +67,18 @@ pub(crate) struct Template {
     no_proxy: Option<String>,
     #[serde(deserialize_with = "labels")]
     labels: Option<BTreeMap<String, String>>,
-    /// Only false.
+    /// Only false is supported.
     #[serde(deserialize_with = "flag")]
     tls_disabled: Option<bool>,
     #[serde(deserialize_with = "flag")]
     public: Option<bool>,
-    /// Only false.
+    /// Only false is supported.
     #[serde(deserialize_with = "flag")]
     registry_enabled: Option<bool>,
-    /// Only null.
+    /// Only null is supported.
     #[serde(deserialize_with = "text")]
     insecure_registry: Option<String>,
-    /// `vm`.
+    /// Only `vm` is supported.
     #[serde(deserialize_with = "text")]
     server_type: Option<String>,
     #[serde(deserialize_with = "flag")]
@@ -94,7 +94,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// A new template.
+    /// Makes a new template from the body.
     pub(crate) fn into_new(self, app: &App, caller: &Caller) -> Result<Record, Error> {
         let id = TemplateUuid::from_untyped_uuid((app.ids)());
         let owner = Owner::new(app.project(caller)?, app.user(caller));
@@ -103,7 +103,7 @@ impl Template {
         self.written_to(record)
     }
 
-    /// `record` with all that clients write in place of what was.
+    /// Replaces all fields of `record` that clients can write.
     fn written_to(self, record: Record) -> Result<Record, Error> {
         self.check()?;
         let name = match self.name.as_deref() {
@@ -146,7 +146,7 @@ impl Template {
         })
     }
 
-    /// Refuses what there is only one of here.
+    /// Refuses values of Magnum that this service does not support.
     fn check(&self) -> Result<(), ApiError> {
         let only = |field: &str, value: Option<&str>, one: &str| match value {
             Some(value) if value != one => {
@@ -178,7 +178,7 @@ impl Template {
         Ok(())
     }
 
-    /// What a client would have written to get `record`.
+    /// The body that a client would have to send to get `record`.
     fn of(record: &Record) -> Self {
         let blueprint = record.blueprint.clone();
         Template {
@@ -210,7 +210,7 @@ impl Template {
     }
 }
 
-/// `record` after `patch`.
+/// Returns `record` after `patch`.
 pub(crate) fn patched(record: &Record, patch: Vec<Operation>) -> Result<Record, Error> {
     let broken = |_| ApiError::broken("a template cannot be written as JSON");
     let Value::Object(mut document) = serde_json::to_value(Template::of(record)).map_err(broken)?
@@ -229,11 +229,11 @@ pub(crate) fn patched(record: &Record, patch: Vec<Operation>) -> Result<Record, 
     body.written_to(record.clone())
 }
 
-/// Reads a document that was patched.
+/// Reads a document after a patch.
 fn read(document: Map<String, Value>) -> Result<Template, ApiError> {
     let mut body = Map::new();
     for (field, value) in document {
-        // Each by itself, so that what is wrong is named.
+        // Each field is read by itself, so that the error names the field.
         let one = Map::from_iter([(field.clone(), value.clone())]);
         serde_json::from_value::<Template>(Value::Object(one))
             .map_err(|why| ApiError::bad_field(&field, why))?;
@@ -242,7 +242,7 @@ fn read(document: Map<String, Value>) -> Result<Template, ApiError> {
     serde_json::from_value(Value::Object(body)).map_err(|why| ApiError::bad_field("body", why))
 }
 
-/// The name that was given, or one made of the id.
+/// The name in the request, or a name made from the id.
 pub(crate) fn named(what: &str, given: Option<&str>, id: &str) -> Result<Name, Error> {
     match given {
         Some(name) => Ok(name.parse()?),
@@ -250,14 +250,14 @@ pub(crate) fn named(what: &str, given: Option<&str>, id: &str) -> Result<Name, E
     }
 }
 
-/// Addresses with commas between them.
+/// Parses addresses that are separated by commas.
 fn addresses(field: &str, raw: &str) -> Result<Vec<IpAddr>, ApiError> {
     let parse = |one: &str| one.trim().parse::<IpAddr>();
     let read: Result<Vec<_>, _> = raw.split(',').map(parse).collect();
     read.map_err(|_| ApiError::bad_field(field, "it must be addresses with commas between them"))
 }
 
-/// Addresses with commas between them.
+/// Joins addresses with commas.
 pub(crate) fn joined(addresses: &[IpAddr]) -> String {
     addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,4 +1,4 @@
-//! A template as clients see it.
+//! A cluster template in a response.
 
 use cluster_core::{Template, VolumeDriver};
 use openstack_api::{Links, Origin, Shape, Time};
@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::body::joined;
 
-/// A template as clients see it.
+/// A cluster template with all fields.
 pub(crate) struct View<'a> {
     pub(crate) template: &'a Template,
     pub(crate) origin: &'a Origin,
@@ -14,7 +14,7 @@ pub(crate) struct View<'a> {
 
 const NULL: Option<()> = None;
 
-/// What a template is like.
+/// The response schema of a cluster template.
 pub(crate) fn shape() -> Shape {
     let maybe = || Shape::text().or_null();
     let named = Shape::object([

@@ -1,4 +1,4 @@
-//! Resize and upgrade.
+//! The actions resize and upgrade.
 
 use crate::api::Api;
 
@@ -7,7 +7,7 @@ async fn a_group_is_resized() {
     let api = Api::start().await;
     let id = api.small().await;
     let resize = async |body: &str| api.post("/v1/clusters/c/actions/resize", body).await;
-    // As `openstack coe cluster resize` sends it.
+    // The body that `openstack coe cluster resize` sends.
     resize(r#"{"node_count": 4}"#).await.has(202).is(&format!(r#"{{"uuid": "{id}"}}"#));
     resize(r#"{"node_count": 2, "nodes_to_remove": ["default-worker-0"], "nodegroup": "default-worker"}"#)
         .await
@@ -42,7 +42,7 @@ async fn a_group_is_resized() {
 }
 
 #[tokio::test]
-async fn an_upgrade_says_that_it_is_not_there_yet() {
+async fn an_upgrade_is_refused_as_not_implemented() {
     let api = Api::start().await;
     api.small().await;
     api.post("/v1/clusters/c/actions/upgrade", r#"{"cluster_template": "t", "max_batch_size": 1}"#)

@@ -1,4 +1,4 @@
-//! What projects and users may have, and what is told to who wants more.
+//! Usage and limits of projects and users, and the refusal of requests that exceed them.
 
 use database::scratch::Scratch;
 use openstack_emulator::{Act, Emulator, Rule, Settings};
@@ -19,7 +19,7 @@ impl Api {
         self.send("PUT", &path, "", &limits.to_string()).await.has(200).json()
     }
 
-    /// What is used and what is the limit of one resource, of the project and of the user.
+    /// Usage and limit of one resource: of the project and of the user.
     async fn account(&self, resource: &str) -> (Value, Value) {
         let told = self.get("/bedplate/v1/quotas").await.has(200).json();
         (told["project"][resource].clone(), told["user"][resource].clone())
@@ -31,7 +31,7 @@ impl Api {
 }
 
 #[tokio::test]
-async fn what_is_used_and_what_may_be_is_told() {
+async fn usage_and_limits_are_shown() {
     let (_emulator, api) = cloud().await;
     api.cluster("c", r#", "node_count": 2, "docker_volume_size": 10"#).await;
     let row = |used: u64, limit: i64| json!({"used": used, "limit": limit});
@@ -60,7 +60,7 @@ async fn what_is_used_and_what_may_be_is_told() {
 }
 
 #[tokio::test]
-async fn granting_one_limit_leaves_the_others_as_they_are() {
+async fn setting_one_limit_keeps_the_others() {
     let api = Api::start().await;
     let patch = async |path: &str, body: &str| {
         api.send("PATCH", &format!("/bedplate/v1/quotas/{path}"), "", body).await
@@ -87,7 +87,7 @@ async fn granting_one_limit_leaves_the_others_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_limits_is_named() {
+async fn invalid_limits_are_refused_by_name() {
     let api = Api::start().await;
     let put = async |path: &str, body: &str| {
         api.send("PUT", &format!("/bedplate/v1/quotas/{path}"), "", body).await.has(400).text
@@ -114,13 +114,13 @@ async fn magnum_s_quota_is_the_limit_of_clusters() {
     assert_eq!(listed["quotas"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(api.get("/v1/quotas/default/Cluster").await.json()["hard_limit"], 2);
     api.cluster("d", "").await;
-    // Its end gives all of it back, as soon as nothing of it is left.
+    // A deletion frees the usage only once all cloud objects are gone.
     api.delete("/v1/clusters/d").await.has(204);
     assert_eq!(api.uses("clusters").await, 2);
 }
 
 #[tokio::test]
-async fn growth_is_refused_beyond_a_limit_and_less_never_is() {
+async fn growth_beyond_a_limit_is_refused_and_shrinking_never_is() {
     let (_emulator, api) = cloud().await;
     api.cluster("c", "").await;
     api.limit("default/users/anonymous", &json!({"vcpus": 12})).await;
@@ -150,7 +150,7 @@ async fn growth_is_refused_beyond_a_limit_and_less_never_is() {
 }
 
 #[tokio::test]
-async fn gpus_are_counted_by_what_flavors_ask_for() {
+async fn gpus_are_counted_from_the_extra_specs_of_flavors() {
     let (_emulator, api) = cloud().await;
     api.limit("default", &json!({"gpus": 1})).await;
     api.cluster("c", r#", "flavor_id": "g1.small", "master_flavor_id": "m1.large""#).await;
@@ -160,7 +160,7 @@ async fn gpus_are_counted_by_what_flavors_ask_for() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_measure_is_not_let_in_where_it_is_limited() {
+async fn a_request_with_unknown_sizes_is_refused_if_a_limit_needs_them() {
     const SMALL: &str = r#"{"name": "c", "cluster_template_id": "t"}"#;
     let (emulator, api) = cloud().await;
     api.limit("default", &json!({"ram_mib": 65536})).await;
@@ -174,14 +174,14 @@ async fn what_nobody_can_measure_is_not_let_in_where_it_is_limited() {
     let refused = away.post("/v1/clusters", SMALL).await.has(503).text;
     assert!(refused.contains("project default has a limit of ram_mib"), "{refused}");
     assert!(refused.contains("no answer from the compute service"), "{refused}");
-    // What has no limit need not be known.
+    // The sizes of flavors are not needed for a resource without a limit.
     away.limit("default", &json!({"nodes": 2})).await;
     away.cluster("c", "").await;
     assert_eq!((away.uses("nodes").await, away.uses("ram_mib").await), (json!(2), json!(0)));
 }
 
 #[tokio::test]
-async fn a_plan_asks_our_own_limits_first_and_then_the_cloud_s() {
+async fn a_plan_checks_the_limits_of_clusterd_first_and_then_the_cloud_quota() {
     let (emulator, api) = cloud().await;
     emulator.cloud.set_quota("tenant-a", "instances", 1);
     api.limit("default", &json!({"nodes": 1})).await;
@@ -220,12 +220,12 @@ async fn the_last_ten_clusters(scratch: Scratch) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_hundred_requests_for_the_last_ten_clusters_ten_succeed_on_sqlite() {
+async fn ten_of_two_hundred_requests_for_the_last_ten_clusters_succeed_on_sqlite() {
     the_last_ten_clusters(Scratch::sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_hundred_requests_for_the_last_ten_clusters_ten_succeed_on_postgres() {
+async fn ten_of_two_hundred_requests_for_the_last_ten_clusters_succeed_on_postgres() {
     let Some(scratch) = Scratch::postgres().await else { return };
     the_last_ten_clusters(scratch).await;
 }

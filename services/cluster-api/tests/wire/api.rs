@@ -22,17 +22,17 @@ use serde_json::Value;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-/// The newest version.
+/// The newest microversion.
 pub(crate) const NEWEST: &str = "container-infra 1.14";
 
-/// The API on an empty store.
+/// The API on an empty store. Every response is compared with `/openapi.json`.
 pub(crate) struct Api {
     router: Router,
     described: Described,
     pub(crate) store: Store,
 }
 
-/// An answer, whole.
+/// A complete response.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -50,7 +50,7 @@ fn noon() -> Timestamp {
     "2026-01-02T03:04:05.000006Z".parse().unwrap()
 }
 
-/// What people may ask for besides clusters.
+/// The settings of VMs.
 fn vms() -> VmSettings {
     let image = OfferedImage {
         name: "cirros".to_owned(),
@@ -76,18 +76,18 @@ impl Api {
         Api::of(auth, store, Streams::at_most(8), None).await
     }
 
-    /// With these limits.
+    /// Starts the API with these limits.
     pub(crate) async fn within(auth: Auth, limits: openstack_api::Limits) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
         Api::limited(auth, store, Streams::at_most(8), None, limits).await
     }
 
-    /// With a cloud that clusters would be made in; nobody works on them.
+    /// Starts the API with a cloud. No conductor runs, so nothing is created in the cloud.
     pub(crate) async fn in_cloud(cloud: &Cloud) -> Api {
         Api::in_cloud_on(cloud, "sqlite::memory:").await
     }
 
-    /// The same as an administrator of that cloud.
+    /// Starts the API with a cloud and an administrator of the cloud as clusterd's user.
     pub(crate) async fn of_administrators(cloud: &Cloud) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("admin")).unwrap();
@@ -95,7 +95,7 @@ impl Api {
         Api::of(Auth::None, store, Streams::at_most(8), Some(session)).await
     }
 
-    /// The same, on the database of this URL.
+    /// Starts the API with a cloud and the database at this URL.
     pub(crate) async fn in_cloud_on(cloud: &Cloud, url: &str) -> Api {
         let store = Store::open(url).await.unwrap();
         let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
@@ -103,18 +103,18 @@ impl Api {
         Api::of(Auth::None, store, Streams::at_most(8), Some(session)).await
     }
 
-    /// With room for these who follow events.
+    /// Starts the API with these limits for event streams.
     pub(crate) async fn for_streams(streams: Streams) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
         Api::of(Auth::None, store, streams, None).await
     }
 
-    /// On this store.
+    /// Starts the API on this store.
     pub(crate) async fn on(store: Store) -> Api {
         Api::of(Auth::None, store, Streams::at_most(8), None).await
     }
 
-    /// With room for these who follow events, each of whom has a name.
+    /// Starts the API with this authentication and these limits for event streams.
     pub(crate) async fn for_streams_of(auth: Auth, streams: Streams) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
         Api::of(auth, store, streams, None).await
@@ -176,7 +176,7 @@ impl Api {
         Api { router, store, described }
     }
 
-    /// Sends a request whose body is JSON, where it has any.
+    /// Sends a request. A body that is not empty is JSON.
     pub(crate) async fn send(&self, method: &str, path: &str, version: &str, body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "api:9511");
         if !version.is_empty() {
@@ -188,12 +188,12 @@ impl Api {
         self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
-    /// The answer, of which nothing was read yet but its head.
+    /// Returns the response as soon as its head is there, without reading its body.
     pub(crate) async fn open(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// The answer, which is as the document says.
+    /// Returns the whole response. Fails if the response differs from `/openapi.json`.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = self.open(request).await;
@@ -224,7 +224,7 @@ impl Api {
         self.send("DELETE", path, NEWEST, "").await
     }
 
-    /// Creates a template of this name, with `more` in its body; its id.
+    /// Creates a template with this name, with `more` in the body. Returns the template's id.
     pub(crate) async fn template(&self, name: &str, more: &str) -> String {
         let body = format!(
             r#"{{"name": "{name}", "image_id": "fcos", "coe": "kubernetes", "external_network_id": "public",
@@ -234,21 +234,21 @@ impl Api {
         made["uuid"].as_str().unwrap().to_owned()
     }
 
-    /// Asks for a cluster of this name of the template `t`, with `more` in its body; its id.
+    /// Creates a cluster with this name from the template `t`, with `more` in the body. Returns the cluster's id.
     pub(crate) async fn cluster(&self, name: &str, more: &str) -> String {
         let body = format!(r#"{{"name": "{name}", "cluster_template_id": "t"{more}}}"#);
         let asked = self.post("/v1/clusters", &body).await.has(202).json();
         asked["uuid"].as_str().unwrap().to_owned()
     }
 
-    /// A template `t` and a cluster `c` of it; the cluster's id.
+    /// Creates a template `t` and a cluster `c` from it. Returns the cluster's id.
     pub(crate) async fn small(&self) -> String {
         self.template("t", "").await;
         self.cluster("c", "").await
     }
 }
 
-/// Ids in the order they are asked for, different in each test process.
+/// Ids in ascending order, from a counter of this test process.
 fn next_id() -> Uuid {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -256,14 +256,14 @@ fn next_id() -> Uuid {
 }
 
 impl Answer {
-    /// Fails unless the status is this.
+    /// Fails unless the response has this status.
     #[track_caller]
     pub(crate) fn has(self, status: u16) -> Answer {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         self
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
@@ -277,7 +277,7 @@ impl Answer {
         assert!(got == want, "got {got:#}\nwant {want:#}");
     }
 
-    /// Fails unless this is a refusal, in Magnum's envelope, with these words.
+    /// Fails unless the response is a refusal in Magnum's envelope with exactly these words.
     #[track_caller]
     pub(crate) fn refuses(self, status: u16, words: &str) {
         let answer = self.has(status);

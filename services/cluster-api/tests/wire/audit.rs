@@ -1,4 +1,4 @@
-//! What was asked is recorded before it is done, and what came of it.
+//! The audit trail: a request is recorded before it is carried out, and its result afterwards.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use sqlx::{Connection, SqliteConnection};
 use crate::api::{Api, NEWEST};
 
 impl Api {
-    /// The trail, the oldest row first.
+    /// The rows of the trail, the oldest first.
     async fn trail(&self, query: &str) -> Vec<Value> {
         let path = format!("/bedplate/v1/audit?sort_dir=asc&{query}");
         self.get(&path).await.has(200).json()["audit"].as_array().unwrap().clone()
@@ -30,7 +30,7 @@ fn told(row: &Value) -> (&str, &str, &str, u64) {
     (text("outcome"), text("method"), text("route"), row["status"].as_u64().unwrap())
 }
 
-/// On a file, and a way to it that goes around the service.
+/// The API on a database file, and a connection to the file that bypasses the service.
 async fn on_a_file() -> (Scratch, Api, SqliteConnection) {
     let scratch = Scratch::sqlite();
     let api = Api::on(Store::open(&scratch.url).await.unwrap()).await;
@@ -39,13 +39,13 @@ async fn on_a_file() -> (Scratch, Api, SqliteConnection) {
 }
 
 #[tokio::test]
-async fn what_changes_something_is_recorded_before_and_after() {
+async fn a_change_is_recorded_before_and_after() {
     let api = Api::start().await;
     api.small().await;
     api.get("/v1/clusters").await.has(200);
     api.get("/bedplate/v1/clusters/c").await.has(200);
     api.post("/bedplate/v1/plan", r#"{"cluster_template_id": "t"}"#).await.has(200);
-    // It would tell a key.
+    // A kubeconfig contains a key, so the request is recorded although it is a `GET`.
     api.get("/bedplate/v1/clusters/c/kubeconfig").await.has(409);
     let gone = api.delete("/v1/clusters/none").await.has(404);
     let rows = api.trail("").await;
@@ -76,7 +76,7 @@ async fn what_changes_something_is_recorded_before_and_after() {
 }
 
 #[tokio::test]
-async fn the_id_that_a_request_came_with_is_recorded_beside_its_own() {
+async fn the_request_id_of_the_client_is_recorded_beside_our_own() {
     let api = Api::start().await;
     let theirs = "req-7c9e6679-7425-40de-944b-e07fc1f90ae7";
     let request = |id: &str| {
@@ -97,7 +97,7 @@ async fn the_id_that_a_request_came_with_is_recorded_beside_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_is_not_done() {
+async fn a_request_that_cannot_be_recorded_is_not_carried_out() {
     let (_scratch, api, mut around) = on_a_file().await;
     api.small().await;
     let id = api.get("/v1/clusters/c").await.json()["uuid"].as_str().unwrap().to_owned();
@@ -122,9 +122,9 @@ async fn what_cannot_be_recorded_is_not_done() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_is_recorded_as_that() {
+async fn a_client_that_hangs_up_is_recorded() {
     let api = Arc::new(Api::start().await);
-    // A body that never ends: the request is let in, and waits.
+    // A body that never ends: the request passes the gate and waits.
     let body =
         Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>().boxed());
     let request = Request::post("/v1/clusters")
@@ -151,8 +151,8 @@ async fn whoever_hangs_up_is_recorded_as_that() {
 }
 
 #[tokio::test]
-async fn who_guesses_passwords_does_not_fill_the_trail() {
-    // bcrypt of "secret", cost 4.
+async fn guessed_passwords_do_not_fill_the_trail() {
+    // The bcrypt hash of "secret", cost 4.
     let users =
         Htpasswd::parse("admin:$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy");
     let api = Api::with(Auth::HttpBasic(Arc::new(users.unwrap()))).await;
@@ -165,7 +165,7 @@ async fn who_guesses_passwords_does_not_fill_the_trail() {
     let rows = api.store.trail().list(&filter).await.unwrap();
     let rows: Vec<_> = rows.iter().map(|it| (it.row.status, it.row.times)).collect();
     assert_eq!(rows, [(401, 100)]);
-    // Whoever knows it is named.
+    // A correct password is recorded with the user's name.
     let request =
         Request::delete("/v1/clusters/c").header("authorization", "Basic YWRtaW46c2VjcmV0");
     api.raw(request.body(Body::empty()).unwrap()).await.has(404);
@@ -174,7 +174,7 @@ async fn who_guesses_passwords_does_not_fill_the_trail() {
 }
 
 #[tokio::test]
-async fn two_hundred_at_once_make_one_chain() {
+async fn two_hundred_concurrent_requests_make_one_chain() {
     let (_scratch, api, _around) = on_a_file().await;
     let api = Arc::new(api);
     let asking = (0..200).map(|n| {
@@ -193,7 +193,7 @@ async fn two_hundred_at_once_make_one_chain() {
 }
 
 #[tokio::test]
-async fn the_trail_goes_in_pages_and_says_what_it_does_not_know() {
+async fn the_trail_has_pages_and_refuses_unknown_filters() {
     let api = Api::start().await;
     for _ in 0..3 {
         api.delete("/v1/clusters/none").await.has(404);

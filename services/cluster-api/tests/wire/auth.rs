@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Authentication, and requests from other sites.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use openstack_api::{Auth, Htpasswd};
 
 use crate::api::{Answer, Api, NEWEST};
 
-/// `admin:secret`, hashed by bcrypt with its least cost.
+/// The user `admin` with the password `secret`, hashed by bcrypt with its least cost.
 fn users() -> Auth {
     let hash = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
     Auth::HttpBasic(Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap()))
 }
 
 #[tokio::test]
-async fn nothing_but_versions_is_told_to_strangers() {
+async fn only_versions_are_public() {
     let api = Api::with(users()).await;
     let document = api.send("GET", "/openapi.json", "", "").await.has(200).json();
     let mut guarded = 0;
@@ -34,7 +34,7 @@ async fn nothing_but_versions_is_told_to_strangers() {
     assert!(guarded > 25, "only {guarded} routes are guarded");
 }
 
-/// What the API answers to a request with these headers and without a body.
+/// The response to a request with these headers and without a body.
 async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let request = Request::builder().method(method).uri(path);
     let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
@@ -42,7 +42,7 @@ async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)])
 }
 
 #[tokio::test]
-async fn another_sites_page_asks_nothing_where_nobody_has_to_prove_anything() {
+async fn a_page_of_another_site_can_ask_nothing_without_authentication() {
     let api = Api::start().await;
     for (headers, names) in [
         (&[("host", "evil.example:80")][..], "Host"),
@@ -70,7 +70,7 @@ async fn another_sites_page_asks_nothing_where_nobody_has_to_prove_anything() {
 }
 
 #[tokio::test]
-async fn a_password_that_a_browser_remembers_serves_no_other_sites_page() {
+async fn a_remembered_password_does_not_let_another_site_change_anything() {
     let api = Api::with(users()).await;
     // admin:secret.
     let known = ("authorization", "Basic YWRtaW46c2VjcmV0");
@@ -81,7 +81,7 @@ async fn a_password_that_a_browser_remembers_serves_no_other_sites_page() {
     assert!(refused.text.contains("Sec-Fetch-Site"), "{}", refused.text);
     let form = ("origin", "http://evil.example");
     answered(&api, "POST", "/v1/clusters", &[("host", "api:9511"), known, form]).await.has(403);
-    // Programs that are not browsers, under a name that nobody configured.
+    // Programs that are not browsers may use a host name that is not configured.
     answered(&api, "DELETE", "/v1/clusters/x", &[("host", "any.example"), known]).await.has(404);
     answered(&api, "GET", "/v1/clusters", &[("host", "api:9511"), known, page]).await.has(200);
 }

@@ -1,11 +1,11 @@
-//! What Magnum does not have.
+//! The routes that Magnum does not have.
 
 use serde_json::json;
 
 use crate::api::{Api, NEWEST};
 
 #[tokio::test]
-async fn a_cluster_tells_its_plan_events_machines_and_ledger() {
+async fn plan_events_members_and_ledger_of_a_cluster_are_shown() {
     let api = Api::start().await;
     api.small().await;
     let plan = api.get("/bedplate/v1/clusters/c/plan").await.has(200).json();
@@ -36,7 +36,7 @@ async fn a_cluster_tells_its_plan_events_machines_and_ledger() {
 }
 
 #[tokio::test]
-async fn there_is_no_kubeconfig_before_there_is_an_api() {
+async fn a_cluster_without_an_api_address_has_no_kubeconfig() {
     let api = Api::start().await;
     api.small().await;
     api.get("/bedplate/v1/clusters/c/kubeconfig").await.refuses(
@@ -46,7 +46,7 @@ async fn there_is_no_kubeconfig_before_there_is_an_api() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_leads_to_the_clusters_api() {
+async fn a_kubeconfig_has_the_address_of_the_clusters_api() {
     let api = Api::start().await;
     let id = api.small().await;
     let ident = cluster_core::Ident::Id(id.parse().unwrap());
@@ -65,7 +65,7 @@ async fn a_kubeconfig_leads_to_the_clusters_api() {
 }
 
 #[tokio::test]
-async fn a_cluster_explains_itself() {
+async fn the_explanation_of_a_new_cluster_is_shown() {
     let api = Api::start().await;
     let id = api.small().await;
     let answer = api.get("/bedplate/v1/clusters/c").await.has(200);
@@ -78,7 +78,7 @@ async fn a_cluster_explains_itself() {
 }
 
 #[tokio::test]
-async fn a_node_group_may_bring_its_own_config() {
+async fn a_node_group_may_have_its_own_ignition_config() {
     let api = Api::start().await;
     api.small().await;
     let path = "/bedplate/v1/clusters/c/nodegroups/default-worker/ignition";

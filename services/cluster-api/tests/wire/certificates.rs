@@ -1,4 +1,4 @@
-//! A cluster's authority, and what it signs.
+//! A cluster's certificate authority, and signing with it.
 
 use cluster_core::{
     ClaimUuid, Cluster, ClusterUuid, Ident, LedgerEntry, LedgerState, LedgerUuid, MachineRef,
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::api::Api;
 
-/// A request as `openstack coe cluster config` makes it, but for the kind of key.
+/// A certificate request like the one of `openstack coe cluster config`, with another kind of key.
 fn request(name: &str, organization: Option<&str>) -> String {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name.push(DnType::CommonName, name);
@@ -24,7 +24,7 @@ fn request(name: &str, organization: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn a_request_is_signed_by_the_authority_that_is_shown() {
+async fn a_request_is_signed_by_the_shown_certificate_authority() {
     let api = Api::start().await;
     let id = api.small().await;
     let shown = api.get(&format!("/v1/certificates/{id}")).await.has(200).json();
@@ -45,7 +45,7 @@ async fn a_request_is_signed_by_the_authority_that_is_shown() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_signed_is_refused() {
+async fn a_request_for_a_forbidden_name_is_not_signed() {
     let api = Api::start().await;
     api.small().await;
     let sign = async |csr: &str| {
@@ -62,7 +62,7 @@ async fn what_must_not_be_signed_is_refused() {
 }
 
 #[tokio::test]
-async fn an_authority_is_made_anew_while_no_machine_has_it() {
+async fn a_cluster_without_members_gets_a_new_certificate_authority_at_once() {
     let api = Api::start().await;
     let id = api.small().await;
     let before = api.get("/v1/certificates/c").await.json()["pem"].clone();
@@ -87,7 +87,7 @@ async fn a_cluster_gets_its_next_credential() {
 }
 
 #[tokio::test]
-async fn authorities_in_use_are_exchanged_step_by_step_and_once_at_a_time() {
+async fn a_ca_rotation_of_a_cluster_in_use_has_steps_and_excludes_another() {
     let api = Api::start().await;
     let id = api.small().await;
     let cluster: ClusterUuid = id.parse().unwrap();

@@ -1,12 +1,12 @@
-//! Clusters: asked for, shown, changed, deleted.
+//! Clusters: created, shown, changed and deleted.
 
 use crate::api::Api;
 
 #[tokio::test]
-async fn a_cluster_is_asked_for_and_shown_as_magnum_does() {
+async fn a_cluster_is_created_and_shown_as_magnum_does() {
     let api = Api::start().await;
     let template = api.template("t", r#", "labels": {"kube_tag": "v1.32.1"}"#).await;
-    // All that `openstack coe cluster create` sends.
+    // All fields that `openstack coe cluster create` sends.
     let body = r#"{
         "name": "c", "cluster_template_id": "t", "node_count": 2, "master_count": 3, "keypair": null,
         "create_timeout": 60, "discovery_url": null, "labels": {"dns_zone": "k8s.example"}, "merge_labels": true
@@ -46,7 +46,7 @@ async fn a_cluster_is_asked_for_and_shown_as_magnum_does() {
 }
 
 #[tokio::test]
-async fn what_a_client_leaves_out_is_as_the_template_says() {
+async fn fields_that_a_client_leaves_out_come_from_the_template() {
     let api = Api::start().await;
     api.template(
         "t",
@@ -66,7 +66,7 @@ async fn what_a_client_leaves_out_is_as_the_template_says() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_named() {
+async fn an_impossible_cluster_is_refused_by_field() {
     let api = Api::start().await;
     api.template("t", "").await;
     let check = async |more: &str, words: &str| {
@@ -112,7 +112,7 @@ async fn what_cannot_be_is_named() {
 }
 
 #[tokio::test]
-async fn only_the_count_of_nodes_is_changed_by_a_patch() {
+async fn a_patch_changes_only_the_node_count() {
     let api = Api::start().await;
     let id = api.small().await;
     let asked = api
@@ -129,7 +129,7 @@ async fn only_the_count_of_nodes_is_changed_by_a_patch() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_to_go_takes_no_more_changes() {
+async fn a_cluster_that_is_being_deleted_cannot_be_changed() {
     let api = Api::start().await;
     api.small().await;
     api.delete("/v1/clusters/c").await.has(204);

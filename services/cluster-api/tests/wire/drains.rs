@@ -1,4 +1,4 @@
-//! Hosts, what they carry, and their drains. Nobody works on them here: what is asked for stays as it was decided.
+//! Hosts and their drains. No conductor runs here, so a drain stays as it was decided.
 
 use cluster_core::{Ident, LedgerEntry, LedgerState, LedgerUuid, NodeGroup};
 use cluster_store::{Change, Scope};
@@ -17,7 +17,7 @@ fn session(cloud: &Cloud, user: &str) -> Session {
     Session::new(config).unwrap()
 }
 
-/// A server of this name that runs, on any host: its id and its host.
+/// Creates a server with this name on any host. Returns its id and its host.
 async fn server(session: &Session, name: &str) -> (String, String) {
     let flavor = flavors::find(session, "m1.nano").await.unwrap().unwrap();
     let image = images::find(session, "cirros").await.unwrap().remove(0);
@@ -46,7 +46,7 @@ async fn server(session: &Session, name: &str) -> (String, String) {
     }
 }
 
-/// A cluster whose three masters are nodes, on the servers of these ids.
+/// A cluster with three control-plane members that are Kubernetes nodes, on the servers with these ids.
 async fn of_three(api: &Api, on: &[String]) -> Uuid {
     api.template("t", "").await;
     let id: Uuid = api.cluster("blue", r#", "master_count": 3"#).await.parse().unwrap();
@@ -71,7 +71,7 @@ async fn of_three(api: &Api, on: &[String]) -> Uuid {
 }
 
 #[tokio::test]
-async fn a_host_tells_what_it_carries_and_is_drained_while_quorums_last() {
+async fn a_host_shows_its_members_and_is_drained_unless_a_quorum_would_be_lost() {
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let admin = session(&emulator.cloud, "admin");
     let mut on = Vec::new();
@@ -152,7 +152,7 @@ async fn a_host_tells_what_it_carries_and_is_drained_while_quorums_last() {
 }
 
 #[tokio::test]
-async fn things_are_found_where_they_are() {
+async fn the_place_of_a_cluster_or_server_is_found() {
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let admin = session(&emulator.cloud, "admin");
     let (own, host) = server(&admin, "s0").await;
@@ -172,7 +172,7 @@ async fn things_are_found_where_they_are() {
 }
 
 #[tokio::test]
-async fn without_a_cloud_or_its_administration_nobody_knows_hosts() {
+async fn hosts_are_unknown_without_a_cloud_or_the_role_admin() {
     let api = Api::start().await;
     let why = "this clusterd was given no cloud, and so knows no hosts";
     api.get("/bedplate/v1/hosts/h1").await.refuses(409, why);

@@ -1,4 +1,4 @@
-//! Events as they happen.
+//! Event streams.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::api::{Answer, Api};
 const PATH: &str = "/bedplate/v1/clusters/c/events";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a client has of a stream.
+/// A client of a stream, with the text that it has not parsed yet.
 struct Followed {
     body: Body,
     text: String,
 }
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(Debug, PartialEq)]
 struct Sent {
     id: Option<String>,
@@ -53,7 +53,7 @@ async fn refused(api: &Api, last: Option<&str>) -> Answer {
 }
 
 impl Followed {
-    /// The next block as it is sent; `None` once the stream has ended.
+    /// The next block of the stream as text; `None` once the stream has ended.
     async fn block(&mut self) -> Option<String> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -85,7 +85,7 @@ fn event(cluster: ClusterUuid, reason: String) -> Event {
 }
 
 #[tokio::test]
-async fn events_are_told_as_the_list_shows_them_and_when_they_happen() {
+async fn a_stream_has_the_events_of_the_list_as_soon_as_they_are_written() {
     let api = Api::start().await;
     let id = api.small().await;
     let mut followed = follow(&api, None).await;
@@ -102,14 +102,14 @@ async fn events_are_told_as_the_list_shows_them_and_when_they_happen() {
     let list = api.get(PATH).await.has(200).json();
     assert_eq!(list["events"], json!([first.data, second.data, third.data]));
 
-    // Who comes again gets what it has not.
+    // A client that reconnects gets the events that it missed.
     let mut again = follow(&api, first.id.as_deref()).await;
     assert_eq!(again.next().await, Some(second));
     assert_eq!(again.next().await, Some(third));
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_told_twice_however_many_write() {
+async fn no_event_is_lost_or_repeated_with_many_writers() {
     let api = Api::start().await;
     let id: ClusterUuid = api.small().await.parse().unwrap();
     let mut followed = follow(&api, None).await;
@@ -129,7 +129,7 @@ async fn nothing_is_lost_or_told_twice_however_many_write() {
         .collect();
     let mut told = Vec::new();
     while told.len() < 300 {
-        // Every now and then the connection breaks.
+        // The connection breaks now and then.
         if told.len() % 37 == 36 {
             followed = follow(&api, last.as_deref()).await;
         }
@@ -145,7 +145,7 @@ async fn nothing_is_lost_or_told_twice_however_many_write() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_told_too() {
+async fn events_of_another_process_are_streamed_too() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/clusterd.db", folder.path().display());
     let api = Api::on(Store::open(&url).await.unwrap()).await;
@@ -177,7 +177,7 @@ async fn a_stream_ends_with_its_cluster() {
 }
 
 #[tokio::test]
-async fn there_are_so_many_streams_and_no_more() {
+async fn the_number_of_streams_is_limited() {
     let api = Api::for_streams(Streams::at_most(1)).await;
     api.small().await;
     let one = follow(&api, None).await;
@@ -191,7 +191,7 @@ async fn there_are_so_many_streams_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_stream_without_events_says_that_it_is_alive() {
+async fn a_stream_without_events_has_heartbeats() {
     let streams = Streams::at_most(1).with_heartbeat(Duration::from_millis(20));
     let api = Api::for_streams(streams).await;
     api.small().await;

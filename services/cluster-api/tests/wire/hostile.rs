@@ -1,4 +1,4 @@
-//! Whatever is sent, the answer is a refusal that names what is wrong, never a failure of ours.
+//! Every malformed request gets a refusal that names the mistake, never a 5xx.
 
 use axum::body::Body;
 use http::Request;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, NEWEST};
 
-/// Every route that reads a body, and a body it accepts.
+/// Every route that reads a body, with a body that it accepts.
 fn readers() -> Vec<(&'static str, &'static str, Value)> {
     let operation = |path: &str| json!([{"op": "add", "path": path, "value": 1}]);
     vec![
@@ -60,7 +60,7 @@ fn is_a_refusal(answer: &Answer, what: &str) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused_everywhere() {
+async fn a_body_that_is_not_json_is_refused_everywhere() {
     let api = Api::start().await;
     api.small().await;
     let deep = format!("{{\"labels\": {}", "[".repeat(100_000));
@@ -86,7 +86,7 @@ async fn what_is_no_json_is_refused_everywhere() {
     }
 }
 
-/// `body` with the first key of its first object given twice, and that key.
+/// `body` with the first key of its first object twice, and that key.
 fn doubled(body: &Value) -> (String, String) {
     let object = body.get(0).unwrap_or(body).as_object().unwrap();
     let (key, value) = object.iter().next().unwrap();
@@ -143,7 +143,7 @@ async fn a_wrong_type_is_named_everywhere() {
     }
 }
 
-/// Any JSON, not very large.
+/// Any JSON of moderate size.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -162,7 +162,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn no_body_is_our_failure() {
+fn no_body_causes_a_server_error() {
     block_on(async {
         let api = Api::start().await;
         api.small().await;
@@ -203,7 +203,7 @@ fn no_body_is_our_failure() {
 }
 
 #[test]
-fn no_path_or_query_is_our_failure() {
+fn no_path_or_query_causes_a_server_error() {
     block_on(async {
         let api = Api::start().await;
         api.small().await;

@@ -1,4 +1,4 @@
-//! Until when clusters are lent.
+//! Leases of clusters.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn with_lease(labels: &str) -> Api {
 }
 
 #[tokio::test]
-async fn a_cluster_is_lent_until_a_time_and_for_longer() {
+async fn a_lease_is_shown_and_extended() {
     let api = with_lease(r#"{"lease": "14d", "lease_contact": "ann@example.org"}"#).await;
     let (now, then) = ("2026-01-02T03:04:05.000006+00:00", "2026-01-16T03:04:05.000006+00:00");
     let lease = |until: &str, since: &str, next: &Value| {
@@ -28,7 +28,7 @@ async fn a_cluster_is_lent_until_a_time_and_for_longer() {
     assert_eq!(shown["lease"], lease(then, now, &warned));
     assert_eq!(api.get("/bedplate/v1/clusters/c").await.json()["lease"], shown["lease"]);
 
-    // Less than there is changes nothing.
+    // An earlier end changes nothing.
     let same = api.send("PUT", LEASE, "", r#"{"for": "1d"}"#).await.has(200).json();
     assert_eq!(same["lease"], shown["lease"]);
     let longer =
@@ -44,7 +44,7 @@ async fn a_cluster_is_lent_until_a_time_and_for_longer() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_lease_is_named() {
+async fn an_invalid_lease_request_is_refused_by_field() {
     let api = with_lease(r#"{"lease": "14d"}"#).await;
     let put = async |body: &str| api.send("PUT", LEASE, "", body).await;
     put(r#"{"for": "1d", "until": "2026-03-01T00:00:00Z"}"#)
@@ -64,7 +64,7 @@ async fn a_cluster_without_a_lease_is_lent_without_end() {
 }
 
 #[tokio::test]
-async fn limits_of_leases_bind() {
+async fn leases_are_no_longer_than_the_limits_of_project_and_user() {
     let api = Api::start().await;
     api.template("t", "").await;
     api.limit("default", &json!({"lease_seconds": 864_000})).await;
@@ -75,7 +75,7 @@ async fn limits_of_leases_bind() {
     };
     let too_long = "labels/lease: nothing is lent for longer than 5d";
     ask(r#"{"lease": "6d"}"#).await.refuses(400, too_long);
-    // Who says nothing has it for as long as they may.
+    // A request without a duration gets the longest that the limits permit.
     ask("{}").await.has(202);
     let lease = api.get(LEASE).await.json()["lease"].clone();
     assert_eq!(lease["until"], "2026-01-07T03:04:05.000006+00:00");

@@ -1,4 +1,4 @@
-//! What is too much is refused in Magnum's envelope, and what is just below is not.
+//! Requests beyond a limit are refused in Magnum's envelope, and requests just below the limit are not.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,7 +13,7 @@ use openstack_api::{Auth, Htpasswd, Limits, Trail};
 
 use crate::api::{Answer, Api, NEWEST};
 
-/// Ann's and Bob's password is "secret" (bcrypt, cost 4).
+/// The bcrypt hash of "secret", cost 4: the password of Ann and Bob.
 const HASH: &str = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
 const ANN: &str = "Basic YW5uOnNlY3JldA==";
 const BOB: &str = "Basic Ym9iOnNlY3JldA==";
@@ -37,7 +37,7 @@ async fn get(api: &Api, who: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_body_is_as_long_and_as_deep_as_configured() {
+async fn length_depth_and_elements_of_a_body_are_limited() {
     let api = limited(Auth::None, "body = 64\njson_depth = 3\njson_elements = 5").await;
     let send = async |body: &str| api.send("POST", "/v1/quotas", NEWEST, body).await;
     let padded = |length: usize| format!("{{{:>1$}", '}', length - 1);
@@ -52,7 +52,7 @@ async fn a_body_is_as_long_and_as_deep_as_configured() {
 }
 
 #[tokio::test]
-async fn a_head_is_as_long_as_configured() {
+async fn url_and_headers_are_limited() {
     let api = limited(Auth::None, "url = 40\nheaders = 200").await;
     let url = |length: usize| format!("/v1/clusters?marker={}", "x".repeat(length - 20));
     api.get(&url(40)).await.has(400);
@@ -78,7 +78,7 @@ async fn two_callers_do_not_disturb_each_other() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_not_recorded() {
+async fn requests_beyond_the_rate_limit_are_not_recorded() {
     let api = limited(users(), "writes_per_second = 1").await;
     let mut taken = 0;
     for _ in 0..40 {
@@ -91,7 +91,7 @@ async fn what_is_too_much_is_not_recorded() {
     }
     assert!(taken < 40, "there is no limit");
     api.store.trail().settle().await;
-    // Two rows each: that it was asked, and what came of it.
+    // Two rows for each request: before it is carried out, and its result.
     assert_eq!(api.store.trail().head().await.unwrap().number, 2 * taken);
 }
 
@@ -103,7 +103,7 @@ async fn wrong_passwords_are_slow_and_right_ones_are_not() {
     for number in 0..2 {
         get(&api, &wrong(number)).await.has(401);
     }
-    // Those that come now wait for their turn, a minute each, so many of them and no more.
+    // Further wrong passwords wait a minute each, in a queue of limited length.
     let mut waiting = Vec::new();
     let refused = loop {
         let request = request("/v1/clusters", &wrong(2 + waiting.len())).body(Body::empty());
@@ -148,7 +148,7 @@ async fn one_caller_does_not_take_all_streams() {
 }
 
 #[tokio::test]
-async fn every_answer_is_guarded_and_no_other_site_is_let_in() {
+async fn every_response_has_security_headers_and_no_other_site_is_permitted() {
     let api = Api::start().await;
     for (method, path) in
         [("GET", "/"), ("GET", "/v1/clusters"), ("GET", "/nowhere"), ("OPTIONS", "/v1/clusters")]
@@ -175,7 +175,7 @@ async fn every_answer_is_guarded_and_no_other_site_is_let_in() {
 }
 
 #[tokio::test]
-async fn a_document_is_as_large_as_configured_whichever_way_it_grows() {
+async fn the_size_of_a_document_is_limited_for_every_request_that_grows_it() {
     let api = limited(Auth::None, "document = 2000").await;
     let body = |proxy: usize| {
         let proxy = "x".repeat(proxy);

@@ -3,7 +3,7 @@
 use crate::api::Api;
 
 #[tokio::test]
-async fn a_list_goes_in_pages_by_absolute_links() {
+async fn a_list_has_pages_with_absolute_links() {
     let api = Api::start().await;
     api.template("t", "").await;
     for name in ["a", "b", "c"] {
@@ -24,7 +24,7 @@ async fn a_list_goes_in_pages_by_absolute_links() {
 }
 
 #[tokio::test]
-async fn what_a_list_cannot_be_is_named() {
+async fn invalid_list_parameters_are_refused_by_name() {
     let api = Api::start().await;
     for collection in ["clusters", "clusters/detail", "clustertemplates"] {
         let path = |query: &str| format!("/v1/{collection}?{query}");
@@ -41,7 +41,7 @@ async fn what_a_list_cannot_be_is_named() {
 }
 
 #[tokio::test]
-async fn a_page_ends_at_its_bytes_and_the_next_goes_on() {
+async fn a_page_ends_at_its_byte_limit_and_the_next_continues() {
     let limits = toml::from_str("page = 10000").unwrap();
     let api = Api::within(openstack_api::Auth::None, limits).await;
     for number in 0..10 {

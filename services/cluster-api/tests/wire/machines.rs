@@ -1,4 +1,4 @@
-//! People's own machines, by their bytes.
+//! VMs, compared with literal JSON.
 
 use cluster_core::{Ident, ServerIs, ServerSeen, Vm, VmPhase};
 use cluster_store::{VmChange, VmScope};
@@ -11,7 +11,7 @@ use crate::api::Api;
 
 const MACHINES: &str = "/bedplate/v1/machines";
 
-/// The API before a cloud with the network `lab`; nobody works on what is asked for.
+/// The API with a cloud that has the network `lab`. No conductor runs.
 struct Given {
     api: Api,
     network: String,
@@ -52,7 +52,7 @@ impl Given {
         self.api.store.find_vms(&ident, &VmScope::All).await.unwrap().remove(0)
     }
 
-    /// What the conductor would write of a machine whose server is like this.
+    /// Records a server in this state, as the conductor would.
     async fn is(&self, is: ServerIs) {
         let vm = self.vm().await;
         let since = vm.created_at;
@@ -69,7 +69,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_written_down_and_shown_as_it_will_be() {
+async fn a_requested_vm_is_recorded_and_shown() {
     let given = Given::start().await;
     let more = json!({"root_volume_gib": 25, "lease": "14d", "notify": "ann@example.org", "user_data": "I2Nsb3VkLWNvbmZpZwo="});
     let made = given.ask(more).await;
@@ -94,12 +94,12 @@ async fn what_is_asked_for_is_written_down_and_shown_as_it_will_be() {
     assert_eq!(listed, json!({"machines": [made]}));
     let events = given.api.get(&format!("{path}/events")).await.has(200).json();
     assert_eq!(events["events"][0]["reason"], "CreateAsked");
-    // What its owner told it is nowhere to be read.
+    // User data is never shown.
     assert!(!given.api.get(&path).await.text.contains("I2Nsb3Vk"));
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_and_nothing_is_written() {
+async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
     let given = Given::start().await;
     let body = |more: Value| {
         let mut body = json!({"name": "lab-1", "image": "cirros", "flavor": "m1.small"});
@@ -112,7 +112,7 @@ async fn what_is_wrong_is_named_and_nothing_is_written() {
         (json!({"colour": "red"}), "colour: unknown field"),
         (json!({"name": "Lab_1"}), "name: it must be a DNS label"),
         (json!({"image": "windows"}), "image: no \"windows\" is offered"),
-        // It is the cloud's, but nobody offers it.
+        // The image exists in the cloud, and the operator does not offer it.
         (json!({"image": "fedora-coreos"}), "image: no \"fedora-coreos\" is offered"),
         (json!({"flavor": "huge"}), "flavor: the cloud has no \"huge\""),
         (json!({"flavor": "m1.nano"}), "needs at least 5 GiB of disk"),
@@ -142,7 +142,7 @@ async fn what_is_wrong_is_named_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn an_action_is_for_a_machine_that_can_do_it() {
+async fn an_action_is_refused_in_the_wrong_state() {
     let given = Given::start().await;
     given.ask(json!({})).await;
     given.act(json!({"action": "stop"})).await.has(409);
@@ -184,7 +184,7 @@ async fn a_lease_is_extended_from_now_and_undone_only_once_it_ended() {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_listed_and_outlives_its_machine() {
+async fn a_snapshot_is_listed_and_outlives_its_vm() {
     let given = Given::start().await;
     let vm = given.ask(json!({})).await;
     let path = format!("{MACHINES}/lab-1/snapshots");
@@ -210,7 +210,7 @@ async fn what_was_kept_is_listed_and_outlives_its_machine() {
 }
 
 #[tokio::test]
-async fn images_that_are_offered_say_what_they_want() {
+async fn offered_images_are_listed_with_their_requirements() {
     let given = Given::start().await;
     let told = given.api.get("/bedplate/v1/images").await.has(200).json();
     let image = json!({"id": given.image, "name": "cirros", "told_by": "cloud-init", "min_ram_mib": 0, "min_disk_gib": 5});

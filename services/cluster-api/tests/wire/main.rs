@@ -1,5 +1,5 @@
-//! The API by its bytes: requests as clients send them, answers compared with literal JSON.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Wire tests: requests as clients send them, and responses compared with literal JSON.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod actions;
 mod allowance;

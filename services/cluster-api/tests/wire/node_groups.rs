@@ -7,7 +7,7 @@ async fn the_default_groups_come_with_the_cluster() {
     let api = Api::start().await;
     api.template("t", "").await;
     api.cluster("c", r#", "node_count": 2, "master_count": 3"#).await;
-    // The client sends the slash.
+    // The OpenStack client sends the trailing slash.
     let listed = api.get("/v1/clusters/c/nodegroups/").await.has(200).json();
     let groups = listed["nodegroups"].as_array().unwrap();
     let (master, worker) =
@@ -33,10 +33,10 @@ async fn the_default_groups_come_with_the_cluster() {
 }
 
 #[tokio::test]
-async fn a_group_is_asked_for_changed_and_deleted() {
+async fn a_group_is_created_changed_and_deleted() {
     let api = Api::start().await;
     let cluster = api.small().await;
-    // As `openstack coe nodegroup create` sends it.
+    // The body that `openstack coe nodegroup create` sends.
     let body = r#"{
         "name": "gpu", "node_count": 2, "min_node_count": 1, "max_node_count": null, "role": "worker",
         "flavor_id": "g1.large", "labels": {"availability_zone": "az-2"}, "merge_labels": true,
@@ -77,7 +77,7 @@ async fn a_group_is_asked_for_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn machines_of_a_group_are_none_of_an_earlier_one_of_its_name() {
+async fn a_new_group_reuses_no_member_names_of_a_deleted_one() {
     let api = Api::start().await;
     api.small().await;
     let names = async || {
@@ -95,7 +95,7 @@ async fn machines_of_a_group_are_none_of_an_earlier_one_of_its_name() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_named() {
+async fn an_impossible_group_is_refused_by_field() {
     let api = Api::start().await;
     api.small().await;
     let check = async |more: &str, status: u16, words: &str| {

@@ -1,4 +1,4 @@
-//! What a cluster would take, and whether the cloud would let it.
+//! Plans: the resources that a cluster needs, and whether they fit into the cloud's quota.
 
 use cluster_core::{ClusterUuid, LedgerEntry, LedgerState, LedgerUuid};
 use jiff::Timestamp;
@@ -11,16 +11,16 @@ async fn emulator() -> Emulator {
     Emulator::start(Settings::default()).await.unwrap()
 }
 
-/// What a plan says of whether it fits: that, what there is too little of, and why.
+/// Whether a plan fits, its shortages, and the reason.
 fn fits(plan: &Value) -> (Value, Value, Value) {
     (plan["fits"].clone(), plan["shortages"].clone(), plan["fits_reason"].clone())
 }
 
-/// A cluster of two machines of four processors and 8 GiB each.
+/// A cluster of two members with four processors and 8 GiB each.
 const SMALL: &str = r#"{"name": "c", "cluster_template_id": "t"}"#;
 
 #[tokio::test]
-async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
+async fn a_plan_lists_the_needed_resources_and_creates_nothing() {
     let api = Api::start().await;
     api.template("t", "").await;
     let body = r#"{"name": "c", "cluster_template_id": "t", "master_count": 3, "node_count": 5}"#;
@@ -28,7 +28,7 @@ async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
     assert_eq!(plan["first"][0], "create network");
     let need = &plan["need"];
     assert_eq!(need["instances"], 8);
-    // A port of each machine, the router's and the load balancer's.
+    // One port for each member, one for the router and one for the load balancer.
     assert_eq!(
         (&need["ports"], &need["floating_ips"], &need["load_balancers"]),
         (&json!(10), &json!(9), &json!(1))
@@ -43,7 +43,7 @@ async fn a_plan_says_what_a_cluster_would_take_and_makes_none() {
 }
 
 #[tokio::test]
-async fn a_plan_that_fits_says_so_and_how_large_its_machines_are() {
+async fn a_plan_that_fits_has_the_sizes_of_its_members() {
     let emulator = emulator().await;
     let api = Api::in_cloud(&emulator.cloud).await;
     api.template("t", "").await;
@@ -54,7 +54,7 @@ async fn a_plan_that_fits_says_so_and_how_large_its_machines_are() {
 }
 
 #[tokio::test]
-async fn a_quota_that_does_not_suffice_is_named_before_anything_is_made() {
+async fn a_plan_names_an_insufficient_cloud_quota() {
     let emulator = emulator().await;
     emulator.cloud.set_quota("tenant-a", "instances", 1);
     emulator.cloud.set_quota("tenant-a", "cores", 7);
@@ -72,7 +72,7 @@ async fn a_quota_that_does_not_suffice_is_named_before_anything_is_made() {
 }
 
 #[tokio::test]
-async fn what_a_cluster_has_already_need_not_fit_again() {
+async fn existing_objects_of_a_cluster_do_not_count_as_a_shortage() {
     let emulator = emulator().await;
     emulator.cloud.set_quota("tenant-a", "instances", 1);
     let api = Api::in_cloud(&emulator.cloud).await;
@@ -97,7 +97,7 @@ async fn what_a_cluster_has_already_need_not_fit_again() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_tell_is_not_guessed() {
+async fn fits_is_null_if_the_cloud_does_not_answer() {
     let emulator = emulator().await;
     let api = Api::in_cloud(&emulator.cloud).await;
     api.template("t", "").await;

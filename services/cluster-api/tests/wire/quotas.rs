@@ -1,4 +1,4 @@
-//! Quotas, stats and services.
+//! Magnum's quotas, statistics and services.
 
 use crate::api::Api;
 
@@ -18,7 +18,7 @@ async fn a_quota_is_set_shown_changed_and_deleted() {
     };
     made.is(&quota(5, "null"));
     api.get("/v1/quotas/p/Cluster").await.has(200).is(&quota(5, "null"));
-    // An object, not a JSON patch.
+    // `PATCH` reads an object, not a JSON patch.
     let changed = api.patch(
         "/v1/quotas/p/Cluster",
         r#"{"project_id": "p", "resource": "Cluster", "hard_limit": 6}"#,
@@ -48,7 +48,7 @@ async fn clusters_and_machines_are_counted() {
 }
 
 #[tokio::test]
-async fn services_are_listed_with_whether_they_live() {
+async fn services_are_listed_as_up_or_down() {
     let api = Api::start().await;
     api.store.touch_service("host-1", "2026-01-02T03:04:00Z".parse().unwrap()).await.unwrap();
     api.store.touch_service("host-2", "2026-01-02T03:00:00Z".parse().unwrap()).await.unwrap();

@@ -5,7 +5,7 @@ use crate::api::Api;
 #[tokio::test]
 async fn a_template_is_answered_as_magnum_does() {
     let api = Api::start().await;
-    // All that `openstack coe cluster template create` sends, unset fields as null.
+    // All fields that `openstack coe cluster template create` sends, unset fields as null.
     let body = r#"{
         "name": "t", "image_id": "fcos", "keypair_id": "key", "external_network_id": "public",
         "coe": "kubernetes", "fixed_network": null, "fixed_subnet": null, "network_driver": "flannel",
@@ -45,7 +45,7 @@ async fn a_template_is_answered_as_magnum_does() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_named() {
+async fn an_impossible_template_is_refused_by_field() {
     let api = Api::start().await;
     let check = async |more: &str, words: &str| {
         let body = format!(r#"{{"image_id": "i", "coe": "kubernetes"{more}}}"#);
@@ -131,7 +131,7 @@ async fn a_template_is_changed_by_json_patch() {
 }
 
 #[tokio::test]
-async fn a_template_in_use_stays() {
+async fn a_template_in_use_cannot_be_deleted() {
     let api = Api::start().await;
     api.small().await;
     let id = api.get("/v1/clustertemplates/t").await.json()["uuid"].as_str().unwrap().to_owned();
@@ -147,7 +147,7 @@ async fn a_template_in_use_stays() {
 }
 
 #[tokio::test]
-async fn a_name_is_given_once() {
+async fn a_template_name_is_unique() {
     let api = Api::start().await;
     api.template("t", "").await;
     let body = r#"{"name": "t", "image_id": "i", "coe": "kubernetes"}"#;
