@@ -1,4 +1,4 @@
-//! What a service's configuration says of its callers: `auth`, and what goes with it.
+//! The settings of a service that decide how callers authenticate: `auth`, and the sections that belong to it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,95 +11,81 @@ use url::Url;
 
 use crate::{Auth, Htpasswd, HtpasswdError, Keystone};
 
-/// `auth`.
+/// The setting `auth`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthKind {
-    /// Not at all; refused unless the listener is on loopback.
+    /// No authentication; refused unless the listener is on loopback.
     #[default]
     None,
-    /// HTTP basic authentication.
     HttpBasic,
-    /// Tokens of Keystone's.
+    /// Tokens issued by Keystone.
     Keystone,
 }
 
-/// How callers prove who they are, with the files that takes.
+/// How callers authenticate, with the files this needs.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Not at all.
     None,
-    /// By HTTP basic authentication.
     HttpBasic {
         /// The password file: `USER:HASH` lines, bcrypt or argon2id.
         htpasswd: PathBuf,
     },
-    /// By tokens of Keystone's.
+    /// By tokens issued by Keystone.
     Keystone(KeystoneAccess),
 }
 
-/// Which Keystone is asked about tokens, and as whom.
+/// The Keystone that validates tokens, and the account that the service uses there.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeystoneAccess {
-    /// A clouds.yaml; what a secure.yaml beside it says goes before it. Its user needs the role `service`, or `admin`.
+    /// A clouds.yaml; a secure.yaml in the same folder takes precedence. The user needs the role `service` or `admin` to validate tokens of
+    /// others.
     pub clouds_yaml: PathBuf,
-    /// Which of its clouds; needed where there are several.
+    /// The cloud in that file; required if the file has several.
     #[serde(default)]
     pub name: Option<String>,
-    /// Where clients get their tokens, when that is not where we ask.
+    /// The URL at which clients get tokens, if clients reach Keystone at another URL than the service.
     #[serde(default)]
     pub public_url: Option<Url>,
-    /// How long what Keystone said of a token is believed, and so the longest that a revoked one is.
+    /// How long a validated token is cached. A revoked token stays valid for at most this time.
     #[serde(default = "cache_for")]
     pub cache_for: SignedDuration,
-    /// How long somebody's request waits for Keystone at most, before it is told to come back later.
+    /// How long a request may wait for Keystone before it is answered with 503.
     #[serde(default = "answer_timeout")]
     pub answer_timeout: SignedDuration,
 }
 
-/// As keystonemiddleware's `token_cache_time`.
+/// The default of keystonemiddleware's `token_cache_time`.
 fn cache_for() -> SignedDuration {
     SignedDuration::from_secs(300)
 }
 
-/// Longer than a Keystone that is busy takes, shorter than what clients bear.
+/// Longer than a busy Keystone takes, and shorter than the timeouts of clients.
 fn answer_timeout() -> SignedDuration {
     SignedDuration::from_secs(15)
 }
 
-/// Nobody's rights may be that old.
+/// The longest cache time: roles that were revoked must not live longer.
 const LONGEST_CACHE: SignedDuration = SignedDuration::from_hours(24);
-/// Nobody's client waits that long.
+/// The longest `answer_timeout`: no client waits longer.
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
 
-/// Why nobody could prove who they are.
+/// Why the authentication of callers cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// The password file cannot be used.
     #[error("cannot use the password file {}", file.display())]
-    Htpasswd {
-        /// Which.
-        file: PathBuf,
-        /// What is wrong with it.
-        source: HtpasswdError,
-    },
-    /// The clouds.yaml cannot be used.
+    Htpasswd { file: PathBuf, source: HtpasswdError },
     #[error("cannot use {} (api.keystone.clouds_yaml)", file.display())]
-    Clouds {
-        /// Which.
-        file: PathBuf,
-        /// What is wrong with it.
-        source: ConfigError,
-    },
+    Clouds { file: PathBuf, source: ConfigError },
 }
 
 impl Access {
-    /// What these settings mean together.
+    /// Combines the settings.
     ///
     /// # Errors
     ///
-    /// What is missing or means nothing, with its name.
+    /// Names the setting that is missing, superfluous or out of range.
     pub fn new(
         kind: AuthKind,
         htpasswd: Option<PathBuf>,
@@ -131,7 +117,7 @@ impl Access {
         }
     }
 
-    /// Reads the files. Nobody is asked anything yet.
+    /// Reads the files. Keystone is not contacted yet.
     pub fn open(&self) -> Result<Auth, AccessError> {
         match self {
             Access::None => Ok(Auth::None),
@@ -157,7 +143,7 @@ impl KeystoneAccess {
         Ok(Keystone::new(Session::new(config)?, &url, self.cache_for.unsigned_abs()))
     }
 
-    /// A request of somebody's waits meanwhile: better it fails, and soon.
+    /// Short timeouts and few attempts, because a request of a caller waits meanwhile: an early failure is better than a long wait.
     fn patience(&self) -> Patience {
         let whole = self.answer_timeout.unsigned_abs();
         Patience {
@@ -186,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kind_needs_has_to_be_there_and_nothing_else() {
+    fn each_auth_kind_needs_exactly_its_own_settings() {
         const KEYSTONE: &str = "keystone.clouds_yaml = '/c'";
         assert!(matches!(read("auth = 'none'"), Ok(Access::None)));
         assert!(read("auth = 'http_basic'\nhtpasswd = '/h'").is_ok());

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/audit`: what was asked of an API, and whether that is still what was written.
+//! `/bedplate/v1/audit`: lists the audit trail and verifies it.
 
 use audit::{Chain, Filter, Listed, Order, TrailError};
 use axum::Extension;
@@ -16,7 +16,7 @@ use crate::{
     json, next_link,
 };
 
-/// What is answered here.
+/// The routes of this file.
 pub(crate) fn routes<S>() -> Routes<S>
 where
     S: Ward + Clone + Send + Sync + 'static,
@@ -31,7 +31,7 @@ where
     Routes::new("audit").at("/bedplate/v1/audit", [list]).at("/bedplate/v1/audit/verify", [verify])
 }
 
-/// What a row is like, with what became of it: `audit::Listed`.
+/// The JSON shape of `audit::Listed`: a row with the result of its request.
 fn listed() -> Shape {
     let texts = [
         "at",
@@ -69,7 +69,7 @@ fn listed() -> Shape {
     texts.into_iter().fold(row, |row, name| row.and([(name, Shape::text())]))
 }
 
-/// What a verdict is like.
+/// The JSON shape of a verdict.
 fn verdict() -> Shape {
     let broken = Shape::object([("number", Shape::whole()), ("why", Shape::text())]);
     Shape::object([
@@ -79,7 +79,7 @@ fn verdict() -> Shape {
     ])
 }
 
-/// `GET /bedplate/v1/audit`: the newest first; a project's managers see what was asked in their project.
+/// `GET /bedplate/v1/audit`: the newest rows first. A manager of a project sees the requests made in that project.
 async fn list(
     caller: Caller,
     Extension(watch): Extension<Watch>,
@@ -147,11 +147,11 @@ fn filter(mut query: Query) -> Result<Filter, ApiError> {
 
 #[derive(Serialize)]
 struct Verdict {
-    /// How many rows are as they were written, from the first on.
+    /// How many rows, from the first on, are unchanged.
     count: u64,
-    /// The last of them: `NUMBER:HASH`.
+    /// The last unchanged row: `NUMBER:HASH`.
     head: String,
-    /// The first that is not; null where there is none.
+    /// The first row that was tampered with; null if there is none.
     broken: Option<FirstBroken>,
 }
 
@@ -161,7 +161,7 @@ struct FirstBroken {
     why: String,
 }
 
-/// `GET /bedplate/v1/audit/verify`: follows the whole trail, page by page, up to the row that is the last when it begins.
+/// `GET /bedplate/v1/audit/verify`: verifies the whole trail page by page, up to the row that was the last one at the start.
 async fn verify(_caller: Caller, Extension(watch): Extension<Watch>) -> Result<Response, ApiError> {
     let mut chain = Chain::default();
     let broken = match follow(&watch, &mut chain).await {

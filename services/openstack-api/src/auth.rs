@@ -1,4 +1,4 @@
-//! How callers prove who they are.
+//! Authenticates callers by password or token, and checks that a listener does not expose them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,52 +11,46 @@ use http::header::AUTHORIZATION;
 use crate::limits::Door;
 use crate::{ApiError, Caller, Htpasswd, Keystone, Scheme};
 
-/// How callers prove who they are.
+/// The way in which the callers of an API authenticate.
 #[derive(Clone, Debug)]
 pub enum Auth {
-    /// Not at all: for a listener that only this machine can reach.
+    /// Without authentication, for a listener that only this machine can reach.
     None,
-    /// By HTTP basic authentication (RFC 7617).
+    /// HTTP basic authentication (RFC 7617).
     HttpBasic(Arc<Htpasswd>),
-    /// By a token of Keystone's.
+    /// Tokens issued by Keystone.
     Keystone(Arc<Keystone>),
 }
 
-/// Where passwords and tokens may pass in the clear.
+/// Where passwords and tokens may be sent without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlainHttp {
-    /// Within this machine.
+    /// Only within this machine.
     #[default]
     Loopback,
-    /// On any network: something else guards it.
+    /// On any network, because something else protects the connection.
     Anywhere,
 }
 
-/// A listener that must not be opened.
+/// Why a listener must not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exposed {
-    /// Anyone on the network could do anything.
+    /// Without authentication, anyone on the network could do anything.
     #[error(
         "{address} can be reached from the network and no authentication is configured: listen on 127.0.0.1, or set auth"
     )]
-    Open {
-        /// Where it was to listen.
-        address: SocketAddr,
-    },
-    /// Anyone on the way could read passwords and tokens.
+    Open { address: SocketAddr },
+    /// Without TLS, anyone on the path could read passwords and tokens.
     #[error(
         "{address} can be reached from the network, and passwords and tokens would pass in the clear: set certificate and key, listen on 127.0.0.1, or set plain_http = \"anywhere\""
     )]
-    Clear {
-        /// Where it was to listen.
-        address: SocketAddr,
-    },
+    Clear { address: SocketAddr },
 }
 
 impl Auth {
-    /// Whether a listener at `address` may be opened: without authentication only on loopback, and in the clear elsewhere
-    /// only where that was asked for.
+    /// Checks whether a listener may be opened at `address`. On loopback it always may; elsewhere it needs authentication, and TLS unless
+    /// `plain` permits otherwise.
     pub fn check_listener(
         &self,
         address: SocketAddr,
@@ -73,21 +67,21 @@ impl Auth {
         }
     }
 
-    /// What is said to those who are not let in: `WWW-Authenticate`.
+    /// The value of `WWW-Authenticate` in an answer with 401.
     pub fn challenge(&self, realm: &str) -> String {
         match self {
             Auth::None | Auth::HttpBasic(_) => format!("Basic realm=\"{realm}\""),
-            // As keystonemiddleware says it.
+            // The same format as in keystonemiddleware.
             Auth::Keystone(keystone) => format!("Keystone uri=\"{}\"", keystone.url()),
         }
     }
 
-    /// Refuses a project in this field that there is not. Without a Keystone any word is one, and so it is where the one that is
-    /// asked does not let us look.
+    /// Checks that the project named in `field` exists. Every project is accepted without Keystone, and also if Keystone does not permit
+    /// the service to look up projects.
     ///
     /// # Errors
     ///
-    /// That there is none, or that nobody can tell now.
+    /// 400 if the project does not exist; 503 if Keystone cannot be asked.
     pub async fn check_project(
         &self,
         caller: &Caller,
@@ -102,7 +96,7 @@ impl Auth {
         }
     }
 
-    /// Who sent these headers.
+    /// Authenticates the sender of these headers.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
@@ -125,7 +119,7 @@ async fn by_password(
     if users.is_known(&name, &password) {
         return Ok(Caller::named(name));
     }
-    // However many requests show it at once, it is tried once if it is right.
+    // If several requests present the same pair at once, only the first one hashes the password; the others find the pair accepted.
     let _alone = users.alone(&name, &password).await;
     if users.is_known(&name, &password) {
         return Ok(Caller::named(name));
@@ -134,7 +128,8 @@ async fn by_password(
     let (claimed, file) = (name.clone(), users.clone());
     let turn = users.guesses.clone().acquire_owned().await;
     let trying = tokio::task::spawn_blocking(move || {
-        // It goes on when whoever guessed hangs up, and counts until then.
+        // The permit is held until the hash is computed, even if the client disconnects. Otherwise a client could start more hashes by
+        // disconnecting.
         let _turn = turn;
         file.verify(&claimed, &password)
     });
@@ -146,7 +141,7 @@ async fn by_password(
     Ok(Caller::named(name))
 }
 
-/// Name and password of an `Authorization: Basic` header.
+/// The name and the password of an `Authorization: Basic` header.
 fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
     let (scheme, encoded) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -199,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_pass_in_the_clear_only_where_that_was_asked_for() {
+    fn passwords_without_tls_need_plain_http_anywhere() {
         let address = "10.0.0.1:6385".parse().unwrap();
         let check = |scheme, plain| some().check_listener(address, scheme, plain);
         assert_eq!(check(Scheme::Http, PlainHttp::Loopback), Err(Exposed::Clear { address }));
@@ -208,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_hangs_up_does_not_guess_more_at_once() {
+    async fn a_disconnected_client_keeps_its_guessing_permit() {
         let hash = bcrypt::hash("x", 13).unwrap();
         let users = Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap());
         let (auth, all) = (Auth::HttpBasic(users.clone()), users.guesses.available_permits());
@@ -224,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_proven_name_is_let_in() {
+    async fn only_a_verified_name_is_let_in() {
         let hash = bcrypt::hash("pass:word", 4).unwrap();
         let users = Htpasswd::parse(&format!("admin:{hash}")).unwrap();
         let auth = Auth::HttpBasic(Arc::new(users));

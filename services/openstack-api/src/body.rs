@@ -1,4 +1,4 @@
-//! Reading bodies so that what is refused is named.
+//! Reads request bodies strictly: every refusal names the wrong part.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use crate::limits::{Limiter, SeatOf, check_shape};
 use crate::{ApiError, check_unique_keys};
 
-/// A JSON body, read as `T`.
+/// A JSON body, deserialized to `T`.
 ///
-/// A body that is too large, not UTF-8, nested too deeply or of too many elements, with a key twice in one object, or of the
-/// wrong shape is refused, the last two with the path of what is wrong. As `Option<Strict<T>>` a missing body is `None`.
+/// A body is refused if it is too large, is not UTF-8, is nested too deeply, has too many elements, has a key twice in an object, or does
+/// not fit `T`. The last two refusals name the path of the mistake. As `Option<Strict<T>>` a missing body is `None`.
 #[derive(Clone, Debug)]
 pub struct Strict<T>(pub T);
 
@@ -40,18 +40,17 @@ impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Strict<T> {
     }
 }
 
-/// How many bytes are counted for a body that does not tell its length, until it was read.
+/// How many bytes are counted for a body of unknown length until it was read.
 const OF_NO_LENGTH: usize = 4 << 20;
 
-/// The body's bytes, up to the route's limit.
+/// Returns the bytes of the body, up to the limit of the route.
 ///
-/// Anything that is not declared as JSON is refused: a browser sends a foreign page's form without asking us first,
-/// but not JSON.
+/// A body whose `Content-Type` is not JSON is refused: a browser sends a form of another site without a CORS preflight, but not JSON.
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let declared = request.headers().get(CONTENT_TYPE).cloned();
     let known = request.extensions().get::<(Arc<Limiter>, SeatOf)>().cloned();
     let seat = known.as_ref().and_then(|(_, seat)| seat.get());
-    // All of it is counted before any of it is read.
+    // The whole body is counted for the caller before any of it is read.
     if let Some(seat) = seat {
         let bytes = match request.headers().get(CONTENT_LENGTH) {
             Some(told) => told.to_str().ok().and_then(|told| told.parse().ok()),
@@ -81,7 +80,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
     Ok(body)
 }
 
-/// Reads `body`; again, slowly, to find what is wrong with it.
+/// Parses `body`. A body that cannot be parsed is parsed a second time with path tracking, which is slower, to name the mistake.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     if let Ok(read) = serde_json::from_slice(body) {
         return Ok(read);
@@ -104,7 +103,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     Err(ApiError::bad_field(&path, short(&why.into_inner().to_string())))
 }
 
-/// Not more of a hostile text than fits in a message.
+/// Cuts a text of the client to a length that fits into a message.
 fn short(text: &str) -> String {
     text.chars().take(256).collect()
 }
@@ -125,9 +124,9 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Cat {
-        #[expect(dead_code, reason = "only whether it can be read is looked at")]
+        #[expect(dead_code, reason = "the tests only check whether a value parses")]
         name: String,
-        #[expect(dead_code, reason = "only whether it can be read is looked at")]
+        #[expect(dead_code, reason = "the tests only check whether a value parses")]
         #[serde(default)]
         friends: Vec<Cat>,
     }
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_path_of_a_mistake_is_named() {
         check(
             r#"{"name": "a", "friends": [{"name": 5}]}"#,
             "friends[0].name: invalid type: integer `5`, expected a string at line 1 column 36",
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_and_its_place_is_named() {
+    fn nesting_is_limited_and_the_position_is_named() {
         let deep = r#"{"name":"","friends":["#.repeat(200);
         let why = parse::<Cat>(deep.as_bytes()).unwrap_err();
         assert!(why.message.starts_with("friends[0].friends[0]"), "{why}");
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_large_or_no_json_is_refused() {
+    async fn a_body_that_is_too_large_or_not_json_is_refused() {
         let good = br#"{"name": "tom"}"#.to_vec();
         assert_eq!(put_cat("application/json; charset=utf-8", good.clone()).await.status(), 200);
         assert_eq!(put_cat("text/plain", good).await.status(), 415);

@@ -1,8 +1,8 @@
-//! What keeps the pages of other sites from acting through somebody's browser.
+//! Prevents pages of other websites from acting through the browser of a user.
 //!
-//! A browser sends a foreign page's request wherever the page says, and with the password that it remembers. A page can also give its
-//! own name this machine's address (DNS rebinding): the browser then takes the API for a part of the page's site. Both are seen in
-//! `Sec-Fetch-Site` and `Origin` (Fetch Standard), and in `Host`.
+//! A browser sends the request of a foreign page to any address the page names, together with a remembered password. The page can also
+//! point its own domain name to the address of this machine (DNS rebinding); then the browser treats the API as a part of that website.
+//! `Sec-Fetch-Site` and `Origin` (Fetch Standard) reveal the first attack, `Host` reveals the second.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::{ApiError, Auth};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// A host as a client names it: a DNS name in lower case, or an IP address; no port.
+/// A host as a client names it: a DNS name in lower case or an IP address, without a port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct HostName(String);
@@ -39,7 +39,7 @@ impl TryFrom<String> for HostName {
     }
 }
 
-/// The hosts under which an API may be asked.
+/// The hosts under which clients may reach an API.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     listen: IpAddr,
@@ -47,12 +47,12 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// This machine's own names and addresses, the address that the API listens at, and what the configuration names.
+    /// Allows the names and addresses of this machine, the address that the API listens on, and the configured hosts `named`.
     pub fn new(listen: IpAddr, named: Vec<HostName>) -> Self {
         Hosts { listen: listen.to_canonical(), named }
     }
 
-    /// Whether the API may be asked under the host of `Host` or of a request line.
+    /// Whether a client may name this host in `Host` or in the request line.
     fn permit(&self, asked: &str) -> bool {
         let Ok(asked) = asked.parse::<Authority>() else { return false };
         if asked.as_str().contains('@') {
@@ -63,7 +63,8 @@ impl Hosts {
             return true;
         }
         match asked.0.parse::<IpAddr>() {
-            // An address is nobody else's name. Where the API listens at every address, each of them is the machine's.
+            // An IP address cannot be rebound to another site. If the API listens on every address, each address that reaches it belongs to
+            // this machine.
             Ok(address) => {
                 address.is_loopback() || address == self.listen || self.listen.is_unspecified()
             }
@@ -72,26 +73,26 @@ impl Hosts {
     }
 }
 
-/// Which requests of browsers an API refuses.
+/// Decides which requests of browsers an API refuses.
 #[derive(Clone, Debug)]
 pub struct Browsers {
     hosts: Hosts,
     proof: Proof,
 }
 
-/// What a browser would prove of its own accord in a foreign page's request.
+/// The credential that a browser would add to the request of a foreign page without asking the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
-    /// Nothing has to be proven.
+    /// The API needs no credential.
     Needless,
-    /// The password of HTTP basic authentication, which it remembers.
+    /// A password of HTTP basic authentication, which a browser remembers.
     Password,
-    /// Nothing: it knows no token.
+    /// None: a browser does not know the Keystone token.
     None,
 }
 
 impl Browsers {
-    /// For an API whose callers prove who they are by `auth`, and that is asked under these hosts.
+    /// Makes the check for an API with this authentication and these hosts.
     pub fn new(auth: &Auth, hosts: Hosts) -> Self {
         let proof = match auth {
             Auth::None => Proof::Needless,
@@ -101,10 +102,11 @@ impl Browsers {
         Browsers { hosts, proof }
     }
 
-    /// Refuses what another site's page may have sent.
+    /// Refuses a request that the page of another website may have sent.
     ///
-    /// Without authentication every request counts, and needs a host of ours. With a password only a browser's request that may
-    /// change something counts: other programs send no password that nobody gave them, so they may use any host.
+    /// Without authentication every request is checked and must name an allowed host. With basic authentication only requests of browsers
+    /// that may change something are checked: other programs send a password only if the user gave it to them, so they may use any host
+    /// name.
     ///
     /// # Errors
     ///
@@ -172,7 +174,7 @@ mod tests {
         Auth::HttpBasic(Arc::new(Htpasswd::parse(&format!("admin:{hash}")).unwrap()))
     }
 
-    /// The first word of what is refused with these headers, or that it is let pass.
+    /// The header that caused the refusal of such a request, or `passes`.
     fn asked(auth: &Auth, method: Method, uri: &str, headers: &[(&str, &str)]) -> String {
         let request = Request::builder().method(method).uri(uri);
         let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_else_points_here_is_not_ours() {
+    fn a_foreign_name_that_resolves_to_this_machine_is_refused() {
         for (host, want) in [
             (OWN, "passes"),
             ("localhost:6385", "passes"),
@@ -214,14 +216,14 @@ mod tests {
                 check(&Auth::None, method, &[("host", host)], want);
             }
         }
-        // HTTP/1.0, which no browser speaks.
+        // HTTP/1.0 without `Host`; no browser speaks HTTP/1.0.
         check(&Auth::None, Method::POST, &[], "passes");
         let absolute = asked(&Auth::None, Method::GET, "http://evil.example/", &[("host", OWN)]);
         assert_eq!(absolute, "Host");
     }
 
     #[test]
-    fn where_every_address_is_listened_at_each_is_ours() {
+    fn an_api_that_listens_everywhere_accepts_every_address() {
         assert!(hosts("0.0.0.0").permit("10.0.0.1:6385") && hosts("::").permit("[2001:db8::1]"));
         assert!(!hosts("0.0.0.0").permit("evil.example"));
         assert!(hosts("10.0.0.1").permit("10.0.0.1") && !hosts("10.0.0.1").permit("10.0.0.2"));
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_a_browser_remembers_changes_nothing_for_another_site() {
+    fn a_remembered_password_does_not_let_another_site_change_anything() {
         let cross = [("host", "any.example"), ("sec-fetch-site", "cross-site")];
         let origin = [("host", "any.example"), ("origin", "http://evil.example")];
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
@@ -257,7 +259,7 @@ mod tests {
             check(&basic(), method.clone(), &named, "Origin");
             let rebound = [("host", "evil.example"), ("origin", "http://evil.example")];
             check(&basic(), method.clone(), &rebound, "Host");
-            // Programs that are not browsers, behind any name.
+            // Programs that are not browsers may use any host name.
             check(&basic(), method, &[("host", "any.example")], "passes");
         }
         check(&basic(), Method::GET, &cross, "passes");

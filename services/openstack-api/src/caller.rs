@@ -1,4 +1,4 @@
-//! Who is asking, as far as it was proven.
+//! The authenticated caller of a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::routes::Gate;
 use crate::watch::Watch;
 use crate::{ApiError, Auth, Role, Rule};
 
-/// Someone who may call. There is no other way to make one than to have been let in.
+/// An authenticated caller. Only authentication can make a `Caller`, so a handler with this argument cannot run without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     who: Who,
@@ -23,22 +23,22 @@ pub struct Caller {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Who {
-    /// Nobody was asked for a name.
+    /// Authentication is disabled.
     Anyone,
-    /// A name of the password file.
+    /// A user of the password file.
     Named(String),
-    /// Whose token Keystone vouched for, and whose service token if one came along.
+    /// A user whose token Keystone validated, with the service user if the request carries a valid service token.
     Known { identity: Arc<Identity>, service: Option<Arc<Identity>> },
 }
 
-/// What a caller can have to do with at all.
+/// Which resources a caller can access at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// Everything there is.
+    /// All resources of the cloud.
     Everything,
-    /// What is of this project.
+    /// The resources of this project.
     Project(&'a str),
-    /// Nothing: the token is valid nowhere, or in a domain.
+    /// No resources: the token is unscoped, or scoped to a domain.
     Nothing,
 }
 
@@ -55,23 +55,23 @@ impl Caller {
         Caller::new(Who::Known { identity, service })
     }
 
-    /// Who it is, before it came to a gate.
+    /// A caller before the gate of a route has set the rule.
     fn new(who: Who) -> Self {
         let rule = Rule { cloud: Role::Admin, services: false, owner: None, lessee: None };
         Caller { who, rule }
     }
 
-    /// The same, at a gate of this rule.
+    /// The same caller at a route with this rule.
     pub(crate) fn under(self, rule: Rule) -> Self {
         Caller { rule, ..self }
     }
 
-    /// The rule by which the caller was let in.
+    /// The rule of the route that the caller uses.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// By Keystone's word, where it was asked.
+    /// The identity from Keystone; `None` without Keystone.
     pub fn identity(&self) -> Option<&Identity> {
         match &self.who {
             Who::Anyone | Who::Named(_) => None,
@@ -79,7 +79,7 @@ impl Caller {
         }
     }
 
-    /// The name that was proven; `None` where nobody asks for one.
+    /// The authenticated user name; `None` if authentication is disabled.
     pub fn name(&self) -> Option<&str> {
         match &self.who {
             Who::Anyone => None,
@@ -88,24 +88,24 @@ impl Caller {
         }
     }
 
-    /// By what things of the caller's are marked: Keystone's id of the user, or the name where there is no Keystone.
+    /// The user that resources of this caller are marked with: Keystone's user id, or the user name without Keystone.
     pub fn user(&self) -> Option<&str> {
         self.identity().map(|identity| identity.user_id.as_str()).or_else(|| self.name())
     }
 
-    /// The project that the token is valid in.
+    /// The project that the token is scoped to.
     pub fn project(&self) -> Option<&str> {
         self.identity().and_then(|identity| identity.project_id.as_deref())
     }
 
-    /// How long the caller's token lasts still; `None` for who showed none.
+    /// How long the caller's token is still valid; `None` if the caller has no token.
     pub fn lasts(&self, now: Timestamp) -> Option<Duration> {
         let end = self.identity()?.expires_at;
         let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
         Some(left.unwrap_or(Duration::MAX))
     }
 
-    /// The highest role held where the token is valid. Without Keystone everybody who is let in is an administrator.
+    /// The highest role that the caller has in the scope of the token. Without Keystone every authenticated caller is an administrator.
     pub fn role(&self) -> Option<Role> {
         match self.identity() {
             Some(identity) => identity.roles.iter().filter_map(|name| Role::named(name)).max(),
@@ -113,8 +113,8 @@ impl Caller {
         }
     }
 
-    /// What the caller can have to do with: whose token is valid in the whole cloud, administrators of any project, and
-    /// services where the rule says so, with everything; others with what is of their project. A domain has nothing here.
+    /// The resources that the caller can access. System-scoped tokens and administrators of any project reach everything, and so do
+    /// services if the rule says so. Other callers reach the resources of their project. A domain-scoped token reaches nothing.
     pub fn reach(&self) -> Reach<'_> {
         let Some(identity) = self.identity() else { return Reach::Everything };
         let over_all = self.is_admin() || (self.rule.services && self.is_service());
@@ -126,8 +126,8 @@ impl Caller {
         }
     }
 
-    /// What the caller has to do with a thing of `owner` that is lent to `lessee`; `None`: nothing, and it is not to be told
-    /// from one that is not there.
+    /// How the caller is related to a resource of the project `owner` that is lent to the project `lessee`. `None` if the caller must not
+    /// learn that the resource exists.
     pub fn bond(&self, owner: Option<&str>, lessee: Option<&str>) -> Option<Bond> {
         match self.reach() {
             Reach::Everything => Some(Bond::Cloud),
@@ -137,17 +137,17 @@ impl Caller {
         }
     }
 
-    /// Whether the caller holds the role `admin` where the token is valid.
+    /// Whether the caller has the role `admin` in the scope of the token.
     pub fn is_admin(&self) -> bool {
         self.role() == Some(Role::Admin)
     }
 
-    /// Whether this is a service of the cloud: the role `service`, in its own token.
+    /// Whether the caller is a service of the cloud: its own token has the role `service`.
     pub fn is_service(&self) -> bool {
         self.identity().is_some_and(|identity| identity.roles.iter().any(|name| name == "service"))
     }
 
-    /// The service that sends a user's request on, by its own token. Nobody may do more by it.
+    /// The service that forwarded the user's request and sent its own token along. The service token gives no additional rights.
     pub fn through(&self) -> Option<&Identity> {
         match &self.who {
             Who::Anyone | Who::Named(_) => None,
@@ -169,13 +169,13 @@ where
         let (limiter, seat) = limits;
         let door = limiter.door(parts);
         let caller = Auth::from_ref(state).identify(&parts.headers, &door).await?;
-        // Nothing but `Routes` makes routes of handlers, and that never without a gate; nothing but `apply` serves them.
+        // Only `Routes` turns handlers into routes, and it adds a gate to each; only `apply` serves routes.
         let gate = parts.extensions.get::<Gate>().copied();
         let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
         let watch = parts.extensions.get::<Watch>().cloned();
         let watch = watch.ok_or_else(|| ApiError::broken("nobody records what is asked here"))?;
         watch.is_by(&caller);
-        // One that has one already keeps it.
+        // If another extractor has already set the seat, that seat stays.
         let _ = seat.set(limiter.seat(&caller, &parts.method)?);
         let caller = caller.under(gate.rule);
         gate.rule.admit(&caller)?;

@@ -1,6 +1,6 @@
-//! Whether answers are as the OpenAPI document says: for the tests of an API, each of whose answers passes here.
+//! Checks that answers conform to the OpenAPI document. The tests of an API pass every answer through this check.
 //!
-//! Of JSON Schema it knows what [`crate::Shape`] writes, and panics at anything else.
+//! Supports only the parts of JSON Schema that [`crate::Shape`] produces, and panics at any other.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
@@ -15,22 +15,23 @@ use serde_json::Value;
 
 pub use document::{check_answers, check_references, check_routes, check_rows};
 
-/// What an API says of itself.
+/// The OpenAPI document of an API.
 pub struct Described {
     document: Value,
 }
 
 impl Described {
-    /// What this document says.
+    /// Parses the text of an OpenAPI document.
     pub fn by(document: &str) -> Self {
         Described { document: serde_json::from_str(document).unwrap() }
     }
 
-    /// Fails unless the document has this answer to a request of `method` to `path`. What it does not have is not described either.
+    /// Checks that the document describes this answer to a request of `method` to `path`. Requests to paths that the document does not
+    /// contain are not checked.
     ///
     /// # Panics
     ///
-    /// When it does not.
+    /// Panics if the document describes no such answer.
     pub fn check(
         &self,
         method: &Method,
@@ -60,7 +61,7 @@ impl Described {
         }
     }
 
-    /// The operation that answers, which is that of the path with the fewest variable parts that fits.
+    /// Finds the operation for a request: of the matching paths, the one with the fewest parameters.
     fn operation(&self, method: &Method, path: &str) -> Option<&Value> {
         let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
         let asked: Vec<&str> = path.split('/').collect();

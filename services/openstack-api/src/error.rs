@@ -1,4 +1,4 @@
-//! What a client is told when its request is refused.
+//! Refusals of requests, as the client sees them.
 
 use std::error::Error;
 use std::io;
@@ -9,36 +9,33 @@ use http::StatusCode;
 
 use crate::{NotAcceptable, RequestId};
 
-/// A refusal: a status and a sentence.
+/// A refusal: a status and a message.
 ///
-/// As a response it has no body; [`crate::apply`] gives it the envelope of its API.
+/// The response made from a refusal has no body yet; [`crate::apply`] writes the body in the error envelope of the API.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// The status.
     pub status: StatusCode,
-    /// For people, naming the field where one is wrong.
+    /// A message for people, which names the wrong field if there is one.
     pub message: String,
-    /// Who refused.
     pub kind: Kind,
-    /// After how many seconds the same may succeed, where that is known: `Retry-After`.
+    /// After how many seconds the same request may succeed (`Retry-After`); `None` if unknown.
     pub retry_after: Option<u64>,
 }
 
-/// Who refused: some APIs word the two differently.
+/// The part of the service that refused; some APIs use a different envelope for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A handler.
     Resource,
-    /// What comes before every handler: versions, routes, authentication.
+    /// A check before any handler: versions, routes, authentication.
     Protocol,
 }
 
-/// Writes the body of a refusal, as one API's clients read it.
+/// Writes the body of a refusal in the format of one API.
 pub type Envelope = fn(&ApiError, RequestId) -> String;
 
 impl ApiError {
-    /// A handler's refusal.
+    /// A refusal by a handler.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         ApiError { status, message: message.into(), kind: Kind::Resource, retry_after: None }
     }
@@ -48,42 +45,42 @@ impl ApiError {
         ApiError { status, message: message.into(), kind: Kind::Protocol, retry_after: None }
     }
 
-    /// The same, and that it may succeed after so many seconds.
+    /// Adds `Retry-After` to the refusal.
     pub fn again_in(self, seconds: u64) -> Self {
         ApiError { retry_after: Some(seconds), ..self }
     }
 
-    /// 400.
+    /// 400 Bad Request.
     pub fn bad_request(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// 400, because of one field.
+    /// 400 Bad Request, because of one field.
     pub fn bad_field(field: &str, problem: impl std::fmt::Display) -> Self {
         ApiError::bad_request(format!("{field}: {problem}"))
     }
 
-    /// 404.
+    /// 404 Not Found.
     pub fn not_found(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// 406, by a handler: the request uses what came with a later version.
+    /// 406 Not Acceptable, by a handler: the request uses a feature of a later microversion.
     pub fn not_acceptable(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::NOT_ACCEPTABLE, message)
     }
 
-    /// 409.
+    /// 409 Conflict.
     pub fn conflict(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::CONFLICT, message)
     }
 
-    /// 401.
+    /// 401 Unauthorized.
     pub fn unauthorized() -> Self {
         ApiError::protocol(StatusCode::UNAUTHORIZED, "user name and password are required")
     }
 
-    /// 500: we are at fault. The cause belongs in the log, not here.
+    /// 500 Internal Server Error. The cause is logged and not part of the message.
     pub fn broken(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
@@ -119,7 +116,7 @@ impl From<BytesRejection> for ApiError {
     }
 }
 
-/// An error with all its causes, for the log.
+/// An error with all of its causes, for the log.
 pub fn chain(why: &dyn Error) -> String {
     let mut chain = why.to_string();
     let mut source = why.source();
@@ -130,7 +127,7 @@ pub fn chain(why: &dyn Error) -> String {
     chain
 }
 
-/// Whether the listener gave a body up, whose client was too slow.
+/// Whether the listener aborted the body because the client was too slow.
 fn is_late(why: &BytesRejection) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(why);
     while let Some(error) = cause {

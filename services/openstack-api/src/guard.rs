@@ -1,4 +1,4 @@
-//! What every answer says to browsers, which have no business here: an API is neither shown, framed, kept nor read by other sites.
+//! Response headers that keep browsers from displaying, framing, caching or sharing the answers of an API.
 
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
@@ -8,11 +8,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Scheme;
 
-/// As OWASP's REST Security Cheat Sheet has them for APIs. There is no header of CORS here, nor anywhere: no other site's pages
-/// may read an answer.
+/// The headers that OWASP's REST Security Cheat Sheet recommends for APIs. No route sends CORS headers, so pages of other sites cannot read
+/// an answer.
 const ALWAYS: [(HeaderName, HeaderValue); 4] = [
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    // Any answer may hold what is one caller's own.
+    // Any answer may contain data of a single caller.
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (
         CONTENT_SECURITY_POLICY,
@@ -21,10 +21,10 @@ const ALWAYS: [(HeaderName, HeaderValue); 4] = [
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
 ];
 
-/// RFC 6797: a browser that was here once comes back over TLS only, for a year.
+/// RFC 6797: a browser that has visited the API uses only TLS for a year.
 const OVER_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Puts them on an answer.
+/// Adds the headers to an answer.
 pub(crate) fn guard(headers: &mut HeaderMap, scheme: Scheme) {
     for (name, value) in ALWAYS {
         headers.insert(name, value);

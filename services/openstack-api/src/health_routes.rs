@@ -1,4 +1,4 @@
-//! `/bedplate/v1/health`: what only the service itself knows of how it is: its database, and its clock.
+//! `/bedplate/v1/health`: facts about a service that only the service knows: the state of its database and its clock.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -8,33 +8,32 @@ use serde::Serialize;
 use crate::policy::Ward;
 use crate::{ApiError, Caller, Handle, Need, Routes, Shape, Time, json};
 
-/// How a service is.
+/// The health of a service.
 #[derive(Serialize)]
 pub struct Health {
-    /// What its clock says.
+    /// The time of the service's clock.
     pub now: Time,
-    /// Its database.
     pub database: DatabaseHealth,
 }
 
-/// How a service's database is.
+/// The state of a service's database.
 #[derive(Serialize)]
 pub struct DatabaseHealth {
     /// `sqlite` or `postgresql`.
     pub kind: &'static str,
-    /// The version of its tables now.
+    /// The schema version of the database.
     pub schema_found: i64,
-    /// The last version that the program knows.
+    /// The newest schema version that the program knows.
     pub schema_known: i64,
 }
 
-/// A service that knows how it is.
+/// A service that can report its health.
 pub trait Reporter: Clone + Send + Sync + 'static {
-    /// Asks the database.
+    /// Asks the database, and returns the health of the service.
     fn health(&self) -> impl Future<Output = Result<Health, ApiError>> + Send;
 }
 
-/// What is answered here.
+/// The routes of this file.
 pub fn health_routes<S: Reporter + Ward>() -> Routes<S>
 where
     crate::Auth: axum::extract::FromRef<S>,
@@ -49,7 +48,7 @@ where
     Routes::new("bedplate").at("/bedplate/v1/health", [show.tells(shape)])
 }
 
-/// `GET /bedplate/v1/health`.
+/// `GET /bedplate/v1/health`: needs an administrator.
 async fn show<S: Reporter>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, &app.health().await?))
 }

@@ -1,4 +1,4 @@
-//! Users and the hashes of their passwords, bcrypt or argon2id, in the file format of Apache's `htpasswd`.
+//! Users and password hashes (bcrypt or argon2id) in the file format of Apache's `htpasswd`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,72 +11,65 @@ use subtle::ConstantTimeEq;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, Semaphore};
 use uuid::Uuid;
 
-/// Who may call, and the proof of each.
+/// The users of a password file, with a cache of passwords that were already verified.
 pub struct Htpasswd {
     users: HashMap<String, Hash>,
-    /// Hashed when the name is unknown, so that an answer takes as long either way.
+    /// Verified against if the name is unknown, so that the time of an answer does not reveal which names exist.
     decoy: Hash,
-    /// Digests of what was accepted: to hash takes tens of milliseconds by design, which no request should pay twice.
+    /// Digests of accepted pairs by user name. Verifying a hash takes tens of milliseconds by design, which a client should not pay for
+    /// every request.
     accepted: RwLock<HashMap<String, [u8; 32]>>,
-    /// What is being tried, by its digest.
+    /// Locks of the pairs that are being verified, by digest, so that equal requests do not hash the same password in parallel.
     trying: Mutex<HashMap<[u8; 32], Arc<AsyncMutex<()>>>>,
     salt: [u8; 16],
-    /// How many guesses are tried at once: more would take the processors from those who are let in.
+    /// Limits how many passwords are hashed at once: more would take the processors away from authenticated callers.
     pub(crate) guesses: Arc<Semaphore>,
 }
 
-/// A hash of a password, with all it takes to try one.
+/// A password hash with its parameters.
 #[derive(Clone)]
 enum Hash {
     Bcrypt(String),
-    /// Of the variant that RFC 9106 recommends.
+    /// The variant that RFC 9106 recommends.
     Argon2id(Box<PasswordHash>),
 }
 
-/// See `Htpasswd::guesses`.
+/// The permits of `Htpasswd::guesses`.
 const GUESSES_AT_ONCE: usize = 2;
 
-/// Why the file cannot be used.
+/// Why the password file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HtpasswdError {
-    /// It cannot be read.
     #[error("cannot read the password file {path}")]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A line is no `name:hash`.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("line {line} of the password file is not NAME:HASH")]
     Malformed {
-        /// Which line, from 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// Nothing here can check such a hash, or it is cut short.
+    /// The hash has an unknown format, or is cut off.
     #[error(
         "line {line} of the password file: the hash of {user:?} is neither bcrypt, as `htpasswd -B` writes it, nor argon2id ($argon2id$v=19$...)"
     )]
     UnknownHash {
-        /// Which line, from 1.
+        /// Counted from 1.
         line: usize,
-        /// Whose.
         user: String,
     },
-    /// Nobody could call.
+    /// A file without users is refused, because nobody could authenticate.
     #[error("the password file names no user")]
     Empty,
 }
 
 impl Htpasswd {
-    /// Reads the file at `path`.
+    /// Reads the password file at `path`.
     pub fn read(path: &Path) -> Result<Self, HtpasswdError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| HtpasswdError::Unreadable { path: path.to_owned(), source })?;
         Htpasswd::parse(&text)
     }
 
-    /// Reads the text of such a file. Empty lines and lines that begin with `#` are skipped.
+    /// Parses the text of a password file. Empty lines and lines that begin with `#` are skipped.
     pub fn parse(text: &str) -> Result<Self, HtpasswdError> {
         let mut users = HashMap::new();
         for (at, line) in text.lines().enumerate() {
@@ -104,14 +97,14 @@ impl Htpasswd {
         })
     }
 
-    /// Whether this pair was accepted before.
+    /// Whether this pair was verified before. Fast, because no password is hashed.
     pub(crate) fn is_known(&self, name: &str, password: &[u8]) -> bool {
         let digest = self.digest(name, password);
         let accepted = self.accepted.read().unwrap_or_else(|broken| broken.into_inner());
         accepted.get(name).is_some_and(|known| known.ct_eq(&digest).into())
     }
 
-    /// Waits until nobody else tries this pair; nobody else does as long as this is kept.
+    /// Waits until no other request verifies the same pair. Drop the guard to let the next one continue.
     pub(crate) async fn alone(&self, name: &str, password: &[u8]) -> OwnedMutexGuard<()> {
         let turn = {
             let mut trying = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +114,7 @@ impl Htpasswd {
         turn.lock_owned().await
     }
 
-    /// Whether the file has this pair. Slow: not for the threads that serve.
+    /// Verifies the password of a user. Slow by design, so call this on a blocking thread.
     pub(crate) fn verify(&self, name: &str, password: &[u8]) -> bool {
         let known = self.users.get(name);
         let fits = known.unwrap_or(&self.decoy).fits(password);
@@ -144,7 +137,7 @@ impl Htpasswd {
 }
 
 impl Hash {
-    /// Reads a hash that can be tried; `None` for any other.
+    /// Parses a hash; `None` if the hash cannot be verified by this program.
     fn parse(text: &str) -> Option<Self> {
         if text.parse::<bcrypt::HashParts>().is_ok() {
             return Some(Hash::Bcrypt(text.to_owned()));
@@ -158,7 +151,7 @@ impl Hash {
     fn fits(&self, password: &[u8]) -> bool {
         match self {
             Hash::Bcrypt(hash) => bcrypt::verify(password, hash).unwrap_or(false),
-            // How much work it is, the hash says.
+            // The cost parameters are part of the hash.
             Hash::Argon2id(hash) => Argon2::default().verify_password(password, &**hash).is_ok(),
         }
     }
@@ -175,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_right_password_is_accepted_and_then_known() {
+    fn the_right_password_is_accepted_and_cached() {
         let hash = bcrypt::hash("s3cret", 4).unwrap();
         let file = Htpasswd::parse(&format!("# admins\n\nadmin:{hash}\n")).unwrap();
         assert!(!file.is_known("admin", b"s3cret"));
@@ -187,12 +180,12 @@ mod tests {
         assert!(!file.is_known("nobody", b"s3cret"));
     }
 
-    /// Of the test vectors of the reference implementation (`src/test.c`): "password", salted with "somesalt".
+    /// From the test vectors of the reference implementation (`src/test.c`): "password" with the salt "somesalt".
     const ARGON2ID: &str =
         "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
     #[test]
-    fn argon2id_stands_beside_bcrypt() {
+    fn argon2id_and_bcrypt_hashes_can_be_mixed() {
         let hash = bcrypt::hash("s3cret", 4).unwrap();
         let file = Htpasswd::parse(&format!("ann:{hash}\nbob:{ARGON2ID}\n")).unwrap();
         assert!(file.verify("bob", b"password"));
@@ -227,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_printed() {
+    fn debug_output_contains_no_secret() {
         let hash = bcrypt::hash("s3cret", 4).unwrap();
         let file = Htpasswd::parse(&format!("admin:{hash}")).unwrap();
         assert_eq!(format!("{file:?}"), "Htpasswd(1 users)");

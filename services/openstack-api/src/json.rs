@@ -1,4 +1,4 @@
-//! Answers in JSON.
+//! Makes answers with a JSON body.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use crate::ApiError;
 
-/// A JSON answer.
+/// An answer with a JSON body.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     json_of(status, body, 0)
 }
 
-/// A JSON answer of about so many bytes: a long one is copied over and over when it grows step by step.
+/// An answer with a JSON body of `about` bytes. The capacity is reserved at once, because a long body that grows step by step is copied
+/// again and again.
 pub fn json_of(status: StatusCode, body: &impl Serialize, about: usize) -> Response {
     let mut bytes = Vec::with_capacity(about);
     match serde_json::to_writer(&mut bytes, body) {
@@ -25,7 +26,7 @@ pub fn json_of(status: StatusCode, body: &impl Serialize, about: usize) -> Respo
     }
 }
 
-/// A JSON answer that is written already.
+/// An answer with a body that is JSON text already.
 pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response {
     let json = HeaderValue::from_static("application/json");
     (status, [(CONTENT_TYPE, json)], Body::from(text)).into_response()

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/keys`: the keys that seal secrets, by their ids. No key itself goes in or out.
+//! `/bedplate/v1/keys`: the ids of the sealing keys, and their rotation. No request or answer contains a key.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,19 +10,19 @@ use tracing::error;
 use crate::policy::Ward;
 use crate::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, chain, json};
 
-/// A service that seals secrets by keys in a file.
+/// A service that seals secrets with the keys of a key file.
 pub trait Keyholder: Clone + Send + Sync + 'static {
-    /// Which keys there are, and what needs them.
+    /// Lists the keys, with the number of records and tokens that need each.
     fn keys(&self) -> impl Future<Output = Result<Vec<KeyUse>, ApiError>> + Send;
 
-    /// Makes a key that seals from now on; its id.
+    /// Makes a new key that seals from now on, and returns its id.
     fn rotate(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
 
-    /// Takes away a key that nothing needs any more.
+    /// Removes a key that nothing needs any more.
     fn retire(&self, id: &str) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
 
-/// What is answered here.
+/// The routes of this file.
 pub fn key_routes<S: Keyholder + Ward>() -> Routes<S>
 where
     crate::Auth: axum::extract::FromRef<S>,
@@ -48,7 +48,7 @@ where
         .at("/bedplate/v1/keys/{key}", [retire.answers(StatusCode::NO_CONTENT)])
 }
 
-/// What is said of a key file that cannot be used as asked.
+/// The refusal for a key file that cannot be used or changed. The cause is logged.
 pub fn key_file(why: &KeyFileError) -> ApiError {
     if matches!(why, KeyFileError::NoFile) {
         return ApiError::conflict(why.to_string());
@@ -76,7 +76,7 @@ fn shown(key: &KeyUse) -> Shown<'_> {
     }
 }
 
-/// `GET /bedplate/v1/keys`.
+/// `GET /bedplate/v1/keys`: needs an administrator.
 async fn list<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -86,7 +86,7 @@ async fn list<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Res
     Ok(json(StatusCode::OK, &Body { keys: keys.iter().map(shown).collect() }))
 }
 
-/// `POST /bedplate/v1/keys/rotate`: the service makes the key, and seals all by it while it goes on.
+/// `POST /bedplate/v1/keys/rotate`: makes a new key; the service then re-encrypts all records in the background.
 async fn rotate<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
     #[derive(Serialize)]
     struct Body {
@@ -96,7 +96,7 @@ async fn rotate<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<R
     Ok(json(StatusCode::ACCEPTED, &Body { id }))
 }
 
-/// `DELETE /bedplate/v1/keys/{key}`: 409 while anything needs it.
+/// `DELETE /bedplate/v1/keys/{key}`: 409 while records or tokens need the key.
 async fn retire<S: Keyholder>(
     _caller: Caller,
     State(app): State<S>,

@@ -1,4 +1,4 @@
-//! Callers who show a token of Keystone's (Identity API v3).
+//! Authenticates callers by Keystone tokens (Identity API v3).
 
 mod memory;
 
@@ -20,10 +20,10 @@ use self::memory::{Away, Digest, Memory, Next, Verdict};
 use crate::limits::Door;
 use crate::{ApiError, Caller};
 
-/// The longest token that is shown to Keystone. Its own are some hundred bytes, and a few thousand where they are signed.
+/// The longest token that is passed on to Keystone. Keystone's tokens have some hundred bytes, signed ones a few thousand.
 const LONGEST_TOKEN: usize = 8192;
 
-/// What is asked about tokens, and what it said lately.
+/// Validates tokens with Keystone, and caches the results.
 pub struct Keystone {
     session: Session,
     url: String,
@@ -32,8 +32,8 @@ pub struct Keystone {
 }
 
 impl Keystone {
-    /// Asks by `session`, whose user may see tokens of others. Clients are sent to `url` for a token. What was said of a
-    /// token is taken for its truth for `cache_for`, or until the token ends.
+    /// `session` is used to validate tokens; its user must be allowed to validate tokens of others. `url` is the address at which clients
+    /// get tokens. A validated token is cached for `cache_for`, or until the token expires.
     pub fn new(session: Session, url: &Url, cache_for: Duration) -> Self {
         Keystone {
             session,
@@ -43,12 +43,12 @@ impl Keystone {
         }
     }
 
-    /// Where clients get a token.
+    /// The URL at which clients get tokens.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Whose tokens these headers hold.
+    /// Authenticates the sender of these headers.
     pub(crate) async fn caller(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -70,7 +70,7 @@ impl Keystone {
         Ok(Caller::known(identity, service))
     }
 
-    /// Refuses a project that there is not.
+    /// Refuses a project that does not exist.
     pub(crate) async fn check_project(&self, field: &str, id: &str) -> Result<(), ApiError> {
         match projects::exists(&self.session, id).await {
             Ok(true) => Ok(()),
@@ -92,7 +92,7 @@ impl Keystone {
         }
     }
 
-    /// Whose token it is. However many ask for the same at once, Keystone is asked once.
+    /// Validates a token. If several requests present the same token at once, Keystone is asked once.
     async fn identify(
         self: &Arc<Self>,
         token: SecretString,
@@ -106,7 +106,7 @@ impl Keystone {
             Next::Wait(answer) => answer,
             Next::Ask(sender, answer) => {
                 let ticket = door.queue(None)?;
-                // A task, for whoever came first may hang up, and others wait too.
+                // Runs as a task of its own, because the first client may disconnect while others wait for the same result.
                 let keystone = self.clone();
                 tokio::spawn(async move {
                     let guess = ticket.turn().await;
@@ -154,7 +154,7 @@ impl fmt::Debug for Keystone {
     }
 }
 
-/// The token in this header, if there is one.
+/// The token in this header; `None` without the header.
 fn token(headers: &HeaderMap, name: &str) -> Result<Option<SecretString>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| (1..=LONGEST_TOKEN).contains(&text.len()));
@@ -171,7 +171,7 @@ fn away(_: Away) -> ApiError {
     ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
-/// What an operator has to know.
+/// Logs an error of Keystone for the operator.
 fn tell(why: &CloudError) {
     if why.is_transient() {
         warn!("cannot ask Keystone: {why}");

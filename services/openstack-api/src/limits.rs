@@ -1,4 +1,4 @@
-//! How much of everything callers may have, so that one is in nobody's way.
+//! Limits on the requests of callers, so that no caller takes resources away from the others.
 
 mod bucket;
 mod crowd;
@@ -29,37 +29,37 @@ pub use guesses::{Door, Guess, Guesses, Ticket};
 use recent::Recent;
 pub(crate) use shape::check as check_shape;
 
-/// `[api.limits]`: how much callers may have.
+/// The section `[api.limits]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The longest URL, in bytes; 414.
+    /// The longest URL, in bytes; a longer one is answered with 414.
     pub url: NonZeroUsize,
-    /// All headers of a request together, in bytes; 431.
+    /// The total size of the headers of a request, in bytes; 431.
     pub headers: NonZeroUsize,
-    /// The largest body, in bytes, where a route does not say otherwise; 413. Each API has its own if this is not given.
+    /// The largest body, in bytes, for routes without a limit of their own; 413. `None` selects the default of the API.
     pub body: Option<NonZeroUsize>,
-    /// The largest document that a caller stores, in bytes of JSON, counted after a patch; 400.
+    /// The largest document that a caller may store, in bytes of JSON after a patch; 400.
     pub document: NonZeroUsize,
-    /// After how many bytes a page of a list ends early; it says where the next one begins.
+    /// A page of a list ends early after this many bytes, with a link to the next page.
     pub page: NonZeroUsize,
-    /// How deep JSON may be nested; 400.
+    /// The deepest nesting of a JSON body; 400.
     pub json_depth: NonZeroUsize,
-    /// How many elements JSON may have in all; 400.
+    /// The most elements in a JSON body; 400.
     pub json_elements: NonZeroUsize,
-    /// How many requests that only look a caller may send in a second, on average; 429. Where nobody is asked for a name there
-    /// is no limit unless this is given.
+    /// How many reading requests a caller may send per second, on average; 429. `None` selects the default, which applies only to
+    /// authenticated callers.
     pub reads_per_second: Option<NonZeroU32>,
-    /// As many of those that change something.
+    /// How many changing requests a caller may send per second, like `reads_per_second`.
     pub writes_per_second: Option<NonZeroU32>,
-    /// How many requests of all callers are answered at once; 503.
+    /// How many requests of all callers are processed at once; 503.
     pub requests_at_once: NonZeroUsize,
-    /// How many of one caller's; 503. Where nobody is asked for a name there is no limit unless this is given.
+    /// How many requests of one caller are processed at once; 503. `None` selects the default, which applies only to authenticated callers.
     pub requests_at_once_each: Option<NonZeroUsize>,
-    /// How many bytes of bodies and of answers that were not taken yet one caller may have at once; 503.
+    /// How many bytes of request bodies and of unread answers one caller may have in flight; 503.
     pub bytes_in_flight_each: NonZeroUsize,
-    /// How many wrong passwords for one name from one address are tried in a minute, on average; ten times as many for all names
-    /// there, and tokens; 429.
+    /// How many wrong passwords for one name from one address are verified per minute, on average; ten times as many for all names from one
+    /// address, and for tokens; 429.
     pub guesses_per_minute: NonZeroU32,
 }
 
@@ -84,18 +84,18 @@ impl Default for Limits {
     }
 }
 
-/// What a caller with a name has where nothing is configured: more than any tool of an administrator's sends.
+/// The default for authenticated callers: more than the tools of any administrator send.
 const READS_PER_SECOND: NonZeroU32 = NonZeroU32::MIN.saturating_add(1999);
-/// The same, of requests that change something.
+/// The default for requests that change something.
 const WRITES_PER_SECOND: NonZeroU32 = NonZeroU32::MIN.saturating_add(499);
-/// The same, of requests that are answered at once.
+/// The default for requests that are processed at once.
 const AT_ONCE_EACH: NonZeroUsize = NonZeroUsize::MIN.saturating_add(511);
-/// How many may be sent at once after a rest, in seconds of their pace.
+/// How many requests a caller may send in a burst after a pause, in seconds of the average rate.
 const BURST: f64 = 4.0;
-/// Of how many callers is known how much they sent, twice.
+/// The request rates of this many callers are remembered, at most twice as many.
 const CALLERS: usize = 10_000;
 
-/// Who has how much of it now.
+/// The limits, and how much each caller uses at present.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     pub(crate) limits: Limits,
@@ -106,7 +106,7 @@ pub(crate) struct Limiter {
     guesses: Arc<Guesses>,
 }
 
-/// A request that is being answered, as long as it is kept.
+/// Permission to process a request. The limits count the request until its seat is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     _all: OwnedSemaphorePermit,
@@ -114,11 +114,11 @@ pub(crate) struct Seat {
     who: String,
     flight: Flight,
     at_most: usize,
-    /// The bytes of the request's body, and of what is made of them.
+    /// The bytes of the request's body, and of the values parsed from the body.
     body: Mutex<Option<Held>>,
 }
 
-/// Where the seat of a request is put once it is known whose it is.
+/// Holds the seat of a request, once authentication has shown who the caller is.
 pub(crate) type SeatOf = Arc<OnceLock<Seat>>;
 
 impl Limiter {
@@ -133,7 +133,7 @@ impl Limiter {
         }
     }
 
-    /// Refuses what is too long to be looked at.
+    /// Refuses a URL or headers that are too long.
     pub(crate) fn check_head(&self, uri: &Uri, headers: &http::HeaderMap) -> Result<(), ApiError> {
         let query = uri.query().map_or(0, |query| query.len() + 1);
         if uri.path().len() + query > self.limits.url.get() {
@@ -150,11 +150,11 @@ impl Limiter {
         Ok(())
     }
 
-    /// Gives the caller's request a seat.
+    /// Gives a request of the caller a seat.
     ///
     /// # Errors
     ///
-    /// 429, when the caller sent too many lately; 503, when too many are being answered.
+    /// 429 if the caller has sent too many requests lately; 503 if too many requests are being processed.
     pub(crate) fn seat(&self, caller: &Caller, method: &Method) -> Result<Seat, ApiError> {
         self.count(caller, method)?;
         let each = self.limits.requests_at_once_each;
@@ -206,27 +206,27 @@ impl Limiter {
         })
     }
 
-    /// Where the request comes from that shows a proof.
+    /// The address that a request with credentials comes from, together with the counters of wrong guesses.
     pub(crate) fn door(&self, request: &Parts) -> Door {
         Door { guesses: self.guesses.clone(), from: source(request) }
     }
 }
 
-/// Answers below this size are not counted: there are no more of them than a caller has connections.
+/// Smaller answers are not counted, since a caller has at most one for each connection.
 const SMALL: usize = 4 << 10;
-/// What a stream counts beside the bytes that wait to be taken: its next part is made while the one before waits.
+/// The bytes that a streamed answer counts in addition to the bytes that wait to be read: the next part is produced while the previous one waits.
 const STREAM: usize = 128 << 10;
-/// How often a body is in memory while it is worked on: its text, what is made of it, and what is stored.
+/// How often a body is in memory while it is processed: as text, as parsed value and as stored document.
 const COPIES: usize = 3;
-/// What one element of a JSON text takes in memory at most, beside its text.
+/// The most memory that an element of a JSON text takes once it is parsed, in addition to its text.
 const BYTES_AN_ELEMENT: usize = 320;
 
 impl Seat {
-    /// Counts a body of so many bytes and elements for the caller, until the request is answered.
+    /// Counts a body with this many bytes and elements for the caller, until the request is answered.
     ///
     /// # Errors
     ///
-    /// 503, when the caller has too many bytes in flight.
+    /// 503 if the caller has too many bytes in flight.
     pub(crate) fn hold_body(&self, bytes: usize, elements: usize) -> Result<(), ApiError> {
         let bytes =
             bytes.saturating_mul(COPIES).saturating_add(elements.saturating_mul(BYTES_AN_ELEMENT));
@@ -236,8 +236,8 @@ impl Seat {
         Ok(())
     }
 
-    /// The answer, counted for the caller until it was taken. One to a request that only looks is refused instead, when the caller
-    /// has too many bytes in flight.
+    /// Counts an answer for the caller until the client has read it. If the caller has too many bytes in flight, the answer to a reading
+    /// request is replaced by a refusal; the answer to a changing request is always sent, because the change has already happened.
     pub(crate) async fn hold_answer(&self, answer: Response, looks: bool) -> Response {
         let size = answer.body().size_hint().exact();
         let bytes = match size {
@@ -288,7 +288,8 @@ fn busy(why: String) -> ApiError {
     ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why).again_in(1)
 }
 
-/// The address that the request comes from: what the proxy before us says where it is believed, for only its last word is its own.
+/// The address that the request comes from. Behind a trusted proxy this is the last entry of `X-Forwarded-For`: the proxy wrote that entry
+/// itself, while the client may have written the entries before it.
 fn source(request: &Parts) -> IpAddr {
     let believed =
         matches!(request.extensions.get::<(Scheme, Forwarded)>(), Some((_, Forwarded::Believed)));

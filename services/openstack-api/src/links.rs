@@ -1,4 +1,4 @@
-//! The links every resource carries.
+//! The links in the documents of resources.
 
 use std::fmt::{self, Write};
 
@@ -7,16 +7,15 @@ use serde::ser::{Error, SerializeSeq, Serializer};
 
 use crate::Origin;
 
-/// The pair of links to a resource: `self` below `/v1`, and a `bookmark` without it.
+/// The two links to a resource: `self` with `/v1` in the path, and `bookmark` without.
 #[derive(Clone, Copy)]
 pub struct Links<'a, Id> {
-    /// Where the client reached us.
+    /// The origin under which the client reached the API.
     pub origin: &'a Origin,
-    /// `nodes`.
+    /// The path of the collection, such as `nodes`.
     pub collection: &'static str,
-    /// Which one.
     pub id: Id,
-    /// `/ports`, or nothing.
+    /// A path below the resource, such as `/ports`; may be empty.
     pub part: &'a str,
 }
 
@@ -30,7 +29,7 @@ impl<Id: fmt::Display> Serialize for Links<'_, Id> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Links { origin, collection, id, part } = self;
         let mut links = serializer.serialize_seq(Some(2))?;
-        // Whole texts, not pieces: a detailed list of a thousand nodes has ten thousand of these.
+        // Each link is built as one text, because a detailed list of a thousand nodes has ten thousand links.
         let mut href = String::with_capacity(128);
         for (version, rel) in [("/v1/", "self"), ("/", "bookmark")] {
             href.clear();

@@ -1,4 +1,4 @@
-//! Lists, written to the client part by part: of a list that is not read, no more than one part is in memory.
+//! Streams lists to the client in parts, so that at most one part of a list is in memory while the client does not read.
 
 use std::fmt::Display;
 use std::pin::Pin;
@@ -16,36 +16,36 @@ use uuid::Uuid;
 use crate::ApiError;
 use crate::json::json_text;
 
-/// How many bytes of documents a part is made of.
+/// How many bytes of documents make a part.
 const PART: usize = 128 << 10;
-/// How many elements the first part of a list has at most.
+/// The most elements in the first part of a list.
 const FIRST_ELEMENTS: u32 = 16;
-/// How many a later one has.
+/// The most elements in a later part.
 const MOST_ELEMENTS: u32 = 256;
 
 /// A page of a list.
 pub struct Listing {
-    /// What its elements are called.
+    /// The name of the list in the answer.
     pub name: &'static str,
-    /// How many there are at most.
+    /// The most elements of the page.
     pub limit: u32,
-    /// After how many bytes it ends early, and says where it goes on.
+    /// The page ends early after this many bytes, with a link to the next page.
     pub bytes: usize,
-    /// Where the page after an element is.
+    /// Returns the link to the page after an element.
     pub next: Box<dyn Fn(Uuid) -> String + Send>,
 }
 
-/// A part of a page that is to be read.
+/// A request for a part of a page.
 pub struct PartAsked<P> {
-    /// From where the part before ended.
+    /// Where the previous part ended; `None` for the first part.
     pub after: Option<P>,
-    /// How many elements it has at most.
+    /// The most elements of the part.
     pub elements: u32,
-    /// After how many bytes of documents it ends; it has one element at least.
+    /// The part ends before its documents exceed this many bytes, but has at least one element.
     pub bytes: usize,
 }
 
-/// A part of a page: some of its elements, written.
+/// A part of a page, as JSON text.
 pub struct ListPart<P> {
     text: Vec<u8>,
     elements: u32,
@@ -53,15 +53,15 @@ pub struct ListPart<P> {
     more: Option<P>,
 }
 
-/// A part on its way from the store.
+/// A part that is being read from the store.
 pub type PartFuture<P, E> = Pin<Box<dyn Future<Output = Result<ListPart<P>, E>> + Send>>;
 
 impl<P> ListPart<P> {
-    /// The elements that were found, as `view` shows each, and where there may be more.
+    /// Serializes the elements `found`, each as `view` returns it. `more` is the position at which the next part begins.
     ///
     /// # Errors
     ///
-    /// When one of them is no JSON.
+    /// An element cannot be serialized.
     pub fn of<'a, T: 'a, V: Serialize>(
         found: &'a [T],
         id: impl Fn(&T) -> Uuid,
@@ -81,7 +81,7 @@ impl<P> ListPart<P> {
     }
 }
 
-/// What is left of a list that is being written.
+/// The state of a list that is being written.
 struct Rest<P, F> {
     page: Listing,
     read: F,
@@ -91,12 +91,12 @@ struct Rest<P, F> {
     is_begun: bool,
 }
 
-/// Answers with a page that `read` reads part by part. The first part is read before
-/// anything is answered, so that what is wrong with the request is told by its status.
+/// Answers with a page whose parts are read by `read`. The first part is read before the status is sent, so that a wrong request is
+/// answered with its error status.
 ///
 /// # Errors
 ///
-/// Those of `read`, for the first part. A later one breaks the answer off.
+/// Returns an error of `read` for the first part. An error in a later part aborts the answer.
 pub async fn list<P, E, F>(page: Listing, read: F) -> Result<Response, E>
 where
     P: Send + 'static,
@@ -133,7 +133,7 @@ impl<P, E, F> Rest<P, F>
 where
     F: FnMut(PartAsked<P>) -> PartFuture<P, E>,
 {
-    /// The next part as it is written, and whether it is the last.
+    /// Returns the next part of the text, and whether it is the last.
     async fn next(&mut self) -> Result<(Bytes, bool), E> {
         let asked = self.at_once.min(self.page.limit);
         let bytes = self.page.bytes.saturating_sub(self.written).min(PART);
@@ -141,7 +141,7 @@ where
         let ListPart { text, elements, last, more } = (self.read)(part).await?;
         self.page.limit = self.page.limit.saturating_sub(elements);
         self.written += text.len();
-        // Few large elements fill a part as many small ones do.
+        // The next part asks for fewer elements if large elements filled this one early.
         self.at_once = match elements < asked {
             true => elements.max(1),
             false => asked.saturating_mul(2).min(MOST_ELEMENTS),
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A list of elements of so many bytes each, read a few at a time; and whether it was written at once.
+    /// Streams a list of elements of these sizes, a few elements per part; returns the list, and whether it was sent in one piece.
     async fn listed(
         sizes: &'static [usize],
         limit: u32,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_parts_are_one_list() {
+    async fn all_parts_form_one_list() {
         check(&[], (10, 1000), (0, None)).await;
         check(&[1, 1], (10, 1000), (2, None)).await;
         check(&[1; 3], (10, 1000), (3, None)).await;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_short_list_has_a_length_and_a_spoiled_one_breaks_off() {
+    async fn a_short_list_has_a_length_and_a_failing_one_is_aborted() {
         assert!(listed(&[1, 1], 10, 1000).await.unwrap().1);
         assert!(!listed(&[1; 8], 10, 1000).await.unwrap().1);
         assert_eq!(listed(&[1, 0], 10, 1000).await.unwrap_err(), "it is spoiled");

@@ -1,4 +1,4 @@
-//! What happens to every request before its handler, and to every answer after it.
+//! The layer around all handlers: checks each request before its handler, and completes each answer after it.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -21,30 +21,29 @@ use crate::limits::{Limiter, SeatOf};
 use crate::watch::Watch;
 use crate::{ApiError, Browsers, Dialect, Envelope, Forwarded, Limits, Scheme};
 
-/// How one API behaves, whatever it is asked.
+/// The behaviour of one API that does not depend on the route.
 #[derive(Clone)]
 pub struct Manners {
-    /// How it speaks of versions.
+    /// The headers of microversions.
     pub dialect: Dialect,
-    /// How it words a refusal.
+    /// The format of refusals.
     pub envelope: Envelope,
-    /// What it says to those who are not let in: `WWW-Authenticate`.
+    /// The value of `WWW-Authenticate` in answers with 401.
     pub challenge: String,
-    /// How its own listener is reached.
+    /// The scheme of the listener.
     pub scheme: Scheme,
-    /// Whether a proxy before it is believed.
+    /// Whether the headers of a proxy are trusted.
     pub forwarded: Forwarded,
-    /// Which requests of browsers it refuses.
+    /// Which requests of browsers are refused.
     pub browsers: Browsers,
-    /// Where it is recorded what is asked of it.
+    /// The audit trail that requests are recorded in.
     pub trail: Arc<dyn Trail>,
-    /// The largest body that is read, in bytes, where neither a route nor `limits` says otherwise.
+    /// The largest body, in bytes, if neither the route nor `limits` sets a limit.
     pub longest_body: usize,
-    /// How much callers may have.
     pub limits: Limits,
 }
 
-/// The id of one request, for logs and support.
+/// The id of a request, for logs and support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(Uuid);
 
@@ -55,33 +54,33 @@ impl std::fmt::Display for RequestId {
 }
 
 impl RequestId {
-    /// An id that comes after those of the milliseconds before (RFC 9562, version 7): whatever keeps them in their order adds at its end.
+    /// Makes an id that sorts after the ids of earlier milliseconds (RFC 9562, version 7), so that an index on ids grows at its end.
     fn new(now: Timestamp) -> Self {
         let millis = now.as_millisecond().unsigned_abs();
-        // Of a version 4 all but two bytes are random alone.
+        // In a version 4 UUID all bytes but two are fully random.
         let [a, b, c, d, e, f, _, g, _, h, i, j, ..] = Uuid::new_v4().into_bytes();
         let random = [a, b, c, d, e, f, g, h, i, j];
         RequestId(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 }
 
-/// Both spellings: clients read either.
+/// Clients read one header or the other, so both are sent.
 const REQUEST_ID_HEADERS: [HeaderName; 2] = [
     HeaderName::from_static("openstack-request-id"),
     HeaderName::from_static("x-openstack-request-id"),
 ];
 
-/// What proves who somebody is: never shown by anything that shows headers.
+/// Headers with credentials. Marked as sensitive, so that logs of headers do not show them.
 pub(crate) const PROOFS: [HeaderName; 3] = [
     AUTHORIZATION,
     HeaderName::from_static("x-auth-token"),
     HeaderName::from_static("x-service-token"),
 ];
 
-/// When to try again what could not be done for the time being, in seconds.
+/// `Retry-After` in seconds, for refusals with 503 that do not set their own.
 const COME_BACK_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// Gives `router` manners. To be called last: what is added afterwards has none.
+/// Wraps `router` with the layer. Call this last: routes that are added afterwards bypass the layer.
 pub fn apply(router: Router, manners: Manners) -> Router {
     let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "there is no such path") };
     let mismatch = || async {
@@ -94,7 +93,7 @@ pub fn apply(router: Router, manners: Manners) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(mismatch)
         .layer(from_fn_with_state((Arc::new(manners), limiter), behave));
-    // python-ironicclient asks for lists as `/v1/nodes/?…`; to OpenStack's own services a last slash means nothing.
+    // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
 }
 
@@ -119,7 +118,7 @@ async fn behave(
     let bearable = bearable.and_then(|()| manners.browsers.check(&request));
     let watch = Watch::begin(&manners.trail, id, &request, manners.forwarded);
     let looks = request.method().is_safe();
-    // Kept until the answer is there.
+    // Held until the answer is complete.
     let seat = SeatOf::default();
     let mut answer = match bearable.and(negotiated.clone()) {
         Ok(version) => {
@@ -129,7 +128,7 @@ async fn behave(
             extensions.insert((manners.scheme, manners.forwarded));
             extensions.insert((limiter, seat.clone()));
             extensions.insert(watch.clone());
-            // What is asked of a cloud meanwhile is asked on behalf of this request, and says so.
+            // Calls to the cloud made by the handler carry the id of this request.
             let running = openstack::on_behalf_of(watch.known_as(), next.run(request));
             running.instrument(span.clone()).await
         }
@@ -156,7 +155,7 @@ async fn behave(
     answer
 }
 
-/// What the answer refuses, if it does: by one of ours, or by axum itself, which knows no envelope.
+/// The refusal in an answer, if the answer is one: made by our code, or by axum, which knows no envelope.
 fn refusal(answer: &mut Response) -> Option<ApiError> {
     let ours = answer.extensions_mut().remove::<ApiError>();
     let status = answer.status();
@@ -165,7 +164,7 @@ fn refusal(answer: &mut Response) -> Option<ApiError> {
     ours.or_else(|| refused.then(reason))
 }
 
-/// Puts a refusal into the API's envelope.
+/// Writes a refusal in the envelope of the API.
 fn wrap(answer: &mut Response, refusal: &ApiError, manners: &Manners, id: RequestId) {
     if refusal.status.is_server_error() {
         error!("answering {}: {refusal}", refusal.status);
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_request_has_a_later_id_and_no_two_have_the_same() {
+    fn request_ids_are_ordered_by_time_and_unique() {
         let at = |millis: i64| Timestamp::from_millisecond(1_767_323_045_000 + millis).unwrap();
         let id = |millis| RequestId::new(at(millis)).to_string();
         assert!(id(1) < id(2) && id(2) < id(1000));

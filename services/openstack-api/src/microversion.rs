@@ -1,4 +1,4 @@
-//! Microversions: what a client asked for, and what came when.
+//! Microversions: the version that a client requested, and the version that introduced a feature.
 
 use std::fmt;
 
@@ -13,22 +13,22 @@ use crate::ApiError;
 pub struct Microversion(u16);
 
 impl Microversion {
-    /// `1.minor`.
+    /// Version `1.minor`.
     pub const fn new(minor: u16) -> Self {
         Microversion(minor)
     }
 
-    /// Whether a client that asked for this version knows what came with `came`.
+    /// Whether this version includes a feature introduced in version `came`.
     pub const fn has(self, came: Microversion) -> bool {
         self.0 >= came.0
     }
 
-    /// `value`, if a client that asked for this version knows what came with `came`.
+    /// Returns `value` if this version includes a feature introduced in version `came`.
     pub fn since<T>(self, came: Microversion, value: T) -> Option<T> {
         self.has(came).then_some(value)
     }
 
-    /// Refuses with 406 what came with `came`, unless the client asked for that version or a later one.
+    /// Refuses with 406 to use `what`, introduced in version `came`, in an earlier version.
     pub fn need(self, came: Microversion, what: &str) -> Result<(), ApiError> {
         if self.has(came) {
             return Ok(());
@@ -45,7 +45,7 @@ impl fmt::Display for Microversion {
     }
 }
 
-/// The version asked for, as [`crate::apply`] found it.
+/// The requested version, as negotiated by [`crate::apply`].
 impl<S: Sync> FromRequestParts<S> for Microversion {
     type Rejection = ApiError;
 
@@ -54,52 +54,41 @@ impl<S: Sync> FromRequestParts<S> for Microversion {
     }
 }
 
-/// How one API speaks of versions.
+/// The headers and the range of microversions of one API.
 #[derive(Clone, Debug)]
 pub struct Dialect {
-    /// The header of request and answer.
+    /// The header with the version, in requests and answers.
     pub header: HeaderName,
-    /// What stands before the version in that header: `container-infra `, or nothing.
+    /// The prefix of the version in that header: `container-infra `, or empty.
     pub prefix: &'static str,
-    /// The header that tells the lowest version.
+    /// The header with the lowest version.
     pub minimum_header: HeaderName,
-    /// The header that tells the highest version.
+    /// The header with the highest version.
     pub maximum_header: HeaderName,
-    /// The lowest version, which is also that of a client that asks for none.
+    /// The lowest version, which also serves clients that request no version.
     pub minimum: Microversion,
-    /// The highest version.
     pub maximum: Microversion,
 }
 
-/// The version asked for cannot be served.
+/// Why the requested version cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcceptable {
-    /// The header holds no version.
     #[error(
         "invalid value for the {header} header: {raw:?} is neither \"latest\" nor a version such as 1.1"
     )]
     Unreadable {
-        /// The header's name.
         header: HeaderName,
-        /// What it held, cut to a length fit for a message.
+        /// The value, cut to a length that fits into a message.
         raw: String,
     },
-    /// The version is out of range.
     #[error(
         "version {asked} was requested but is not supported by this service; the supported version range is [{minimum}, {maximum}]"
     )]
-    OutOfRange {
-        /// What was asked for.
-        asked: String,
-        /// The lowest version.
-        minimum: Microversion,
-        /// The highest version.
-        maximum: Microversion,
-    },
+    OutOfRange { asked: String, minimum: Microversion, maximum: Microversion },
 }
 
 impl Dialect {
-    /// The version that `headers` ask for; the lowest when they ask for none.
+    /// Returns the requested version; the lowest one if `headers` request none.
     pub fn negotiate(&self, headers: &HeaderMap) -> Result<Microversion, NotAcceptable> {
         let Some(value) = headers.get(&self.header) else { return Ok(self.minimum) };
         let unreadable = || NotAcceptable::Unreadable {
@@ -107,7 +96,7 @@ impl Dialect {
             raw: String::from_utf8_lossy(value.as_bytes()).chars().take(64).collect(),
         };
         let raw = value.to_str().map_err(|_| unreadable())?;
-        // A request may name several services in one header (API-SIG, microversion specification).
+        // The header may list versions of several services (API-SIG, microversion specification).
         let named = raw.split(',').find_map(|part| part.trim().strip_prefix(self.prefix));
         let Some(asked) = named.map(str::trim) else { return Ok(self.minimum) };
         if asked == "latest" {
@@ -134,7 +123,7 @@ impl Dialect {
         }
     }
 
-    /// Tells the range, and the version that was served if any was.
+    /// Adds the supported range to the answer, and the version that was served, if any.
     pub fn announce(&self, headers: &mut HeaderMap, served: Option<Microversion>) {
         headers.insert(self.minimum_header.clone(), self.value(self.minimum, ""));
         headers.insert(self.maximum_header.clone(), self.value(self.maximum, ""));
@@ -199,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_named() {
+    fn an_invalid_version_is_named() {
         check(
             "",
             b"abc",
@@ -215,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_field_is_absent_before_and_present_after() {
+    fn a_field_appears_with_the_version_that_introduced_it() {
         let owner = Microversion::new(50);
         assert_eq!(Microversion::new(49).since(owner, "me"), None);
         assert_eq!(Microversion::new(50).since(owner, "me"), Some("me"));

@@ -1,4 +1,4 @@
-//! Under which name the client reached us: what links must begin with.
+//! The origin under which a client reached the API, which is the start of every link.
 
 use std::fmt;
 
@@ -9,30 +9,28 @@ use http::request::Parts;
 
 use crate::ApiError;
 
-/// How a listener is reached.
+/// The scheme of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// In the clear.
     Http,
-    /// Over TLS.
     Https,
 }
 
-/// Whether `X-Forwarded-Proto`, `-Host` and `-Prefix` are believed.
+/// Whether `X-Forwarded-Proto`, `-Host` and `-Prefix` are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
-    /// They are: a proxy that we trust sets them.
+    /// A trusted proxy sets the headers.
     Believed,
-    /// They are not: anyone could have set them.
+    /// Any client could have set the headers.
     Ignored,
 }
 
-/// Scheme, host and path prefix the client used: `https://cloud.example:6385/baremetal`.
+/// Scheme, host and path prefix used by the client: `https://cloud.example:6385/baremetal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(String);
 
 impl Origin {
-    /// The origin of a request with these headers. `authority` is that of its request line, which HTTP/2 uses.
+    /// Determines the origin of a request. `authority` comes from the request line, which HTTP/2 uses instead of `Host`.
     pub fn new(
         headers: &HeaderMap,
         authority: Option<&str>,
@@ -65,7 +63,7 @@ impl Origin {
         Ok(Origin([scheme, "://", host, prefix].concat()))
     }
 
-    /// The origin as text, without a slash at its end.
+    /// The origin as text, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -102,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn links_begin_with_what_the_client_used() {
+    fn links_begin_with_the_origin_that_the_client_used() {
         check(&[("host", "10.0.0.1:6385")], Forwarded::Ignored, "http://10.0.0.1:6385");
         check(&[("host", "[::1]:6385")], Forwarded::Ignored, "http://[::1]:6385");
     }
 
     #[test]
-    fn a_proxy_is_believed_only_where_that_is_configured() {
+    fn headers_of_a_proxy_are_used_only_if_trusted() {
         let proxied = [
             ("host", "10.0.0.1:6385"),
             ("x-forwarded-proto", "https"),
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_none_is_refused() {
+    fn an_invalid_host_is_refused() {
         check(&[("host", "a/b")], Forwarded::Ignored, "Host: it is not a host name");
         check(&[("host", "\"><script>")], Forwarded::Ignored, "Host: it is not a host name");
     }

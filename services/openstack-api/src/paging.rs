@@ -1,4 +1,4 @@
-//! Pages of a list, and the link to the next.
+//! Pages of a list, and the link to the next page.
 
 use std::fmt::Display;
 
@@ -6,34 +6,29 @@ use uuid::Uuid;
 
 use crate::{ApiError, Origin, Query};
 
-/// The longest page, and that of a client that asks for no limit.
+/// The largest `limit`, and its default.
 pub const MAX_LIMIT: u32 = 1000;
 
-/// Which part of a list is asked for. What it is sorted by is for the resource to read.
+/// The requested page of a list. Each resource interprets the sort key itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paging {
-    /// At most so many.
     pub limit: u32,
-    /// Begin after this one.
+    /// The page begins after the element of this id.
     pub marker: Option<Uuid>,
-    /// By what to sort.
     pub sort_key: Option<String>,
-    /// In which direction.
     pub direction: Direction,
 }
 
-/// In which direction a list is sorted.
+/// The sort order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// Least first.
     #[default]
     Ascending,
-    /// Greatest first.
     Descending,
 }
 
 impl Paging {
-    /// Takes `limit`, `marker`, `sort_key` and `sort_dir` out of `query`.
+    /// Removes `limit`, `marker`, `sort_key` and `sort_dir` from `query` and parses them.
     pub fn take(query: &mut Query) -> Result<Self, ApiError> {
         let limit = match query.take("limit") {
             None => MAX_LIMIT,
@@ -59,7 +54,7 @@ impl Paging {
     }
 }
 
-/// Where the page after `last` is: `query` with another marker.
+/// The link to the page after `last`: the same query with another marker.
 pub fn next_link(
     origin: &Origin,
     path: &str,
@@ -96,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_paging_parameter_is_named() {
         check("limit=0", Err("limit: it must be positive"));
         check("limit=-1", Err("limit: it must be positive"));
         check("limit=x", Err("limit: it must be an integer"));

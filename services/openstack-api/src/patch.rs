@@ -1,4 +1,4 @@
-//! JSON patches (RFC 6902), as OpenStack clients mean them.
+//! JSON Patch (RFC 6902), with the semantics that OpenStack clients expect.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -7,23 +7,22 @@ use serde_json::{Map, Value};
 
 use crate::{ApiError, Shape};
 
-/// One operation of a patch.
+/// An operation of a patch.
 ///
-/// `test`, `copy` and `move` are not among them: they would tell secrets that are never shown.
+/// `test`, `copy` and `move` are not supported, because a caller could use them to read secrets that answers never show.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operation {
-    /// What to do.
     pub op: Op,
-    /// To what: a JSON pointer whose first part is a field.
+    /// A JSON pointer whose first part names a field.
     pub path: String,
-    /// With what; not for `remove`.
+    /// The new value; `None` for `remove`.
     #[serde(default, deserialize_with = "present")]
     pub value: Option<Value>,
 }
 
 impl Operation {
-    /// What a client writes of one.
+    /// The JSON shape of an operation.
     pub fn shape() -> Shape {
         let operation = Shape::object([
             ("op", Shape::word(["add", "replace", "remove"])),
@@ -33,25 +32,25 @@ impl Operation {
     }
 }
 
-/// What an operation does.
+/// The effect of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// Sets a value, whether there was one or not.
+    /// Sets a value, whether or not one exists.
     Add,
-    /// Sets a value, whether there was one or not.
+    /// Sets a value, whether or not one exists.
     Replace,
-    /// Gives the default back.
+    /// Resets a field to its default.
     Remove,
 }
 
-/// A value that was given is `Some`, even where it is null.
+/// Deserializes a present value to `Some`, even if the value is null.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 impl Operation {
-    /// The field this changes, or changes a part of.
+    /// The field that the operation changes, entirely or in part.
     pub fn field(&self) -> Result<&str, ApiError> {
         let field = self.path.strip_prefix('/').and_then(|path| path.split('/').next());
         field.filter(|field| !field.is_empty()).ok_or_else(|| {
@@ -61,9 +60,9 @@ impl Operation {
     }
 }
 
-/// Applies `patch` to `document`, which holds the present value of every field that the patch names.
+/// Applies `patch` to `document`, which must hold the present value of every field that the patch names.
 ///
-/// A field that is removed becomes null: the resource knows its default.
+/// A removed field becomes null, and the resource replaces null by the default.
 pub fn apply(document: &mut Map<String, Value>, patch: Vec<Operation>) -> Result<(), ApiError> {
     let mut whole = Value::Object(std::mem::take(document));
     for operation in patch {
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn remove_gives_the_default_back() {
+    fn remove_restores_the_default() {
         check(
             json!([{"op": "remove", "path": "/extra"}]),
             Ok(json!({"extra": null, "name": null})),
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_named() {
+    fn an_impossible_operation_is_refused_by_path() {
         check(
             json!([{"op": "add", "path": "/extra/x/y", "value": 1}]),
             Err("/extra/x/y: there is nothing that could hold this value"),
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_tell_secrets_is_not_an_operation() {
+    fn operations_that_could_reveal_secrets_do_not_exist() {
         for op in ["test", "copy", "move"] {
             let raw = json!([{"op": op, "path": "/extra/a", "value": "guess"}]);
             assert!(serde_json::from_value::<Vec<Operation>>(raw).is_err(), "{op} passed");

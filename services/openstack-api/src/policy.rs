@@ -1,6 +1,6 @@
-//! Who may do what: the gate before every handler that has a caller.
+//! Authorization: the check that runs before every handler with a caller.
 //!
-//! Each route has a [`Rule`], which its row in the table shows and the gate before it reads: there is one of each.
+//! Each route has one [`Rule`]. The policy table shows the same rule that the check enforces.
 
 use http::{Method, StatusCode};
 use serde::Serialize;
@@ -8,72 +8,72 @@ use serde::Serialize;
 use crate::caller::Reach;
 use crate::{ApiError, Caller};
 
-/// Keystone's own roles that mean something here, each more than the one before.
+/// The roles of Keystone that this policy knows, each including the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// May look.
+    /// May read.
     Reader,
-    /// May make and change things.
+    /// May create and change resources.
     Member,
-    /// May also do what a project's members do not decide alone.
+    /// May also make decisions for a whole project.
     Manager,
-    /// May do everything, everywhere.
+    /// May do everything in the whole cloud.
     Admin,
 }
 
-/// What a route asks of its callers, where it has no rule of its own.
+/// The access that a route requires, unless the route has a rule of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It shows things, and no secret.
+    /// The route reads, and returns no secret.
     Read,
-    /// It changes things, or tells a secret.
+    /// The route changes something, or returns a secret.
     Change,
-    /// It is for administrators of the cloud.
+    /// The route is for administrators of the cloud.
     Administer,
 }
 
-/// Whose the things of a service are.
+/// Whether the resources of a service belong to projects or to the operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Projects': whoever has a role in one has to do with what is its own. Handlers ask [`Caller::reach`].
+    /// The resources belong to projects, and a role in a project gives access to the resources of that project. Handlers ask
+    /// [`Caller::reach`].
     Projects,
-    /// The operators': whose token is only good in a project has to do with them only where a route's rule says so.
+    /// The resources belong to the operators. A project-scoped token gives access only if the rule of a route says so.
     Operators,
 }
 
-/// What the handlers of an API work with: it says whose the things are.
+/// The state of an API's handlers, which also decides whom the resources belong to.
 pub trait Ward {
-    /// Whose they are.
     const POLICY: Policy;
 }
 
-/// Who may use a route, and with which things.
+/// The callers who may use a route, and the resources they may use it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// The role it takes of those who have to do with everything.
+    /// The role required of callers who reach all resources.
     pub cloud: Role,
-    /// Whether services of the cloud have to do with everything here, whatever role it takes of others.
+    /// Whether services of the cloud may use the route with all resources, whatever role other callers need.
     pub services: bool,
-    /// The role it takes in the project that a thing is of; `None`: it is not for projects.
+    /// The role required in the project that owns the resource; `None` if owners may not use the route.
     pub owner: Option<Role>,
-    /// The role it takes in the project that a thing is lent to; `None`: it is not for those.
+    /// The role required in the project that the resource is lent to; `None` if lessees may not use the route.
     pub lessee: Option<Role>,
 }
 
-/// What a caller has to do with one thing.
+/// How a caller is related to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
-    /// It has to do with everything.
+    /// The caller reaches all resources.
     Cloud,
-    /// The thing is of the caller's project.
+    /// The resource belongs to the caller's project.
     Owner,
-    /// The thing is lent to the caller's project.
+    /// The resource is lent to the caller's project.
     Lessee,
 }
 
 impl Role {
-    /// The role that Keystone calls this; `None` if it means nothing here.
+    /// Parses Keystone's name of a role; `None` if the policy does not know the role.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "reader" => Some(Role::Reader),
@@ -84,7 +84,7 @@ impl Role {
         }
     }
 
-    /// Keystone's name for it.
+    /// Keystone's name of the role.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Reader => "reader",
@@ -96,7 +96,7 @@ impl Role {
 }
 
 impl Need {
-    /// What a route needs that does not say otherwise.
+    /// The default need of a route with this method.
     pub fn of(method: &Method) -> Self {
         if method.is_safe() { Need::Read } else { Need::Change }
     }
@@ -111,7 +111,7 @@ impl Need {
 }
 
 impl Policy {
-    /// The rule of a route that has none of its own.
+    /// The rule of a route with this need and no rule of its own.
     pub(crate) fn rule(self, need: Need) -> Rule {
         let cloud = need.role();
         let for_all = need != Need::Administer;
@@ -125,7 +125,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// For what is of nobody: whoever has a role at all may look.
+    /// Lets every caller with any role read, for data that belongs to nobody.
     pub const LOOK: Rule = Rule {
         cloud: Role::Reader,
         services: true,
@@ -133,11 +133,11 @@ impl Rule {
         lessee: Some(Role::Reader),
     };
 
-    /// For what was asked by a project's people: of projects, for those who manage them.
+    /// Lets administrators read everything and managers the data of their project, for the audit trail.
     pub const TRAIL: Rule =
         Rule { cloud: Role::Admin, services: false, owner: Some(Role::Manager), lessee: None };
 
-    /// The role it takes of who has this bond; `None`: it is not for such.
+    /// The role required of a caller with this relation; `None` if such callers may not use the route.
     pub fn role(self, bond: Bond) -> Option<Role> {
         match bond {
             Bond::Cloud => Some(self.cloud),
@@ -146,12 +146,12 @@ impl Rule {
         }
     }
 
-    /// The least role by which anything at all may be done in a project.
+    /// The lowest role that permits anything in a project.
     fn least(self) -> Option<Role> {
         self.owner.into_iter().chain(self.lessee).min()
     }
 
-    /// Refuses with 403 who can use the route with nothing.
+    /// Refuses with 403 a caller who may not use the route with any resource.
     pub(crate) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
         if caller.role().is_none() {
             let why = "none of the roles reader, member, manager and admin is yours here";
@@ -167,11 +167,11 @@ impl Rule {
         }
     }
 
-    /// Refuses with 403 what the caller may not do to a thing that it has this to do with.
+    /// Refuses with 403 a caller who may not use the route with a resource of this relation.
     ///
     /// # Errors
     ///
-    /// What it would take.
+    /// Names the role that the caller lacks.
     pub fn check(self, caller: &Caller, bond: Bond) -> Result<(), ApiError> {
         match self.role(bond) {
             Some(_) if bond == Bond::Cloud && self.services && caller.is_service() => Ok(()),

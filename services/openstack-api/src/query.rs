@@ -1,4 +1,4 @@
-//! Reading query strings: every parameter is known, or the request is refused.
+//! Parses query strings strictly: an unknown parameter is refused.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::ApiError;
 
-/// The parameters of a query, in the order they came.
+/// The parameters of a query, in the order of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// Names and values, decoded.
+    /// Decoded names and values.
     pub pairs: Vec<(String, String)>,
 }
 
-/// What need not be encoded in a value: RFC 3986 unreserved characters, and the comma between the names of fields.
+/// The characters that are not encoded in a value: the unreserved characters of RFC 3986, and the comma in lists of fields.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',');
 
 impl Query {
-    /// Reads a query string.
+    /// Parses a query string.
     pub fn parse(raw: &str) -> Result<Self, ApiError> {
         let decode = |text: &str| -> Result<String, ApiError> {
             let spaced: Cow<'_, str> =
@@ -38,7 +38,7 @@ impl Query {
         Ok(Query { pairs: pairs.collect::<Result<_, ApiError>>()? })
     }
 
-    /// The value of `name`, which is then gone; the last one where it was given twice.
+    /// Removes the parameter `name` and returns its value; the last value if the parameter was given several times.
     pub fn take(&mut self, name: &str) -> Option<String> {
         let mut found = None;
         self.pairs.retain_mut(|(key, value)| {
@@ -51,7 +51,7 @@ impl Query {
         found
     }
 
-    /// Refuses what nobody has taken.
+    /// Refuses parameters that were not taken, as unknown.
     pub fn finish(self) -> Result<(), ApiError> {
         match self.pairs.first() {
             None => Ok(()),
@@ -62,7 +62,7 @@ impl Query {
         }
     }
 
-    /// The query as text, encoded.
+    /// The query as percent-encoded text.
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.pairs {
@@ -83,7 +83,7 @@ impl<S: Sync> FromRequestParts<S> for Query {
     }
 }
 
-/// Reads a flag as OpenStack clients write it (`strutils.bool_from_string`).
+/// Parses a boolean in the spellings that OpenStack accepts (`strutils.bool_from_string`).
 pub fn flag(name: &str, raw: &str) -> Result<bool, ApiError> {
     match raw.to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "on" | "y" | "yes" => Ok(true),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_takes_is_refused_by_name() {
+    fn an_unknown_parameter_is_refused_by_name() {
         let mut query = Query::parse("limit=5&bogus=%C3%A9+x&limit=6").unwrap();
         assert_eq!(query.take("limit").as_deref(), Some("6"));
         assert_eq!(query.pairs, [("bogus".to_owned(), "é x".to_owned())]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_read_in_every_usual_spelling() {
+    fn booleans_are_parsed_in_every_usual_spelling() {
         assert_eq!(flag("detail", "True"), Ok(true));
         assert_eq!(flag("detail", "0"), Ok(false));
         assert_eq!(
@@ -123,7 +123,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_back(pairs in proptest::collection::vec((".{0,8}", ".{0,8}"), 0..4)) {
+        fn an_encoded_query_is_parsed_back(pairs in proptest::collection::vec((".{0,8}", ".{0,8}"), 0..4)) {
             let query = Query { pairs };
             let text = query.encode();
             prop_assert_eq!(Query::parse(text.trim_start_matches('?')).unwrap(), query);

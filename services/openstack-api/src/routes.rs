@@ -1,5 +1,4 @@
-//! Declaring routes: none without an authenticated caller, none without a description, none without a row in the table of
-//! who may use it.
+//! Declares routes. The types make sure that no route lacks an authenticated caller, a description, or a row in the policy table.
 
 mod describe;
 mod table;
@@ -23,10 +22,10 @@ use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, Shape, audit_route
 use describe::{Told, describe};
 pub use table::{Row, Table};
 
-/// What the document calls the shape of every refusal: each API puts its own there.
+/// The name of the schema of refusals in the OpenAPI document; each API supplies the schema.
 pub const REFUSAL: &str = "Refusal";
 
-/// Routes, what they are, and who may use them.
+/// Routes, with their descriptions and rules.
 pub struct Routes<S> {
     router: Router<S>,
     paths: PathsBuilder,
@@ -34,22 +33,21 @@ pub struct Routes<S> {
     tag: &'static str,
 }
 
-/// What stands before a handler that has a caller.
+/// The check before a handler that has a caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate {
-    /// Who is let in.
     pub(crate) rule: Rule,
-    /// What the route does, where that is recorded before it does so.
+    /// The description for the audit trail; `None` if requests to the route are not recorded.
     pub(crate) recorded: Option<&'static str>,
 }
 
-/// One route: who answers, and what it says of itself.
+/// A handler, with the description and the rule of its route.
 pub struct Handle<S> {
     methods: MethodRouter<S>,
     method: HttpMethod,
-    /// Who may use it; `None`: anyone.
+    /// `None` for a public route.
     rule: Option<Rule>,
-    /// Whether it is recorded who used it: it changes something, or tells a secret.
+    /// Whether requests are recorded in the audit trail: the route changes something, or returns a secret.
     recorded: bool,
     summary: &'static str,
     since: Option<Microversion>,
@@ -61,7 +59,7 @@ pub struct Handle<S> {
     streams: Option<&'static str>,
 }
 
-/// The arguments of a handler whose first is a [`Caller`].
+/// The arguments of a handler whose first argument is a [`Caller`].
 pub trait Guarded {}
 
 macro_rules! guarded {
@@ -79,7 +77,7 @@ guarded!(A B C D E F);
 guarded!(A B C D E F G);
 
 impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
-    /// `GET`.
+    /// A `GET` route.
     pub fn get<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -88,7 +86,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         Handle::new(MethodFilter::GET, HttpMethod::Get, summary, handler)
     }
 
-    /// `POST`.
+    /// A `POST` route.
     pub fn post<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -97,7 +95,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         Handle::new(MethodFilter::POST, HttpMethod::Post, summary, handler)
     }
 
-    /// `PUT`.
+    /// A `PUT` route.
     pub fn put<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -106,7 +104,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         Handle::new(MethodFilter::PUT, HttpMethod::Put, summary, handler)
     }
 
-    /// `PATCH`.
+    /// A `PATCH` route.
     pub fn patch<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -115,7 +113,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         Handle::new(MethodFilter::PATCH, HttpMethod::Patch, summary, handler)
     }
 
-    /// `DELETE`.
+    /// A `DELETE` route.
     pub fn delete<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -124,7 +122,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         Handle::new(MethodFilter::DELETE, HttpMethod::Delete, summary, handler)
     }
 
-    /// `GET`, for anyone.
+    /// A `GET` route without authentication.
     pub fn public_get<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -164,15 +162,15 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         }
     }
 
-    /// The route came with this version: a client that asks for an earlier one finds nothing here.
+    /// Hides the route (404) from clients that request a version before `came`.
     pub fn since(mut self, came: Microversion) -> Self {
         self.methods = self.methods.route_layer(from_fn_with_state(came, hide));
         self.since = Some(came);
         self
     }
 
-    /// What the route asks of its callers, where the method does not tell: `GET` shows, all else changes. What changes things or tells a
-    /// secret is recorded.
+    /// Sets the need of the route, if the method does not determine it: by default `GET` reads, and every other method changes something.
+    /// Routes that change something or return a secret are recorded.
     pub fn needs(mut self, need: Need) -> Self {
         self.recorded = match need {
             Need::Read => false,
@@ -182,74 +180,75 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         self.ruled(S::POLICY.rule(need))
     }
 
-    /// Who may use the route, where the service's policy does not tell.
+    /// Sets the rule of the route, if the policy of the service does not determine it.
     pub fn ruled(mut self, rule: Rule) -> Self {
         self.rule = Some(rule);
         self
     }
 
-    /// The largest body the route reads, where it is not the API's own limit.
+    /// Sets the largest body of the route, if it differs from the limit of the API.
     pub fn up_to(mut self, bytes: usize) -> Self {
         self.methods = self.methods.route_layer(DefaultBodyLimit::max(bytes));
         self
     }
 
-    /// What the route reads.
+    /// Sets the schema of the request body.
     pub fn reads(mut self, body: impl Into<RefOr<Schema>>) -> Self {
         self.body = Some((body.into(), Required::True));
         self
     }
 
-    /// What the route reads, where anything is sent.
+    /// Sets the schema of an optional request body.
     pub fn reads_if_sent(mut self, body: impl Into<RefOr<Schema>>) -> Self {
         self.body = Some((body.into(), Required::False));
         self
     }
 
-    /// The status of success, where it is not 200.
+    /// Sets the status of success, if it is not 200.
     pub fn answers(mut self, status: StatusCode) -> Self {
         self.status = status.as_u16();
         self
     }
 
-    /// What success tells: JSON of this shape.
+    /// Sets the shape of the JSON answer.
     pub fn tells(mut self, shape: Shape) -> Self {
         self.told = Told::Json(Box::new(shape));
         self
     }
 
-    /// Success is told by the status alone. Where that is 204, this need not be said.
+    /// Declares that the answer has no body. Not needed if the status is 204.
     pub fn tells_nothing(mut self) -> Self {
         self.told = Told::Nothing;
         self
     }
 
-    /// What success tells: text of this type.
+    /// Declares that the answer is text of this media type.
     pub fn tells_text(mut self, kind: &'static str) -> Self {
         self.told = Told::Text(kind);
         self
     }
 
-    /// What the route may be refused with besides what every route such as this one may be.
+    /// Adds statuses of refusals that are specific to this route.
     pub fn refuses<const N: usize>(mut self, statuses: [StatusCode; N]) -> Self {
         self.refusals.extend(statuses);
         self
     }
 
-    /// The parameters of a query that the route knows.
+    /// Sets the query parameters of the route.
     pub fn asks<const N: usize>(mut self, parameters: [&'static str; N]) -> Self {
         self.asks.extend(parameters);
         self
     }
 
-    /// The route answers Server-Sent Events too, where `Accept: text/event-stream` asks for them: those.
+    /// Declares that the route answers with Server-Sent Events if the client sends `Accept: text/event-stream`; `what` describes the
+    /// events.
     pub fn streams(mut self, what: &'static str) -> Self {
         self.streams = Some(what);
         self
     }
 }
 
-/// Answers 404 to clients that ask for an earlier version.
+/// Answers with 404 if the client requests a version before `came`.
 async fn hide(State(came): State<Microversion>, request: Request, next: Next) -> Response {
     match request.extensions().get::<Microversion>() {
         Some(asked) if !asked.has(came) => ApiError::not_found(format!(
@@ -261,18 +260,18 @@ async fn hide(State(came): State<Microversion>, request: Request, next: Next) ->
 }
 
 impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
-    /// No routes yet; those that follow are described under `tag`.
+    /// Starts a group of routes, described under `tag`.
     pub fn new(tag: &'static str) -> Self {
         Routes { router: Router::new(), paths: PathsBuilder::new(), table: Table::default(), tag }
     }
 
-    /// Adds what answers at `path`.
+    /// Adds the routes of one path.
     pub fn at(mut self, path: &'static str, handles: impl IntoIterator<Item = Handle<S>>) -> Self {
         let mut methods = MethodRouter::new();
         for handle in handles {
             self.paths = self.paths.path(path, describe(self.tag, path, &handle));
             self.table.add(&handle.method, path, handle.rule, handle.recorded);
-            // What the gate reads is what the table shows.
+            // The check and the table get the same rule.
             let recorded = handle.recorded.then_some(handle.summary);
             methods = methods.merge(match handle.rule {
                 Some(rule) => handle.methods.route_layer(Extension(Gate { rule, recorded })),
@@ -283,7 +282,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// These routes and `others`.
+    /// Combines these routes and `others`.
     pub fn merge(self, others: Routes<S>) -> Self {
         let mut paths = self.paths.build();
         paths.merge(others.paths.build());
@@ -295,13 +294,13 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
         }
     }
 
-    /// The routes, and those that every API has: `/openapi.json` with what `document` makes of all, `/bedplate/v1/policy` with the table, and
-    /// `/bedplate/v1/audit` with what was asked of them.
+    /// Finishes the router, and adds the routes of every API: `/openapi.json` with the document made by `document`, `/bedplate/v1/policy`
+    /// with the policy table, and `/bedplate/v1/audit`.
     pub fn finish(self, document: impl FnOnce(Paths) -> OpenApi) -> Router<S>
     where
         Auth: FromRef<S>,
     {
-        // The document itself is many times as large as its text, and nobody else needs it.
+        // Only the text is kept: the document itself takes many times the memory of its text, and nothing else needs it.
         let described = Arc::new(OnceLock::<Bytes>::new());
         let table = Arc::new(OnceLock::<Table>::new());
         let (told, shown) = (described.clone(), table.clone());

@@ -1,4 +1,4 @@
-//! Reading the variable parts of a path.
+//! Extracts the parameters of a path.
 
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ApiError;
 
-/// The variable parts of a path, as text or texts: [`Path`], but refusing in the API's envelope.
+/// Path parameters as text: like [`Path`], but a refusal uses the envelope of the API.
 #[derive(Clone, Debug)]
 pub struct Segment<T>(pub T);
 

@@ -1,89 +1,89 @@
-//! The shape of a JSON text, as the OpenAPI document tells it: written beside what writes the text.
+//! The shape of JSON in the OpenAPI document. A shape is declared next to the code that writes the JSON.
 
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, SchemaType, Type,
 };
 use utoipa::openapi::{Ref, RefOr, Schema};
 
-/// The shape of a JSON text.
+/// The shape of a JSON value.
 #[derive(Clone)]
 pub struct Shape(RefOr<Schema>);
 
 impl Shape {
-    /// Text.
+    /// A string with any content.
     pub fn text() -> Shape {
         Shape::of(Type::String)
     }
 
-    /// One of these words.
+    /// A string out of these words.
     pub fn word<const N: usize>(words: [&str; N]) -> Shape {
         ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
     }
 
-    /// A whole number.
+    /// An integer.
     pub fn whole() -> Shape {
         Shape::of(Type::Integer)
     }
 
-    /// Any number.
+    /// A number.
     pub fn number() -> Shape {
         Shape::of(Type::Number)
     }
 
-    /// `true` or `false`.
+    /// A boolean.
     pub fn flag() -> Shape {
         Shape::of(Type::Boolean)
     }
 
-    /// `null`.
+    /// The value `null`.
     pub fn null() -> Shape {
         Shape::of(Type::Null)
     }
 
-    /// Anything: it is a client's own, or somebody else's.
+    /// Any value, because the content belongs to a client or to another service.
     pub fn anything() -> Shape {
         ObjectBuilder::new().schema_type(SchemaType::AnyValue).into()
     }
 
-    /// An object in which anything may be.
+    /// An object with any content.
     pub fn open() -> Shape {
         Shape::of(Type::Object)
     }
 
-    /// A list of these.
+    /// A list of elements of this shape.
     pub fn list(of: Shape) -> Shape {
         Shape(Schema::from(ArrayBuilder::new().items(of.0).build()).into())
     }
 
-    /// An object of these, by any name.
+    /// An object with any keys, and values of this shape.
     pub fn map(of: Shape) -> Shape {
         let each = AdditionalProperties::RefOr(of.0);
         ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(each)).into()
     }
 
-    /// An object of these fields, all of them and no other.
+    /// An object with exactly these fields.
     pub fn object<const N: usize>(fields: [(&str, Shape); N]) -> Shape {
         let closed = AdditionalProperties::<Schema>::FreeForm(false);
         let empty = ObjectBuilder::new().schema_type(Type::Object);
         Shape::from(empty.additional_properties(Some(closed))).and(fields)
     }
 
-    /// Either of two.
+    /// A value of one of two shapes.
     pub fn either(one: Shape, other: Shape) -> Shape {
         Shape(Schema::from(AnyOfBuilder::new().item(one.0).item(other.0).build()).into())
     }
 
-    /// The pair of links that [`crate::Links`] writes.
+    /// The two links that [`crate::Links`] writes.
     pub fn links() -> Shape {
         Shape::list(Shape::object([("href", Shape::text()), ("rel", Shape::text())]))
     }
 
-    /// An object of one list of this name, and the link to the next page where there is one.
+    /// An object with a list under this name, and the link to the next page if there is one.
     pub fn page(name: &str, of: Shape) -> Shape {
         Shape::object([(name, Shape::list(of))]).maybe([("next", Shape::text())])
     }
 
-    /// This object, with these fields as well.
+    /// Adds required fields to an object.
     pub fn and<const N: usize>(mut self, fields: [(&str, Shape); N]) -> Shape {
         for (name, shape) in fields {
             self = self.with(name, shape);
@@ -94,12 +94,12 @@ impl Shape {
         self
     }
 
-    /// This object, in which these fields may be as well.
+    /// Adds optional fields to an object.
     pub fn maybe<const N: usize>(self, fields: [(&str, Shape); N]) -> Shape {
         fields.into_iter().fold(self, |object, (name, shape)| object.with(name, shape))
     }
 
-    /// This, or `null`.
+    /// Also permits `null`.
     pub fn or_null(self) -> Shape {
         let nullable = |kind: SchemaType| match kind {
             SchemaType::Type(one) => SchemaType::Array(vec![one, Type::Null]),
@@ -129,7 +129,7 @@ impl Shape {
         self
     }
 
-    /// The one that the document has under this name.
+    /// A reference to the schema of this name in the document.
     pub(crate) fn called(name: &str) -> Shape {
         Shape(Ref::from_schema_name(name).into())
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_as_json_schema() {
+    fn shapes_become_json_schema() {
         check(Shape::text().or_null(), json!({"type": ["string", "null"]}));
         check(Shape::word(["a", "b"]), json!({"type": "string", "enum": ["a", "b"]}));
         check(Shape::anything().or_null(), json!({}));

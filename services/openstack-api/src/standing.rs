@@ -1,4 +1,4 @@
-//! Who asked, asked again: for what goes on long after the request was answered.
+//! Repeats the authentication of a caller, for connections that outlive the request.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::manners::PROOFS;
 use crate::routes::Gate;
 use crate::{ApiError, Auth, Caller, Rule};
 
-/// What somebody proved who they are with, kept while what they asked for goes on.
+/// The credentials of a caller, kept while the connection that the caller opened goes on.
 pub struct Standing {
     auth: Auth,
-    /// Nothing but proofs.
+    /// Contains only the headers with credentials.
     proofs: HeaderMap,
     door: Door,
     rule: Rule,
 }
 
 impl Standing {
-    /// Who it is by the same proofs now, let in by the same rule.
+    /// Authenticates the caller again with the same credentials, and checks the same rule.
     ///
     /// # Errors
     ///
-    /// 401 or 403: it ends here. Else, nobody can tell for the time being.
+    /// 401 or 403 if the caller has lost access: then end the connection. Any other error means that access cannot be checked at present.
     pub async fn caller(&self) -> Result<Caller, ApiError> {
         let caller = self.auth.identify(&self.proofs, &self.door).await?.under(self.rule);
         self.rule.admit(&caller)?;

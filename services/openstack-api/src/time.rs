@@ -1,9 +1,9 @@
-//! Times as OpenStack writes them.
+//! Times in the format of OpenStack.
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-/// `2026-01-31T23:59:59.000001+00:00`.
+/// A time that is serialized like `2026-01-31T23:59:59.000001+00:00`.
 #[derive(Clone, Copy)]
 pub struct Time(pub Timestamp);
 
@@ -14,7 +14,7 @@ impl Serialize for Time {
 }
 
 impl Time {
-    /// The time, if there is one.
+    /// Wraps an optional time.
     pub fn some(at: Option<Timestamp>) -> Option<Time> {
         at.map(Time)
     }

@@ -1,7 +1,7 @@
-//! Whether every object of a JSON text has each of its keys once.
+//! Checks that no object in a JSON text has the same key twice.
 //!
-//! RFC 8259 §4 leaves open which of two equal keys counts, and readers differ: a proxy that checks the first one lets through what
-//! serde takes from the last one.
+//! RFC 8259 §4 leaves open which of two equal keys counts, and parsers differ: a proxy that checks the first value would let pass what
+//! serde takes from the last value.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::ApiError;
 ///
 /// The refusal.
 pub fn check_unique_keys(text: &[u8]) -> Result<(), ApiError> {
-    // Any other error is one of syntax: every value of every kind is accepted here.
+    // Any other error is a syntax error, since `Unique` accepts every kind of value.
     let Err(why) = serde_json::from_slice::<Unique>(text) else { return Ok(()) };
     if !why.is_data() {
         return Ok(());
     }
-    // Reading it again tells where.
+    // Parsing a second time with path tracking finds the position.
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let at = match serde_path_to_error::deserialize::<_, Unique>(&mut deserializer) {
         Err(why) => why.path().to_string(),
@@ -32,7 +32,7 @@ pub fn check_unique_keys(text: &[u8]) -> Result<(), ApiError> {
     Err(ApiError::bad_field(&short(&at), short(&why.to_string())))
 }
 
-/// Any value whose objects have each key once. Nothing of it is kept.
+/// Accepts any value whose objects have unique keys. Keeps nothing of the value.
 struct Unique;
 
 impl<'de> Deserialize<'de> for Unique {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_for_the_parser_to_refuse() {
+    fn invalid_json_is_left_to_the_parser() {
         check(r#"{"a": 1, "#, Ok(()));
         check("", Ok(()));
         check(&"[".repeat(100_000), Ok(()));
@@ -142,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn what_serde_writes_is_accepted(keys in proptest::collection::btree_set(".{0,4}", 0..8)) {
+        fn json_written_by_serde_is_accepted(keys in proptest::collection::btree_set(".{0,4}", 0..8)) {
             let object: serde_json::Map<_, _> =
                 keys.into_iter().map(|key| (key, serde_json::Value::Null)).collect();
             let text = serde_json::to_vec(&object).unwrap();

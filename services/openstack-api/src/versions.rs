@@ -1,10 +1,10 @@
-//! The document that tells which versions there are: what clients read first.
+//! The version document, which clients read first.
 
 use serde::Serialize;
 
 use crate::{Dialect, Origin, Shape};
 
-/// One major version.
+/// A major version of an API.
 #[derive(Debug, Serialize)]
 pub struct Version {
     id: &'static str,
@@ -30,7 +30,7 @@ pub struct Document {
 }
 
 impl Version {
-    /// As it is served.
+    /// The JSON shape of a version.
     pub fn shape() -> Shape {
         Shape::object([
             ("id", Shape::text()),
@@ -41,7 +41,7 @@ impl Version {
         ])
     }
 
-    /// Version 1 of the API that speaks `dialect`.
+    /// Version 1 of the API with these microversions.
     pub fn one(dialect: &Dialect, origin: &Origin) -> Self {
         Version {
             id: "v1",
@@ -54,7 +54,7 @@ impl Version {
 }
 
 impl Document {
-    /// As it is served.
+    /// The JSON shape of the document.
     pub fn shape() -> Shape {
         Shape::object([
             ("name", Shape::text()),
@@ -65,7 +65,7 @@ impl Document {
     }
 }
 
-/// The body of `GET /`.
+/// Makes the body of `GET /`.
 pub fn document(
     name: &'static str,
     description: &'static str,

@@ -1,4 +1,4 @@
-//! What is recorded of a request: that it was asked before it is acted on, and what came of it.
+//! Records a request in the audit trail: that it was requested, before it is acted on, and its result.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tracing::error;
 
 use crate::{ApiError, Caller, Forwarded, RequestId};
 
-/// Who watches one request. Clones watch the same one; when the last is gone before it was answered, whoever asked hung up.
+/// Records one request. Clones record the same request. If the last clone is dropped before the answer, the client has disconnected.
 #[derive(Clone)]
 pub(crate) struct Watch(Arc<Watched>);
 
@@ -20,18 +20,18 @@ struct Watched {
     known: Mutex<Known>,
 }
 
-/// What is known so far.
+/// The facts about the request that are known so far.
 struct Known {
     entry: Entry,
-    /// Whether the trail says that it was asked and not yet what came of it.
+    /// Whether the trail has the row `asked`, but no row with the result yet.
     is_open: bool,
 }
 
-/// How long the id of a request is.
+/// The length of a request id.
 const ID_LENGTH: usize = "req-00000000-0000-0000-0000-000000000000".len();
 
 impl Watch {
-    /// Watches this request from its beginning.
+    /// Starts recording a request.
     pub(crate) fn begin(
         trail: &Arc<dyn Trail>,
         id: RequestId,
@@ -50,19 +50,19 @@ impl Watch {
         Watch(Arc::new(Watched { trail: trail.clone(), known }))
     }
 
-    /// The id that others are to know the request by: the one it came with, or else its own.
+    /// The id under which other services know the request: the id the sender gave it, or else its own id.
     pub(crate) fn known_as(&self) -> String {
         let known = self.0.lock();
         let Entry { request_id, global_request_id, .. } = &known.entry;
         if global_request_id.is_empty() { request_id.clone() } else { global_request_id.clone() }
     }
 
-    /// The trail.
+    /// The trail that the request is recorded in.
     pub(crate) fn trail(&self) -> &Arc<dyn Trail> {
         &self.0.trail
     }
 
-    /// Who asks, as far as it was proven.
+    /// Sets the authenticated caller.
     pub(crate) fn is_by(&self, caller: &Caller) {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let roles = match caller.identity() {
@@ -81,11 +81,11 @@ impl Watch {
         entry.service_user_id = text(caller.through().map(|service| service.user_id.as_str()));
     }
 
-    /// Records that it is asked. To be called before anything is done of it.
+    /// Records that the request is about to be acted on. Call this before any effect.
     ///
     /// # Errors
     ///
-    /// That it cannot be recorded: then it must not be done.
+    /// The row cannot be written; then the request must not be acted on.
     pub(crate) async fn ask(&self, action: &str, parts: &Parts) -> Result<(), ApiError> {
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let entry = {
@@ -106,7 +106,7 @@ impl Watch {
         })
     }
 
-    /// Records what came of it.
+    /// Records the result of the request.
     pub(crate) async fn end(&self, status: StatusCode) {
         let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let entry = {
@@ -122,7 +122,7 @@ impl Watch {
             Entry { outcome: Outcome::Answered, status, ..known.entry.clone() }
         };
         let trail = self.0.trail.clone();
-        // Whoever hangs up now does not keep it out of the trail.
+        // Runs as a task of its own, so that the row is written even if the client disconnects now.
         let writing = tokio::spawn(async move { trail.record(entry).await });
         if let Ok(Err(why)) = writing.await {
             error!("what was done is recorded as asked, and not how it ended: {why}");
@@ -130,11 +130,11 @@ impl Watch {
     }
 }
 
-/// What a request began and its answer did not end, such as a connection that goes on: its end is recorded too.
+/// Records the end of something that outlives the answer to the request, such as an upgraded connection.
 pub struct Aftermath(Watch);
 
 impl Aftermath {
-    /// Records that it has ended, as this. What cannot be recorded is logged.
+    /// Records the end, with `action` as its description. A failure is only logged.
     pub async fn ended(self, action: &str) {
         let status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
         let entry = self.0.0.lock().entry.clone();
@@ -158,7 +158,7 @@ impl<S: Sync> FromRequestParts<S> for Aftermath {
 
 impl Watched {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // What is known is whole whatever panicked while it was locked.
+        // A panic while the lock is held leaves the facts intact, so the poisoned lock can be used.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,7 +183,7 @@ fn refusal(entry: &Entry, status: StatusCode) -> Refusal {
     }
 }
 
-/// What stands in `path` for the parts of `route` that vary: `NAME=VALUE`, with spaces between. A path has no spaces.
+/// The path parameters as `NAME=VALUE`, separated by spaces. A path contains no spaces.
 fn target(route: &str, path: &str) -> String {
     let parts = route.split('/').zip(path.split('/'));
     let named = parts.filter_map(|(name, value)| {
@@ -193,14 +193,14 @@ fn target(route: &str, path: &str) -> String {
     named.collect::<Vec<_>>().join(" ")
 }
 
-/// The id that whoever sent the request gave it, if it is one (as oslo.middleware has it).
+/// The id that the sender gave the request, if the id is valid (the same check as in oslo.middleware).
 fn global_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get("x-openstack-request-id")?.to_str().ok()?;
     let rest = id.strip_prefix("req-").filter(|_| id.len() == ID_LENGTH)?;
     uuid::Uuid::parse_str(rest).ok().map(|_| id.to_owned())
 }
 
-/// Where it came from: our peer, or whom a proxy says it speaks for that is our peer and believed.
+/// The address of the caller: the peer, preceded by the client that a trusted proxy names.
 fn source(headers: &HeaderMap, peer: Option<IpAddr>, forwarded: Forwarded) -> String {
     let shown = |address: IpAddr| address.to_canonical().to_string();
     let peer = peer.map(shown).unwrap_or_default();
@@ -215,8 +215,8 @@ fn source(headers: &HeaderMap, peer: Option<IpAddr>, forwarded: Forwarded) -> St
     }
 }
 
-/// The address nearest to us that a proxy has seen: what stands before it, anyone may have written. `X-Forwarded-For`, or `for` of
-/// `Forwarded` (RFC 7239).
+/// The address that the nearest proxy has seen: the last entry of `X-Forwarded-For`, or of `for` in `Forwarded` (RFC 7239). Any client may
+/// have written the entries before the last.
 fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     let last = |name: &str| headers.get_all(name).iter().next_back()?.to_str().ok();
     let named = |part: &str| {
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_named_as_the_route_has_it() {
+    fn path_parameters_are_recorded_with_their_names() {
         let route = "/v1/clusters/{cluster}/nodegroups/{nodegroup}";
         assert_eq!(target(route, "/v1/clusters/c%201/nodegroups/g"), "cluster=c%201 nodegroup=g");
         assert_eq!(target("/v1/clusters", "/v1/clusters"), "");
@@ -255,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_believed_only_where_that_is_configured() {
+    fn the_client_named_by_a_proxy_is_recorded_only_if_trusted() {
         let list = [("x-forwarded-for", "192.0.2.66, 203.0.113.9")];
         comes_from(&list, Forwarded::Ignored, "10.0.0.2");
-        // What the client itself wrote is not what the proxy saw.
+        // The client wrote the first address itself; only the second one was seen by the proxy.
         comes_from(&list, Forwarded::Believed, "203.0.113.9, 10.0.0.2");
         let twice = [("x-forwarded-for", "192.0.2.66"), ("x-forwarded-for", "203.0.113.9")];
         comes_from(&twice, Forwarded::Believed, "203.0.113.9, 10.0.0.2");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_others_is_taken_if_it_is_one() {
+    fn a_request_id_of_the_sender_is_used_if_valid() {
         let given = |id: &'static str| {
             global_id(&HeaderMap::from_iter([(
                 http::HeaderName::from_static("x-openstack-request-id"),

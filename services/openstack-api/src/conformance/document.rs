@@ -1,13 +1,14 @@
-//! Whether an OpenAPI document is whole, and agrees with the routes and with the table of who may use them.
+//! Checks that an OpenAPI document is complete and agrees with the routes and with the policy table.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// Fails unless what is described answers, and nothing else does, to each method of each path; how many routes there are. `ask` tells the
-/// status and the text of an answer.
+/// Checks that exactly the described methods of each path are answered, and returns how many there are. `ask` sends a request and returns
+/// the status and the text of the answer.
 ///
 /// # Panics
 ///
+/// Panics if the document and the routes disagree.
 /// When they disagree.
 pub async fn check_routes(
     document: &Value,
@@ -30,11 +31,11 @@ pub async fn check_routes(
     routes
 }
 
-/// Fails unless each route has one row in the table that `/bedplate/v1/policy` tells.
+/// Checks that each route has exactly one row in the table of `/bedplate/v1/policy`.
 ///
 /// # Panics
 ///
-/// When one has none, or there is a row without a route.
+/// Panics if a route has no row, or a row has no route.
 pub fn check_rows(document: &Value, policy: &Value) {
     let mut rows: Vec<(String, String, bool)> = Vec::new();
     for row in policy["policy"].as_array().unwrap() {
@@ -55,11 +56,11 @@ pub fn check_rows(document: &Value, policy: &Value) {
     assert_eq!(rows, routes);
 }
 
-/// Fails unless it is said of every answer what it is like. See [`crate::Handle::tells`].
+/// Checks that every answer is described; see [`crate::Handle::tells`].
 ///
 /// # Panics
 ///
-/// When it is not.
+/// Panics if an answer is not described.
 pub fn check_answers(document: &Value) {
     let mut wrong = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -78,11 +79,11 @@ pub fn check_answers(document: &Value) {
     assert!(wrong.is_empty(), "say what these answer, by Handle::tells: {wrong:#?}");
 }
 
-/// Fails unless all that the document refers to is in it.
+/// Checks that every `$ref` of the document points to an existing part.
 ///
 /// # Panics
 ///
-/// When it is not.
+/// Panics if a `$ref` points to nothing.
 pub fn check_references(text: &str) {
     let document: Value = serde_json::from_str(text).unwrap();
     let lost: Vec<&str> = text

@@ -1,4 +1,4 @@
-//! What Keystone said of tokens lately: bounded, and without any token.
+//! Caches Keystone's results for tokens. The cache is bounded, and holds digests instead of tokens.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use std::time::{Duration, Instant};
 use openstack::Identity;
 use tokio::sync::watch;
 
-/// By what a token is known here.
+/// The digest that stands for a token in the cache.
 pub(super) type Digest = [u8; 32];
 
-/// Whose token it is; `None` if nobody's.
+/// The identity behind a token; `None` for an invalid token.
 pub(super) type Verdict = Option<Arc<Identity>>;
 
-/// Keystone could not be asked, or not in time.
+/// Keystone could not be asked, or did not answer in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Away;
 
-/// Where the answer to a question that is under way will be.
+/// Receives the result of a validation in progress.
 pub(super) type Answer = watch::Receiver<Option<Result<Verdict, Away>>>;
 
-/// What to do about a token.
+/// The next step for a token, as decided by [`Memory::next`].
 pub(super) enum Next {
-    /// Nothing: this is known.
+    /// The result is in the cache.
     Take(Verdict),
-    /// Wait: somebody has asked already.
+    /// Another request is validating the same token; wait for its result.
     Wait(Answer),
-    /// Ask, and send the answer here; others wait for it too.
+    /// Validate the token and send the result here, for this and other waiting requests.
     Ask(watch::Sender<Option<Result<Verdict, Away>>>, Answer),
-    /// Come back later: too much is being asked.
+    /// Too many validations are in progress; answer with 503.
     Refuse,
 }
 
-/// How many tokens are known at most, good ones and others each.
+/// The most cached valid tokens, and the most cached invalid tokens.
 const KEPT: usize = 10_000;
-/// How many questions are under way at most.
+/// The most validations in progress.
 const ASKED_AT_ONCE: usize = 256;
-/// How long a token that is nobody's is remembered as such.
+/// How long an invalid token is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 
-/// What is known of tokens, and what is being asked.
+/// The cached results and the validations in progress.
 pub(super) struct Memory {
-    /// How long Keystone's word for a good token is taken.
+    /// How long a valid token is cached at most.
     cache_for: Duration,
-    /// Apart, so that guesses drive out nobody who was let in.
+    /// Kept apart from `refused`, so that a flood of invalid tokens does not evict valid ones.
     good: Shelf<Arc<Identity>>,
     refused: Shelf<()>,
     asked: HashMap<Digest, Answer>,
@@ -55,7 +55,7 @@ impl Memory {
         Memory { cache_for, good, refused, asked: HashMap::new() }
     }
 
-    /// What to do about the token of this digest.
+    /// Decides how to validate the token of this digest.
     pub(super) fn next(&mut self, token: &Digest, now: Instant) -> Next {
         if let Some(identity) = self.good.get(token, now) {
             return Next::Take(Some(identity.clone()));
@@ -63,7 +63,7 @@ impl Memory {
         if self.refused.get(token, now).is_some() {
             return Next::Take(None);
         }
-        // A question whose asker is gone without an answer is not under way any more.
+        // If the task that validates a token ended without a result, the token is not being validated any more.
         self.asked.retain(|_, answer| answer.has_changed().is_ok());
         if let Some(answer) = self.asked.get(token) {
             return Next::Wait(answer.clone());
@@ -76,7 +76,7 @@ impl Memory {
         Next::Ask(sender, answer)
     }
 
-    /// Keystone has answered; a good token ends after `left`.
+    /// Stores the result of a validation. A valid token expires after `left`.
     pub(super) fn answered(
         &mut self,
         token: &Digest,
@@ -95,7 +95,7 @@ impl Memory {
     }
 }
 
-/// So many things at most, each until its time; what ends first goes first.
+/// A bounded map whose entries expire. If the map is full, the entry that expires first is evicted.
 struct Shelf<V> {
     room: usize,
     things: HashMap<Digest, (V, Instant)>,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_token_is_known_until_the_earlier_of_its_end_and_ours() {
+    fn a_valid_token_is_cached_until_it_expires_or_the_cache_time_ends() {
         for (cache_for, left, known) in [(5 * MINUTE, MINUTE, MINUTE), (MINUTE, 5 * MINUTE, MINUTE)]
         {
             let (mut memory, now) = (Memory::new(cache_for), Instant::now());
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_where_no_time_is_given() {
+    fn nothing_is_cached_without_a_cache_time() {
         let (mut memory, now) = (Memory::new(Duration::ZERO), Instant::now());
         memory.answered(&[1; 32], &somebody(), MINUTE, now);
         assert!(!is_known(&mut memory, &[1; 32], now));
     }
 
     #[test]
-    fn a_bad_token_is_known_for_a_short_while() {
+    fn an_invalid_token_is_cached_for_a_short_time() {
         let (mut memory, now) = (Memory::new(MINUTE), Instant::now());
         memory.answered(&[1; 32], &Ok(None), Duration::ZERO, now);
         assert!(matches!(memory.next(&[1; 32], now), Next::Take(None)));
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn that_keystone_was_away_is_not_remembered() {
+    fn a_failure_of_keystone_is_not_cached() {
         let (mut memory, now) = (Memory::new(MINUTE), Instant::now());
         memory.answered(&[1; 32], &Err(Away), Duration::ZERO, now);
         assert!(!is_known(&mut memory, &[1; 32], now));
     }
 
     #[test]
-    fn one_asks_and_the_others_wait() {
+    fn one_request_asks_keystone_and_the_others_wait() {
         let (mut memory, now) = (Memory::new(MINUTE), Instant::now());
         let Next::Ask(sender, _) = memory.next(&[1; 32], now) else { panic!("nobody asked yet") };
         assert!(matches!(memory.next(&[1; 32], now), Next::Wait(_)));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_bounded() {
+    fn validations_in_progress_are_limited() {
         let (mut memory, now) = (Memory::new(MINUTE), Instant::now());
         let mut senders = Vec::new();
         for number in 0..=u16::MAX {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_first_makes_room() {
+    fn the_entry_that_expires_first_is_evicted() {
         let (mut shelf, now) = (Shelf::of(2), Instant::now());
         for (key, minutes) in [(1, 3), (2, 1), (3, 2)] {
             shelf.put([key; 32], key, now, minutes * MINUTE);

@@ -1,17 +1,17 @@
-//! A token bucket (as in RFC 2697): so many at once after a rest, and so many in a second on average.
+//! A token bucket (as in RFC 2697): allows a burst after a pause, and a fixed rate on average.
 
 use std::time::{Duration, Instant};
 
-/// How fast something may come.
+/// A rate with bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// How often in a second, on average.
+    /// The average rate per second.
     pub(crate) per_second: f64,
-    /// How often at once.
+    /// The largest burst.
     pub(crate) burst: f64,
 }
 
-/// How much of its pace somebody has left.
+/// The permits that are left of a [`Pace`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     left: f64,
@@ -19,12 +19,12 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Nothing was taken yet.
+    /// A bucket from which nothing has been taken.
     pub(crate) fn full(pace: Pace, now: Instant) -> Self {
         Bucket { left: pace.burst, at: now }
     }
 
-    /// Takes one, or tells after how long there is one.
+    /// Takes a permit, or returns how long to wait for the next one.
     pub(crate) fn take(&mut self, pace: Pace, now: Instant) -> Result<(), Duration> {
         let since = now.saturating_duration_since(self.at).as_secs_f64();
         self.left = (self.left + since * pace.per_second).min(pace.burst);
@@ -36,7 +36,7 @@ impl Bucket {
         Err(Duration::from_secs_f64((1.0 - self.left) / pace.per_second))
     }
 
-    /// Gives one back that was taken.
+    /// Returns a permit that was taken.
     pub(crate) fn give_back(&mut self) {
         self.left += 1.0;
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_at_once_and_then_as_they_come() {
+    fn a_burst_is_followed_by_the_average_rate() {
         let (pace, now) = (Pace { per_second: 2.0, burst: 3.0 }, Instant::now());
         let mut bucket = Bucket::full(pace, now);
         for _ in 0..3 {

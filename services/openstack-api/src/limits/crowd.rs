@@ -1,13 +1,13 @@
-//! How many places each of several people has.
+//! Counts how many places each of several users holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who has how many places now; nobody who has none is in it. Clones are the same.
+/// The number of places held by each user. Users without places have no entry. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Crowd(Arc<Mutex<HashMap<String, usize>>>);
 
-/// Somebody's place, as long as it is kept.
+/// A place held by a user; the count goes down on drop.
 #[derive(Debug)]
 pub struct Place {
     who: String,
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Crowd {
-    /// One more place for `who`, unless it has `at_most` already.
+    /// Gives `who` one more place, unless `who` already holds `at_most`.
     pub fn enter(&self, who: &str, at_most: usize) -> Option<Place> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(who.to_owned()).or_default();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_does_not_take_the_others_places() {
+    fn one_user_does_not_use_up_the_places_of_others() {
         let crowd = Crowd::default();
         let places = [crowd.enter("ann", 2).unwrap(), crowd.enter("ann", 2).unwrap()];
         assert!(crowd.enter("ann", 2).is_none());

@@ -1,15 +1,15 @@
-//! How many bytes each caller has in flight: bodies that are worked on, and answers that were not taken yet.
+//! Counts the bytes that each caller has in flight: bodies being processed, and answers not yet read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// Who has how many bytes in flight now; nobody who has none is in it. Clones are the same.
+/// The number of bytes in flight for each caller. Callers without bytes have no entry. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight(Arc<Mutex<HashMap<String, usize>>>);
 
-/// Somebody's bytes, as long as this is kept.
+/// Bytes counted for a caller; the count goes down on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
     who: String,
@@ -18,8 +18,8 @@ pub(crate) struct Held {
 }
 
 impl Flight {
-    /// Holds `bytes` more for `who`, unless `who` has some already and both together are more than `at_most`. A single one is always
-    /// held, however large it is: others' limits are elsewhere.
+    /// Counts `bytes` more for `who`, or returns `None` if the total would exceed `at_most`. A caller without other bytes in flight is
+    /// never refused, whatever the size: single bodies and answers have limits of their own.
     pub(crate) fn hold(&self, who: &str, bytes: usize, at_most: usize) -> Option<Held> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has = all.get(who).copied().unwrap_or_default();
@@ -31,7 +31,7 @@ impl Flight {
         Some(Held { who: who.to_owned(), bytes, flight: self.clone() })
     }
 
-    /// Holds `bytes` more for `who`, which are there already.
+    /// Counts `bytes` more for `who`, whatever the total.
     pub(crate) fn hold_anyway(&self, who: &str, bytes: usize) -> Held {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *all.entry(who.to_owned()).or_default() += bytes;
@@ -41,9 +41,13 @@ impl Flight {
 }
 
 impl Held {
-    /// The same bytes, held until the last part of them is dropped: until the socket has taken it.
+    /// Attaches the count to `bytes`: the count goes down when the last part of the bytes is dropped, which is after the socket has taken
+    /// it.
     pub(crate) fn with(self, bytes: Bytes) -> Bytes {
-        struct Owned(Bytes, #[expect(dead_code, reason = "it is kept, and counts")] Held);
+        struct Owned(
+            Bytes,
+            #[expect(dead_code, reason = "held until the bytes are dropped, for its count")] Held,
+        );
         impl AsRef<[u8]> for Owned {
             fn as_ref(&self) -> &[u8] {
                 &self.0
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_so_many_bytes_and_a_single_large_answer_is_let_through() {
+    fn bytes_are_limited_for_each_caller_but_a_single_large_answer_passes() {
         let flight = Flight::default();
         let large = flight.hold("ann", 500, 100).unwrap();
         assert!(flight.hold("ann", 1, 100).is_none());
@@ -82,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_count_until_their_last_part_is_gone() {
+    fn bytes_count_until_their_last_part_is_dropped() {
         let flight = Flight::default();
         let held = flight.hold("ann", 10, 10).unwrap();
         let mut bytes = held.with(Bytes::from_static(b"0123456789"));

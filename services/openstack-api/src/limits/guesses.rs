@@ -1,8 +1,9 @@
-//! Passwords and tokens that are not known yet: each may be a guess, and guesses are slow.
+//! Slows down the guessing of passwords and tokens.
 //!
-//! What was proven before passes by without a look here. Anything else is tried at once as long as few from there were wrong
-//! lately; from then on one after the other, as fast as configured, in the order in which they came. So whoever is right
-//! comes in though somebody else guesses from the same address, and no wrong one makes the others wait longer than for its turn.
+//! Credentials that were verified before bypass this check. All others are verified at once as long as few wrong ones came from the same
+//! address or for the same name; after that they are verified one after the other, at the configured rate, in the order of arrival. So a
+//! user with the right password is let in although somebody else guesses from the same address, and each wrong guess delays the others only
+//! by its own turn.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,18 +18,19 @@ use super::bucket::{Bucket, Pace};
 use super::recent::Recent;
 use crate::ApiError;
 
-/// Of how many is known what they guessed, twice.
+/// The counters of this many addresses and names are remembered, at most twice as many.
 const SUSPECTS: usize = 10_000;
-/// How many of one may wait for their turn.
+/// How many requests may wait for their turn at one counter.
 const WAITING: usize = 8;
-/// An address has so many times what a name at that address has: people share addresses.
+/// The rate of an address, as a multiple of the rate of a name at an address: several people share an address.
 const PEOPLE: u32 = 10;
-/// A name has so many times from all addresses what it has from one: a person has several, and who guesses may have thousands.
+/// The rate of a name from all addresses, as a multiple of the rate from one address: a person has several addresses, while an attacker may
+/// have thousands.
 const ADDRESSES: u32 = 10;
-/// How many may be wrong at once, in seconds of their pace.
+/// How many wrong guesses are verified in a burst, in seconds of the average rate.
 const AT_ONCE: f64 = 10.0;
 
-/// Those who guessed lately.
+/// The counters of wrong guesses.
 #[derive(Debug)]
 pub struct Guesses {
     of_a_name: Pace,
@@ -38,14 +40,14 @@ pub struct Guesses {
     hasher: RandomState,
 }
 
-/// Which guesses are counted together. Names are kept as their hashes.
+/// Identifies a counter. Names are stored as hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    /// Those that come from one household.
+    /// All guesses from one address, or from one IPv6 network of 64 bits.
     Household(IpAddr),
-    /// Those for one name that come from one household.
+    /// The guesses for one name from one address or network.
     NameAt(IpAddr, u64),
-    /// Those for one name, wherever they come from.
+    /// The guesses for one name from all addresses.
     Name(u64),
 }
 
@@ -62,16 +64,14 @@ struct Lately {
     waiting: usize,
 }
 
-/// Where somebody shows a proof.
+/// The address of a client that presents credentials, with the counters of wrong guesses.
 #[derive(Clone, Debug)]
 pub struct Door {
-    /// Who guessed lately.
     pub guesses: Arc<Guesses>,
-    /// The address that the proof comes from.
     pub from: IpAddr,
 }
 
-/// A place in the queues of those who guess.
+/// A place in the queues of all counters that apply to a guess.
 pub struct Ticket(Vec<Waiting>);
 
 struct Waiting {
@@ -79,23 +79,22 @@ struct Waiting {
     place: Place,
 }
 
-/// How far somebody is.
+/// The state of a guess at one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// It waits.
+    /// Waits for its turn.
     Queued,
-    /// It may be tried.
+    /// Has a permit, but is not verified yet.
     Taken,
-    /// It is tried.
     Used,
 }
 
-/// A proof that is being tried. Unless it is forgiven it was wrong.
+/// A guess that is being verified. The guess counts as wrong unless it is forgiven.
 pub struct Guess(Vec<Arc<Suspect>>);
 
 impl Guesses {
-    /// With so many wrong ones in a minute for a name from one address; ten times as many from an address whatever the name, and for a
-    /// name wherever they come from.
+    /// Allows `per_minute` wrong guesses for a name from one address, and ten times as many for an address and for a name from all
+    /// addresses.
     pub fn new(per_minute: NonZeroU32) -> Self {
         let pace = |times: u32| {
             let per_second = f64::from(per_minute.get()) * f64::from(times) / 60.0;
@@ -126,22 +125,22 @@ impl Guesses {
 }
 
 impl Door {
-    /// Queues what is not known yet, of `name` where one is claimed.
+    /// Queues unverified credentials; `name` is the claimed user name, if there is one.
     ///
     /// # Errors
     ///
-    /// 429: too many wait already.
+    /// 429 if too many guesses wait already.
     pub(crate) fn queue(&self, name: Option<&str>) -> Result<Ticket, ApiError> {
         let from = household(self.from);
         let name = name.map(|name| Key::NameAt(from, self.guesses.hasher.hash_one(name)));
         self.queue_for(name.into_iter().chain([Key::Household(from)]))
     }
 
-    /// Queues a password of `name`, whose guesses from all addresses are counted together, too.
+    /// Queues a password for `name`, counting guesses for the name from all addresses as well.
     ///
     /// # Errors
     ///
-    /// 429: too many wait already.
+    /// 429 if too many guesses wait already.
     pub fn queue_password(&self, name: &str) -> Result<Ticket, ApiError> {
         let (from, name) = (household(self.from), self.guesses.hasher.hash_one(name));
         self.queue_for([Key::NameAt(from, name), Key::Household(from), Key::Name(name)].into_iter())
@@ -154,7 +153,7 @@ impl Door {
 }
 
 impl Ticket {
-    /// Waits until it may be tried.
+    /// Waits until the credentials may be verified.
     pub async fn turn(self) -> Guess {
         let mut guess = Guess(Vec::new());
         for mut waiting in self.0 {
@@ -170,7 +169,7 @@ impl Ticket {
 }
 
 impl Guess {
-    /// It was right, or nobody can tell.
+    /// Takes the guess back: it was right, or could not be verified.
     pub fn forgive(self) {
         for suspect in self.0 {
             suspect.lately().bucket.give_back();
@@ -195,7 +194,7 @@ impl Suspect {
     }
 
     async fn wait(&self) {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
         loop {
             let taken = self.lately().bucket.take(self.pace, Instant::now());
@@ -211,7 +210,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         match self.place {
             Place::Queued => self.suspect.lately().waiting -= 1,
-            // It was not tried after all.
+            // The permit was not used.
             Place::Taken => self.suspect.lately().bucket.give_back(),
             Place::Used => {}
         }
@@ -224,7 +223,8 @@ fn too_many() -> ApiError {
     ApiError::protocol(StatusCode::TOO_MANY_REQUESTS, why).again_in(2)
 }
 
-/// Of an IPv6 address the network of 64 bits, all of which one household has.
+/// The address that guesses are counted under. All addresses of an IPv6 network of 64 bits count together, because one client usually owns
+/// the whole network.
 fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -243,7 +243,7 @@ mod tests {
         move |from| Door { guesses: guesses.clone(), from: from.parse().unwrap() }
     }
 
-    /// How many wrong ones are tried at once.
+    /// How many wrong guesses are verified without waiting.
     async fn at_once(door: &Door, name: Option<&str>) -> usize {
         let mut tried = 0;
         while let Ok(ticket) = door.queue(name) {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_ones_are_slow_and_nobody_else_is() {
+    async fn wrong_guesses_slow_down_only_their_name_and_address() {
         let door = doors(1);
         assert_eq!(at_once(&door("10.0.0.1"), Some("ann")).await, 2);
         assert_eq!(at_once(&door("10.0.0.1"), Some("bob")).await, 0, "all of the address");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn right_ones_cost_nothing() {
+    async fn right_passwords_are_never_delayed() {
         let door = doors(1)("10.0.0.1");
         for _ in 0..100 {
             door.queue(Some("ann")).unwrap().turn().await.forgive();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_right_comes_in_though_others_guess_from_there() {
+    async fn the_right_password_gets_in_while_others_guess_from_the_same_address() {
         let door = doors(600)("10.0.0.1");
         while tokio::time::timeout(Duration::ZERO, door.queue(Some("ann")).unwrap().turn())
             .await
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_wait_and_no_more() {
+    async fn waiting_guesses_are_limited() {
         let door = doors(1)("10.0.0.1");
         at_once(&door, Some("ann")).await;
         let waiting: Vec<Ticket> = (0..WAITING).map(|_| door.queue(Some("ann")).unwrap()).collect();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_what_is_known_is_bounded() {
+    async fn the_memory_for_guesses_is_bounded() {
         let door = doors(60);
         let all = door("10.0.0.1").guesses;
         for number in 0..50_000_u32 {

@@ -1,9 +1,10 @@
-//! What is known of those seen last: bounded, whoever comes.
+//! A bounded map that forgets the keys not seen for the longest time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// At most twice `room` things. Who was not seen while `room` others were is forgotten.
+/// Holds at most twice `room` entries. An entry is forgotten if `room` other keys were seen since its last use, at the latest after twice
+/// as many.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V> {
     room: usize,
@@ -16,7 +17,7 @@ impl<K: Eq + Hash + Clone, V> Recent<K, V> {
         Recent { room, young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// What is known of `key`, or what `make` says of one that was not seen.
+    /// Returns the value of `key`, made by `make` if the key is unknown.
     pub(crate) fn get(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
         if !self.young.contains_key(key) {
             let known = self.old.remove(key).unwrap_or_else(make);
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_often_is_remembered_and_all_of_it_is_bounded() {
+    fn frequent_keys_are_remembered_and_the_size_is_bounded() {
         let mut seen = Recent::of(10);
         for stranger in 1..10_000 {
             *seen.get(&0, || 0) += 1;

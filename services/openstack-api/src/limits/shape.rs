@@ -1,9 +1,10 @@
-//! How deep and how large a JSON text is, before anything is made of it.
+//! Measures the depth and the size of a JSON text before it is parsed.
 
 use super::Limits;
 use crate::ApiError;
 
-/// How many elements it has. Refuses with 400 what is nested too deeply or holds too much. What is no JSON at all is for the parser to say.
+/// Counts the elements of a JSON text; refuses with 400 a text that is nested too deeply or has too many elements. Invalid JSON is left to
+/// the parser to refuse.
 pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<usize, ApiError> {
     let (mut depth, mut elements) = (0_usize, 0_usize);
     let (mut in_string, mut escaped) = (false, false);
@@ -52,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn as_deep_as_may_be_and_no_deeper() {
+    fn nesting_beyond_the_limit_is_refused() {
         check_of("[[[[1]]]]", Ok(()));
         check_of(r#"{"a":{"a":[[1]]}}"#, Ok(()));
         check_of("[[[[[1]]]]]", Err("body: it is nested deeper than 4 (json_depth)"));
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_may_be_and_no_more() {
+    fn elements_beyond_the_limit_are_refused() {
         check_of("[1,2,3,4]", Ok(()));
         check_of("[1,2,3,4,5]", Err("body: it has more than 4 elements (json_elements)"));
         check_of(r#"["1,2,3,4,5,6,7"]"#, Ok(()));

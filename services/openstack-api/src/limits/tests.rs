@@ -10,7 +10,7 @@ fn named(name: &str) -> Caller {
     Caller::named(name.to_owned())
 }
 
-/// How many requests of this caller are taken before one is not, and why that one is not.
+/// Sends requests until one is refused; returns how many were accepted, and the refusal.
 fn taken(limiter: &Limiter, caller: &Caller, method: &Method) -> (usize, ApiError) {
     for number in 0..100_000 {
         if let Err(why) = limiter.seat(caller, method) {
@@ -21,7 +21,7 @@ fn taken(limiter: &Limiter, caller: &Caller, method: &Method) -> (usize, ApiErro
 }
 
 #[test]
-fn callers_with_a_name_have_each_their_own_pace() {
+fn each_authenticated_caller_has_a_rate_of_its_own() {
     let limiter = limiter("reads_per_second = 5\nwrites_per_second = 1");
     let (reads, why) = taken(&limiter, &named("ann"), &Method::GET);
     assert!((20..25).contains(&reads), "{reads}");
@@ -32,7 +32,7 @@ fn callers_with_a_name_have_each_their_own_pace() {
 }
 
 #[test]
-fn without_names_there_is_no_limit_unless_one_is_given() {
+fn without_authentication_rates_are_limited_only_if_configured() {
     let free = limiter("");
     for _ in 0..20_000 {
         free.seat(&Caller::anyone(), &Method::PUT).unwrap();
@@ -44,7 +44,7 @@ fn without_names_there_is_no_limit_unless_one_is_given() {
 }
 
 #[test]
-fn seats_are_given_back() {
+fn seats_are_free_again_after_the_request() {
     let limiter = limiter("requests_at_once = 3\nrequests_at_once_each = 2");
     let seat = |name: &str| limiter.seat(&named(name), &Method::GET);
     let anns = [seat("ann").unwrap(), seat("ann").unwrap()];
@@ -59,7 +59,7 @@ fn seats_are_given_back() {
 }
 
 #[test]
-fn whoever_comes_what_is_known_is_bounded() {
+fn the_memory_for_callers_is_bounded() {
     let limiter = limiter("");
     for number in 0..50_000 {
         limiter.seat(&named(&number.to_string()), &Method::GET).unwrap();
@@ -68,7 +68,7 @@ fn whoever_comes_what_is_known_is_bounded() {
 }
 
 #[test]
-fn what_is_too_long_is_not_looked_at() {
+fn a_url_or_headers_that_are_too_long_are_refused() {
     let limiter = limiter("url = 10\nheaders = 20");
     let check = |uri: &str, value: &str| {
         let headers = [("a", value)].into_iter().filter(|(_, value)| !value.is_empty());
@@ -85,7 +85,7 @@ fn what_is_too_long_is_not_looked_at() {
 }
 
 #[test]
-fn a_proxy_says_where_a_request_comes_from_only_where_it_is_believed() {
+fn the_address_from_a_proxy_counts_only_if_the_proxy_is_trusted() {
     let from = |forwarded, told: &str| {
         let request = Request::builder().header("x-forwarded-for", told).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();
@@ -100,14 +100,14 @@ fn a_proxy_says_where_a_request_comes_from_only_where_it_is_believed() {
     assert_eq!(from(Forwarded::Believed, "nonsense"), "10.0.0.9");
 }
 
-/// An answer of so many bytes, as the caller's seat lets it through.
+/// An answer of this many bytes, after the limits of the caller were applied.
 async fn answered(limiter: &Limiter, name: &str, bytes: usize) -> Response {
     let seat = limiter.seat(&named(name), &Method::GET).unwrap();
     seat.hold_answer(Response::new(Body::from("x".repeat(bytes))), true).await
 }
 
 #[tokio::test]
-async fn who_takes_no_answers_gets_no_more_of_them() {
+async fn a_caller_that_reads_no_answers_gets_no_more_of_them() {
     let limiter = limiter("bytes_in_flight_each = 100000");
     let untaken =
         [answered(&limiter, "ann", 50_000).await, answered(&limiter, "ann", 50_000).await];
@@ -123,7 +123,7 @@ async fn who_takes_no_answers_gets_no_more_of_them() {
 }
 
 #[tokio::test]
-async fn what_a_body_becomes_in_memory_is_counted_with_it() {
+async fn the_memory_of_a_parsed_body_is_counted() {
     let limiter = limiter("bytes_in_flight_each = 1000000");
     let seat = |name: &str| limiter.seat(&named(name), &Method::PUT).unwrap();
     let (first, second) = (seat("ann"), seat("ann"));
@@ -133,7 +133,7 @@ async fn what_a_body_becomes_in_memory_is_counted_with_it() {
     seat("bob").hold_body(1000, 0).unwrap();
     drop(first);
     second.hold_body(1000, 5000).unwrap();
-    // What is changed is told whatever is in flight.
+    // The answer to a change is sent whatever the number of bytes in flight.
     let answer = Response::new(Body::from("x".repeat(10_000)));
     assert_eq!(second.hold_answer(answer, false).await.status(), StatusCode::OK);
 }

@@ -14,7 +14,7 @@ fn caller(scope: &str, roles: &[&str], rule: Rule) -> Caller {
     Caller::known(Arc::new(identity), None).under(rule)
 }
 
-/// Which needs are met.
+/// Checks which needs a caller with this scope and these roles meets.
 #[track_caller]
 fn check(policy: Policy, scope: &str, roles: &[&str], want: &[Need]) {
     let mut may = vec![Need::Read, Need::Change, Need::Administer];
@@ -26,7 +26,7 @@ fn check(policy: Policy, scope: &str, roles: &[&str], want: &[Need]) {
 }
 
 #[test]
-fn who_has_a_role_in_a_project_may_what_it_says() {
+fn a_role_in_a_project_gives_the_access_of_that_role() {
     use Need::{Administer, Change, Read};
     check(Policy::Projects, "project", &["reader"], &[Read]);
     check(Policy::Projects, "project", &["member", "reader"], &[Read, Change]);
@@ -39,7 +39,7 @@ fn who_has_a_role_in_a_project_may_what_it_says() {
 }
 
 #[test]
-fn machines_are_for_those_who_run_the_cloud() {
+fn resources_of_operators_are_closed_to_project_members() {
     use Need::{Administer, Change, Read};
     check(Policy::Operators, "project", &["member", "reader"], &[]);
     check(Policy::Operators, "project", &["admin"], &[Read, Change, Administer]);
@@ -49,7 +49,7 @@ fn machines_are_for_those_who_run_the_cloud() {
 }
 
 #[test]
-fn a_domains_administrator_is_not_the_clouds() {
+fn an_administrator_of_a_domain_has_no_access() {
     for scope in ["domain", "none"] {
         check(Policy::Projects, scope, &["admin"], &[]);
         check(Policy::Operators, scope, &["admin", "service"], &[]);
@@ -57,7 +57,7 @@ fn a_domains_administrator_is_not_the_clouds() {
 }
 
 #[test]
-fn who_speaks_through_a_service_gets_nothing_by_it() {
+fn a_service_token_beside_a_users_token_gives_no_access() {
     let rule = Policy::Operators.rule(Need::Read);
     let with = |roles: &[&str]| {
         let roles = roles.iter().map(|&role| role.to_owned()).collect();
@@ -68,7 +68,7 @@ fn who_speaks_through_a_service_gets_nothing_by_it() {
 }
 
 #[test]
-fn a_thing_is_used_as_its_rule_says_by_owner_and_by_lessee() {
+fn owner_and_lessee_need_the_roles_of_the_rule() {
     let rule = Rule {
         cloud: Role::Admin,
         services: false,
@@ -90,7 +90,7 @@ fn a_thing_is_used_as_its_rule_says_by_owner_and_by_lessee() {
 }
 
 #[test]
-fn without_keystone_who_is_let_in_may_everything() {
+fn without_keystone_every_authenticated_caller_may_do_everything() {
     for policy in [Policy::Projects, Policy::Operators] {
         let rule = policy.rule(Need::Administer);
         for caller in [Caller::anyone(), Caller::named("ann".to_owned())] {

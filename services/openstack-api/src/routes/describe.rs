@@ -1,4 +1,4 @@
-//! What a route says of itself in the OpenAPI document.
+//! Describes a route in the OpenAPI document.
 
 use std::collections::BTreeSet;
 
@@ -16,23 +16,21 @@ use utoipa::openapi::{
 use super::Handle;
 use crate::Shape;
 
-/// What success looks like.
+/// The body of a successful answer.
 #[derive(Clone)]
 pub(super) enum Told {
-    /// Nobody said.
     Unsaid,
-    /// Nothing but the status.
     Nothing,
     /// JSON of this shape.
     Json(Box<Shape>),
-    /// Text of this type.
+    /// Text of this media type.
     Text(&'static str),
 }
 
-/// What is said of a route of which nobody said what it answers; no such route may be.
+/// The description of a route without a declared answer; a test refuses such routes.
 const UNSAID: &str = "Undescribed.";
 
-/// What any request may be refused with: for its address, its version, its head, or because another site's page sent it.
+/// The refusals of any route: because of the URL, the version, the headers, or a request from another website.
 const ANY: [StatusCode; 5] = [
     StatusCode::BAD_REQUEST,
     StatusCode::FORBIDDEN,
@@ -40,10 +38,10 @@ const ANY: [StatusCode; 5] = [
     StatusCode::URI_TOO_LONG,
     StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
 ];
-/// As well where it takes a caller.
+/// Further refusals of a route with a caller.
 const OF_CALLERS: [StatusCode; 3] =
     [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-/// As well where a body is read.
+/// Further refusals of a route that reads a body.
 const OF_BODIES: [StatusCode; 3] = [
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::PAYLOAD_TOO_LARGE,
@@ -88,7 +86,7 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
     PathItem::new(handle.method.clone(), operation)
 }
 
-/// What success looks like.
+/// Describes the answer on success.
 fn success<S>(handle: &Handle<S>) -> DocResponse {
     let said = match &handle.told {
         Told::Unsaid if handle.status == StatusCode::NO_CONTENT.as_u16() => "As asked.",
@@ -111,7 +109,7 @@ fn success<S>(handle: &Handle<S>) -> DocResponse {
     answer.build()
 }
 
-/// What the route may be refused with.
+/// The statuses with which the route may refuse a request.
 fn refusals<S>(path: &str, handle: &Handle<S>) -> BTreeSet<StatusCode> {
     let mut all = BTreeSet::from(ANY);
     if handle.rule.is_some() {

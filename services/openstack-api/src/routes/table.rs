@@ -1,35 +1,34 @@
-//! The table of who may use which route.
+//! The policy table: who may use which route.
 
 use serde::Serialize;
 use utoipa::openapi::path::HttpMethod;
 
 use crate::{Rule, Shape};
 
-/// Every route, and who may use it; the answer of `GET /bedplate/v1/policy`.
+/// The policy table of an API; the answer of `GET /bedplate/v1/policy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// One for each route, in the order in which they are described.
+    /// The rows, in the order in which the routes were declared.
     pub policy: Vec<Row>,
 }
 
-/// A route, and who may use it.
+/// A route and its rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// The method.
     pub method: &'static str,
-    /// The path, its parts that vary in braces.
+    /// The path, with parameters in braces.
     pub path: &'static str,
-    /// Whether anyone may use it, unasked.
+    /// Whether the route needs no authentication.
     pub public: bool,
-    /// Whether it is recorded who used it, and what for.
+    /// Whether requests are recorded in the audit trail.
     pub recorded: bool,
-    /// Who may use it that is not public.
+    /// `None` for a public route.
     #[serde(flatten)]
     pub rule: Option<Rule>,
 }
 
 impl Table {
-    /// As it is served.
+    /// The JSON shape of the table.
     pub(super) fn shape() -> Shape {
         let role = || Shape::word(["reader", "member", "manager", "admin"]);
         let row = Shape::object([
@@ -47,7 +46,7 @@ impl Table {
         Shape::object([("policy", Shape::list(row))])
     }
 
-    /// Adds a row.
+    /// Adds the row of a route.
     pub(super) fn add(
         &mut self,
         method: &HttpMethod,
@@ -68,7 +67,7 @@ impl Table {
         self.policy.push(Row { method, path, public: rule.is_none(), recorded, rule });
     }
 
-    /// These rows and `others`.
+    /// Combines these rows and `others`.
     pub(super) fn and(mut self, others: Table) -> Self {
         self.policy.extend(others.policy);
         self
