@@ -1,5 +1,5 @@
 //! Turns of clusters on a real store, without a cloud.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+#![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 use std::time::Duration;
 

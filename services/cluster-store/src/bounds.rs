@@ -1,4 +1,4 @@
-//! How large the documents may be that callers store: which fields of each record count, and where the bound is checked.
+//! The size limit of documents that callers store: which fields of each record count, and where the limit is checked.
 
 use std::num::NonZeroUsize;
 
@@ -9,8 +9,10 @@ use newtype_uuid::GenericUuid;
 use crate::{Change, Scope, Store, VmScope};
 
 impl Store {
-    /// The same store for what callers write: no document of theirs grows beyond `bytes` of JSON. What the service itself writes of a
-    /// record, such as its conditions, is not counted.
+    /// Returns the store for writes of callers: it refuses documents whose fields, as JSON, are larger than `bytes`.
+    ///
+    /// Fields that clusterd writes itself, such as conditions, do not count: otherwise a large request could stop the conductor from
+    /// recording its progress.
     pub fn for_callers(mut self, bytes: NonZeroUsize) -> Store {
         self.bound = Bound::of(bytes);
         self

@@ -1,4 +1,4 @@
-//! What is stored beside the core's own records.
+//! Records of the store that are not in `cluster-core`.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ use cluster_core::{
 use database::outbox::Letter;
 use jiff::Timestamp;
 
-/// Whose things a question is about.
+/// The resources that a query returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of one project.
+    /// The resources of one project.
     Project(String),
-    /// Everybody's.
+    /// The resources of all projects.
     All,
 }
 
@@ -27,19 +27,14 @@ impl Scope {
     }
 }
 
-/// Whose machines and snapshots a question is about.
+/// The VMs and snapshots that a query returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmScope {
-    /// Those of one person in a project.
-    Person {
-        /// The project.
-        project: String,
-        /// Who of it.
-        user: String,
-    },
-    /// Those of one project.
+    /// The VMs and snapshots of one person in a project.
+    Person { project: String, user: String },
+    /// The VMs and snapshots of one project.
     Project(String),
-    /// Everybody's.
+    /// The VMs and snapshots of all projects.
     All,
 }
 
@@ -59,183 +54,159 @@ impl VmScope {
     }
 }
 
-/// A change of a cluster, to be written whole or not at all.
+/// A change of a cluster, written as a whole or not at all.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The cluster as it is to be.
+    /// The changed cluster, with the version that was read.
     pub cluster: Cluster,
-    /// Node groups to add.
     pub added: Vec<NodeGroup>,
-    /// Node groups as they are to be.
+    /// The changed node groups, with the versions that were read.
     pub changed: Vec<NodeGroup>,
     /// Node groups to delete.
     pub removed: Vec<NodeGroup>,
-    /// What to say of it.
     pub events: Vec<Event>,
-    /// Whose limits hold for it beside the project's, and who has what is new; the cluster's owner, where nobody else asked for it.
+    /// The user whose limits apply besides the project's, and who owns the added quota use; `None`: the owner of the cluster.
     pub by: Option<String>,
-    /// Who is told of it outside.
+    /// Notices to send.
     pub letters: Vec<Letter>,
 }
 
 impl Change {
-    /// A change of the cluster's own record alone.
+    /// Makes a change of the cluster's record alone.
     pub fn of(cluster: Cluster) -> Self {
         let (added, changed, removed, events) = (vec![], vec![], vec![], vec![]);
         Change { cluster, added, changed, removed, events, by: None, letters: vec![] }
     }
 
-    /// Who asks for it.
+    /// Returns the user whose limits apply.
     pub(crate) fn by(&self) -> &str {
         self.by.as_deref().unwrap_or(&self.cluster.user)
     }
 }
 
-/// A change of a machine of a person, to be written whole or not at all.
+/// A change of a VM, written as a whole or not at all.
 #[derive(Clone, Debug)]
 pub struct VmChange {
-    /// The machine as it is to be.
+    /// The changed VM, with the version that was read.
     pub vm: Vm,
-    /// A snapshot of it to be added.
+    /// A new snapshot of the VM.
     pub copy: Option<Snapshot>,
-    /// What to say of it.
     pub events: Vec<VmEvent>,
-    /// Who is told of it outside.
+    /// Notices to send.
     pub letters: Vec<Letter>,
 }
 
 impl VmChange {
-    /// A change of which there is nothing to say.
+    /// Makes a change without events and notices.
     pub fn of(vm: Vm) -> Self {
         VmChange { vm, copy: None, events: Vec::new(), letters: Vec::new() }
     }
 }
 
-/// Something that happened, and to what.
+/// An event of a cluster or a VM.
 #[derive(Clone, Debug)]
 pub enum Happened {
-    /// To a cluster.
     Cluster(Event),
-    /// To a machine of a person.
     Vm(VmEvent),
 }
 
-/// A change of a snapshot, to be written whole or not at all.
+/// A change of a snapshot, written as a whole or not at all.
 #[derive(Clone, Debug)]
 pub struct SnapshotChange {
-    /// The snapshot as it is to be.
+    /// The changed snapshot, with the version that was read.
     pub snapshot: Snapshot,
-    /// What to say of its machine, if that is there.
+    /// Events of the VM, dropped when the VM no longer exists.
     pub events: Vec<VmEvent>,
 }
 
-/// How many of something a project may have.
+/// A quota of a project in Magnum's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Its id.
     pub id: QuotaUuid,
-    /// Whose.
     pub project: String,
-    /// Of what: `Cluster`.
+    /// Magnum's name of the resource: `Cluster`.
     pub resource: String,
-    /// How many.
+    /// -1 for unlimited.
     pub hard_limit: i64,
-    /// When it was set.
     pub created_at: Timestamp,
-    /// When it was changed.
     pub updated_at: Option<Timestamp>,
 }
 
-/// What lets one machine fetch its configuration once. The claim itself is not stored, only its digest.
+/// The single-use credential by which a server fetches its Ignition config. Only its digest is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Its id.
     pub id: ClaimUuid,
-    /// Whose machine.
     pub cluster: ClusterUuid,
-    /// Which machine.
     pub machine: MachineRef,
-    /// SHA-256 of what has to be shown, in hex.
+    /// SHA-256 of the credential, in hex.
     pub digest: String,
-    /// What the machine's configuration is made of when it is fetched. Nothing of it is secret.
+    /// The data from which the config is rendered when the claim is redeemed, without secrets.
     pub facts: String,
-    /// Until when it can be redeemed.
     pub expires_at: Timestamp,
-    /// When it was.
     pub redeemed_at: Option<Timestamp>,
-    /// From where.
+    /// The address of the server that redeemed the claim.
     pub redeemed_by: Option<IpAddr>,
 }
 
-/// What became of a claim that somebody showed.
+/// The outcome of an attempt to redeem a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redeemed {
-    /// It is redeemed by this.
+    /// Redeemed by this attempt.
     First,
-    /// It was redeemed from the same address a moment ago, and the machine has not been heard of since: the answer was lost.
+    /// Redeemed a moment ago from the same address, and the member has not reported since: the answer was lost.
     Again,
-    /// As before, and that has been done as often as it is done.
+    /// As `Again`, but the config was already handed out as often as allowed.
     TooOften,
-    /// It cannot be redeemed: it is unknown, too old, or was redeemed before.
+    /// Refused: the claim is unknown, expired, or was redeemed before.
     No,
 }
 
-/// What a machine said of itself last.
+/// The claim and the last report of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineReport {
-    /// Which machine.
     pub machine: MachineRef,
-    /// The claim that it got its configuration for.
+    /// The claim that the member redeems for its config.
     pub claim: ClaimUuid,
-    /// When it got it.
     pub redeemed_at: Option<Timestamp>,
-    /// From where it asked.
     pub redeemed_by: Option<IpAddr>,
-    /// What it said last; nothing, if it has not been heard of.
+    /// The last report; `None`: the member has not reported yet.
     pub said: Option<Said>,
-    /// The revision of the authorities that it holds; nothing, if it has never asked for another.
+    /// The CA revision that the member holds; `None`: it has never asked for one.
     pub authorities: Option<u32>,
 }
 
-/// One report of a machine.
+/// A report of a member about its bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The step that it speaks of: `control-plane`, `join`.
+    /// The step of the bootstrap: `control-plane`, `join`.
     pub step: String,
-    /// Whether that failed; it is tried again by the machine itself.
+    /// Whether the step failed. The member tries again by itself.
     pub failed: bool,
-    /// For people.
     pub message: String,
-    /// When it was said.
     pub at: Timestamp,
 }
 
-/// A certificate that was signed for somebody.
+/// A certificate that a cluster's certificate authority signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Its id.
     pub id: CertificateUuid,
-    /// By whose authority.
+    /// The cluster whose certificate authority signed.
     pub cluster: ClusterUuid,
-    /// Its subject.
     pub subject: String,
-    /// The user who asked.
+    /// The user who requested it.
     pub issued_to: String,
-    /// When it was signed.
     pub created_at: Timestamp,
-    /// Until when it is valid.
     pub not_after: Timestamp,
 }
 
 /// A clusterd that works on this database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSeen {
-    /// Where it runs.
     pub hostname: String,
-    /// When it was first heard of.
+    /// When the first report came.
     pub started_at: Timestamp,
-    /// When it was last heard of.
+    /// When the last report came.
     pub seen_at: Timestamp,
-    /// How often it was.
+    /// How many reports came.
     pub reports: i64,
 }

@@ -1,4 +1,4 @@
--- Version 10: hosts that are taken out, and whose machines that takes out. What is in the cloud is found by its id there.
+-- Version 10: drains of hosts, and the members that each takes out. Servers are found by their ids in the cloud.
 
 CREATE TABLE drains (
     id       TEXT   NOT NULL UNIQUE,

@@ -1,5 +1,5 @@
--- Version 11: beside each key what tells it from another key with the same id (nothing, where an earlier version wrote the row, until the
--- next start); and how often a claim's config was handed out again.
+-- Version 11: a canary for each key, which distinguishes the key from another with the same id (NULL for rows of earlier versions until
+-- the next start), and how often the config of a claim was handed out again.
 
 ALTER TABLE seals ADD COLUMN canary TEXT;
 

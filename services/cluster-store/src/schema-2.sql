@@ -1,3 +1,3 @@
--- Version 2: which revision of the authorities a machine said it holds; nothing, where it has never asked.
+-- Version 2: the CA revision that a member said it holds; NULL if it has never asked for one.
 
 ALTER TABLE machines ADD COLUMN authorities BIGINT;

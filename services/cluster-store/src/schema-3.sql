@@ -1,4 +1,4 @@
--- Version 3: what is taken of limits, and the limits of people. Those of projects are in quotas.
+-- Version 3: the use of limits, and the limits of persons. The limits of projects are in quotas.
 
 CREATE TABLE holdings (
     holder       TEXT   NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
--- Version 4: the names below which each cluster's names are, which no other cluster has.
+-- Version 4: the DNS subdomain of each cluster, which no other cluster has.
 
 CREATE TABLE subdomains (
     name    TEXT NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
--- Version 6: letters that are to be sent.
+-- Version 6: the outbox of notices.
 
 CREATE TABLE outbox (
     seq      SERIAL,

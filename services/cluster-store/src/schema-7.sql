@@ -1,5 +1,5 @@
--- Version 7: by which key a secret is sealed, and which key made what a machine reports with. A key that seals something
--- cannot be forgotten, and by one that is forgotten nothing can be sealed: the database refuses.
+-- Version 7: the key that seals each secret, and the key that each member's report token derives from. A key that seals something cannot
+-- be removed, and nothing can be sealed with a removed key: the database refuses both.
 
 CREATE TABLE seals (
     id TEXT NOT NULL PRIMARY KEY

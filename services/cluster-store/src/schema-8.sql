@@ -1,5 +1,4 @@
--- Version 8: machines of people, what each owns in the cloud and what happened to it, and their snapshots. What an owner told a
--- machine is sealed, and by which key is known, as of secrets.
+-- Version 8: VMs, with their cloud objects, events and snapshots. The user-data of a VM is sealed, and names its key as a secret does.
 
 CREATE TABLE vms (
     id         TEXT   NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
--- Version 9: of which project a letter tells. Those of one have no more than their share of the places.
+-- Version 9: the project that a letter is about, so that the letters of one project cannot fill the outbox.
 
 ALTER TABLE outbox ADD COLUMN project TEXT;
 CREATE INDEX outbox_project ON outbox (project);

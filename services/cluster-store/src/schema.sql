@@ -1,4 +1,4 @@
--- Version 1. TEXT compares byte by byte on both databases; SERIAL stands for a key that counts up.
+-- Version 1. TEXT compares byte by byte on both databases; SERIAL is an auto-incremented primary key.
 
 CREATE TABLE templates (
     id         TEXT   NOT NULL PRIMARY KEY,

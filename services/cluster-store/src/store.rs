@@ -1,4 +1,4 @@
-//! The store as the rest of the program sees it.
+//! The public interface of the store: templates, clusters and their node groups.
 
 mod allowance;
 mod belongings;
@@ -30,7 +30,7 @@ use crate::table::{cluster, event, node_group, subdomain, template, vm_event};
 use crate::written::Bell;
 use crate::{Change, Happened, Scope};
 
-/// The versions of the tables, the first first.
+/// The SQL scripts of the tables, by version, starting with version 1.
 pub const SCHEMA: Schema = &[
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
@@ -45,24 +45,23 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-11.sql"),
 ];
 
-/// All of clusterd's that must not be lost. Clones share one database.
+/// Everything of clusterd that must not be lost. Clones share one database.
 ///
-/// What a write's future has answered is committed. A future that is dropped may have written or not.
+/// A write is committed when its future has returned. A future that is dropped earlier may have written or not.
 #[derive(Clone)]
 pub struct Store {
     database: Database,
     bell: Bell,
     trail: Recorder,
     known: Known,
-    /// The keys that secrets are sealed by, where the store was told.
+    /// The keys that seal secrets, once [`Store::sealing`] was called.
     keys: Option<Arc<Keyring>>,
-    /// How large the documents may be that are written through it.
+    /// The largest size of documents that are written through this store.
     pub(crate) bound: Bound,
 }
 
 impl Store {
-    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
-    /// to date.
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the newest version.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         let database = Database::open(url, SCHEMA).await?;
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
@@ -80,17 +79,17 @@ impl Store {
         Ok(store)
     }
 
-    /// Looks through all of a database file, if there is one: `Damaged`, where it is spoiled. Nothing is changed.
+    /// Checks the whole database file for damage, if the file exists. Fails with `Damaged`; changes nothing.
     pub async fn check(url: &str) -> Result<(), StoreError> {
         Database::check(url).await
     }
 
-    /// Which database it is, and which version its tables have now.
+    /// Returns the kind of the database and the schema version of its tables.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
         Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
     }
 
-    /// The audit trail, in the same database.
+    /// Returns the audit trail, which is in the same database.
     pub fn trail(&self) -> &Recorder {
         &self.trail
     }
@@ -104,7 +103,7 @@ impl Store {
             .await
     }
 
-    /// The templates of this id or name that `scope` may use, its own before others'.
+    /// Returns the templates with this id or name that `scope` may use, its own first.
     pub async fn find_templates(
         &self,
         ident: &Ident,
@@ -116,7 +115,7 @@ impl Store {
             .await
     }
 
-    /// One page of the templates that `scope` may use; others' hidden ones are left out.
+    /// Returns one page of the templates that `scope` may use, without the hidden templates of other projects.
     pub async fn list_templates(
         &self,
         scope: &Scope,
@@ -129,7 +128,7 @@ impl Store {
             .map(|listed| listed.found)
     }
 
-    /// A part of a page of the templates that `scope` may use.
+    /// Returns a part of a page of the templates that `scope` may use.
     pub async fn list_templates_part(
         &self,
         scope: &Scope,
@@ -142,7 +141,7 @@ impl Store {
             .await
     }
 
-    /// Writes the whole template, if its version is still the one that was read. The answer carries the new version.
+    /// Writes a template, if its version is still the one that was read. Returns the template with its new version.
     pub async fn update_template(&self, changed: &Template) -> Result<Template, StoreError> {
         self.admit_template(changed).await?;
         let changed = changed.clone();
@@ -151,7 +150,7 @@ impl Store {
             .await
     }
 
-    /// Deletes a template, if its version is still the one that was read; `InUse` while a cluster was made of it.
+    /// Deletes a template, if its version is still the one that was read. `InUse` while a cluster refers to the template.
     pub async fn delete_template(&self, old: &Template) -> Result<(), StoreError> {
         let old = old.clone();
         self.database
@@ -159,8 +158,10 @@ impl Store {
             .await
     }
 
-    /// Adds a cluster with its node groups and what is said of it, unless its project or its owner may not have that much; without
-    /// `within` they may have anything. `Duplicate` where another cluster has its names in the zone.
+    /// Adds a cluster with its node groups and events, unless the limits of its project or its owner forbid it; with `within` `None` no
+    /// limit applies.
+    ///
+    /// `Duplicate` when another cluster has the same subdomain in the DNS zone.
     pub async fn insert_cluster(
         &self,
         new: &Cluster,
@@ -197,7 +198,7 @@ impl Store {
             .await
     }
 
-    /// The clusters of this id or name in `scope`.
+    /// Returns the clusters with this id or name in `scope`.
     pub async fn find_clusters(
         &self,
         ident: &Ident,
@@ -209,7 +210,7 @@ impl Store {
             .await
     }
 
-    /// One page of the clusters in `scope`.
+    /// Returns one page of the clusters in `scope`.
     pub async fn list_clusters(
         &self,
         scope: &Scope,
@@ -222,7 +223,7 @@ impl Store {
             .map(|listed| listed.found)
     }
 
-    /// A part of a page of the clusters in `scope`.
+    /// Returns a part of a page of the clusters in `scope`.
     pub async fn list_clusters_part(
         &self,
         scope: &Scope,
@@ -235,23 +236,23 @@ impl Store {
             .await
     }
 
-    /// How many clusters, and how many machines in them, there are in `scope`.
+    /// Returns the numbers of clusters and of their members in `scope`.
     pub async fn count_clusters(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
         let scope = scope.clone();
         self.database.read(|c| Box::pin(async move { cluster::count(c, &scope).await })).await
     }
 
-    /// All clusters, for a conductor that starts.
+    /// Returns the ids of all clusters, with which a conductor starts.
     pub async fn cluster_ids(&self) -> Result<Vec<ClusterUuid>, StoreError> {
         self.database.read(|c| Box::pin(cluster::ids(c))).await
     }
 
-    /// The node groups of a cluster, in the order they were made.
+    /// Returns the node groups of a cluster, oldest first.
     pub async fn groups_of(&self, of: ClusterUuid) -> Result<Vec<NodeGroup>, StoreError> {
         self.database.read(move |c| Box::pin(node_group::of(c, of))).await
     }
 
-    /// The node groups of each of these clusters, in the order they were made.
+    /// Returns the node groups of each of these clusters, oldest first.
     pub async fn groups_of_each(
         &self,
         of: &[ClusterUuid],
@@ -260,8 +261,8 @@ impl Store {
         self.database.read(|c| Box::pin(async move { node_group::of_each(c, &of).await })).await
     }
 
-    /// Writes a change, if all versions in it are still those that were read, or nothing. The answer is the cluster with
-    /// its new version.
+    /// Writes a change, if every version in it is still the one that was read; otherwise writes nothing. Returns the cluster with its new
+    /// version.
     pub async fn change_cluster(&self, change: &Change) -> Result<Cluster, StoreError> {
         self.admit_change(change).await?;
         let change = change.clone();
@@ -278,7 +279,7 @@ impl Store {
         Ok(written)
     }
 
-    /// As [`Store::change_cluster`], unless the cluster's project or who asks for it may not have that much.
+    /// As [`Store::change_cluster`], unless the limits of the cluster's project or of the requesting user forbid the change.
     pub async fn change_within(
         &self,
         change: &Change,
@@ -291,7 +292,7 @@ impl Store {
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
                     c.write_in_turn_as(&change.cluster.project).await?;
-                    // What was decided on what is no longer so is neither counted nor refused.
+                    // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
                     cluster::check_version(c, &change.cluster).await?;
                     let asked = Asked::by(c, &change).await?;
                     match allowance::check(c, (&change.cluster, change.by()), &asked, &defaults)
@@ -309,13 +310,15 @@ impl Store {
         Ok(written)
     }
 
-    /// The letters that are to be sent.
+    /// Returns the outbox of notices.
     pub fn outbox(&self) -> Outbox {
         Outbox::new(self.database.clone())
     }
 
-    /// Gives a letter up: strikes it out, and notes what is `said` of that; `NoOwner` where that is gone, and then it is not struck
-    /// out. Who was given up before is not said anything of again.
+    /// Removes a letter that cannot be delivered from the outbox, and adds the event `said` about it.
+    ///
+    /// `NoOwner` when the cluster or VM of the event is deleted; the letter then stays. A letter that was removed before adds no second
+    /// event.
     pub async fn give_up_letter(
         &self,
         letter: i64,
@@ -345,8 +348,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets a cluster with all that belongs to it, if its version is still the one that was read; `InUse` while its
-    /// ledger names anything.
+    /// Deletes a cluster with all its rows, if its version is still the one that was read. `InUse` while its ledger has an entry.
     pub async fn delete_cluster(&self, old: &Cluster) -> Result<(), StoreError> {
         let (id, old) = (old.id, old.clone());
         self.database

@@ -1,4 +1,4 @@
-//! One file a table: functions on a connection, and nothing else knows the table's columns.
+//! Each table has a file with functions on a connection. No other file knows the columns of the table.
 
 pub(crate) mod certificate;
 pub(crate) mod claim;
@@ -25,7 +25,7 @@ use database::table::{clash, is_orphan};
 use database::{SqlError, StoreError};
 use newtype_uuid::GenericUuid;
 
-/// Why something of a cluster's cannot be written that is called `name` and has this `id`.
+/// Translates the error of an insert or update of a row with this name and id.
 fn refused(
     error: SqlError,
     name: &str,
@@ -44,17 +44,17 @@ fn refused(
     }
 }
 
-/// The cluster that something would belong to.
+/// Returns the owner for `NoOwner`: a cluster.
 fn of_cluster(cluster: ClusterUuid) -> (&'static str, uuid::Uuid) {
     ("cluster", cluster.into_untyped_uuid())
 }
 
-/// The machine that something would belong to.
+/// Returns the owner for `NoOwner`: a VM.
 fn of_vm(vm: VmUuid) -> (&'static str, uuid::Uuid) {
     ("machine", vm.into_untyped_uuid())
 }
 
-/// `InUse` where others refer to the row that was to be deleted.
+/// Translates the result of a delete: `InUse` when other rows refer to the row.
 fn deleted(written: Result<u64, SqlError>, by: &'static str) -> Result<(), StoreError> {
     match written {
         Err(error) if is_orphan(&error) => Err(StoreError::InUse { by }),

@@ -1,12 +1,12 @@
-//! Who waits for events hears that some were written.
+//! Wakes readers that wait for events when this process writes some.
 
 use cluster_core::Holder;
 use tokio::sync::broadcast;
 
-/// Who is further behind than this is told to look.
+/// A listener that is more notifications behind than this is woken, without the notifications it missed.
 const BEHIND: usize = 64;
 
-/// Rung for each write.
+/// Notified at each write.
 #[derive(Clone)]
 pub(crate) struct Bell(broadcast::Sender<Holder>);
 
@@ -15,9 +15,9 @@ impl Bell {
         Bell(broadcast::Sender::new(BEHIND))
     }
 
-    /// Something was written of this cluster or machine.
+    /// Notifies the listeners of this cluster or VM.
     pub(crate) fn ring(&self, of: impl Into<Holder>) {
-        // Nobody may be listening, and that is well.
+        // Fails when nobody listens, which is fine.
         let _ = self.0.send(of.into());
     }
 
@@ -26,21 +26,21 @@ impl Bell {
     }
 }
 
-/// Hears of what this process writes of the events of one cluster or machine, and of its end. Of what others write on the same database
-/// it hears nothing.
+/// Waits for events that this process writes about one cluster or VM, and for its deletion. Writes of other processes on the same database
+/// do not wake the listener.
 pub struct Listener {
     of: Holder,
     bell: broadcast::Receiver<Holder>,
 }
 
 impl Listener {
-    /// Waits until something was written since it was last heard of. It may return without that.
+    /// Waits until something was written since the last call. May return without a write.
     pub async fn heard(&mut self) {
         loop {
             match self.bell.recv().await {
                 Ok(of) if of != self.of => {}
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
-                    // Whoever looks now sees what rang meanwhile.
+                    // The caller reads the database next, and sees everything that was written before.
                     self.bell = self.bell.resubscribe();
                     return;
                 }

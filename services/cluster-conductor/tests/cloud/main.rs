@@ -1,5 +1,5 @@
 //! Clusters in a cloud that is somebody else's reading of OpenStack: what is made, what is not made twice, what is left.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+#![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod backoff;
 mod crash;

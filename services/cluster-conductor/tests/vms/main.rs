@@ -1,6 +1,6 @@
 //! Machines that people ask for, in a cloud that is somebody else's reading of OpenStack: what is made, what is not made twice,
 //! what becomes of it when its lease ends, what is left.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+#![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod crash;
 mod errands;

@@ -1,4 +1,4 @@
-//! What is taken of limits, counted and written in the transaction that takes it.
+//! Limits and their use. The transaction that adds a use also counts it.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::table::{cluster, grant, holding, node_group, quota};
 use crate::{Change, Store};
 
 impl Store {
-    /// What `whose` is, and how much of it may be; `defaults` hold where nobody set a limit.
+    /// Returns the use and the limits of a project or a person; `defaults` apply to resources for which an administrator set no limit.
     pub async fn account(&self, whose: &Whose, defaults: &Defaults) -> Result<Account, StoreError> {
         let (whose, defaults) = (whose.clone(), defaults.clone());
         self.database.read(|c| Box::pin(async move { account(c, whose, &defaults).await })).await
     }
 
-    /// Whether a new cluster would be let in by `defaults` and by what was set, as things are now.
+    /// Checks whether limits allow a new cluster now. Writes nothing.
     pub async fn may_have(
         &self,
         new: &Cluster,
@@ -39,7 +39,7 @@ impl Store {
             .await
     }
 
-    /// Changes some limits of `whose`; the others stay as they are, also those that somebody else changes at the same time.
+    /// Changes some limits of `whose`. All others stay, including those that another caller changes at the same time.
     pub async fn change_limits(
         &self,
         whose: &Whose,
@@ -64,7 +64,7 @@ impl Store {
             .await
     }
 
-    /// Sets the limits of `whose`, in place of all that were set.
+    /// Replaces all limits of `whose`.
     pub async fn set_limits(
         &self,
         whose: &Whose,
@@ -99,8 +99,8 @@ async fn account(
     Ok(Account { limits: own.or(defaults.of(&whose)), used, whose })
 }
 
-/// Whether `asked` may be had by the project of `of` and by who asks. Where nobody else writes in the project's turn, that holds until
-/// the transaction's end.
+/// Checks whether the limits of the cluster's project and of the user `by` allow `asked`. The result holds until the end of the
+/// transaction, if every writer of the project takes its turn.
 pub(crate) async fn check(
     connection: &mut Connection,
     (of, by): (&Cluster, &str),
@@ -111,7 +111,7 @@ pub(crate) async fn check(
     Ok(admit(&accounts, &asked.more, asked.is_measured))
 }
 
-/// Whether so much more may be had by `whom`, and be lent so, where it is lent anew.
+/// Checks whether limits allow `whom` to use `more`, and the lease, when it is new or changed.
 pub(crate) async fn check_vm(
     connection: &mut Connection,
     whom: &Whom,
@@ -123,7 +123,7 @@ pub(crate) async fn check_vm(
     Ok(lent.and_then(|()| admit(&accounts, more, true)))
 }
 
-/// What a project, and a person in it, have and may have.
+/// Returns the accounts of a project and of a person in it.
 async fn accounts(
     connection: &mut Connection,
     (project, person): (&str, &str),
@@ -137,27 +137,27 @@ async fn accounts(
     ])
 }
 
-/// What a cluster is to take otherwise than it does.
+/// The difference between the quota use of a cluster as recorded and as requested.
 #[derive(Default)]
 pub(crate) struct Asked {
-    /// What has to be written, and whose it is.
+    /// Rows to write, each with the user who requested the part.
     saved: Vec<(Holding, String)>,
-    /// The machines that are to go.
+    /// The members that are to be deleted.
     leaving: Vec<String>,
-    /// How much more it is.
+    /// How much more the request uses.
     more: Amounts,
-    /// Whether all of that is known.
+    /// Whether the sizes of all flavors are known.
     is_measured: bool,
 }
 
 impl Asked {
-    /// By a new cluster.
+    /// Computes the difference of a new cluster.
     pub(crate) fn anew(cluster: &Cluster, groups: &[NodeGroup]) -> Self {
         let all = holdings(&ClusterSpec { cluster, groups });
         Asked::beyond(&BTreeMap::new(), all, &cluster.user)
     }
 
-    /// By a change: nothing, where it touches no node group.
+    /// Computes the difference of a change; empty when the change has no node group.
     pub(crate) async fn by(
         connection: &mut Connection,
         change: &Change,
@@ -190,7 +190,7 @@ impl Asked {
         let mut asked = Asked { leaving, is_measured: true, ..Asked::default() };
         for (name, holding) in named {
             let had = before.get(&name);
-            // What is there stays as it was when it was asked for.
+            // A part that exists keeps the amounts of its first request.
             if had.is_some_and(|had| {
                 !had.is_leaving && had.holding.is_measured >= holding.is_measured
             }) {
@@ -206,7 +206,7 @@ impl Asked {
         asked
     }
 
-    /// Machines that come for others of their node group, which nobody asked for, are of who had those.
+    /// Gives members that repair adds to the users whose members they replace, because nobody requested them.
     fn inherit(&mut self, before: &BTreeMap<String, Held>) {
         let mut gone: BTreeMap<Option<Name>, Vec<&str>> = BTreeMap::new();
         let group = |holding: &Holding| holding.machine.as_ref().map(|it| it.group.clone());
@@ -220,7 +220,6 @@ impl Asked {
         }
     }
 
-    /// Writes it.
     pub(crate) async fn write(
         &self,
         connection: &mut Connection,
@@ -231,7 +230,7 @@ impl Asked {
     }
 }
 
-/// Counts the clusters of which that was never done.
+/// Writes the quota use of every cluster that has none yet: such clusters are older than the table.
 pub(crate) async fn count_all(connection: &mut Connection) -> Result<(), StoreError> {
     connection.write_alone().await?;
     for cluster in cluster::uncounted(connection).await? {

@@ -1,4 +1,4 @@
-//! What belongs to one cluster: its ledger, events, secrets, claims, machines and certificates.
+//! The rows of a cluster: ledger, events, secrets, claims, member reports and certificates.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,8 @@ use crate::table::{certificate, claim, cluster, event, holding, ledger, machine,
 use crate::{Certificate, Claim, Listener, MachineReport, Redeemed, Said, Store};
 
 impl Store {
-    /// Writes entries of the ledger, or what is known anew of those of the same kind and name; all or none.
+    /// Writes entries of the ledger. An entry with the kind and name of an existing one replaces its id in the cloud and its state. All are
+    /// written, or none.
     pub async fn save_ledger(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
         let entries = entries.to_vec();
         self.database
@@ -29,8 +30,9 @@ impl Store {
             .await
     }
 
-    /// Writes what is about to be asked for or deleted, as [`Store::save_ledger`] does. `Stale` where a server is among it whose machine is
-    /// wanted no more: it would be counted nowhere.
+    /// Writes what the conductor is about to create or delete, as [`Store::save_ledger`] does.
+    ///
+    /// `Stale` when an entry is a server whose member was removed meanwhile: the server would be in nobody's quota use.
     pub async fn intend(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
         let entries = entries.to_vec();
         self.database
@@ -52,8 +54,8 @@ impl Store {
             .await
     }
 
-    /// Strikes an entry out: the cloud no longer has that object. With a server goes what its machine said, and its claims, and what it took
-    /// of limits if it is not to come back.
+    /// Removes an entry, because the cloud no longer has the object. With a server's entry go the reports and claims of the member, and its
+    /// quota use unless the server is created again.
     pub async fn strike_ledger(&self, entry: LedgerUuid) -> Result<(), StoreError> {
         self.database
             .write(FirstDecides, move |c| {
@@ -66,8 +68,8 @@ impl Store {
             .await
     }
 
-    /// Strikes out all lines of a cluster whose objects in the cloud are let be, if its version is still the one that was read; the answer
-    /// is what they were.
+    /// Removes all entries of a cluster whose cloud objects are left behind, if its version is still the one that was read. Returns the
+    /// entries.
     pub async fn forget_ledger(&self, of: &Cluster) -> Result<Vec<LedgerEntry>, StoreError> {
         let of = of.clone();
         self.database
@@ -82,13 +84,13 @@ impl Store {
             .await
     }
 
-    /// What the cluster, or the machine, owns in the cloud, or may own.
+    /// Returns the ledger of a cluster or a VM: every object that it owns, or may own, in the cloud.
     pub async fn ledger_of(&self, of: impl Into<Holder>) -> Result<Vec<LedgerEntry>, StoreError> {
         let of = of.into();
         self.database.read(move |c| Box::pin(ledger::of(c, of))).await
     }
 
-    /// Notes what happened. The newest 1000 of each cluster are kept.
+    /// Adds events. The newest 1000 of each cluster are kept.
     pub async fn append_events(
         &self,
         cluster: ClusterUuid,
@@ -104,7 +106,7 @@ impl Store {
         Ok(())
     }
 
-    /// The cluster's events after `marker`, the oldest first.
+    /// Returns the cluster's events after `marker`, oldest first.
     pub async fn events_of(
         &self,
         cluster: ClusterUuid,
@@ -114,8 +116,9 @@ impl Store {
         self.database.read(move |c| Box::pin(event::list(c, cluster, limit, marker))).await
     }
 
-    /// The cluster's events that were written after the one of number `after`, each with its number, the oldest first;
-    /// `None` where there is no such cluster. Numbers of one cluster's events are seen in their order.
+    /// Returns the cluster's events with numbers above `after`, oldest first, each with its number; `None` when there is no such cluster.
+    ///
+    /// The numbers of one cluster's events become visible in their order, so a reader that continues after the last number misses none.
     pub async fn events_after(
         &self,
         cluster: ClusterUuid,
@@ -125,12 +128,12 @@ impl Store {
         self.database.read(move |c| Box::pin(event::after(c, cluster, after, limit))).await
     }
 
-    /// Who hears when events of the cluster are written, by this process.
+    /// Returns a listener that wakes when this process writes events of the cluster.
     pub fn listen(&self, cluster: ClusterUuid) -> Listener {
         self.bell.listen(cluster)
     }
 
-    /// Writes a sealed secret in place of the one there was.
+    /// Writes a sealed secret, and replaces an existing one of this name.
     pub async fn save_secret(
         &self,
         cluster: ClusterUuid,
@@ -146,7 +149,7 @@ impl Store {
             .await
     }
 
-    /// Writes a sealed secret unless there is one of that name; the answer is the one that is there then.
+    /// Writes a sealed secret unless one of this name exists. Returns the secret that is stored then.
     pub async fn keep_secret(
         &self,
         cluster: ClusterUuid,
@@ -162,7 +165,7 @@ impl Store {
             .await
     }
 
-    /// Deletes a sealed secret, if there is one.
+    /// Deletes a sealed secret, if it exists.
     pub async fn delete_secret(&self, cluster: ClusterUuid, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.database
@@ -172,7 +175,7 @@ impl Store {
             .await
     }
 
-    /// A sealed secret.
+    /// Returns a sealed secret.
     pub async fn find_secret(
         &self,
         cluster: ClusterUuid,
@@ -184,7 +187,7 @@ impl Store {
             .await
     }
 
-    /// Adds a claim, from now on the one of its machine: what that said before is forgotten.
+    /// Adds a claim, which replaces the former claim of its member. Reports that the member sent before are deleted.
     pub async fn insert_claim(&self, new: &Claim) -> Result<(), StoreError> {
         let new = new.clone();
         self.database
@@ -197,7 +200,7 @@ impl Store {
             .await
     }
 
-    /// Writes what is known anew of a claim that nobody has redeemed; false, where somebody has.
+    /// Updates a claim that nobody has redeemed. Returns false when it was redeemed.
     pub async fn renew_claim(
         &self,
         claim: ClaimUuid,
@@ -212,12 +215,12 @@ impl Store {
             .await
     }
 
-    /// A claim, whether it was redeemed or not.
+    /// Returns a claim, whether redeemed or not.
     pub async fn find_claim(&self, claim: ClaimUuid) -> Result<Option<Claim>, StoreError> {
         self.database.read(move |c| Box::pin(claim::find(c, claim))).await
     }
 
-    /// The claim that a machine was given last.
+    /// Returns the current claim of a member.
     pub async fn claim_of(
         &self,
         cluster: ClusterUuid,
@@ -229,8 +232,10 @@ impl Store {
             .await
     }
 
-    /// Redeems a claim for who shows it from this address, and who is to report with what the key `reports_by` made. It can be redeemed again if that was after `since`, from the
-    /// same address, and the machine has said nothing.
+    /// Redeems a claim for the caller at address `by`. `reports_by` is the key from which the member's report token is derived.
+    ///
+    /// When the answer was lost, the same address may redeem again, if the first time was after `since` and the member has not reported
+    /// yet.
     pub async fn redeem_claim(
         &self,
         claim: ClaimUuid,
@@ -248,8 +253,9 @@ impl Store {
             .await
     }
 
-    /// Notes what was said by the machine that got its configuration for `claim`, unless it said the same after `since`.
-    /// The answer is its cluster, where it was noted; nobody waits for a machine that is gone or was given another claim.
+    /// Records a report of the member that redeemed `claim`, unless it sent the same one after `since`.
+    ///
+    /// Returns the member's cluster if the report was recorded. A member that was deleted or got another claim is ignored.
     pub async fn note_report(
         &self,
         claim: ClaimUuid,
@@ -264,8 +270,7 @@ impl Store {
             .await
     }
 
-    /// Notes which revision of the authorities is held by the machine that got its configuration for `claim`. The answer is
-    /// its cluster, where that is news.
+    /// Records the CA revision that the member that redeemed `claim` holds. Returns its cluster if the revision is new.
     pub async fn note_authorities(
         &self,
         claim: ClaimUuid,
@@ -276,12 +281,12 @@ impl Store {
             .await
     }
 
-    /// The machines of a cluster that were given claims, and what they said last.
+    /// Returns the members of a cluster that were given claims, each with its last report.
     pub async fn machines_of(&self, of: ClusterUuid) -> Result<Vec<MachineReport>, StoreError> {
         self.database.read(move |c| Box::pin(machine::of(c, of))).await
     }
 
-    /// Notes a certificate that was signed.
+    /// Records a certificate that was signed.
     pub async fn insert_certificate(&self, new: &Certificate) -> Result<(), StoreError> {
         let new = new.clone();
         self.database
@@ -289,7 +294,7 @@ impl Store {
             .await
     }
 
-    /// The certificates that were signed by a cluster's authority.
+    /// Returns the certificates that a cluster's certificate authority signed.
     pub async fn certificates_of(&self, of: ClusterUuid) -> Result<Vec<Certificate>, StoreError> {
         self.database.read(move |c| Box::pin(certificate::of(c, of))).await
     }

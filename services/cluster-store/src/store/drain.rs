@@ -1,4 +1,4 @@
-//! Hosts that are taken out, and what of ours is on one.
+//! Drains of hosts, and the cluster members and VMs on a host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,24 @@ use database::{Connection, StoreError};
 use crate::Store;
 use crate::table::{cluster, drain, ledger, node_group, vm};
 
-/// Under which name those take turns that decide about drains.
+/// The name of the lock that every writer of drains takes.
 const IN_TURN: &str = "drains";
 
-/// What of ours some servers of the cloud are.
+/// The cluster members and VMs that some servers of the cloud are.
 #[derive(Clone, Debug, Default)]
 pub struct Belongings {
-    /// What each server is, by its id in the cloud; others are somebody else's.
+    /// The member or VM of each server, by the server's id in the cloud. Servers of other owners are missing.
     pub servers: BTreeMap<String, Known>,
-    /// The clusters whose machines are among them, with their node groups.
+    /// The clusters of these members, with their node groups.
     pub clusters: Vec<(Cluster, Vec<NodeGroup>)>,
-    /// The people's machines among them.
     pub vms: Vec<Vm>,
 }
 
 impl Store {
-    /// Grants a drain, or one that is there already anew, unless by it and all that were granted before a cluster would lose its quorum.
-    /// What it takes cannot have changed meanwhile: `Stale` where one of the clusters did.
+    /// Records a new drain, or a second request for one, unless a cluster would lose its quorum by it and the drains before.
     ///
-    /// Of two that are asked for at once the second one knows of the first, however many programs work on the database.
+    /// Of two requests at the same time the second one sees the first, even when two processes work on the database. `Stale` when one of
+    /// the clusters changed since it was read.
     pub async fn grant_drain(
         &self,
         asked: &Drain,
@@ -39,7 +38,7 @@ impl Store {
         self.database.write(AnyDecides, |c| Box::pin(async move { grant(c, &asked).await })).await
     }
 
-    /// Whether a drain would be granted as things are: the host's drain, where it is drained already. Nothing is written.
+    /// Checks whether a drain would be granted now. Returns the existing drain of the host, if there is one. Writes nothing.
     pub async fn check_drain(
         &self,
         asked: &Drain,
@@ -57,8 +56,10 @@ impl Store {
             .await
     }
 
-    /// Writes what became of a drain, if its version is still the one that was read. What it takes by now is weighed anew; what would break
-    /// a quorum is written down all the same, for it is so, and the drain says why the host has to stay.
+    /// Writes the progress of a drain, if its version is still the one that was read.
+    ///
+    /// The quorum check is repeated with the members that are on the host now. A result that breaks a quorum is written too, because the
+    /// members are there; the drain then says why the host must not be switched off.
     pub async fn note_drain(&self, changed: &Drain) -> Result<Drain, StoreError> {
         let changed = changed.clone();
         self.database
@@ -73,7 +74,7 @@ impl Store {
             .await
     }
 
-    /// Has a drain end; `None` where the host is not drained.
+    /// Sets a drain to ending; `None` when the host is not drained.
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let host = host.clone();
         self.database
@@ -88,7 +89,7 @@ impl Store {
             .await
     }
 
-    /// Forgets a drain, if its version is still the one that was read.
+    /// Deletes a drain, if its version is still the one that was read.
     pub async fn forget_drain(&self, old: &Drain) -> Result<(), StoreError> {
         let old = old.clone();
         self.database
@@ -96,13 +97,13 @@ impl Store {
             .await
     }
 
-    /// The drain of a host.
+    /// Returns the drain of a host.
     pub async fn find_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let host = host.clone();
         self.database.read(|c| Box::pin(async move { drain::find(c, &host).await })).await
     }
 
-    /// The drain of this id.
+    /// Returns the drain with this id.
     pub async fn drain_of(&self, id: DrainUuid) -> Result<Option<Drain>, StoreError> {
         self.database
             .read(move |c| {
@@ -116,22 +117,22 @@ impl Store {
             .await
     }
 
-    /// All drains, for a conductor that starts.
+    /// Returns the ids of all drains, with which a conductor starts.
     pub async fn drain_ids(&self) -> Result<Vec<DrainUuid>, StoreError> {
         self.database.read(|c| Box::pin(drain::ids(c))).await
     }
 
-    /// All drains, by host.
+    /// Returns all drains, sorted by host.
     pub async fn drains(&self) -> Result<Vec<Drain>, StoreError> {
         self.database.read(|c| Box::pin(drain::all(c))).await
     }
 
-    /// The machines of a cluster that drains take out.
+    /// Returns the members of a cluster that drains take out.
     pub async fn drained_of(&self, of: ClusterUuid) -> Result<BTreeSet<MachineRef>, StoreError> {
         self.database.read(move |c| Box::pin(drain::of_cluster(c, of))).await
     }
 
-    /// What of ours these servers of the cloud are, by their ids there.
+    /// Returns the cluster members and VMs that these servers are.
     pub async fn belongings(&self, servers: &[String]) -> Result<Belongings, StoreError> {
         let servers = servers.to_vec();
         self.database.read(|c| Box::pin(async move { belongings(c, &servers).await })).await
@@ -149,7 +150,8 @@ async fn grant(
     if let Err(refused) = weighed {
         return Ok(Err(refused));
     }
-    // Who decides about one of these clusters by what it was like before, say about another of its machines, has to look again.
+    // The new version makes stale any decision that was taken on the clusters as they were before, such as the replacement of another
+    // member.
     for touched in &clusters {
         cluster::touch(connection, touched).await?;
     }
@@ -162,7 +164,7 @@ async fn grant(
     }
 }
 
-/// Whether a drain can be granted as things are, and the clusters of whose machines it takes some.
+/// Runs the quorum check. Returns its result and the clusters with members on the host.
 async fn weigh(
     connection: &mut Connection,
     wanted: &Drain,

@@ -1,4 +1,4 @@
-//! What belongs to no cluster: quotas, and who works on this database.
+//! Rows that belong to no cluster: Magnum's quotas, and the services that work on the database.
 
 use database::Extent::OneStatement;
 use database::StoreError;
@@ -16,7 +16,7 @@ impl Store {
             .await
     }
 
-    /// The quotas of `scope`, of `resource` where one is given.
+    /// Returns the quotas in `scope`; only those of `resource`, when it is given.
     pub async fn list_quotas(
         &self,
         scope: &Scope,
@@ -28,7 +28,7 @@ impl Store {
             .await
     }
 
-    /// Writes a quota's limit.
+    /// Writes the limit of a quota.
     pub async fn update_quota(&self, changed: &Quota) -> Result<(), StoreError> {
         let changed = changed.clone();
         self.database
@@ -44,7 +44,7 @@ impl Store {
             .await
     }
 
-    /// Notes that the clusterd on `hostname` is alive.
+    /// Records that the clusterd on `hostname` is alive.
     pub async fn touch_service(&self, hostname: &str, now: Timestamp) -> Result<(), StoreError> {
         let hostname = hostname.to_owned();
         self.database
@@ -54,7 +54,7 @@ impl Store {
             .await
     }
 
-    /// Who works on this database, by hostname.
+    /// Returns the services that work on this database, sorted by hostname.
     pub async fn list_services(&self) -> Result<Vec<ServiceSeen>, StoreError> {
         self.database.read(|c| Box::pin(service::list(c))).await
     }

@@ -1,4 +1,4 @@
-//! By which keys secrets are sealed.
+//! The keys that seal stored secrets.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,44 +11,41 @@ use sealing::{Keyring, KnownKey};
 use crate::Store;
 use crate::table::{seal, secret, vm};
 
-/// The keys that the database is known to know.
+/// The keys that are known to be registered in the database, so that each is registered once.
 #[derive(Clone, Default)]
 pub(super) struct Known(Arc<Mutex<BTreeSet<String>>>);
 
-/// A secret as it is stored.
+/// A sealed secret of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSecret {
-    /// Whose.
     pub cluster: ClusterUuid,
-    /// Which.
     pub name: String,
-    /// Its sealed text.
+    /// The sealed text.
     pub sealed: String,
 }
 
-/// What an owner told a machine that is not built yet, as it is stored.
+/// The sealed user-data of a VM whose server is not built yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedUserData {
-    /// Which machine.
     pub vm: VmUuid,
-    /// Its sealed text.
+    /// The sealed text.
     pub sealed: String,
 }
 
 impl SealedSecret {
-    /// What it is sealed for.
+    /// Returns the place that the text is bound to: it opens only for this place.
     pub fn place(&self) -> String {
         format!("{}/{}", self.cluster, self.name)
     }
 }
 
 impl SealedUserData {
-    /// What it is sealed for.
+    /// Returns the place that the text is bound to: it opens only for this place.
     pub fn place(&self) -> String {
         SealedUserData::place_of(self.vm)
     }
 
-    /// What that is sealed for which the owner of this machine told it.
+    /// Returns the place of the user-data of this VM.
     pub fn place_of(vm: VmUuid) -> String {
         format!("vm/{vm}/user-data")
     }
@@ -61,7 +58,7 @@ impl Known {
 }
 
 impl Store {
-    /// The keys that the database knows, for [`Keyring::open`].
+    /// Returns the keys that the database needs, for [`Keyring::open`].
     pub async fn known_keys(&self) -> Result<Vec<KnownKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
         let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
@@ -74,11 +71,12 @@ impl Store {
         Ok(known)
     }
 
-    /// Secrets are sealed by these keys: from now on the database keeps what tells each from another with the same id.
+    /// Returns a store that registers every new secret with the key that seals it, and stores a canary of each key. A canary distinguishes
+    /// the key from another one with the same id.
     ///
     /// # Errors
     ///
-    /// `Corrupt`, where something stored is sealed by a key that is not among these.
+    /// `Corrupt`, when a stored secret was sealed with a key that is not in `keys`.
     pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
@@ -99,7 +97,7 @@ impl Store {
         Ok(self)
     }
 
-    /// One text that this key sealed, and what for.
+    /// Returns one text that this key sealed, with its place.
     async fn sample(&self, id: &str) -> Result<Option<(String, String)>, StoreError> {
         if let Some(secret) = self.secrets_sealed_by(id, None, 1).await?.pop() {
             return Ok(Some((secret.place(), secret.sealed)));
@@ -108,12 +106,12 @@ impl Store {
         Ok(told.map(|told| (told.place(), told.sealed)))
     }
 
-    /// The keys that something needs or needed: how many secrets each seals, and how many machines report by it.
+    /// Returns every registered key, with the number of secrets it seals and the number of members whose report tokens derive from it.
     pub async fn seals_in_use(&self) -> Result<Vec<(String, u64, u64)>, StoreError> {
         self.database.read(|c| Box::pin(seal::counts(c))).await
     }
 
-    /// Nothing can be sealed by this key any more; `InUse` while something is.
+    /// Removes a key from the register, so that nothing can be sealed with it any more. `InUse` while a secret is.
     pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
         self.known.set().remove(id);
         let id = id.to_owned();
@@ -122,7 +120,7 @@ impl Store {
             .await
     }
 
-    /// Machines of whom it is not known by which key they report do so by this: there never was another.
+    /// Records this key for members whose report key is unknown. Correct only when there never was another key.
     pub async fn reports_were_by(&self, id: &str) -> Result<u64, StoreError> {
         self.know_seal(id).await?;
         let id = id.to_owned();
@@ -131,7 +129,7 @@ impl Store {
             .await
     }
 
-    /// The next `limit` secrets that this key sealed, after `after` by cluster and name.
+    /// Returns the next `limit` secrets sealed with this key, in the order of cluster and name, after `after`.
     pub async fn secrets_sealed_by(
         &self,
         key: &str,
@@ -146,8 +144,7 @@ impl Store {
             .await
     }
 
-    /// Writes secrets that were sealed anew, each in place of what it was made of; one that is something else by now stays. The answer
-    /// is how many were written.
+    /// Writes re-encrypted secrets. A secret that changed since it was read stays as it is. Returns how many were written.
     pub async fn reseal_secrets(&self, anew: &[(SealedSecret, String)]) -> Result<u64, StoreError> {
         for (_, sealed) in anew {
             self.know_seal_of(sealed).await?;
@@ -166,7 +163,7 @@ impl Store {
             .await
     }
 
-    /// The next `limit` of what owners told machines and this key sealed, after the machine `after`.
+    /// Returns the next `limit` user-data sealed with this key, in the order of the VMs' ids, after the VM `after`.
     pub async fn user_data_sealed_by(
         &self,
         key: &str,
@@ -179,7 +176,7 @@ impl Store {
             .await
     }
 
-    /// As [`Store::reseal_secrets`], of what owners told machines. Machines' versions stay.
+    /// As [`Store::reseal_secrets`], for user-data. The versions of the VMs stay.
     pub async fn reseal_user_data(
         &self,
         anew: &[(SealedUserData, String)],
@@ -201,7 +198,7 @@ impl Store {
             .await
     }
 
-    /// Notes of secrets that were stored before version 7 by which key they are sealed.
+    /// Records the sealing key of secrets that were stored before version 7.
     pub(super) async fn note_seals(&self) -> Result<(), StoreError> {
         let unknown = self.database.read(|c| Box::pin(secret::sealed_by_unknown(c))).await?;
         for secret in unknown {
@@ -218,7 +215,7 @@ impl Store {
         }
     }
 
-    /// Tells the database of a key before something is sealed by it.
+    /// Registers a key in the database before something is sealed with it.
     pub(super) async fn know_seal(&self, id: &str) -> Result<(), StoreError> {
         if self.known.set().contains(id) {
             return Ok(());

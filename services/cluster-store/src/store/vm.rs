@@ -1,4 +1,4 @@
-//! Machines of people, and their snapshots.
+//! VMs and their snapshots.
 
 use cluster_core::{
     Defaults, Denial, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
@@ -12,8 +12,8 @@ use crate::table::{holding, snapshot, vm, vm_event};
 use crate::{Listener, SnapshotChange, Store, VmChange, VmScope};
 
 impl Store {
-    /// Adds a machine, with what its owner told it, sealed, unless its project or its owner may not have that much, or not for that long;
-    /// without `within` they may have anything.
+    /// Adds a VM with its sealed user-data, unless the limits of its project or its owner forbid the VM or its lease; with `within` `None`
+    /// no limit applies.
     pub async fn insert_vm(
         &self,
         new: &Vm,
@@ -49,13 +49,13 @@ impl Store {
             .await
     }
 
-    /// The machines of this id or name in `scope`.
+    /// Returns the VMs with this id or name in `scope`.
     pub async fn find_vms(&self, ident: &Ident, scope: &VmScope) -> Result<Vec<Vm>, StoreError> {
         let (ident, scope) = (ident.clone(), scope.clone());
         self.database.read(|c| Box::pin(async move { vm::find(c, &ident, &scope).await })).await
     }
 
-    /// One page of the machines in `scope`, of `person` where one is given.
+    /// Returns one page of the VMs in `scope`; only those of `person`, when one is given.
     pub async fn list_vms(
         &self,
         scope: &VmScope,
@@ -70,18 +70,17 @@ impl Store {
             .await
     }
 
-    /// All machines, for a conductor that starts.
+    /// Returns the ids of all VMs, with which a conductor starts.
     pub async fn vm_ids(&self) -> Result<Vec<VmUuid>, StoreError> {
         self.database.read(|c| Box::pin(vm::ids(c))).await
     }
 
-    /// What its owner told a machine, sealed, while that is kept.
+    /// Returns the sealed user-data of a VM, while it is kept.
     pub async fn sealed_user_data(&self, of: VmUuid) -> Result<Option<String>, StoreError> {
         self.database.read(move |c| Box::pin(vm::sealed(c, of))).await
     }
 
-    /// Writes a change, if the machine's version is still the one that was read, or nothing. The answer is the machine with its new
-    /// version.
+    /// Writes a change, if the VM's version is still the one that was read; otherwise writes nothing. Returns the VM with its new version.
     pub async fn change_vm(&self, change: &VmChange) -> Result<Vm, StoreError> {
         self.admit_vm(&change.vm).await?;
         let change = change.clone();
@@ -93,7 +92,7 @@ impl Store {
         Ok(written)
     }
 
-    /// As [`Store::change_vm`], unless the machine's project or its owner may not have that much, or not for that long.
+    /// As [`Store::change_vm`], unless the limits of the VM's project or its owner forbid the change or the new lease.
     pub async fn change_vm_within(
         &self,
         change: &VmChange,
@@ -106,7 +105,7 @@ impl Store {
             .write(AnyDecides, move |c| {
                 Box::pin(async move {
                     c.write_in_turn_as(&change.vm.project).await?;
-                    // What was decided on what is no longer so is neither counted nor refused.
+                    // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
                     let before = vm::before(c, &change.vm).await?;
                     let whom = Whom::vm(&change.vm);
                     let more = change.vm.takes().beyond(&before.takes());
@@ -126,7 +125,7 @@ impl Store {
         Ok(written)
     }
 
-    /// Forgets a machine with its events, if its version is still the one that was read; `InUse` while its ledger names anything.
+    /// Deletes a VM with its events, if its version is still the one that was read. `InUse` while its ledger has an entry.
     pub async fn delete_vm(&self, old: &Vm) -> Result<(), StoreError> {
         let (id, old) = (old.id, old.clone());
         self.database
@@ -141,7 +140,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes what happened to a machine. The newest 1000 of each are kept.
+    /// Adds events. The newest 1000 of each VM are kept.
     pub async fn append_vm_events(&self, vm: VmUuid, events: &[VmEvent]) -> Result<(), StoreError> {
         let events = events.to_vec();
         self.database
@@ -153,7 +152,7 @@ impl Store {
         Ok(())
     }
 
-    /// The machine's events after `marker`, the oldest first.
+    /// Returns the VM's events after `marker`, oldest first.
     pub async fn vm_events_of(
         &self,
         vm: VmUuid,
@@ -163,7 +162,7 @@ impl Store {
         self.database.read(move |c| Box::pin(vm_event::list(c, vm, limit, marker))).await
     }
 
-    /// As [`Store::events_after`], of a machine.
+    /// As [`Store::events_after`], for a VM.
     pub async fn vm_events_after(
         &self,
         vm: VmUuid,
@@ -173,12 +172,12 @@ impl Store {
         self.database.read(move |c| Box::pin(vm_event::after(c, vm, after, limit))).await
     }
 
-    /// Who hears when events of the machine are written, by this process.
+    /// Returns a listener that wakes when this process writes events of the VM.
     pub fn listen_vm(&self, vm: VmUuid) -> Listener {
         self.bell.listen(vm)
     }
 
-    /// Adds a snapshot and says so of its machine, unless its project or its owner may not have that much.
+    /// Adds a snapshot, and events of its VM, unless the limits of its project or its owner forbid the snapshot.
     pub async fn insert_snapshot(
         &self,
         new: &Snapshot,
@@ -206,7 +205,7 @@ impl Store {
             .await
     }
 
-    /// The snapshots of this id or name in `scope`.
+    /// Returns the snapshots with this id or name in `scope`.
     pub async fn find_snapshots(
         &self,
         ident: &Ident,
@@ -218,7 +217,7 @@ impl Store {
             .await
     }
 
-    /// One page of the snapshots in `scope`, of one machine where one is given.
+    /// Returns one page of the snapshots in `scope`; only those of one VM, when it is given.
     pub async fn list_snapshots(
         &self,
         scope: &VmScope,
@@ -231,18 +230,18 @@ impl Store {
             .await
     }
 
-    /// The ids of the snapshots of a machine.
+    /// Returns the ids of the snapshots of a VM.
     pub async fn snapshots_of(&self, vm: VmUuid) -> Result<Vec<SnapshotUuid>, StoreError> {
         self.database.read(move |c| Box::pin(snapshot::of(c, vm))).await
     }
 
-    /// All snapshots, for a conductor that starts.
+    /// Returns the ids of all snapshots, with which a conductor starts.
     pub async fn snapshot_ids(&self) -> Result<Vec<SnapshotUuid>, StoreError> {
         self.database.read(|c| Box::pin(snapshot::ids(c))).await
     }
 
-    /// Writes a snapshot, if its version is still the one that was read, and what happened to its machine, if that is there. The answer
-    /// carries the new version.
+    /// Writes a snapshot, if its version is still the one that was read, and the events of its VM, if the VM exists. Returns the snapshot
+    /// with its new version.
     pub async fn change_snapshot(&self, change: &SnapshotChange) -> Result<Snapshot, StoreError> {
         let SnapshotChange { snapshot: changed, events } = change.clone();
         let written = self
@@ -262,7 +261,7 @@ impl Store {
         Ok(written)
     }
 
-    /// Forgets a snapshot, if its version is still the one that was read.
+    /// Deletes a snapshot, if its version is still the one that was read.
     pub async fn delete_snapshot(&self, old: &Snapshot) -> Result<(), StoreError> {
         let old = old.clone();
         self.database

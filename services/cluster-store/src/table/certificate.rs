@@ -1,4 +1,4 @@
-//! The table `certificates`: what was signed for whom.
+//! The table `certificates`: certificates signed by certificate authorities of clusters.
 
 use cluster_core::ClusterUuid;
 use database::{Connection, Row, StoreError, values};
@@ -27,7 +27,7 @@ pub(crate) async fn insert(
     written.map(drop).map_err(|error| refused(error, "", &certificate.id, owner))
 }
 
-/// All of `cluster`, in the order they were signed.
+/// Returns the certificates of `cluster`, oldest first.
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,

@@ -10,7 +10,7 @@ use super::{of_cluster, refused};
 use crate::{Claim, Redeemed};
 
 const TABLE: &str = "claims";
-/// So often a config whose answer was lost is handed out again.
+/// How often a config is handed out again because the answer was lost.
 const REPEATS: u32 = 4;
 
 pub(crate) async fn insert(connection: &mut Connection, claim: &Claim) -> Result<(), StoreError> {
@@ -30,7 +30,7 @@ pub(crate) async fn insert(connection: &mut Connection, claim: &Claim) -> Result
     written.map(drop).map_err(|error| refused(error, "", &claim.id, of_cluster(claim.cluster)))
 }
 
-/// Writes what is known anew of a claim that nobody has redeemed; false, where somebody has.
+/// Updates a claim that nobody has redeemed. Returns false when it was redeemed.
 pub(crate) async fn renew(
     connection: &mut Connection,
     claim: ClaimUuid,
@@ -51,7 +51,7 @@ pub(crate) async fn find(
     connection.row(FIND, values![claim]).await?.as_ref().map(read).transpose()
 }
 
-/// The claim that a machine was given last.
+/// Returns the current claim of a member.
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -63,8 +63,8 @@ pub(crate) async fn of(
     row.as_ref().map(read).transpose()
 }
 
-/// Redeems a claim, if it can still be. It can be again after `since` from the same address, [`REPEATS`] times, while nothing was
-/// heard of the machine.
+/// Redeems a claim, if possible. The same address may redeem again [`REPEATS`] times if the first time was after `since` and the member has
+/// not reported yet.
 pub(crate) async fn redeem(
     connection: &mut Connection,
     claim: ClaimUuid,
@@ -103,7 +103,7 @@ fn read(row: &Row) -> Result<Claim, StoreError> {
     })
 }
 
-/// An address, where there is one.
+/// Reads an optional address.
 pub(super) fn address(row: &Row, column: usize) -> Result<Option<IpAddr>, StoreError> {
     match row.optional_text(column)? {
         None => Ok(None),

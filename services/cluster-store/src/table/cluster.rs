@@ -32,7 +32,7 @@ pub(crate) async fn update(
     Ok(Cluster { version: cluster.version + 1, ..cluster.clone() })
 }
 
-/// `Stale` unless the cluster is still the one that was read.
+/// `Stale` unless the cluster's version is still the one that was read.
 pub(crate) async fn check_version(
     connection: &mut Connection,
     cluster: &Cluster,
@@ -42,7 +42,7 @@ pub(crate) async fn check_version(
     changed_one(u64::from(row.is_some()))
 }
 
-/// Counts a change of the cluster's surroundings: `Stale` unless it is still the one that was read.
+/// Raises the version, because something around the cluster changed. `Stale` unless its version is still the one that was read.
 pub(crate) async fn touch(
     connection: &mut Connection,
     cluster: &Cluster,
@@ -51,7 +51,7 @@ pub(crate) async fn touch(
     changed_one(connection.execute(TOUCH, values![cluster.id, cluster.version]).await?)
 }
 
-/// Those of these ids.
+/// Returns the clusters with these ids.
 pub(crate) async fn some(
     connection: &mut Connection,
     ids: &[ClusterUuid],
@@ -73,7 +73,7 @@ pub(crate) async fn delete(
     deleted(connection.execute(DELETE, values![cluster.id, cluster.version]).await, "its ledger")
 }
 
-/// Those of this id or name in `scope`.
+/// Returns the clusters with this id or name in `scope`.
 pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
@@ -89,7 +89,7 @@ pub(crate) async fn find(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// One page of those in `scope`.
+/// Returns one page of the clusters in `scope`.
 pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
@@ -112,7 +112,7 @@ pub(crate) async fn list(
     listing.read(connection, rows, page.limit, part, read).await
 }
 
-/// How many clusters and machines there are in `scope`.
+/// Returns the numbers of clusters and members in `scope`.
 pub(crate) async fn count(
     connection: &mut Connection,
     scope: &Scope,
@@ -133,14 +133,14 @@ pub(crate) async fn count(
     Ok(counts.into())
 }
 
-/// Those that nothing is noted of in `holdings`.
+/// Returns the clusters that have no row in `holdings`.
 pub(crate) async fn uncounted(connection: &mut Connection) -> Result<Vec<Cluster>, StoreError> {
     const UNCOUNTED: &str = "SELECT id, version, document FROM clusters \
          WHERE NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.cluster = clusters.id) ORDER BY id";
     connection.rows(UNCOUNTED, values![]).await?.iter().map(read).collect()
 }
 
-/// All ids.
+/// Returns the ids of all clusters.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<ClusterUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM clusters ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

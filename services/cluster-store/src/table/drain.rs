@@ -1,4 +1,4 @@
-//! The tables `drains` and `drain_takes`: hosts that are taken out, and whose machines that takes out.
+//! The tables `drains` and `drain_takes`: drains of hosts, and the members that each takes out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use database::{Connection, Query, Row, StoreError, Value, values};
 const TABLE: &str = "drains";
 const TAKES: &str = "drain_takes";
 
-/// Writes a drain that is new, or asked for again.
+/// Inserts a new drain.
 pub(crate) async fn insert(connection: &mut Connection, drain: &Drain) -> Result<(), StoreError> {
     const INSERT: &str =
         "INSERT INTO drains (host, version, asked_at, document, id) VALUES ($1, $2, $3, $4, $5)";
@@ -19,7 +19,7 @@ pub(crate) async fn insert(connection: &mut Connection, drain: &Drain) -> Result
     take(connection, drain, &BTreeSet::new()).await
 }
 
-/// Writes the whole drain, if its version is still the one that was read; `before` is what it took then.
+/// Writes a drain, if its version is still the one that was read. `before` are the members it took out then.
 pub(crate) async fn update(
     connection: &mut Connection,
     drain: &Drain,
@@ -45,20 +45,20 @@ async fn take(
     for member in before.difference(&drain.takes) {
         connection.execute(LEAVE, row(member)).await?;
     }
-    // Of a cluster that is gone meanwhile nothing is taken.
+    // The statement inserts nothing for a cluster that was deleted meanwhile.
     for member in drain.takes.difference(before) {
         connection.execute(TAKE, row(member)).await?;
     }
     Ok(())
 }
 
-/// Forgets a drain with what it took, if its version is still the one that was read.
+/// Deletes a drain with its members, if its version is still the one that was read.
 pub(crate) async fn delete(connection: &mut Connection, drain: &Drain) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM drains WHERE host = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![drain.host.as_str(), drain.version]).await?)
 }
 
-/// That of a host.
+/// Returns the drain of a host.
 pub(crate) async fn find(
     connection: &mut Connection,
     host: &HostName,
@@ -71,7 +71,7 @@ pub(crate) async fn find(
     Ok(Some(Drain { takes, ..read(&row)? }))
 }
 
-/// The host that the drain of this id is of.
+/// Returns the host of the drain with this id.
 pub(crate) async fn host_of(
     connection: &mut Connection,
     id: DrainUuid,
@@ -80,13 +80,13 @@ pub(crate) async fn host_of(
     row.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
-/// All ids.
+/// Returns the ids of all drains.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<DrainUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM drains ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-/// All, by host.
+/// Returns all drains, sorted by host.
 pub(crate) async fn all(connection: &mut Connection) -> Result<Vec<Drain>, StoreError> {
     const ALL: &str = "SELECT host, version, document FROM drains ORDER BY host";
     let rows = connection.rows(ALL, values![]).await?;
@@ -98,7 +98,7 @@ pub(crate) async fn all(connection: &mut Connection) -> Result<Vec<Drain>, Store
     rows.iter().map(with).collect()
 }
 
-/// What each drain takes of these clusters, or of all.
+/// Returns the members that each drain takes out: of these clusters, or of all.
 pub(crate) async fn takes(
     connection: &mut Connection,
     of: Option<&BTreeSet<ClusterUuid>>,
@@ -118,7 +118,7 @@ pub(crate) async fn takes(
     Ok(by_host)
 }
 
-/// The machines of a cluster that drains take.
+/// Returns the members of a cluster that drains take out.
 pub(crate) async fn of_cluster(
     connection: &mut Connection,
     cluster: ClusterUuid,

@@ -8,7 +8,7 @@ use super::{of_cluster, refused};
 
 const TABLE: &str = "events";
 
-/// So many are kept of each cluster.
+/// How many events of each cluster are kept.
 const KEPT: i64 = 1000;
 
 pub(crate) async fn append(
@@ -20,7 +20,8 @@ pub(crate) async fn append(
     const FORGET: &str = "DELETE FROM events WHERE cluster = $1 AND seq <= \
          (SELECT seq FROM events WHERE cluster = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
     if !events.is_empty() {
-        // Who reads after a number must not miss a lower one that is committed later.
+        // Numbers must become visible in their order: a reader that continues after a number must not miss a lower one that is committed
+        // later.
         let (turn, _) = cluster.into_untyped_uuid().as_u64_pair();
         connection.write_in_turn(turn.cast_signed()).await?;
     }
@@ -37,7 +38,7 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// The events of `cluster` after `marker`, the oldest first.
+/// Returns the events of `cluster` after `marker`, oldest first.
 pub(crate) async fn list(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -50,7 +51,7 @@ pub(crate) async fn list(
     connection.rows(LIST, values![cluster, marker, limit]).await?.iter().map(read).collect()
 }
 
-/// The events of `cluster` after the one of that number, each with its own; `None` where there is no such cluster.
+/// Returns the events of `cluster` with numbers above `number`, each with its number; `None` when there is no such cluster.
 pub(crate) async fn after(
     connection: &mut Connection,
     cluster: ClusterUuid,

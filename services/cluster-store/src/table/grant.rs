@@ -1,4 +1,4 @@
-//! The table `grants`: the limits of people in projects.
+//! The table `grants`: the limits of persons in projects.
 
 use cluster_core::{Limit, Limits, Resource};
 use database::{Connection, StoreError, values};
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::quota::limits;
 
-/// Writes those of a person in place of all there were.
+/// Replaces all limits of a person.
 pub(crate) async fn set(
     connection: &mut Connection,
     (project, person): (&str, &str),
@@ -20,7 +20,7 @@ pub(crate) async fn set(
     Ok(())
 }
 
-/// Writes one limit of a person; `None` takes it away.
+/// Writes one limit of a person; `None` deletes the limit.
 pub(crate) async fn change(
     connection: &mut Connection,
     (project, person): (&str, &str),
@@ -41,7 +41,7 @@ pub(crate) async fn change(
     Ok(())
 }
 
-/// Those of a person.
+/// Returns the limits of a person.
 pub(crate) async fn of(
     connection: &mut Connection,
     (project, person): (&str, &str),

@@ -1,6 +1,6 @@
-//! The table `holdings`: what each cluster, each of its machines, each machine of a person and each snapshot takes of limits.
+//! The table `holdings`: the quota use of each cluster, member, VM and snapshot.
 //!
-//! A row stays as it was written, whatever becomes of the flavor. A machine that is to go keeps its row until its server is gone.
+//! A row keeps its amounts when the flavor changes later. The row of a member that is being deleted stays until its server is deleted.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values}
 
 const TABLE: &str = "holdings";
 
-/// So many rows go into one statement.
+/// How many rows one statement writes.
 const AT_ONCE: usize = 200;
 
-/// What is written of one holding.
+/// A row of the table.
 pub(crate) struct Held {
     pub(crate) holding: Holding,
-    /// Who asked for it.
+    /// The user who requested the part.
     pub(crate) person: String,
-    /// Whether it is to go.
+    /// Whether the member is being deleted.
     pub(crate) is_leaving: bool,
 }
 
-/// The columns of what is summed up, each as `each` writes it.
+/// Returns the columns of all summed resources, each as `each` writes it.
 fn columns(each: impl Fn(Resource) -> String) -> String {
     Resource::summed().map(each).collect::<Vec<_>>().join(", ")
 }
 
-/// What is `whose` altogether.
+/// Returns the total use of a project or a person.
 pub(crate) async fn sum(connection: &mut Connection, whose: &Whose) -> Result<Amounts, StoreError> {
     let sums = columns(|it| format!("cast(coalesce(sum({it}), 0) AS BIGINT)"));
     let mut query = Query::new(&format!("SELECT {sums} FROM holdings"));
@@ -39,7 +39,7 @@ pub(crate) async fn sum(connection: &mut Connection, whose: &Whose) -> Result<Am
     row.map_or(Ok(Amounts::default()), |row| amounts(&row, 0))
 }
 
-/// Those of a cluster, by its machines' names; its own by an empty one.
+/// Returns the rows of a cluster by the name of the member; the row of the cluster itself has an empty name.
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: &Cluster,
@@ -60,7 +60,7 @@ pub(crate) async fn of(
     rows.iter().map(read).collect()
 }
 
-/// Writes what `cluster` takes, and who asked for it, in place of what stands there.
+/// Writes the use of parts of `cluster`, each with the user who requested it, and replaces existing rows.
 pub(crate) async fn save(
     connection: &mut Connection,
     cluster: &Cluster,
@@ -103,7 +103,7 @@ pub(crate) async fn save(
     Ok(())
 }
 
-/// What is no cluster's and takes something, and whose it is.
+/// The owner of a row that belongs to no cluster.
 pub(crate) struct Whom {
     holder: String,
     pub(crate) project: String,
@@ -111,20 +111,20 @@ pub(crate) struct Whom {
 }
 
 impl Whom {
-    /// A machine of a person.
+    /// The owner of a VM's row.
     pub(crate) fn vm(of: &Vm) -> Whom {
         let (project, person) = (of.project.clone(), of.user.clone());
         Whom { holder: format!("vm/{}", of.id), project, person }
     }
 
-    /// A snapshot.
+    /// The owner of a snapshot's row.
     pub(crate) fn snapshot(of: &Snapshot) -> Whom {
         let (project, person) = (of.project.clone(), of.user.clone());
         Whom { holder: format!("snapshot/{}", of.id), project, person }
     }
 }
 
-/// Writes what `whom` takes, in place of what stands there.
+/// Writes the use of a VM or snapshot, and replaces its row.
 pub(crate) async fn hold(
     connection: &mut Connection,
     whom: &Whom,
@@ -146,14 +146,14 @@ pub(crate) async fn hold(
     Ok(())
 }
 
-/// Forgets what `whom` took.
+/// Deletes the row of a VM or snapshot.
 pub(crate) async fn let_go(connection: &mut Connection, whom: &Whom) -> Result<(), StoreError> {
     const FORGET: &str = "DELETE FROM holdings WHERE holder = $1";
     connection.execute(FORGET, values![whom.holder.as_str()]).await?;
     Ok(())
 }
 
-/// Notes that machines of `cluster` are to go. Those are forgotten at once of whose servers the ledger knows nothing.
+/// Marks members of `cluster` as being deleted. Rows of members without a server in the ledger are deleted at once.
 pub(crate) async fn leave(
     connection: &mut Connection,
     cluster: &Cluster,
@@ -173,7 +173,7 @@ pub(crate) async fn leave(
     Ok(())
 }
 
-/// Whether the machine whose server is to be asked for is counted. It stays so until the transaction's end: who takes it away waits.
+/// Whether the member has a row. The row stays locked until the end of the transaction, so that a concurrent removal of the member waits.
 pub(crate) async fn is_counted(
     connection: &mut Connection,
     (cluster, machine): (ClusterUuid, &str),
@@ -182,7 +182,7 @@ pub(crate) async fn is_counted(
     Ok(connection.execute(HOLD, values![cluster, machine]).await? > 0)
 }
 
-/// Forgets what was taken by the machine whose server the line names, if it is to go.
+/// Deletes the row of the member whose server this ledger entry is, if the member is being deleted.
 pub(crate) async fn forget(
     connection: &mut Connection,
     line: LedgerUuid,
@@ -193,7 +193,7 @@ pub(crate) async fn forget(
     Ok(())
 }
 
-/// The name of its machine; none, where it is the cluster's own.
+/// Returns the name of the member; empty for the cluster itself.
 pub(crate) fn name(holding: &Holding) -> String {
     holding.machine.as_ref().map(ToString::to_string).unwrap_or_default()
 }

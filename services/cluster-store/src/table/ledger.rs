@@ -1,4 +1,4 @@
-//! The tables `ledger` and `vm_ledger`: what each cluster, and each machine of a person, owns in the cloud.
+//! The tables `ledger` and `vm_ledger`: the cloud objects that each cluster and each VM owns.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values}
 
 use super::{of_cluster, of_vm, refused};
 
-/// Where lines of such a holder are: the table, the column of the holder, and its id.
+/// Returns the table of the owner's entries, the column of the owner, and its id.
 fn place(of: Holder) -> (&'static str, &'static str, Value) {
     match of {
         Holder::Cluster(cluster) => ("ledger", "cluster", cluster.into()),
@@ -15,7 +15,7 @@ fn place(of: Holder) -> (&'static str, &'static str, Value) {
     }
 }
 
-/// Writes an entry, or what is known anew of the one of this kind and name.
+/// Writes an entry. When one of this kind and name exists, its id in the cloud and its state are replaced.
 pub(crate) async fn save(
     connection: &mut Connection,
     entry: &LedgerEntry,
@@ -44,7 +44,7 @@ pub(crate) async fn save(
     written.map(drop).map_err(|error| refused(error, &entry.name, &entry.id, owner))
 }
 
-/// Strikes an entry out, if it is there.
+/// Deletes an entry, if it exists.
 pub(crate) async fn strike(
     connection: &mut Connection,
     entry: LedgerUuid,
@@ -54,13 +54,13 @@ pub(crate) async fn strike(
     Ok(())
 }
 
-/// Strikes out all lines of a cluster.
+/// Deletes all entries of a cluster.
 pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Result<(), StoreError> {
     connection.execute("DELETE FROM ledger WHERE cluster = $1", values![of]).await?;
     Ok(())
 }
 
-/// All of `holder`, in the order they were written.
+/// Returns all entries of `holder`, oldest first.
 pub(crate) async fn of(
     connection: &mut Connection,
     holder: Holder,
@@ -74,7 +74,7 @@ pub(crate) async fn of(
     rows.iter().map(|row| read(row, holder)).collect()
 }
 
-/// What of ours the servers of these ids in the cloud are; what is not named is not ours.
+/// Returns the cluster member or VM of each server with one of these ids in the cloud. Servers of other owners are missing.
 pub(crate) async fn servers(
     connection: &mut Connection,
     ids: &[String],

@@ -1,4 +1,4 @@
-//! The table `machines`: what each said of itself last.
+//! The table `machines`: the current claim and the last report of each member.
 
 use cluster_core::{ClaimUuid, ClusterUuid, LedgerUuid};
 use database::{Connection, Row, StoreError, values};
@@ -9,7 +9,7 @@ use crate::{Claim, MachineReport, Said};
 
 const TABLE: &str = "machines";
 
-/// A machine was given this claim and has said nothing since.
+/// Records that a member was given this claim, and deletes its former report.
 pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<(), StoreError> {
     const EXPECT: &str = "INSERT INTO machines (cluster, machine, claim, failed, message) VALUES ($1, $2, $3, 0, '') \
          ON CONFLICT (cluster, machine) DO UPDATE SET claim = $3, step = NULL, failed = 0, message = '', at = NULL, authorities = NULL";
@@ -18,8 +18,8 @@ pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<()
     Ok(())
 }
 
-/// Notes what was said by the machine that got its configuration for `claim`, unless it said the same after `since`. The
-/// answer is its cluster, where it was noted.
+/// Records a report of the member that redeemed `claim`, unless it sent the same one after `since`. Returns its cluster if the report was
+/// recorded.
 pub(crate) async fn note(
     connection: &mut Connection,
     claim: ClaimUuid,
@@ -34,8 +34,7 @@ pub(crate) async fn note(
     row.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
-/// Notes which revision of the authorities is held by the machine that got its configuration for `claim`. The answer is its cluster,
-/// where that is news.
+/// Records the CA revision that the member that redeemed `claim` holds. Returns its cluster if the revision is new.
 pub(crate) async fn hold(
     connection: &mut Connection,
     claim: ClaimUuid,
@@ -47,7 +46,7 @@ pub(crate) async fn hold(
     row.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
-/// The machines of a cluster that were given claims, by name.
+/// Returns the members of a cluster that were given claims, sorted by name.
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -57,12 +56,12 @@ pub(crate) async fn of(
     connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
 }
 
-/// Forgets the machine whose server this line of the ledger is, with its claims.
+/// Deletes the member whose server this ledger entry is, with its claims.
 pub(crate) async fn forget(
     connection: &mut Connection,
     line: LedgerUuid,
 ) -> Result<(), StoreError> {
-    // Its row goes with its claim.
+    // The row of the member is deleted with its claim.
     const FORGET: &str = "DELETE FROM claims WHERE EXISTS (SELECT 1 FROM ledger \
          WHERE ledger.id = $1 AND ledger.cluster = claims.cluster AND ledger.kind = 'server/' || claims.machine)";
     connection.execute(FORGET, values![line]).await?;

@@ -38,7 +38,7 @@ pub(crate) async fn delete(
     changed_one(connection.execute(DELETE, values![group.id, group.version]).await?)
 }
 
-/// All of `cluster`, in the order they were made.
+/// Returns the node groups of `cluster`, oldest first.
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -47,7 +47,7 @@ pub(crate) async fn of(
     connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
 }
 
-/// All of each of `clusters`, in the order they were made.
+/// Returns the node groups of each of `clusters`, oldest first.
 pub(crate) async fn of_each(
     connection: &mut Connection,
     clusters: &[ClusterUuid],

@@ -1,4 +1,4 @@
-//! The table `quotas`: the limits of projects. The one of clusters goes by Magnum's word for them.
+//! The table `quotas`: the limits of projects. The limit of clusters has Magnum's name for the resource, because Magnum's API shows it.
 
 use cluster_core::{Limit, Limits, QuotaUuid, Resource};
 use database::table::{changed_one, clash};
@@ -9,7 +9,7 @@ use crate::{Quota, Scope};
 
 const TABLE: &str = "quotas";
 
-/// What Magnum calls clusters.
+/// Magnum's name for clusters.
 const CLUSTER: &str = "Cluster";
 
 pub(crate) async fn insert(connection: &mut Connection, quota: &Quota) -> Result<(), StoreError> {
@@ -41,7 +41,7 @@ pub(crate) async fn delete(connection: &mut Connection, quota: &Quota) -> Result
     changed_one(connection.execute("DELETE FROM quotas WHERE id = $1", values![quota.id]).await?)
 }
 
-/// Those of `scope`, of `resource` where one is given.
+/// Returns the quotas in `scope`; only those of `resource`, when it is given.
 pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
@@ -55,7 +55,7 @@ pub(crate) async fn list(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// Writes the limits of a project in place of all there were. Those that are written again keep their ids.
+/// Replaces all limits of a project. A limit that existed keeps its id.
 pub(crate) async fn set(
     connection: &mut Connection,
     project: &str,
@@ -68,7 +68,7 @@ pub(crate) async fn set(
     Ok(())
 }
 
-/// Writes one limit of a project; `None` takes it away. A limit that is written again keeps its id.
+/// Writes one limit of a project; `None` deletes the limit. A limit that existed keeps its id.
 pub(crate) async fn change(
     connection: &mut Connection,
     project: &str,
@@ -88,19 +88,19 @@ pub(crate) async fn change(
     Ok(())
 }
 
-/// The limits of a project.
+/// Returns the limits of a project.
 pub(crate) async fn of(connection: &mut Connection, project: &str) -> Result<Limits, StoreError> {
     const OF: &str = "SELECT resource, hard_limit FROM quotas WHERE project = $1";
     let of_word = |raw: &str| Resource::ALL.into_iter().find(|it| word(*it) == raw);
     limits(&connection.rows(OF, values![project]).await?, of_word)
 }
 
-/// What a resource is called here.
+/// Returns the name of a resource in this table.
 fn word(resource: Resource) -> &'static str {
     if resource == Resource::Clusters { CLUSTER } else { resource.as_str() }
 }
 
-/// The limits in rows of resource and number.
+/// Reads limits from rows of resource and number.
 pub(crate) fn limits(
     rows: &[Row],
     resource: impl Fn(&str) -> Option<Resource>,

@@ -1,11 +1,11 @@
-//! The table `seals`: the keys that something may be sealed by, or report by.
+//! The table `seals`: the keys with which secrets may be sealed, or from which report tokens may derive.
 
 use std::collections::BTreeMap;
 
 use database::table::is_orphan;
 use database::{Connection, Row, StoreError, values};
 
-/// Something may be sealed by this key. What tells it from another is written with it, where it is known.
+/// Registers a key, with its canary if that is known.
 pub(crate) async fn know(
     connection: &mut Connection,
     id: &str,
@@ -17,7 +17,7 @@ pub(crate) async fn know(
     Ok(())
 }
 
-/// Writes what tells this key from another, in place of what was there.
+/// Replaces the canary of a key.
 pub(crate) async fn save_canary(
     connection: &mut Connection,
     id: &str,
@@ -28,7 +28,7 @@ pub(crate) async fn save_canary(
     Ok(())
 }
 
-/// What tells each key from another, where that is known.
+/// Returns the canary of each key that has one.
 pub(crate) async fn canaries(
     connection: &mut Connection,
 ) -> Result<BTreeMap<String, String>, StoreError> {
@@ -37,7 +37,7 @@ pub(crate) async fn canaries(
     rows.iter().map(|row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))).collect()
 }
 
-/// Nothing may be sealed by this key any more; `InUse` while something is.
+/// Removes a key. `InUse` while a secret is sealed with it.
 pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
         Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "what it seals" }),
@@ -45,8 +45,10 @@ pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), 
     }
 }
 
-/// The keys, how many secrets (of clusters and of machines that are not built yet) each seals, and how many machines report by it. By which key a machine reports whose config is older
-/// than version 7 is not known: it counts for each.
+/// Returns each key with the number of secrets that it seals (user-data of VMs included), and the number of members whose report
+/// token derives from it.
+///
+/// The report key of members from before version 7 is not known, so they count for every key.
 pub(crate) async fn counts(
     connection: &mut Connection,
 ) -> Result<Vec<(String, u64, u64)>, StoreError> {
@@ -63,7 +65,7 @@ pub(crate) async fn counts(
     rows.iter().map(read).collect()
 }
 
-/// Machines of whom it is not known report by this key: there never was another.
+/// Records this key for members whose report key is unknown. Returns how many there were.
 pub(crate) async fn assume(connection: &mut Connection, id: &str) -> Result<u64, StoreError> {
     const ASSUME: &str =
         "UPDATE claims SET reports_by = $1 WHERE reports_by IS NULL AND redeemed_at IS NOT NULL";

@@ -1,4 +1,4 @@
-//! The table `secrets`: sealed before they come here.
+//! The table `secrets`. The caller seals a secret before it is stored.
 
 use cluster_core::ClusterUuid;
 use database::{Connection, Query, Row, StoreError, values};
@@ -10,7 +10,7 @@ use crate::SealedSecret;
 const TABLE: &str = "secrets";
 const SELECT: &str = "SELECT cluster, name, sealed FROM secrets";
 
-/// Writes a secret, whether there was one or not.
+/// Writes a secret, and replaces an existing one of this name.
 pub(crate) async fn save(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -23,7 +23,7 @@ pub(crate) async fn save(
     written.map(drop).map_err(|error| refused(error, name, &cluster, of_cluster(cluster)))
 }
 
-/// Writes a secret unless there is one; the one that is there then.
+/// Writes a secret unless one of this name exists. Returns the one that is stored then.
 pub(crate) async fn keep(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -37,7 +37,7 @@ pub(crate) async fn keep(
     Ok(find(connection, cluster, name).await?.unwrap_or_else(|| sealed.to_owned()))
 }
 
-/// Deletes a secret, if there is one.
+/// Deletes a secret, if it exists.
 pub(crate) async fn delete(
     connection: &mut Connection,
     cluster: ClusterUuid,
@@ -58,7 +58,7 @@ pub(crate) async fn find(
     Ok(row.map(|row| row.text(0).map(str::to_owned)).transpose()?)
 }
 
-/// The next `limit` secrets that this key sealed, by cluster and name.
+/// Returns the next `limit` secrets sealed with this key, in the order of cluster and name.
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: &str,
@@ -78,7 +78,7 @@ pub(crate) async fn sealed_by(
     rows.iter().map(read).collect()
 }
 
-/// The secrets of which nobody noted by which key they are sealed.
+/// Returns the secrets whose sealing key is not recorded.
 pub(crate) async fn sealed_by_unknown(
     connection: &mut Connection,
 ) -> Result<Vec<SealedSecret>, StoreError> {
@@ -88,7 +88,7 @@ pub(crate) async fn sealed_by_unknown(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// Writes a secret that was sealed anew, if it is still what that was made of.
+/// Writes a re-encrypted secret, unless the secret changed since it was read. Returns whether it was written.
 pub(crate) async fn reseal(
     connection: &mut Connection,
     old: &SealedSecret,

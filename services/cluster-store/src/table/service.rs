@@ -1,4 +1,4 @@
-//! The table `services`: who works on this database.
+//! The table `services`: the clusterd processes that work on this database.
 
 use database::{Connection, StoreError, values};
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ pub(crate) async fn touch(
     Ok(())
 }
 
-/// All, by hostname.
+/// Returns all services, sorted by hostname.
 pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ServiceSeen>, StoreError> {
     const LIST: &str =
         "SELECT hostname, started_at, seen_at, reports FROM services ORDER BY hostname";

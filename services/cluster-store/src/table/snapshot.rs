@@ -1,4 +1,4 @@
-//! The table `snapshots`: those of machines, which may be gone.
+//! The table `snapshots`: snapshots of VMs, which may be deleted already.
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
 use database::table::changed_one;
@@ -41,7 +41,7 @@ pub(crate) async fn delete(
     deleted(connection.execute(DELETE, values![snapshot.id, snapshot.version]).await, "a machine")
 }
 
-/// Those of this id or name in `scope`.
+/// Returns the snapshots with this id or name in `scope`.
 pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
@@ -50,7 +50,7 @@ pub(crate) async fn find(
     called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
-/// One page of those in `scope`, of one machine where one is given.
+/// Returns one page of the snapshots in `scope`; only those of one VM, when it is given.
 pub(crate) async fn list(
     connection: &mut Connection,
     (scope, vm): (&VmScope, Option<VmUuid>),
@@ -60,7 +60,7 @@ pub(crate) async fn list(
     one_page(connection, (TABLE, SELECT), scope, only, page).await?.iter().map(read).collect()
 }
 
-/// The ids of those of a machine.
+/// Returns the ids of the snapshots of a VM.
 pub(crate) async fn of(
     connection: &mut Connection,
     vm: VmUuid,
@@ -70,7 +70,7 @@ pub(crate) async fn of(
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-/// All ids.
+/// Returns the ids of all snapshots.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<SnapshotUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM snapshots ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

@@ -1,10 +1,10 @@
-//! The table `subdomains`: the names below which clusters have theirs. No two clusters share one, whosever they are.
+//! The table `subdomains`: the DNS subdomain of each cluster. No two clusters share one, whatever their projects.
 
 use cluster_core::{Cluster, subdomain};
 use database::table::clash;
 use database::{Connection, Row, StoreError, values};
 
-/// Takes a new cluster's, if it has names.
+/// Records the subdomain of a new cluster, if it has one.
 pub(crate) async fn take(connection: &mut Connection, cluster: &Cluster) -> Result<(), StoreError> {
     const TAKE: &str = "INSERT INTO subdomains (name, cluster) VALUES ($1, $2)";
     let Some(name) = subdomain(cluster) else { return Ok(()) };
@@ -16,7 +16,7 @@ pub(crate) async fn take(connection: &mut Connection, cluster: &Cluster) -> Resu
     }
 }
 
-/// Takes those of clusters that were there before any was taken. Of two that share one, one has it.
+/// Records the subdomains of clusters that are older than the table. When two share one, the first gets it.
 pub(crate) async fn take_all(connection: &mut Connection) -> Result<(), StoreError> {
     const LACKING: &str = "SELECT id, document FROM clusters WHERE document LIKE '%\"dns_zone\"%' \
          AND NOT EXISTS (SELECT 1 FROM subdomains WHERE subdomains.cluster = clusters.id) ORDER BY id";

@@ -10,7 +10,7 @@ use crate::Scope;
 
 const TABLE: &str = "templates";
 const SELECT: &str = "SELECT id, version, document FROM templates";
-/// Which of them a project is shown.
+/// The templates that lists show a project.
 const SEEN: &str = "(project = ? OR (public = 1 AND hidden = 0))";
 
 pub(crate) async fn insert(
@@ -42,7 +42,7 @@ pub(crate) async fn delete(
     deleted(connection.execute(DELETE, values![template.id, template.version]).await, "a cluster")
 }
 
-/// Those of this id or name that `scope` may see, its own first.
+/// Returns the templates with this id or name that `scope` may use, its own first.
 pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
@@ -60,7 +60,7 @@ pub(crate) async fn find(
     Ok(found)
 }
 
-/// One page of those that `scope` may see and that are not hidden, but for its own.
+/// Returns one page of the templates that `scope` may use, without the hidden templates of other projects.
 pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,

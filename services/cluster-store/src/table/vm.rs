@@ -1,4 +1,4 @@
-//! The table `vms`: machines of people. What an owner told one is in it too, sealed, until it is built.
+//! The table `vms`. The sealed user-data of a VM is in its row until the server is built.
 
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
 use database::table::{after_seen, changed_one};
@@ -25,7 +25,7 @@ pub(crate) async fn insert(
     written.map(drop).map_err(|error| refuse(vm, error))
 }
 
-/// Writes it whole. What its owner told it goes as soon as it says that it is not kept.
+/// Writes a VM. The sealed user-data is deleted once the VM says that it is not kept.
 pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
     const UPDATE: &str = "UPDATE vms SET version = $2 + 1, created_at = $3, project = $4, person = $5, name = $6, \
          document = $7, sealed = CASE WHEN $8 = 1 THEN sealed ELSE NULL END, \
@@ -37,14 +37,14 @@ pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm, S
     Ok(Vm { version: vm.version + 1, ..vm.clone() })
 }
 
-/// The machine as it is stored, if it is still the one that was read.
+/// Returns the stored VM, if its version is still the one that was read.
 pub(crate) async fn before(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
     const FIND: &str = "SELECT id, version, document FROM vms WHERE id = $1 AND version = $2";
     let row = connection.row(FIND, values![vm.id, vm.version]).await?;
     row.map_or(Err(StoreError::Stale), |row| read(&row))
 }
 
-/// What its owner told it, sealed, while that is kept.
+/// Returns the sealed user-data, while it is kept.
 pub(crate) async fn sealed(
     connection: &mut Connection,
     vm: VmUuid,
@@ -53,7 +53,7 @@ pub(crate) async fn sealed(
     row.map_or(Ok(None), |row| Ok(row.optional_text(0)?.map(str::to_owned)))
 }
 
-/// The next `limit` of what owners told machines and this key sealed, by the machine's id.
+/// Returns the next `limit` user-data sealed with this key, in the order of the VMs' ids.
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: &str,
@@ -73,7 +73,7 @@ pub(crate) async fn sealed_by(
     rows.iter().map(read).collect()
 }
 
-/// Writes what was sealed anew, if there is still what that was made of. It is no change of the machine: its version stays.
+/// Writes re-encrypted user-data, unless it changed since it was read. The version of the VM stays, because the VM did not change.
 pub(crate) async fn reseal(
     connection: &mut Connection,
     old: &SealedUserData,
@@ -89,7 +89,7 @@ pub(crate) async fn delete(connection: &mut Connection, vm: &Vm) -> Result<(), S
     deleted(connection.execute(DELETE, values![vm.id, vm.version]).await, "its ledger")
 }
 
-/// Those of this id or name in `scope`.
+/// Returns the VMs with this id or name in `scope`.
 pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
@@ -98,7 +98,7 @@ pub(crate) async fn find(
     called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
-/// One page of those in `scope`, of `person` where one is given.
+/// Returns one page of the VMs in `scope`; only those of `person`, when one is given.
 pub(crate) async fn list(
     connection: &mut Connection,
     (scope, person): (&VmScope, Option<&str>),
@@ -108,7 +108,7 @@ pub(crate) async fn list(
     one_page(connection, (TABLE, SELECT), scope, only, page).await?.iter().map(read).collect()
 }
 
-/// The rows of this id or name in `scope`: of machines, or of what is somebody's as they are.
+/// Returns the rows with this id or name in `scope`, of any table with the columns `project` and `person`.
 pub(super) async fn called(
     connection: &mut Connection,
     select: &'static str,
@@ -126,7 +126,7 @@ pub(super) async fn called(
     Ok(connection.rows(sql, values).await?)
 }
 
-/// One page of the rows in `scope`, of those that `only` leaves.
+/// Returns one page of the rows in `scope`, restricted by `only`.
 pub(super) async fn one_page(
     connection: &mut Connection,
     (table, select): (&'static str, &'static str),
@@ -147,7 +147,7 @@ pub(super) async fn one_page(
     Ok(connection.rows(sql, values).await?)
 }
 
-/// What is said of a row that `scope` may see.
+/// Returns the SQL condition for rows that `scope` may see, with its value.
 fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
     match scope {
         VmScope::Person { project, user } => {
@@ -158,7 +158,7 @@ fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
     }
 }
 
-/// By what a page is sorted.
+/// Returns the sort key of a page.
 fn key(sort: VmSort) -> Key {
     match sort {
         VmSort::CreatedAt => Key { sql: "created_at", is_number: true },
@@ -167,13 +167,13 @@ fn key(sort: VmSort) -> Key {
     }
 }
 
-/// Whether there is such a machine.
+/// Whether the VM exists.
 pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<bool, StoreError> {
     let row = connection.row("SELECT id FROM vms WHERE id = $1", values![vm]).await?;
     Ok(row.is_some())
 }
 
-/// Those of these ids.
+/// Returns the VMs with these ids.
 pub(crate) async fn some(
     connection: &mut Connection,
     ids: &[VmUuid],
@@ -187,7 +187,7 @@ pub(crate) async fn some(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// All ids.
+/// Returns the ids of all VMs.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM vms ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

@@ -8,7 +8,7 @@ use super::{of_vm, refused};
 
 const TABLE: &str = "vm_events";
 
-/// So many are kept of each machine.
+/// How many events of each VM are kept.
 const KEPT: i64 = 1000;
 
 pub(crate) async fn append(
@@ -22,7 +22,7 @@ pub(crate) async fn append(
     if events.is_empty() {
         return Ok(());
     }
-    // Who reads after a number must not miss a lower one that is committed later.
+    // Numbers must become visible in their order: a reader that continues after a number must not miss a lower one that is committed later.
     let (turn, _) = vm.into_untyped_uuid().as_u64_pair();
     connection.write_in_turn(turn.cast_signed()).await?;
     for event in events {
@@ -36,7 +36,7 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// The events of `vm` after `marker`, the oldest first.
+/// Returns the events of `vm` after `marker`, oldest first.
 pub(crate) async fn list(
     connection: &mut Connection,
     vm: VmUuid,
@@ -49,7 +49,7 @@ pub(crate) async fn list(
     connection.rows(LIST, values![vm, marker, limit]).await?.iter().map(read).collect()
 }
 
-/// The events of `vm` after the one of that number, each with its own; `None` where there is no such machine.
+/// Returns the events of `vm` with numbers above `number`, each with its number; `None` when there is no such VM.
 pub(crate) async fn after(
     connection: &mut Connection,
     vm: VmUuid,

@@ -1,4 +1,4 @@
-//! What is taken of limits, and how much may be.
+//! Limits and their use.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use database::{Database, Extent, values};
 use crate::samples::{LARGE, at, cluster, find, group, on_both, project, stored, template};
 
 on_both! { Store:
-    who_resizes_has_what_is_new_and_what_comes_for_it
-    a_server_is_not_asked_for_whose_machine_is_counted_no_more
-    what_is_asked_for_is_counted_until_it_is_gone
-    a_flavor_that_becomes_another_changes_nothing_that_was_asked_for
-    a_machine_that_is_to_go_counts_until_its_server_is_gone
-    limits_are_set_whole_and_people_s_beside_their_project_s
-    of_limits_that_change_at_once_none_is_lost
-    what_is_too_much_is_refused_and_nothing_of_it_written
-    what_was_measured_late_counts_from_then_on
-    a_decision_on_what_is_no_longer_so_is_stale_and_not_refused
+    new_members_and_their_replacements_belong_to_the_user_who_resized
+    a_server_of_a_removed_member_cannot_be_recorded
+    a_cluster_counts_from_its_request_until_its_deletion
+    a_changed_flavor_does_not_change_the_use_of_existing_members
+    a_removed_member_counts_until_its_server_is_deleted
+    limits_of_projects_and_persons_are_set_separately_and_as_a_whole
+    concurrent_changes_of_limits_are_all_kept
+    a_change_over_a_limit_is_refused_and_writes_nothing
+    a_size_that_is_measured_later_counts_from_then_on
+    a_change_of_an_old_version_is_stale_and_not_over_a_limit
 }
 
 fn whose(person: Option<&str>) -> Whose {
@@ -41,7 +41,7 @@ fn at_most(each: &[(Resource, u64)]) -> Limits {
     Limits(each.iter().map(|(of, most)| (*of, Limit::AtMost(*most))).collect())
 }
 
-/// A cluster with two workers of a large flavor, stored, and they.
+/// Stores a cluster with two workers of a large flavor, and returns both.
 async fn large(store: &Store) -> (Cluster, NodeGroup) {
     let template = template("p", "t");
     store.insert_template(&template).await.unwrap();
@@ -52,7 +52,7 @@ async fn large(store: &Store) -> (Cluster, NodeGroup) {
     (cluster, workers)
 }
 
-/// Writes `group` in place of what it was; the cluster and the group as they are then.
+/// Writes the changed `group`, and returns the cluster and the group with their new versions.
 async fn changed(store: &Store, cluster: Cluster, group: NodeGroup) -> (Cluster, NodeGroup) {
     let change = Change { changed: vec![group], ..Change::of(cluster) };
     let cluster = store.change_cluster(&change).await.unwrap();
@@ -60,7 +60,7 @@ async fn changed(store: &Store, cluster: Cluster, group: NodeGroup) -> (Cluster,
     (cluster, group)
 }
 
-async fn what_is_asked_for_is_counted_until_it_is_gone(store: Store) {
+async fn a_cluster_counts_from_its_request_until_its_deletion(store: Store) {
     use Resource::{Clusters, DiskGib, Gpus, Nodes, RamMib, Vcpus};
     let (cluster, _) = large(&store).await;
     let all = amounts(&[
@@ -78,20 +78,20 @@ async fn what_is_asked_for_is_counted_until_it_is_gone(store: Store) {
     assert_eq!(used(&store, None).await, Amounts::default());
 }
 
-async fn a_flavor_that_becomes_another_changes_nothing_that_was_asked_for(store: Store) {
+async fn a_changed_flavor_does_not_change_the_use_of_existing_members(store: Store) {
     let (cluster, workers) = large(&store).await;
     let double = FlavorSize { vcpus: 8, ..LARGE };
     let (cluster, workers) =
         changed(&store, cluster, NodeGroup { size: Some(double), ..workers }).await;
     assert_eq!(used(&store, None).await[Resource::Vcpus], 8);
-    // What is asked for from now on is as large as the flavor is now.
+    // A member that is added later has the current size of the flavor.
     let (cluster, workers) = changed(&store, cluster, resize(&workers, 3, &[]).unwrap()).await;
     assert_eq!(used(&store, None).await[Resource::Vcpus], 16);
     changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
     assert_eq!(used(&store, None).await[Resource::Vcpus], 4);
 }
 
-async fn a_machine_that_is_to_go_counts_until_its_server_is_gone(store: Store) {
+async fn a_removed_member_counts_until_its_server_is_deleted(store: Store) {
     let (cluster, workers) = large(&store).await;
     let line = |number: u32| LedgerEntry {
         id: LedgerUuid::new_v4(),
@@ -112,7 +112,7 @@ async fn a_machine_that_is_to_go_counts_until_its_server_is_gone(store: Store) {
     store.strike_ledger(lines[1].id).await.unwrap();
     assert_eq!(used(&store, None).await[Resource::Nodes], 1);
 
-    // A node group of the same name takes over what is still to go of the one before.
+    // A node group of the same name takes over the row of a member that is still being deleted.
     store.save_ledger(&lines[..1]).await.unwrap();
     let gone = Change { removed: vec![workers], ..Change::of(cluster) };
     let cluster = store.change_cluster(&gone).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_machine_that_is_to_go_counts_until_its_server_is_gone(store: Store) {
     assert_eq!(used(&store, None).await[Resource::Nodes], 1);
 }
 
-async fn limits_are_set_whole_and_people_s_beside_their_project_s(store: Store) {
+async fn limits_of_projects_and_persons_are_set_separately_and_as_a_whole(store: Store) {
     use Resource::{Clusters, Gpus, LeaseSeconds, Nodes};
     let defaults = Defaults { project: at_most(&[(Clusters, 20)]), person: at_most(&[(Gpus, 1)]) };
     let limits = async |person| store.account(&whose(person), &defaults).await.unwrap().limits;
@@ -138,7 +138,7 @@ async fn limits_are_set_whole_and_people_s_beside_their_project_s(store: Store) 
     assert_eq!(limits(Some("u")).await, at_most(&[(Gpus, 1), (LeaseSeconds, 60)]));
     assert_eq!(limits(Some("v")).await, defaults.person);
 
-    // The one of clusters is Magnum's, which keeps its id.
+    // The limit of clusters is also Magnum's quota, and keeps its id.
     let magnum = async || store.list_quotas(&project("p"), Some("Cluster")).await.unwrap().pop();
     let before = magnum().await.unwrap();
     assert_eq!((before.hard_limit, before.updated_at), (5, None));
@@ -151,7 +151,7 @@ async fn limits_are_set_whole_and_people_s_beside_their_project_s(store: Store) 
     assert_eq!((magnum().await, limits(None).await), (None, defaults.project.clone()));
 }
 
-async fn of_limits_that_change_at_once_none_is_lost(store: Store) {
+async fn concurrent_changes_of_limits_are_all_kept(store: Store) {
     let nobody = Defaults::default();
     for person in [None, Some("u")] {
         store.set_limits(&whose(person), &at_most(&[(Resource::Gpus, 1)]), at(1)).await.unwrap();
@@ -179,7 +179,7 @@ async fn of_limits_that_change_at_once_none_is_lost(store: Store) {
     }
 }
 
-async fn what_is_too_much_is_refused_and_nothing_of_it_written(store: Store) {
+async fn a_change_over_a_limit_is_refused_and_writes_nothing(store: Store) {
     let (cluster, workers) = large(&store).await;
     let defaults =
         Defaults { project: at_most(&[(Resource::Vcpus, 12)]), person: Limits::default() };
@@ -195,7 +195,7 @@ async fn what_is_too_much_is_refused_and_nothing_of_it_written(store: Store) {
     grow(&cluster, 3).await.unwrap();
     assert_eq!(used(&store, None).await[Resource::Vcpus], 12);
 
-    // Nobody measured this one.
+    // The size of this group is not known.
     let (template, _) = stored(&store, "q", "t").await;
     let new = Cluster { project: "p".to_owned(), ..crate::samples::cluster(&template, "two") };
     let groups = [group(&new, "default-worker", 1)];
@@ -204,7 +204,7 @@ async fn what_is_too_much_is_refused_and_nothing_of_it_written(store: Store) {
     store.insert_cluster(&new, &groups, &[], Some(&Defaults::default())).await.unwrap().unwrap();
 }
 
-async fn what_was_measured_late_counts_from_then_on(store: Store) {
+async fn a_size_that_is_measured_later_counts_from_then_on(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     assert_eq!(used(&store, None).await, amounts(&[(Resource::Clusters, 1), (Resource::Nodes, 2)]));
     let workers = store.groups_of(cluster.id).await.unwrap().remove(0);
@@ -215,7 +215,7 @@ async fn what_was_measured_late_counts_from_then_on(store: Store) {
     assert_eq!(used(&store, None).await[Resource::Vcpus], 8);
 }
 
-async fn a_decision_on_what_is_no_longer_so_is_stale_and_not_refused(store: Store) {
+async fn a_change_of_an_old_version_is_stale_and_not_over_a_limit(store: Store) {
     let (cluster, workers) = large(&store).await;
     let defaults =
         Defaults { project: at_most(&[(Resource::Nodes, 3)]), person: Limits::default() };
@@ -226,7 +226,7 @@ async fn a_decision_on_what_is_no_longer_so_is_stale_and_not_refused(store: Stor
     assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
 }
 
-async fn who_resizes_has_what_is_new_and_what_comes_for_it(store: Store) {
+async fn new_members_and_their_replacements_belong_to_the_user_who_resized(store: Store) {
     let (cluster, workers) = large(&store).await;
     store.set_limits(&whose(Some("v")), &at_most(&[(Resource::Nodes, 1)]), at(1)).await.unwrap();
     let grow = async |machines| {
@@ -240,7 +240,7 @@ async fn who_resizes_has_what_is_new_and_what_comes_for_it(store: Store) {
     let cluster = grow(3).await.unwrap();
     let nodes = async |person| used(&store, Some(person)).await[Resource::Nodes];
     assert_eq!((nodes("u").await, nodes("v").await), (2, 1));
-    // Repair puts another one in its place, which nobody asked for.
+    // Repair replaces a member, which nobody requested.
     let mut workers = store.groups_of(cluster.id).await.unwrap().remove(0);
     let last = *workers.machines.last().unwrap();
     workers.replace_machine(last);
@@ -248,7 +248,7 @@ async fn who_resizes_has_what_is_new_and_what_comes_for_it(store: Store) {
     assert_eq!((nodes("u").await, nodes("v").await), (2, 1));
 }
 
-async fn a_server_is_not_asked_for_whose_machine_is_counted_no_more(store: Store) {
+async fn a_server_of_a_removed_member_cannot_be_recorded(store: Store) {
     let (cluster, workers) = large(&store).await;
     let intent = LedgerEntry {
         id: LedgerUuid::new_v4(),
@@ -270,7 +270,7 @@ async fn a_server_is_not_asked_for_whose_machine_is_counted_no_more(store: Store
     assert_eq!(store.ledger_of(of).await.unwrap().len(), 1);
 }
 
-/// The tables as they were before anything was counted.
+/// The tables as they were before the use of limits was recorded.
 const BEFORE: database::Schema =
     &[include_str!("../../src/schema.sql"), include_str!("../../src/schema-2.sql")];
 

@@ -1,4 +1,4 @@
-//! What belongs to one cluster.
+//! The rows of a cluster: ledger, events, secrets, claims, member reports and certificates.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,12 +16,12 @@ on_both! { Store:
     events_are_followed_by_their_numbers
     a_secret_is_kept_or_replaced
     a_claim_is_redeemed_once_and_in_time
-    an_answer_that_was_lost_is_given_again_until_the_machine_speaks
-    an_answer_is_given_again_a_few_times_and_no_more
+    a_lost_answer_is_given_again_until_the_member_reports
+    an_answer_is_given_again_four_times_at_most
     a_claim_is_renewed_until_it_is_redeemed
-    a_machine_is_who_holds_its_last_claim
-    a_machine_is_forgotten_with_its_server
-    certificates_are_noted
+    only_the_holder_of_the_last_claim_speaks_for_a_member
+    a_member_is_forgotten_with_its_server
+    certificates_are_recorded
 }
 
 fn entry(of: &Cluster, name: &str) -> LedgerEntry {
@@ -54,7 +54,7 @@ async fn an_object_is_in_the_ledger_once(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (one, two) = (entry(&cluster, "a"), entry(&cluster, "b"));
     store.save_ledger(&[one.clone(), two.clone()]).await.unwrap();
-    // A turn after a crash intends the same again, and learns the id.
+    // After a crash a turn writes the same intent again, and then learns the id.
     let known = LedgerEntry {
         cloud_id: Some("id-1".to_owned()),
         state: LedgerState::Present,
@@ -94,7 +94,7 @@ async fn events_are_followed_by_their_numbers(store: Store) {
     let writers: Vec<_> = writers.collect();
     let mut listener = store.listen(cluster.id);
     let (mut after, mut told) = (0, Vec::new());
-    // That it was asked for comes first.
+    // The first event is the one about the cluster's creation.
     while told.len() < 1 + 8 * 20 {
         let page = store.events_after(cluster.id, after, 7).await.unwrap().unwrap();
         match page.last() {
@@ -106,7 +106,7 @@ async fn events_are_followed_by_their_numbers(store: Store) {
     for writer in writers {
         writer.await.unwrap();
     }
-    // Nothing came late under a number that had been passed.
+    // No event came later with a number that had been passed.
     assert_eq!(store.events_of(cluster.id, 1000, None).await.unwrap(), told);
     assert_eq!(store.events_after(cluster.id, after, 7).await.unwrap(), Some(Vec::new()));
     store.delete_cluster(&cluster).await.unwrap();
@@ -166,7 +166,7 @@ async fn a_claim_is_redeemed_once_and_in_time(store: Store) {
     assert_eq!(store.find_claim(two.id).await.unwrap(), Some(two));
 }
 
-async fn an_answer_that_was_lost_is_given_again_until_the_machine_speaks(store: Store) {
+async fn a_lost_answer_is_given_again_until_the_member_reports(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let redeem = async |claim: &Claim, now| {
         store.redeem_claim(claim.id, HERE, at(now), at(now - 10), "1").await.unwrap()
@@ -181,7 +181,7 @@ async fn an_answer_that_was_lost_is_given_again_until_the_machine_speaks(store: 
     assert_eq!(redeem(&one, 55).await, Redeemed::No);
 }
 
-async fn an_answer_is_given_again_a_few_times_and_no_more(store: Store) {
+async fn an_answer_is_given_again_four_times_at_most(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let one = claim(&cluster, "default-worker-0", "d1");
     store.insert_claim(&one).await.unwrap();
@@ -208,7 +208,7 @@ async fn a_claim_is_renewed_until_it_is_redeemed(store: Store) {
     assert!(!store.renew_claim(one.id, "{}", at(300)).await.unwrap());
 }
 
-async fn a_machine_is_who_holds_its_last_claim(store: Store) {
+async fn only_the_holder_of_the_last_claim_speaks_for_a_member(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (old, new) =
         (claim(&cluster, "default-worker-0", "d1"), claim(&cluster, "default-worker-0", "d2"));
@@ -249,7 +249,7 @@ async fn a_machine_is_who_holds_its_last_claim(store: Store) {
     assert_eq!(store.machines_of(cluster.id).await.unwrap(), [heard]);
 }
 
-async fn a_machine_is_forgotten_with_its_server(store: Store) {
+async fn a_member_is_forgotten_with_its_server(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (gone, stays) =
         (claim(&cluster, "default-worker-1", "d1"), claim(&cluster, "default-worker-11", "d2"));
@@ -268,7 +268,7 @@ async fn a_machine_is_forgotten_with_its_server(store: Store) {
     assert_eq!(store.find_claim(stays.id).await.unwrap(), None);
 }
 
-async fn certificates_are_noted(store: Store) {
+async fn certificates_are_recorded(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let line = Certificate {
         id: CertificateUuid::new_v4(),

@@ -1,4 +1,4 @@
-//! Clusters and their node groups: written together or not at all.
+//! Clusters and their node groups, which are written together or not at all.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::samples::{at, cluster, event, find, group, on_both, project, stored, 
 on_both! { Store:
     a_cluster_comes_back_with_its_groups_and_events
     a_change_is_whole_or_not_at_all
-    who_is_told_is_written_with_the_change
-    what_is_gone_says_nothing_of_a_letter_and_keeps_it
+    notices_are_written_with_the_change
+    a_letter_stays_when_the_cluster_of_its_event_is_deleted
     lists_are_cut_into_pages_of_one_project
-    what_belongs_to_a_cluster_goes_with_it
+    all_rows_of_a_cluster_are_deleted_with_it
     a_cluster_needs_its_template
-    no_two_clusters_have_their_names_below_the_same_one
+    no_two_clusters_have_the_same_dns_subdomain
 }
 
 async fn a_cluster_comes_back_with_its_groups_and_events(store: Store) {
@@ -59,7 +59,7 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
     assert_eq!(each[&other.id], store.groups_of(other.id).await.unwrap());
     assert!(store.groups_of_each(&[]).await.unwrap().is_empty());
 
-    // The group is stale: neither it nor anything else is written.
+    // The group is stale, so neither the group nor anything else is written.
     let late = Change { cluster: written.clone(), changed: vec![grown], added: vec![], ..change };
     assert!(matches!(store.change_cluster(&late).await, Err(StoreError::Stale)));
     assert_eq!(find(&store, cluster.id).await, Some(written.clone()));
@@ -76,7 +76,7 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
     assert_eq!(store.groups_of(cluster.id).await.unwrap().len(), 1);
 }
 
-async fn who_is_told_is_written_with_the_change(store: Store) {
+async fn notices_are_written_with_the_change(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let notice = cluster.id.into_untyped_uuid();
     let letter =
@@ -90,7 +90,7 @@ async fn who_is_told_is_written_with_the_change(store: Store) {
     let due = async || store.outbox().due(at(100), SignedDuration::ZERO, 9).await.unwrap();
     let first = due().await.pop().unwrap();
     assert_eq!(first.letter, letter);
-    // Whoever was killed after it was given up gives it up again: that is said once.
+    // A process that was killed after it gave the letter up gives it up again, but the event is added only once.
     let given_up = Happened::Cluster(event(&cluster, "NoticeGivenUp"));
     for _ in 0..2 {
         store.give_up_letter(first.seq, Some(&given_up)).await.unwrap();
@@ -98,12 +98,12 @@ async fn who_is_told_is_written_with_the_change(store: Store) {
     let events = store.events_of(cluster.id, 10, None).await.unwrap();
     let reasons = events.iter().map(|event| event.reason.as_str());
     assert_eq!(reasons.filter(|it| *it == "NoticeGivenUp").count(), 1);
-    // Who is late tells nobody.
+    // A stale change writes no letter.
     assert!(matches!(store.change_cluster(&change).await, Err(StoreError::Stale)));
     assert_eq!(due().await, []);
 }
 
-async fn what_is_gone_says_nothing_of_a_letter_and_keeps_it(store: Store) {
+async fn a_letter_stays_when_the_cluster_of_its_event_is_deleted(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let notice = cluster.id.into_untyped_uuid();
     let letter =
@@ -144,7 +144,7 @@ async fn lists_are_cut_into_pages_of_one_project(store: Store) {
     assert_eq!(store.list_clusters(&Scope::All, &all).await.unwrap().len(), 4);
 }
 
-async fn what_belongs_to_a_cluster_goes_with_it(store: Store) {
+async fn all_rows_of_a_cluster_are_deleted_with_it(store: Store) {
     let (template, cluster) = stored(&store, "p", "one").await;
     store.save_secret(cluster.id, "pki", "sealed").await.unwrap();
     let late = Cluster { version: 7, ..cluster.clone() };
@@ -164,7 +164,7 @@ async fn a_cluster_needs_its_template(store: Store) {
     assert!(matches!(refused, Err(StoreError::NoOwner { owner: "template", .. })), "{refused:?}");
 }
 
-async fn no_two_clusters_have_their_names_below_the_same_one(store: Store) {
+async fn no_two_clusters_have_the_same_dns_subdomain(store: Store) {
     let labels = [("dns_zone".to_owned(), "k8s.example".to_owned())];
     let labels: Labels = BTreeMap::from(labels).try_into().unwrap();
     let insert = async |project: &str, name: &str| {
@@ -177,14 +177,14 @@ async fn no_two_clusters_have_their_names_below_the_same_one(store: Store) {
     };
     let first = insert("p", "one").await.unwrap();
     insert("q", "two").await.unwrap();
-    // Names of one project are not told apart by the case of their letters, or by what no label has.
+    // The subdomain is a DNS label, so names that differ only in case have the same subdomain.
     for (project, name) in [("q", "one"), ("r", "One")] {
         let refused = insert(project, name).await;
         let Err(StoreError::Duplicate { field, value }) = &refused else { panic!("{refused:?}") };
         assert_eq!((*field, value.as_str()), ("labels.dns_zone", "one.k8s.example"));
     }
     assert_eq!(store.count_clusters(&Scope::All).await.unwrap().0, 2);
-    // Names without a zone are anybody's.
+    // Clusters without a zone may share a name.
     stored(&store, "r", "one").await;
     store.delete_cluster(&first).await.unwrap();
     insert("q", "one").await.unwrap();

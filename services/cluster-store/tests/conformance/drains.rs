@@ -1,4 +1,4 @@
-//! Hosts that are taken out, and the quorum of what is on them.
+//! Drains of hosts, and the etcd quorum of the clusters on them.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use crate::samples::{at, cluster, find, on_both, template};
 
 on_both! { Store:
     a_drain_is_granted_noted_and_forgotten
-    what_breaks_a_quorum_is_refused_and_changes_nothing
-    what_comes_to_a_drained_host_keeps_it_from_being_switched_off
-    who_decided_by_what_was_before_a_drain_looks_again
+    a_drain_that_breaks_a_quorum_is_refused_and_changes_nothing
+    a_member_that_comes_to_a_drained_host_makes_the_drain_stuck
+    a_change_decided_before_a_drain_is_stale
     servers_are_known_by_their_ids_in_the_cloud
 }
 
@@ -28,7 +28,7 @@ fn master(number: usize) -> cluster_core::MachineRef {
     format!("default-master-{number}").parse().unwrap()
 }
 
-/// A cluster of three members, all of them nodes and ready, stored.
+/// Stores a cluster of three control-plane members that are all ready nodes.
 async fn of_three(store: &Store, name: &str) -> Cluster {
     let template = template(name, name);
     store.insert_template(&template).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_drain_is_granted_noted_and_forgotten(store: Store) {
     let granted = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
     assert_eq!(store.find_drain(&host(0)).await.unwrap(), Some(granted.clone()));
     assert_eq!(store.drained_of(blue.id).await.unwrap(), [master(0)].into());
-    // Asked for again, it is the same one.
+    // A second request for the same host leads to the same drain.
     let again = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
     assert_eq!((again.version, &again.takes), (granted.version + 1, &granted.takes));
     let empty = Drain { phase: DrainPhase::Drained, takes: BTreeSet::new(), ..again.clone() };
@@ -74,7 +74,7 @@ async fn a_drain_is_granted_noted_and_forgotten(store: Store) {
     assert_eq!(store.end_drain(&host(0)).await.unwrap(), None);
 }
 
-async fn what_breaks_a_quorum_is_refused_and_changes_nothing(store: Store) {
+async fn a_drain_that_breaks_a_quorum_is_refused_and_changes_nothing(store: Store) {
     let blue = of_three(&store, "blue").await;
     store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
     let before = find(&store, blue.id).await.unwrap().version;
@@ -82,15 +82,15 @@ async fn what_breaks_a_quorum_is_refused_and_changes_nothing(store: Store) {
     assert_eq!(refused.lost[0].drained[&host(0)], [master(0)]);
     assert_eq!(store.find_drain(&host(1)).await.unwrap(), None);
     assert_eq!(find(&store, blue.id).await.unwrap().version, before);
-    // Whoever names the cluster gets it.
+    // A request that forces the cluster is granted.
     let forced = Drain { forced: [blue.id].into(), ..drain(1, &blue) };
     store.grant_drain(&forced).await.unwrap().unwrap();
-    // Another cluster is none of it.
+    // Another cluster is not affected.
     let red = of_three(&store, "red").await;
     store.grant_drain(&drain(2, &red)).await.unwrap().unwrap();
 }
 
-async fn what_comes_to_a_drained_host_keeps_it_from_being_switched_off(store: Store) {
+async fn a_member_that_comes_to_a_drained_host_makes_the_drain_stuck(store: Store) {
     let blue = of_three(&store, "blue").await;
     let first = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
     let nothing = Drain { takes: BTreeSet::new(), ..drain(1, &blue) };
@@ -105,7 +105,7 @@ async fn what_comes_to_a_drained_host_keeps_it_from_being_switched_off(store: St
     assert_eq!((noted.phase, noted.problem), (DrainPhase::Drained, None));
 }
 
-async fn who_decided_by_what_was_before_a_drain_looks_again(store: Store) {
+async fn a_change_decided_before_a_drain_is_stale(store: Store) {
     let blue = of_three(&store, "blue").await;
     let read = find(&store, blue.id).await.unwrap();
     store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
@@ -137,17 +137,17 @@ async fn servers_are_known_by_their_ids_in_the_cloud(store: Store) {
     assert!(store.belongings(&[]).await.unwrap().servers.is_empty());
 }
 
-/// What two programs promise that work on one database.
+/// Two processes work on one database.
 mod of_two_programs {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn of_two_of_three_members_one_is_taken_on_sqlite() {
+    async fn one_of_two_concurrent_drains_is_granted_on_sqlite() {
         one_is_taken(Scratch::sqlite()).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn of_two_of_three_members_one_is_taken_on_postgres() {
+    async fn one_of_two_concurrent_drains_is_granted_on_postgres() {
         let Some(scratch) = Scratch::postgres().await else { return };
         one_is_taken(scratch).await;
     }
@@ -161,7 +161,7 @@ async fn one_is_taken(scratch: Scratch) {
     let mut winners = BTreeSet::new();
     for round in 0..ROUNDS {
         let blue = of_three(&stores[0], &format!("blue-{round}")).await;
-        // Both orders of asking, each by another program.
+        // Both orders of requests, each by another process.
         let asked = so_many(2, |n| {
             let number = (n + round) % 2;
             let (store, drain) = (stores[n].clone(), drain(number, &blue));

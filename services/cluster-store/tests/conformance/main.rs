@@ -1,7 +1,7 @@
-//! What the store promises, tried on both databases.
+//! The promises of the store, tested on both databases.
 //!
-//! PostgreSQL is tried where `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which schemas may be made.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! The tests run on PostgreSQL when `BEDPLATE_TEST_POSTGRES` has the URL of a database in which schemas may be created.
+#![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod allowance;
 mod belongings;

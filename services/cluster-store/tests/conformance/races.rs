@@ -1,4 +1,4 @@
-//! Many at once: nothing is lost, nothing is given twice.
+//! Concurrent writers lose no write, and nothing is granted twice.
 
 use cluster_core::{Defaults, Limit, Limits, NodeGroup, Resource, Whose};
 use cluster_store::{Change, Redeemed, Store, StoreError};
@@ -9,12 +9,12 @@ use crate::samples::{LARGE, at, cluster, find, group, on_both, stored};
 on_both! { Store:
     stale_changes_lose_nothing
     a_claim_is_redeemed_by_one
-    two_that_make_keys_get_the_same
+    concurrent_makers_of_a_secret_get_the_same_one
 }
 
 const TASKS: usize = 16;
 
-/// Runs `act` so many times at once.
+/// Runs `act` [`TASKS`] times at once.
 async fn at_once<T, D>(act: impl Fn(usize) -> D) -> Vec<T>
 where
     D: Future<Output = T> + Send + 'static,
@@ -80,7 +80,7 @@ async fn a_claim_is_redeemed_by_one(store: Store) {
     assert_eq!(redeemed.iter().filter(|it| **it == Redeemed::No).count(), TASKS - 1);
 }
 
-async fn two_that_make_keys_get_the_same(store: Store) {
+async fn concurrent_makers_of_a_secret_get_the_same_one(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let id = cluster.id;
     let kept = at_once(|n| {
@@ -91,17 +91,17 @@ async fn two_that_make_keys_get_the_same(store: Store) {
     assert!(kept.iter().all(|text| *text == kept[0]), "{kept:?}");
 }
 
-/// What two programs promise that work on one database.
+/// Two processes work on one database.
 mod of_two_programs {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_last_ten_of_two_hundred_are_had_by_ten_on_sqlite() {
+    async fn ten_of_two_hundred_requests_use_up_a_limit_on_sqlite() {
         the_last_ten(Scratch::sqlite()).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_last_ten_of_two_hundred_are_had_by_ten_on_postgres() {
+    async fn ten_of_two_hundred_requests_use_up_a_limit_on_postgres() {
         let Some(scratch) = Scratch::postgres().await else { return };
         the_last_ten(scratch).await;
     }
@@ -121,7 +121,7 @@ async fn the_last_ten(scratch: Scratch) {
     let nobody = Defaults::default();
     let (template, first) = stored(&stores[0], "p", "one").await;
 
-    // One cluster with two machines is there: of the limit, ten are left.
+    // There is one cluster with two members, so the limit has room for ten more.
     let defaults = Defaults { project: limit(Resource::Clusters, 11), ..Defaults::default() };
     let made = so_many(CROWD, |n| {
         let (store, new) = (stores[n % 2].clone(), cluster(&template, &format!("c{n}")));
@@ -132,7 +132,7 @@ async fn the_last_ten(scratch: Scratch) {
     let used = stores[1].account(&project, &nobody).await.unwrap().used;
     assert_eq!((used[Resource::Clusters], used[Resource::Nodes]), (11, 2));
 
-    // Two hundred node groups of four processors each, and room for those of ten.
+    // Two hundred node groups of four processors each, and a limit with room for ten of them.
     stores[0].set_limits(&person, &limit(Resource::Vcpus, 43), at(2)).await.unwrap();
     let grown = so_many(CROWD, |n| {
         let (store, id) = (stores[n % 2].clone(), first.id);

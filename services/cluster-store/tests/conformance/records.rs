@@ -1,4 +1,4 @@
-//! What belongs to no cluster.
+//! Magnum's quotas, and the services that work on the database.
 
 use cluster_core::QuotaUuid;
 use cluster_store::{Quota, Scope, ServiceSeen, Store, StoreError};
@@ -7,7 +7,7 @@ use crate::samples::{at, on_both, project};
 
 on_both! { Store:
     a_quota_is_set_once_for_a_project_and_resource
-    services_are_listed_with_how_often_they_were_heard_of
+    services_are_listed_with_the_number_of_their_reports
 }
 
 async fn a_quota_is_set_once_for_a_project_and_resource(store: Store) {
@@ -35,7 +35,7 @@ async fn a_quota_is_set_once_for_a_project_and_resource(store: Store) {
     assert!(matches!(store.update_quota(&raised).await, Err(StoreError::Stale)));
 }
 
-async fn services_are_listed_with_how_often_they_were_heard_of(store: Store) {
+async fn services_are_listed_with_the_number_of_their_reports(store: Store) {
     for (host, now) in [("b", 1), ("a", 2), ("b", 3)] {
         store.touch_service(host, at(now)).await.unwrap();
     }

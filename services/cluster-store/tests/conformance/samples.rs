@@ -10,10 +10,10 @@ use newtype_uuid::GenericUuid;
 
 pub(crate) use database::on_both;
 
-/// What a large flavor gives a machine.
+/// The size of a large flavor.
 pub(crate) const LARGE: FlavorSize = FlavorSize { vcpus: 4, ram_mib: 8192, disk_gib: 40, gpus: 1 };
 
-/// A moment, `seconds` after another.
+/// Returns a fixed time plus `seconds`.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
 }
@@ -51,7 +51,7 @@ pub(crate) fn event(of: &Cluster, reason: &str) -> Event {
     Event { id: None, cluster: of.id, at: at(1), severity: Severity::Info, reason, message }
 }
 
-/// A template and a cluster of it with two workers, stored.
+/// Stores a template, and a cluster with two workers that is made from it.
 pub(crate) async fn stored(store: &Store, project: &str, name: &str) -> (Template, Cluster) {
     let template = template(project, name);
     store.insert_template(&template).await.unwrap();

@@ -1,4 +1,4 @@
-//! By which keys secrets are sealed, and what keys are needed for.
+//! The register of the keys that seal secrets.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::vms::vm;
 
 on_both! { Store:
     a_key_that_seals_something_is_not_forgotten
-    the_key_that_sealed_is_told_from_another_with_the_same_id
-    what_is_something_else_by_now_is_not_sealed_anew
-    a_key_that_seals_what_a_machine_is_told_is_not_forgotten
-    a_machine_needs_the_key_that_it_reports_by
+    the_sealing_key_is_distinguished_from_another_with_the_same_id
+    a_secret_that_changed_meanwhile_is_not_re_encrypted
+    a_key_that_seals_user_data_is_not_forgotten
+    a_member_needs_the_key_of_its_report_token
 }
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -24,16 +24,16 @@ fn sealed(id: &str, text: &str) -> String {
     keys(id).seal("p", text.as_bytes()).unwrap()
 }
 
-/// A key as earlier versions named them.
+/// Makes a key with a number as its id, as earlier versions did.
 fn keys(id: &str) -> SealingKeys {
     let made = SealingKeys::generate().unwrap();
     SealingKeys::parse(&format!("{id}:{}", made.split_once(':').unwrap().1)).unwrap()
 }
 
-async fn the_key_that_sealed_is_told_from_another_with_the_same_id(store: Store) {
+async fn the_sealing_key_is_distinguished_from_another_with_the_same_id(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (ours, other): (Arc<Keyring>, Arc<Keyring>) = (keys("1").into(), keys("1").into());
-    // An earlier version registered the key, and what tells it from another was not kept.
+    // An earlier version registered the key without a canary.
     let place = format!("{}/a", cluster.id);
     store.save_secret(cluster.id, "a", &ours.seal(&place, b"s").unwrap()).await.unwrap();
     let known = store.known_keys().await.unwrap();
@@ -42,7 +42,7 @@ async fn the_key_that_sealed_is_told_from_another_with_the_same_id(store: Store)
         let refused = store.clone().sealing(other.clone()).await.err().unwrap();
         let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
         assert!(source.to_string().contains("its key 1 is not the key 1"), "{source}");
-        // From its first start on it is.
+        // The first start with the right key stores the canary.
         store.clone().sealing(ours.clone()).await.unwrap();
         let known = store.known_keys().await.unwrap();
         assert!(known[0].canary.is_some() && known[0].sample.is_none());
@@ -50,7 +50,7 @@ async fn the_key_that_sealed_is_told_from_another_with_the_same_id(store: Store)
     let refused = store.clone().sealing(keys("2").into()).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
     assert!(source.to_string().contains("does not hold the key 1"), "{source}");
-    // A key is registered with what tells it from another.
+    // A new key is registered with its canary.
     store.delete_secret(cluster.id, "a").await.unwrap();
     let fresh: Arc<Keyring> = keys("3").into();
     let store = store.sealing(fresh.clone()).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_key_that_seals_something_is_not_forgotten(store: Store) {
     assert_eq!(store.seals_in_use().await.unwrap(), [("2".to_owned(), 3, 0)]);
 }
 
-async fn what_is_something_else_by_now_is_not_sealed_anew(store: Store) {
+async fn a_secret_that_changed_meanwhile_is_not_re_encrypted(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     store.save_secret(cluster.id, "a", &sealed("1", "old")).await.unwrap();
     let read = store.secrets_sealed_by("1", None, 9).await.unwrap();
@@ -91,7 +91,7 @@ async fn what_is_something_else_by_now_is_not_sealed_anew(store: Store) {
     assert_eq!(store.find_secret(cluster.id, "a").await.unwrap(), Some(newer));
 }
 
-async fn a_key_that_seals_what_a_machine_is_told_is_not_forgotten(store: Store) {
+async fn a_key_that_seals_user_data_is_not_forgotten(store: Store) {
     let told = |name: &str| {
         let user_data = UserData { digest: "d".to_owned(), is_kept: true };
         Vm { user_data: Some(user_data), ..vm("p", "u", name) }
@@ -109,7 +109,7 @@ async fn a_key_that_seals_what_a_machine_is_told_is_not_forgotten(store: Store) 
     assert_eq!((first.len(), second.len()), (1, 1));
     let both: Vec<_> = first.into_iter().chain(second).collect();
     let anew: Vec<_> = both.into_iter().map(|it| (it, sealed("2", "told"))).collect();
-    // One is built meanwhile: what it was told is gone, and does not come back.
+    // A VM is built meanwhile: its user-data is deleted, and re-encryption does not bring it back.
     let noted = built.user_data.clone().map(|it| UserData { is_kept: false, ..it });
     let built = Vm { user_data: noted, ..built };
     store.change_vm(&VmChange::of(built.clone())).await.unwrap();
@@ -118,13 +118,13 @@ async fn a_key_that_seals_what_a_machine_is_told_is_not_forgotten(store: Store) 
     assert_eq!(store.sealed_user_data(built.id).await.unwrap(), None);
     let kept = store.sealed_user_data(waiting.id).await.unwrap();
     assert!(anew.iter().any(|(it, anew)| it.vm == waiting.id && Some(anew) == kept.as_ref()));
-    // It is no change of the machine: who read it before writes it still.
+    // Re-encryption does not change the VM: a writer that read the VM before can still write.
     store.change_vm(&VmChange::of(waiting)).await.unwrap();
     store.forget_seal("1").await.unwrap();
     assert_eq!(store.seals_in_use().await.unwrap(), [("2".to_owned(), 1, 0)]);
 }
 
-async fn a_machine_needs_the_key_that_it_reports_by(store: Store) {
+async fn a_member_needs_the_key_of_its_report_token(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     store.save_secret(cluster.id, "a", &sealed("2", "a")).await.unwrap();
     let claim = |digest: &str| Claim {
@@ -142,10 +142,10 @@ async fn a_machine_needs_the_key_that_it_reports_by(store: Store) {
     store.redeem_claim(old.id, HERE, at(1), at(0), "1").await.unwrap();
     let in_use = store.seals_in_use().await.unwrap();
     assert_eq!(in_use, [("1".to_owned(), 0, 1), ("2".to_owned(), 1, 0)]);
-    // An answer that was lost and given again is by the key there is now.
+    // An answer that is given again uses the current key.
     store.redeem_claim(old.id, HERE, at(5), at(0), "2").await.unwrap();
     assert_eq!(store.seals_in_use().await.unwrap()[1], ("2".to_owned(), 1, 1));
-    // The machine was made anew, and nobody speaks for the old one.
+    // The member got a new claim, so the reports of the old one no longer count.
     store.insert_claim(&claim("d2")).await.unwrap();
     let in_use = store.seals_in_use().await.unwrap();
     assert_eq!(in_use, [("1".to_owned(), 0, 0), ("2".to_owned(), 1, 0)]);

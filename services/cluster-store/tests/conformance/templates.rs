@@ -1,4 +1,4 @@
-//! Templates: whose they are, who may use them, and that they stay while they are needed.
+//! Templates: who may use them, and that a template in use cannot be deleted.
 
 use cluster_core::{Ident, Page, Template, TemplateSort};
 use cluster_store::{Scope, Store, StoreError};
@@ -61,7 +61,7 @@ async fn a_project_sees_its_own_and_public_ones(store: Store) {
     assert_eq!(listed, [own.clone(), public.clone()]);
     let all = store.list_templates(&Scope::All, &page(TemplateSort::Name)).await.unwrap();
     assert_eq!(all.len(), 4);
-    // A hidden one is found by whoever knows its name; a private one is not.
+    // A hidden template is found by its name; a private one is not.
     let find = async |name: &str| {
         store.find_templates(&name.parse().unwrap(), &project("p")).await.unwrap().len()
     };

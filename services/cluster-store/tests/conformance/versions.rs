@@ -1,6 +1,6 @@
-//! Databases as each version of the tables left them, down to the first: today's store opens them, and reads all that is in them.
+//! Databases of every earlier schema version: the store of today opens them and reads everything in them.
 //!
-//! A fixture holds what that version wrote, as SQL that both databases understand. Whoever adds a version adds one.
+//! A fixture contains the rows that its version wrote, as SQL for both databases. A new version needs a new fixture.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use sealing::{Keyring, SealingKeys};
 
 use crate::samples::at;
 
-/// What each version wrote, the first first.
+/// The rows of each version, starting with version 1.
 const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-1.sql"),
     include_str!("../fixtures/version-2.sql"),
@@ -28,7 +28,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-10.sql"),
     include_str!("../fixtures/version-11.sql"),
 ];
-/// The key file that the secrets in them are sealed by, as it was written before ids were fingerprints.
+/// The key file that seals the secrets in the fixtures, from before key ids were fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
 
 #[test]
@@ -60,21 +60,21 @@ async fn is_read(scratch: &Scratch, version: usize) {
         before.write(Extent::AnyDecides, |c| Box::pin(async move { Ok(c.script(fixture).await?) }));
     written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
     drop(before);
-    // The second time nothing is brought up to date, and all is as it was.
+    // The second start migrates nothing and finds the same rows.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();
         let keys: Arc<Keyring> = SealingKeys::parse(KEYS).unwrap().into();
         let store = store.sealing(keys.clone()).await.unwrap();
         holds_all(&store, &keys, version).await;
     }
-    // Another key under the same number opens nothing of it, and is told from the one that sealed.
+    // Another key with the same id opens no secret, and is distinguished from the key that sealed.
     let line = format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1);
     let other: Arc<Keyring> = SealingKeys::parse(&line).unwrap().into();
     let store = Store::open(&scratch.url).await.unwrap();
     assert!(store.sealing(other).await.is_err(), "version {version}");
 }
 
-/// All that version `version` wrote.
+/// Checks that every row of version `version` can be read.
 async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
     let (_, schema) = store.schema().await.unwrap();
     assert_eq!(schema.found, i64::try_from(SCHEMA.len()).unwrap());
@@ -102,7 +102,7 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
     assert_eq!(store.certificates_of(cluster.id).await.unwrap().len(), 1);
     assert_eq!(store.list_quotas(&Scope::All, None).await.unwrap().len(), 1);
     assert_eq!(store.list_services().await.unwrap().len(), 1);
-    // What was not counted yet is counted as the store is opened.
+    // Clusters that are older than the table of the use of limits are counted when the store opens.
     let whose = Whose { project: "p".to_owned(), person: Some("u".to_owned()) };
     let used = store.account(&whose, &Defaults::default()).await.unwrap().used;
     assert_eq!((used[Resource::Clusters], used[Resource::Nodes]), (1, 2), "version {version}");

@@ -1,4 +1,4 @@
-//! Machines of people and their snapshots: what is kept, what is counted, what is forgotten.
+//! VMs and their snapshots: their rows, and their use of limits.
 
 use cluster_core::{
     Defaults, Denial, ErrandKind, FlavorSize, Ident, LedgerEntry, LedgerState, LedgerUuid, Limit,
@@ -15,15 +15,15 @@ use newtype_uuid::GenericUuid;
 use crate::samples::{LARGE, at, on_both};
 
 on_both! { Store:
-    a_machine_is_found_by_those_who_may
-    a_machine_with_a_ledger_stays
-    what_its_owner_told_it_goes_once_it_is_not_kept
-    what_machines_and_snapshots_take_is_counted_until_they_are_gone
-    nothing_is_lent_for_longer_than_allowed
+    a_vm_is_found_only_within_its_scope
+    a_vm_with_a_ledger_entry_cannot_be_deleted
+    user_data_is_deleted_once_it_is_not_kept
+    vms_and_snapshots_count_until_they_are_deleted
+    a_lease_longer_than_the_limit_is_refused
     a_late_change_is_stale
-    who_is_told_of_a_machine_is_written_with_the_change
-    snapshots_outlive_their_machine
-    events_of_machines_have_numbers
+    notices_of_a_vm_are_written_with_the_change
+    snapshots_outlive_their_vm
+    events_of_vms_have_numbers
 }
 
 fn flavor(name: &str, size: FlavorSize) -> VmFlavor {
@@ -70,7 +70,7 @@ fn snapshot(of: &Vm, name: &str) -> Snapshot {
     Snapshot::new(SnapshotUuid::new_v4(), of, name, SnapshotWhy::Asked, at(1))
 }
 
-async fn a_machine_is_found_by_those_who_may(store: Store) {
+async fn a_vm_is_found_only_within_its_scope(store: Store) {
     let (mine, theirs, others) = (vm("p", "u", "a"), vm("p", "v", "b"), vm("q", "u", "a"));
     for one in [&mine, &theirs, &others] {
         stored(&store, one).await;
@@ -86,14 +86,14 @@ async fn a_machine_is_found_by_those_who_may(store: Store) {
     assert_eq!(of(person("p", "u"), None).await.unwrap(), [mine.id]);
     let project = VmScope::Project("p".to_owned());
     assert_eq!(of(project.clone(), Some(mine.id)).await.unwrap(), [theirs.id]);
-    // What may not be seen is no marker.
+    // A VM that the scope may not see is no marker.
     let strange = of(person("p", "u"), Some(theirs.id)).await;
     assert!(matches!(strange, Err(StoreError::NoMarker(_))), "{strange:?}");
     let clash = store.insert_vm(&vm("p", "v", "a"), None, &[], None).await;
     assert!(matches!(clash, Err(StoreError::Duplicate { field: "name", .. })), "{clash:?}");
 }
 
-async fn a_machine_with_a_ledger_stays(store: Store) {
+async fn a_vm_with_a_ledger_entry_cannot_be_deleted(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     let line = LedgerEntry {
@@ -118,7 +118,7 @@ async fn a_machine_with_a_ledger_stays(store: Store) {
     assert_eq!(used(&store, Resource::Vms).await, 0);
 }
 
-async fn what_its_owner_told_it_goes_once_it_is_not_kept(store: Store) {
+async fn user_data_is_deleted_once_it_is_not_kept(store: Store) {
     let noted = UserData { digest: "d".to_owned(), is_kept: true };
     let vm = Vm { user_data: Some(noted.clone()), ..vm("p", "u", "a") };
     store.insert_vm(&vm, Some("sealed"), &[], None).await.unwrap().unwrap();
@@ -129,7 +129,7 @@ async fn what_its_owner_told_it_goes_once_it_is_not_kept(store: Store) {
     assert_eq!(store.sealed_user_data(built.id).await.unwrap(), None);
 }
 
-async fn what_machines_and_snapshots_take_is_counted_until_they_are_gone(store: Store) {
+async fn vms_and_snapshots_count_until_they_are_deleted(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     assert_eq!(used(&store, Resource::Vcpus).await, LARGE.vcpus);
@@ -170,7 +170,7 @@ async fn what_machines_and_snapshots_take_is_counted_until_they_are_gone(store: 
     assert_eq!(used(&store, Resource::DiskGib).await, 0);
 }
 
-async fn nothing_is_lent_for_longer_than_allowed(store: Store) {
+async fn a_lease_longer_than_the_limit_is_refused(store: Store) {
     let days = |days: u64| Length::from_secs(days * 86_400).unwrap();
     let limits = Limits([(Resource::LeaseSeconds, Limit::AtMost(7 * 86_400))].into());
     let defaults = Defaults { person: limits, ..Defaults::default() };
@@ -182,7 +182,7 @@ async fn nothing_is_lent_for_longer_than_allowed(store: Store) {
     assert!(matches!(refused, Err(Denial::Lease { asked: Some(_), .. })), "{refused:?}");
     let week = Vm { lease: Some(Lease::new(at(0), days(7))), ..endless };
     store.insert_vm(&week, None, &[], Some(&defaults)).await.unwrap().unwrap();
-    // A limit that was lowered since holds for what is lent anew.
+    // A limit that was lowered applies to a new lease, not to the existing one.
     let less = Limits([(Resource::LeaseSeconds, Limit::AtMost(86_400))].into());
     let less = Defaults { person: less, ..Defaults::default() };
     let same = store.change_vm_within(&VmChange::of(week.clone()), &less).await.unwrap().unwrap();
@@ -208,7 +208,7 @@ async fn a_late_change_is_stale(store: Store) {
     assert_eq!(store.vm_events_of(vm.id, 10, None).await.unwrap().len(), 1);
 }
 
-async fn who_is_told_of_a_machine_is_written_with_the_change(store: Store) {
+async fn notices_of_a_vm_are_written_with_the_change(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     let notice = vm.id.into_untyped_uuid();
@@ -221,12 +221,12 @@ async fn who_is_told_of_a_machine_is_written_with_the_change(store: Store) {
     let first = due().await.pop().unwrap();
     assert_eq!(first.letter, letter);
     store.outbox().remove(first.seq).await.unwrap();
-    // Who is late tells nobody.
+    // A stale change writes no letter.
     assert!(matches!(store.change_vm(&change).await, Err(StoreError::Stale)));
     assert_eq!(due().await, []);
 }
 
-async fn snapshots_outlive_their_machine(store: Store) {
+async fn snapshots_outlive_their_vm(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     let taken = snapshot(&vm, "s");
@@ -244,7 +244,7 @@ async fn snapshots_outlive_their_machine(store: Store) {
     assert_eq!(store.snapshot_ids().await.unwrap(), [made.id]);
 }
 
-async fn events_of_machines_have_numbers(store: Store) {
+async fn events_of_vms_have_numbers(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     let mut listener = store.listen_vm(vm.id);
@@ -259,17 +259,17 @@ async fn events_of_machines_have_numbers(store: Store) {
     assert_eq!(store.vm_events_after(VmUuid::new_v4(), 0, 10).await.unwrap(), None);
 }
 
-/// What two programs promise that work on one database.
+/// Two processes work on one database.
 mod of_two_programs {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_last_ten_machines_of_two_hundred_are_had_by_ten_on_sqlite() {
+    async fn ten_of_two_hundred_vms_use_up_a_limit_on_sqlite() {
         the_last_ten(Scratch::sqlite()).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_last_ten_machines_of_two_hundred_are_had_by_ten_on_postgres() {
+    async fn ten_of_two_hundred_vms_use_up_a_limit_on_postgres() {
         let Some(scratch) = Scratch::postgres().await else { return };
         the_last_ten(scratch).await;
     }
