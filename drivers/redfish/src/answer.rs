@@ -1,4 +1,4 @@
-//! One answer of a BMC: read up to a bound, then judged.
+//! A BMC's answer to one request: read up to a size limit, then classified.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use url::Url;
 use crate::message::{self, Message};
 use crate::quirks;
 
-/// The largest body that is read. Collections of a full chassis stay below half of it.
+/// The largest body that is read, in bytes. Collections of a full chassis stay below half of this size.
 const LARGEST_BODY: usize = 1024 * 1024;
 
 /// The header that carries a session's token (DSP0266 §13.3.4).
 pub(crate) const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
-/// What a BMC answered to one request.
+/// A BMC's answer to one request.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// What was asked: `GET /redfish/v1/Systems/1`.
+    /// The request: `GET /redfish/v1/Systems/1`.
     pub(crate) request: String,
     pub(crate) status: StatusCode,
     pub(crate) etag: Option<String>,
@@ -30,19 +30,19 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// How errors name a request: method and path, never the host or a query.
+/// Returns the name of a request for errors: method and path, never the host or a query.
 pub(crate) fn name(method: &Method, url: &Url) -> String {
     format!("{method} {}", url.path().chars().take(200).collect::<String>())
 }
 
-/// Why an answer could not be read to its end.
+/// The reasons why an answer could not be read to its end.
 pub(crate) enum Unread {
     Broken(reqwest::Error),
     TooLarge(BmcError),
 }
 
 impl Answer {
-    /// Reads `response` to its end, or to the bound.
+    /// Reads `response` to its end, or up to the size limit.
     pub(crate) async fn read(request: String, mut response: Response) -> Result<Self, Unread> {
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -64,7 +64,7 @@ impl Answer {
         Ok(answer)
     }
 
-    /// The answer itself if it is a success, the fitting error if not.
+    /// Returns the answer if its status is a success, and the matching error otherwise.
     pub(crate) fn accepted(self, host: &str) -> Result<Self, BmcError> {
         match self.status {
             status if status.is_success() => Ok(self),
@@ -78,7 +78,7 @@ impl Answer {
         }
     }
 
-    /// The answer as a refusal, in the BMC's words.
+    /// Makes an error that says that the BMC refused, in the BMC's words.
     pub(crate) fn refused(&self) -> BmcError {
         BmcError::Refused {
             request: self.request.clone(),
@@ -87,12 +87,12 @@ impl Answer {
         }
     }
 
-    /// The answer as one that breaks the protocol.
+    /// Makes an error that says that the answer breaks the protocol.
     pub(crate) fn malformed(&self, reason: impl Into<String>) -> BmcError {
         BmcError::Malformed { request: self.request.clone(), reason: reason.into() }
     }
 
-    /// The resource in the body.
+    /// Returns the JSON object in the body.
     pub(crate) fn document(&self) -> Result<Value, BmcError> {
         let value: Value = serde_json::from_slice(&self.body)
             .map_err(|source| self.malformed(format!("it is not JSON: {source}")))?;
@@ -106,12 +106,12 @@ impl Answer {
         }
     }
 
-    /// What the BMC says about an error.
+    /// Returns the BMC's messages about an error.
     pub(crate) fn messages(&self) -> Vec<Message> {
         message::messages(&self.body)
     }
 
-    /// Status and messages as one line.
+    /// Returns status and messages as one line.
     fn told(&self) -> String {
         let mut told = self.status.to_string();
         let sentence = message::sentence(&self.messages());
@@ -127,10 +127,10 @@ impl Answer {
         told
     }
 
-    /// Whether the same request may succeed later without anyone changing anything.
+    /// Whether the same request may succeed later although nobody changes anything.
     fn is_transient(&self) -> bool {
         match self.status {
-            // Not implemented now is not implemented later.
+            // A BMC that does not implement a request now does not implement it later.
             StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => false,
             StatusCode::REQUEST_TIMEOUT
             | StatusCode::PRECONDITION_FAILED
@@ -142,8 +142,7 @@ impl Answer {
     }
 }
 
-/// `Retry-After` in seconds (RFC 9110 §10.2.3). The date form is not worth a clock we cannot
-/// trust to agree with the BMC's.
+/// Parses `Retry-After` in seconds (RFC 9110 §10.2.3). The date form is ignored, because the BMC's clock may differ from ours.
 fn seconds(raw: &str) -> Option<Duration> {
     raw.trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,4 +1,4 @@
-//! Where to boot from (DSP0268 `ComputerSystem`, `Boot`).
+//! Boot overrides (DSP0268 `ComputerSystem`, `Boot`).
 
 use async_trait::async_trait;
 use bmc::{BmcError, Boot};
@@ -17,7 +17,7 @@ const MODE: &str = "BootSourceOverrideMode";
 impl Boot for Service {
     async fn get(&self) -> Result<Option<BootOverride>, BmcError> {
         let system = self.system().await?;
-        // What is asked for but not yet applied stands in the settings, if there are any.
+        // The settings resource, if there is one, shows an override that was requested but not yet applied.
         let pending = self.boot_settings(&system).await?;
         let pending = pending.and_then(|settings| read(settings.body.at("Boot")));
         Ok(pending.or_else(|| read(system.body.at("Boot"))))
@@ -29,8 +29,8 @@ impl Boot for Service {
         let resource = settings.as_ref().unwrap_or(&system);
         let boot = overriding(wanted, &system.body, resource.body.at("Boot"))?;
         let done = self.patch(resource, json!({"Boot": boot})).await;
-        // Continuous overrides have left the standard, and some makers' BMCs, without every list
-        // telling so (ironic, `_set_boot_device`).
+        // The standard has dropped continuous overrides, and so have some vendors' BMCs, not all of which list the allowed values (ironic,
+        // `_set_boot_device`).
         match done {
             Err(BmcError::Refused { answer, transient: false, .. }) if answer.contains(ENABLED) => {
                 Err(not_for_so_long(wanted))
@@ -51,11 +51,10 @@ impl Boot for Service {
 }
 
 impl Service {
-    /// The resource that takes changes of `system`'s boot override, if that is not `system`.
+    /// Returns the resource that accepts changes of `system`'s boot override, if that resource is not `system` itself.
     ///
-    /// Nokia's servers and iDRAC10 want changes in `@Redfish.Settings` (DSP0266 §8.10); others
-    /// have such a resource for other things, so it must have the property (sushy,
-    /// `check-for-boot-attrs-in-settingsuri`).
+    /// Nokia's servers and iDRAC10 require changes in `@Redfish.Settings` (DSP0266 §8.10). Other BMCs use their settings resource for other
+    /// properties, so the resource must have the boot property (sushy, `check-for-boot-attrs-in-settingsuri`).
     async fn boot_settings(&self, system: &Resource) -> Result<Option<Resource>, BmcError> {
         let settings = self.link(system.body.at("@Redfish.Settings"), "SettingsObject");
         let Some(url) = settings else { return Ok(None) };
@@ -64,7 +63,7 @@ impl Service {
     }
 }
 
-/// The override a `Boot` property tells of.
+/// Reads the override from a `Boot` property.
 fn read(boot: &Value) -> Option<BootOverride> {
     let persistence = match boot.word(ENABLED) {
         "Once" => Persistence::Once,
@@ -72,14 +71,14 @@ fn read(boot: &Value) -> Option<BootOverride> {
         _ => return None,
     };
     let device = match boot.word(TARGET) {
-        // Supermicro's name for its virtual CD.
+        // Supermicro's name for its virtual CD drive.
         "UsbCd" => BootDevice::Cdrom,
         word => BootDevice::ALL.into_iter().find(|device| target(*device) == word)?,
     };
     Some(BootOverride { device, persistence, mode: mode(boot) })
 }
 
-/// The mode a `Boot` property tells of.
+/// Reads the boot mode from a `Boot` property.
 pub(crate) fn mode(boot: &Value) -> Option<BootMode> {
     match boot.word(MODE) {
         "UEFI" => Some(BootMode::Uefi),
@@ -88,7 +87,7 @@ pub(crate) fn mode(boot: &Value) -> Option<BootMode> {
     }
 }
 
-/// What to write into `Boot` to have `wanted`; `pending` is the `Boot` that takes it.
+/// Returns the `Boot` property to write for `wanted`; `pending` is the `Boot` property that accepts changes.
 fn overriding(wanted: BootOverride, system: &Value, pending: &Value) -> Result<Value, BmcError> {
     let takes = |name: &str, value: &str| {
         listed(name, system, pending).is_none_or(|listed| listed.contains(&value))
@@ -107,7 +106,7 @@ fn overriding(wanted: BootOverride, system: &Value, pending: &Value) -> Result<V
     }
     boot.insert(TARGET.to_owned(), json!(device));
 
-    // Always told, also if it does not change: Supermicro's falls back to Once (ironic,
+    // The persistence is always sent, even if it does not change: Supermicro's BMC falls back to Once otherwise (ironic,
     // `supermicro-redfish-override-enabled`).
     let enabled = match wanted.persistence {
         Persistence::Once => "Once",
@@ -135,7 +134,7 @@ fn not_for_so_long(wanted: BootOverride) -> BmcError {
     BmcError::Unsupported { what: format!("boot from {} {lasting}", wanted.device) }
 }
 
-/// The mode to write; none where the machine knows no modes, or nobody cares.
+/// Returns the mode to write; `None` if the BMC has no boot modes, or if the caller did not ask for one.
 fn wanted_mode(wanted: BootOverride, system: &Value) -> Option<&'static str> {
     let boot = system.at("Boot");
     if boot.at(MODE).is_null() && boot.words(&format!("{MODE}@Redfish.AllowableValues")).is_none() {
@@ -148,8 +147,7 @@ fn wanted_mode(wanted: BootOverride, system: &Value) -> Option<&'static str> {
     }
 }
 
-/// The values listed for `name`. iDRAC10 lists them only in the settings (sushy,
-/// `idrac10-settings-resource`).
+/// Returns the allowed values of property `name`. iDRAC10 lists them only in its settings resource (sushy, `idrac10-settings-resource`).
 fn listed<'a>(name: &str, system: &'a Value, pending: &'a Value) -> Option<Vec<&'a str>> {
     let name = format!("{name}@Redfish.AllowableValues");
     let listed = system.at("Boot").words(&name).or_else(|| pending.words(&name));
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_is_only_written_where_modes_are_known() {
+    fn a_mode_is_only_written_if_the_bmc_has_modes() {
         check(
             UEFI_PXE_ONCE,
             json!({"Boot": {MODE: "Legacy"}}),
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_not_asked_for() {
+    fn an_unlisted_value_is_not_sent() {
         let system = json!({"Boot": {
             "BootSourceOverrideTarget@Redfish.AllowableValues": ["Hdd", "Pxe"],
             "BootSourceOverrideEnabled@Redfish.AllowableValues": ["Disabled", "Once"],
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn ami_is_told_the_mode_it_has() {
+    fn ami_gets_its_current_mode_again() {
         let any = BootOverride { mode: None, ..UEFI_PXE_ONCE };
         check(
             any,

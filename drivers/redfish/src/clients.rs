@@ -1,4 +1,4 @@
-//! HTTP clients, one for each way of trusting.
+//! HTTP clients, one for each way of verifying certificates.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,13 +18,12 @@ use crate::resolve::Resolver;
 use crate::tls::{Pinned, Unverified};
 use crate::unanswered::unreachable;
 
-/// How long an unused connection is kept. BMCs have few sockets and are known to drop idle ones
-/// without a word (sushy stopped keeping them for that reason), yet a burst of requests should
-/// not pay for a handshake each.
+/// How long an unused connection is kept. BMCs have few sockets and often drop idle connections without notice (sushy stopped keeping
+/// connections for this reason), but a burst of requests should not need a handshake each.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The clients all BMCs share, made when first needed: reading the system's authorities takes
-/// longer than the rest of a daemon's start.
+/// The clients that all BMCs share. Each is made at its first use, because reading the system's certificate authorities takes longer than
+/// the rest of a daemon's start.
 pub(crate) struct Clients {
     extra_authorities: Vec<CertificateDer<'static>>,
     allowed: AllowedHosts,
@@ -45,12 +44,12 @@ impl Clients {
         }
     }
 
-    /// Where BMCs may be.
+    /// The hosts at which BMCs may be.
     pub(crate) fn allowed(&self) -> &AllowedHosts {
         &self.allowed
     }
 
-    /// A client that accepts what the system's authorities or ours signed.
+    /// A client that accepts certificates signed by the system's authorities or by the extra ones.
     pub(crate) fn authorities(&self) -> Result<Client, reqwest::Error> {
         made_once(&self.authorities, || {
             let mut roots = RootCertStore::empty();
@@ -70,7 +69,7 @@ impl Clients {
         made_once(&self.unverified, || client_verifying(Arc::new(Unverified::new()), &self.allowed))
     }
 
-    /// A client that accepts the one certificate with this SHA-256. It costs about 4 KiB.
+    /// A client that accepts only the certificate with this SHA-256. Each such client costs about 4 KiB of memory.
     pub(crate) fn pinned(
         &self,
         own: &OnceLock<Client>,
@@ -80,10 +79,10 @@ impl Clients {
     }
 }
 
-/// The SHA-256 of the certificate a BMC serves, for an operator who wants to pin it.
+/// Fetches the SHA-256 of the certificate that a BMC serves, for an operator who wants to pin it.
 ///
-/// Nothing is verified and nobody logs in: compare the answer with what the BMC's own page shows. The operator who asks may name any
-/// address.
+/// The function verifies nothing and does not log in: the operator has to compare the result with the fingerprint on the BMC's own page.
+/// Any address is allowed, because the operator chose it.
 pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32], BmcError> {
     let origin = Origin::of(address);
     if address.scheme() != "https" {
@@ -94,7 +93,7 @@ pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32], B
     let verifier = Arc::new(Unverified::new());
     let failed = |source: reqwest::Error| unreachable(&origin, timeout, source);
     let client = client_verifying(verifier.clone(), &AllowedHosts::anywhere()).map_err(failed)?;
-    // The handshake is all that is wanted; whatever HTTP answers is welcome.
+    // Only the handshake matters; the HTTP answer is ignored.
     let answered = client.get(origin.root()?).timeout(timeout).send().await;
     verifier.seen().ok_or_else(|| match answered {
         Err(source) => failed(source),
@@ -131,7 +130,7 @@ fn config() -> ConfigBuilder<ClientConfig, WantsVerifier> {
 }
 
 fn client(mut config: ClientConfig, allowed: &AllowedHosts) -> Result<Client, reqwest::Error> {
-    // A ticket cache for ten thousand BMCs would cost more than their handshakes.
+    // A session cache for ten thousand BMCs would use more memory than their handshakes are worth.
     config.resumption = Resumption::disabled();
     Client::builder()
         .tls_backend_preconfigured(config)
@@ -139,7 +138,7 @@ fn client(mut config: ClientConfig, allowed: &AllowedHosts) -> Result<Client, re
         .redirect(reqwest::redirect::Policy::none())
         .dns_resolver(Arc::new(Resolver(allowed.clone())))
         .referer(false)
-        // BMCs live on a network of their own; a proxy for the internet has no business there.
+        // BMCs are on a private network, which a proxy for the internet cannot reach.
         .no_proxy()
         .retry(reqwest::retry::never())
         .pool_max_idle_per_host(1)

@@ -1,4 +1,4 @@
-//! Reading all members of a collection in as few requests as the BMC allows.
+//! Reads all members of a collection in as few requests as the BMC allows.
 
 use bmc::BmcError;
 use serde_json::Value;
@@ -7,19 +7,19 @@ use url::Url;
 use crate::document::Document;
 use crate::service::{Resource, Service};
 
-/// Members beyond this many are left out. A full rack server has some 200 sensors.
+/// The most members that are read. A full rack server has some 200 sensors.
 const MOST_MEMBERS: usize = 256;
-/// Pages beyond this many are not turned.
+/// The most pages that are read.
 const MOST_PAGES: usize = 64;
 
 impl Service {
-    /// The members of the collection at `url`, in full; none when the BMC cannot show it.
+    /// Reads the members of the collection at `url` as whole resources; none if the BMC cannot show the collection.
     pub(crate) async fn members(&self, url: &Url) -> Result<Vec<Value>, BmcError> {
         let listed = self.list(url, MOST_MEMBERS).await?.unwrap_or_default();
         self.each(&listed).await
     }
 
-    /// The resources of a list, in full: those that are mere references are asked for.
+    /// Turns the entries of a list into whole resources: fetches each entry that is only a reference.
     pub(crate) async fn each(&self, listed: &[Value]) -> Result<Vec<Value>, BmcError> {
         let mut members = Vec::new();
         for entry in listed.iter().take(MOST_MEMBERS) {
@@ -28,8 +28,8 @@ impl Service {
         Ok(members)
     }
 
-    /// Up to `most` entries of a collection, in full or as references, as it has them; nothing
-    /// when the BMC cannot show it.
+    /// Reads up to `most` entries of a collection, as whole resources or references, whichever the BMC sends; `None` if the BMC cannot show
+    /// the collection.
     pub(crate) async fn list(
         &self,
         url: &Url,
@@ -38,7 +38,7 @@ impl Service {
         let Some(mut page) = self.first_page(url).await? else { return Ok(None) };
         let mut entries = page.body.items("Members").to_vec();
         for _ in 1..MOST_PAGES {
-            // DSP0266 §7.4: a collection may come in parts.
+            // DSP0266 §7.4: a collection may be split into pages.
             let next = page.body.at("Members@odata.nextLink").as_str();
             let next = next.filter(|_| entries.len() < most);
             let Some(next) = next.and_then(|link| self.origin.follow(link).ok()) else { break };
@@ -54,7 +54,7 @@ impl Service {
         if let Some(expand) = self.root().await?.expand {
             let mut expanded = url.clone();
             expanded.set_query(Some(expand));
-            // A service may promise expansion and not keep it here, or overdo it.
+            // A BMC may announce `$expand` and then refuse it for this collection, or answer with more than the size limit.
             if let Some(page) = self.find(&expanded).await? {
                 return Ok(Some(page));
             }
@@ -62,7 +62,7 @@ impl Service {
         self.find(url).await
     }
 
-    /// `entry` itself if it is a whole resource, what it refers to if it is a mere reference.
+    /// Returns `entry` if it is a whole resource, and fetches the resource if `entry` is only a reference.
     async fn whole(&self, entry: Value) -> Result<Option<Value>, BmcError> {
         let reference = entry.as_object().is_some_and(|entry| entry.len() == 1);
         match entry.id().filter(|_| reference).map(|id| self.origin.follow(id)) {

@@ -1,4 +1,4 @@
-//! The front door: from a target to a `Bmc`.
+//! The entry point of the crate: makes a `Bmc` for a target.
 
 use std::sync::Arc;
 
@@ -13,31 +13,30 @@ use crate::service::Service;
 use crate::session::Ledger;
 use crate::target::Target;
 
-/// Holds what all BMCs share, so that ten thousand of them cost little.
+/// The state that all BMCs share, so that ten thousand BMCs need little memory.
 pub struct Connector {
     clients: Arc<Clients>,
     ledger: Ledger,
 }
 
-/// Why a connector could not be made.
+/// The reasons why a connector could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectorError {
     /// The extra authorities are not PEM.
     #[error("the extra certificate authorities are not readable as PEM")]
     Pem(#[source] rustls::pki_types::pem::Error),
-    /// One of the extra authorities is no certificate that can sign.
+    /// One of the extra certificates cannot be used as an authority.
     #[error("certificate {number} of the extra certificate authorities cannot be trusted")]
     Authority {
-        /// Counted from 1.
+        /// Position in the PEM file, counted from 1.
         number: usize,
-        /// What is wrong with it.
         source: rustls::Error,
     },
 }
 
 impl Connector {
-    /// A connector that trusts the system's authorities and those in `extra_authorities_pem`,
-    /// which may be empty, and connects to BMCs at `allowed` hosts alone.
+    /// Makes a connector that trusts the system's certificate authorities and those in `extra_authorities_pem`, which may be empty. The
+    /// connector connects only to `allowed` hosts.
     pub fn new(
         extra_authorities_pem: &[u8],
         allowed: AllowedHosts,
@@ -46,10 +45,10 @@ impl Connector {
         Ok(Connector { clients, ledger: Ledger::default() })
     }
 
-    /// The BMC at `target`. Speaks to nobody yet: what the BMC lacks shows when it is asked for.
+    /// Makes a `Bmc` for `target` without sending a request. A capability that the BMC lacks shows at its first use.
     ///
-    /// Keep it as long as the machine is managed: it holds the session and what was discovered,
-    /// and has the BMC see one request at a time. Dropping it logs out.
+    /// Keep the value as long as the machine is managed: it holds the session and the discovered links, and lets the BMC see one request at
+    /// a time. Dropping the value logs out.
     pub fn bmc(&self, target: Target) -> Bmc {
         let service = Service::new(target, self.clients.clone(), self.ledger.clone());
         let service = Arc::new(service);
@@ -63,13 +62,13 @@ impl Connector {
         }
     }
 
-    /// Logs out of every BMC. For the end of the process, when dropping comes too late.
+    /// Logs out of every BMC. Call this at the end of the process, where the log-outs of dropped `Bmc`s would no longer be sent.
     pub async fn close(&self) {
         self.ledger.close_all().await;
     }
 }
 
-/// The certificates in `pem`, each of them fit to be an authority.
+/// Reads the certificates in `pem` and checks that each can be a certificate authority.
 fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConnectorError> {
     let mut authorities = Vec::new();
     for (index, authority) in CertificateDer::pem_slice_iter(pem).enumerate() {

@@ -1,4 +1,4 @@
-//! Finding things: every address comes from a link, none is guessed.
+//! Discovery of resources: every address comes from a link, none is guessed.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::origin::Origin;
 use crate::quirks;
 use crate::service::{Resource, Service};
 
-/// More chassis or managers than this are not looked at for one machine.
+/// The most chassis or managers that are read for one machine.
 const MOST_RELATIVES: usize = 8;
 
-/// What was found so far. Forgotten when one of its addresses answers 404.
+/// The links that were found so far. They are forgotten when one of their addresses answers 404.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     pub(crate) root: Option<Arc<Root>>,
@@ -32,7 +32,7 @@ pub(crate) struct Root {
     pub(crate) update_service: Option<Url>,
     pub(crate) session_service: Option<Url>,
     pub(crate) sessions: Option<Url>,
-    /// The query that has a collection answer with its members in full.
+    /// The query that makes a collection include its members as whole resources.
     pub(crate) expand: Option<&'static str>,
 }
 
@@ -64,13 +64,13 @@ fn expand(supported: &Value) -> Option<&'static str> {
 }
 
 impl Service {
-    /// The machine itself (DSP0268 `ComputerSystem`).
+    /// Reads the machine's resource (DSP0268 `ComputerSystem`).
     pub(crate) async fn system(&self) -> Result<Resource, BmcError> {
         let url = self.system_url().await?;
         self.get(&url).await
     }
 
-    /// The same with the last request for some time.
+    /// Like [`Service::system`], and closes the connection after the request.
     pub(crate) async fn system_at_last(&self) -> Result<Resource, BmcError> {
         let url = self.system_url().await?;
         self.get_at_last(&url).await
@@ -107,19 +107,19 @@ impl Service {
         }
     }
 
-    /// The BMCs that manage `system` (DSP0268 `Manager`).
+    /// Returns the BMCs that manage `system` (DSP0268 `Manager`).
     pub(crate) async fn managers(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
         let links = quirks::managers_of(system);
         self.relatives(links, self.root().await?.managers.clone()).await
     }
 
-    /// The boxes `system` is in (DSP0268 `Chassis`).
+    /// Returns the chassis that contain `system` (DSP0268 `Chassis`).
     pub(crate) async fn chassis(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
         let links = system.at("Links").items("Chassis");
         self.relatives(links, self.root().await?.chassis.clone()).await
     }
 
-    /// Where `links` lead; the members of `all` if there are none.
+    /// Returns the targets of `links`, or the members of the collection `all` if there are no links.
     async fn relatives(&self, links: &[Value], all: Option<Url>) -> Result<Vec<Url>, BmcError> {
         let follow = |links: &[Value]| -> Vec<Url> {
             let ids = links.iter().take(MOST_RELATIVES).filter_map(Document::id);
@@ -135,18 +135,18 @@ impl Service {
         }
     }
 
-    /// Where the property `name` of `of` points, if it does and within this BMC.
+    /// Returns the target of the property `name` of `of`, if it is on this BMC.
     pub(crate) fn link(&self, of: &Value, name: &str) -> Option<Url> {
         self.origin.follow(of.link(name)?).ok()
     }
 
-    /// Where the action `name` of `of` is called (DSP0266 §7.12).
+    /// Returns the URL of the action `name` of `of` (DSP0266 §7.12).
     pub(crate) fn action(&self, of: &Value, name: &str) -> Option<Url> {
         self.origin.follow(of.at("Actions").at(name).at("target").as_str()?).ok()
     }
 
-    /// The values the action `name` of `of` takes for `parameter`; `None` when the BMC does not
-    /// tell. They stand beside the action or, in newer services, in a resource of their own.
+    /// Returns the values that the action `name` of `of` accepts for `parameter`; `None` if the BMC does not list them. The list is beside
+    /// the action or, in newer services, in a resource of its own.
     pub(crate) async fn allowed(
         &self,
         of: &Value,
@@ -168,8 +168,8 @@ impl Service {
         Ok(described.and_then(|p| p.words("AllowableValues")).map(owned))
     }
 
-    /// The resource at `url`; nothing when the BMC links to it but cannot show it, as many do,
-    /// or will not show it to our account.
+    /// Reads the resource at `url`; `None` if the BMC links to the resource but cannot show it, which is common, or denies it to our
+    /// account.
     pub(crate) async fn find(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
         let answer = self.fetch(url).await?;
         if answer.status == StatusCode::FORBIDDEN {

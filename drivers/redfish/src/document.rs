@@ -1,40 +1,40 @@
-//! Reading Redfish resources that real BMCs wrote.
+//! Tolerant access to Redfish resources of real BMCs.
 //!
-//! Any property may be missing, null, or of another scalar type than the schema says: numbers
-//! come as strings, booleans as words. A reading that fails is `None`, never an error.
+//! Any property may be missing, null, or of another scalar type than the schema says: real BMCs send numbers as strings and booleans as
+//! words. A property that cannot be read is `None`, never an error.
 
 use serde_json::Value;
 
-/// The longest text that leaves this driver, in characters.
+/// The longest text that this driver returns, in characters.
 const LONGEST_TEXT: usize = 256;
 
-/// Forgiving access to the properties of a JSON object.
+/// Tolerant access to the properties of a JSON object.
 pub(crate) trait Document {
-    /// The property `name`; null when there is none.
+    /// The property `name`; null if it is missing.
     fn at(&self, name: &str) -> &Value;
 
-    /// A text that is not empty, without what a terminal would obey, and not too long.
+    /// A text that is not empty, without control characters, and cut to `LONGEST_TEXT`.
     fn text(&self, name: &str) -> Option<String>;
 
-    /// A word of an enumeration; empty when there is none.
+    /// A word of an enumeration; empty if it is missing.
     fn word(&self, name: &str) -> &str;
 
-    /// A finite number, also one written as text.
+    /// A finite number, also one that is written as text.
     fn number(&self, name: &str) -> Option<f64>;
 
     /// A whole number that is not negative.
     fn count(&self, name: &str) -> Option<u64>;
 
-    /// Yes or no, also as a word.
+    /// A boolean, also one that is written as a word.
     fn truth(&self, name: &str) -> Option<bool>;
 
-    /// The elements of an array; none when it is not one.
+    /// The elements of an array; empty if the property is not an array.
     fn items(&self, name: &str) -> &[Value];
 
-    /// The words of an array; `None` when there is no array.
+    /// The words of an array; `None` if the property is not an array.
     fn words(&self, name: &str) -> Option<Vec<&str>>;
 
-    /// Where the reference `name` points.
+    /// The target of the reference `name`.
     fn link(&self, name: &str) -> Option<&str>;
 
     /// The address of this resource itself.
@@ -62,7 +62,7 @@ impl Document for Value {
     }
 
     fn count(&self, name: &str) -> Option<u64> {
-        // Whole numbers are read as such first: a disk's bytes do not all fit in a float.
+        // Whole numbers are parsed as integers first: a float cannot hold every byte of a large disk's size.
         let value = self.at(name);
         let whole = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
         whole.or_else(|| self.number(name).filter(|n| *n >= 0.0).map(|n| n as u64))
@@ -95,7 +95,7 @@ impl Document for Value {
     }
 }
 
-/// `raw` on one line, trimmed, without control characters, and not too long.
+/// Returns `raw` on one line, trimmed, without control characters, and cut to `LONGEST_TEXT`.
 pub(crate) fn plain(raw: &str) -> String {
     let printable = raw.chars().map(|c| if c.is_control() { ' ' } else { c });
     let line: String = printable.skip_while(|c| c.is_whitespace()).take(LONGEST_TEXT).collect();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_null_is_none() {
+    fn a_missing_or_null_property_is_none() {
         let empty = json!({"Null": null, "Links": {"Chassis": null}});
         assert_eq!(empty.text("Null"), None);
         assert_eq!(empty.link("Absent"), None);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn text_cannot_drive_a_terminal() {
+    fn control_characters_are_removed_from_text() {
         let sly = json!({"Model": "  R7\u{1b}[2J\n25 "});
         assert_eq!(sly.text("Model").as_deref(), Some("R7 [2J 25"));
     }

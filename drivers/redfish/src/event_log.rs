@@ -6,15 +6,15 @@ use serde_json::Value;
 use crate::document::Document;
 use crate::service::Service;
 
-/// Longer logs are read only so far.
+/// The most entries that are read of a log.
 const MOST_ENTRIES: usize = 4096;
 
 impl Service {
-    /// The newest `limit` entries, oldest first.
+    /// Returns the newest `limit` entries, oldest first.
     pub(crate) async fn read_event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
         let system = self.system().await?.body;
         let mut services = self.log_services(&system).await?;
-        // The system's own logs are preferred; some keep them with the BMC.
+        // A log of the system is preferred; some BMCs keep the system's log with the manager.
         if services.iter().all(|service| rank(service) == 0) {
             for manager in self.managers(&system).await? {
                 if let Some(manager) = self.find(&manager).await? {
@@ -37,8 +37,8 @@ impl Service {
     }
 }
 
-/// How much a log is the system event log: IPMI's by type or name, HPE's by its name (Integrated
-/// Management Log), then any that is not about who logged in to the BMC.
+/// Ranks a log by how likely it is the system event log: IPMI's by type or name first, then HPE's by its name (Integrated Management Log),
+/// then any log that is not about logins to the BMC.
 fn rank(service: &Value) -> u8 {
     let name = format!("{} {}", service.word("Id"), service.word("Name")).to_ascii_lowercase();
     let named = |word: &str| name.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
@@ -53,8 +53,8 @@ fn rank(service: &Value) -> u8 {
     }
 }
 
-/// The first and the last `limit` entries: a log is in order, one way or the other, so its newest
-/// are among them, and no others need to be asked for.
+/// Returns the first and the last `limit` entries. A log is in ascending or in descending order, so its newest entries are among these, and
+/// the others need not be fetched.
 fn ends(mut entries: Vec<Value>, limit: usize) -> Vec<Value> {
     if entries.len() / 2 > limit {
         entries.drain(limit..entries.len() - limit);
@@ -62,7 +62,7 @@ fn ends(mut entries: Vec<Value>, limit: usize) -> Vec<Value> {
     entries
 }
 
-/// Collections come in either order; the time decides, then the order given.
+/// Sorts by time, because collections come in either order; entries with the same time keep their order.
 fn newest(entries: &[Value], limit: usize) -> Vec<LogEntry> {
     let mut entries: Vec<LogEntry> = entries.iter().map(entry).collect();
     let ascending = entries.is_sorted_by_key(|entry| entry.at);

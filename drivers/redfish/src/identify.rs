@@ -1,4 +1,4 @@
-//! The light that finds a machine in the aisle.
+//! The identify light, by which a person finds the machine in a rack.
 
 use bmc::{BmcError, IdentifyLight};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use tracing::debug;
 use crate::document::Document;
 use crate::service::{Resource, Service};
 
-/// The property since ComputerSystem 1.13 and Chassis 1.14, and the one before.
+/// The property since ComputerSystem 1.13 and Chassis 1.14, followed by the older property.
 const ACTIVE: &str = "LocationIndicatorActive";
 const LED: &str = "IndicatorLED";
 
 impl Service {
-    /// Switches the light of the system, or else of its chassis.
+    /// Switches the light of the system or, if the system has none, of its chassis.
     pub(crate) async fn switch_light(&self, light: IdentifyLight) -> Result<(), BmcError> {
         let system = self.system().await?;
         if has_light(&system.body) {
@@ -47,8 +47,8 @@ fn has_light(resource: &Value) -> bool {
     resource.get(ACTIVE).is_some() || resource.get(LED).is_some()
 }
 
-/// What to write to switch the light, best first. Of the older property's words for lit, some
-/// BMCs take only one, and few list which.
+/// Returns the bodies to try for switching the light, best first. Some BMCs accept only one of the older property's two words for lit, and
+/// few list which.
 fn changes(lamp: &Value, light: IdentifyLight) -> Vec<Value> {
     if lamp.get(ACTIVE).is_some() {
         return vec![json!({ACTIVE: light == IdentifyLight::On})];
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_property_takes_a_word_it_knows() {
+    fn the_older_property_gets_a_listed_word() {
         check(json!({LED: "Off"}), IdentifyLight::On, json!([{LED: "Blinking"}, {LED: "Lit"}]));
         let lists = json!({LED: "Off", "IndicatorLED@Redfish.AllowableValues": ["Lit", "Off"]});
         check(lists, IdentifyLight::On, json!([{LED: "Lit"}]));

@@ -1,7 +1,7 @@
-//! What the BMC knows of the machine without booting it.
+//! The out-of-band inventory: read from the BMC without booting the machine.
 //!
-//! Every part may be missing, and what is missing is left out. Only a BMC that does not answer,
-//! or refuses our login, is an error.
+//! Every part may be missing in a BMC, and a missing part is left out of the inventory. The inventory fails only if the BMC does not answer
+//! or refuses our login.
 
 mod disks;
 mod firmware;
@@ -37,7 +37,7 @@ impl Inspection for Service {
 }
 
 impl Service {
-    /// The summary, which some round down to nothing, or else the sum of the modules.
+    /// Returns the summary or, because some BMCs round the summary down to 0, the sum of the memory modules.
     async fn memory_mib(&self, system: &Value) -> Result<Option<u64>, BmcError> {
         let summary = system.at("MemorySummary").number("TotalSystemMemoryGiB");
         if let Some(gib) = summary.filter(|gib| *gib > 0.0) {
@@ -49,7 +49,7 @@ impl Service {
         Ok(Some(sizes.fold(0, u64::saturating_add)).filter(|mib| *mib > 0))
     }
 
-    /// The members of the collection `of` links to as `name`, without empty slots.
+    /// Returns the members of the collection that `of` links to as `name`, without empty slots.
     async fn parts(&self, of: &Value, name: &str) -> Result<Vec<Value>, BmcError> {
         let Some(url) = self.link(of, name) else { return Ok(Vec::new()) };
         let mut parts = self.members(&url).await?;
@@ -58,7 +58,7 @@ impl Service {
     }
 }
 
-/// Whether a part is there: collections also list empty slots and sockets.
+/// Whether the part exists: collections also list empty slots and sockets.
 pub(crate) fn is_present(part: &Value) -> bool {
     part.at("Status").word("State") != "Absent"
 }

@@ -11,7 +11,7 @@ use crate::service::{Resource, Service};
 
 const INSERT: &str = "#VirtualMedia.InsertMedia";
 const EJECT: &str = "#VirtualMedia.EjectMedia";
-/// An insertion is tried plainly, then once for each thing a BMC may find missing.
+/// The insertion is tried with the image alone, and then again with each parameter that a BMC may report as missing.
 const INSERT_TRIES: usize = 4;
 
 #[async_trait]
@@ -28,8 +28,7 @@ impl VirtualMedia for Service {
         match self.action(&drive.body, INSERT) {
             Some(action) => self.insert_by_action(&action, url).await,
             None => {
-                // Lenovo's SD530 attaches nothing unless Inserted is said (sushy,
-                // `fix-insert-media-payload`).
+                // Lenovo's SD530 attaches nothing without `Inserted` (sushy, `fix-insert-media-payload`).
                 let image = json!({"Image": url, "Inserted": true, "WriteProtected": true});
                 self.patch(&drive, image).await
             }
@@ -62,8 +61,7 @@ impl Service {
 
     async fn empty(&self, drive: &Resource) -> Result<(), BmcError> {
         let done = match self.action(&drive.body, EJECT) {
-            // HPE's iLO answers 415 to an action without a body, even an empty one (sushy,
-            // `fix-eject-media-empty-dict`).
+            // HPE's iLO answers 415 to an action without a body, even an empty one (sushy, `fix-eject-media-empty-dict`).
             Some(action) => {
                 match self.post(&action, json!({})).await?.accepted(&self.origin.host()) {
                     Ok(answer) => self.finish(answer).await,
@@ -73,7 +71,7 @@ impl Service {
             None => self.patch(drive, json!({"Image": null, "Inserted": false})).await,
         };
         match done {
-            // Who ejects twice is often refused: what counts is the drive.
+            // Many BMCs refuse a second ejection, so the state of the drive decides.
             Err(refusal @ BmcError::Refused { .. }) => match self.get(&drive.url).await {
                 Ok(drive) if !is_full(&drive.body) => Ok(()),
                 Ok(_) | Err(_) => Err(refusal),
@@ -82,7 +80,7 @@ impl Service {
         }
     }
 
-    /// The drive as it is now.
+    /// Reads the drive's current state.
     async fn drive(&self) -> Result<Resource, BmcError> {
         let known = self.links().drive.clone();
         if let Some(known) = known {
@@ -95,8 +93,8 @@ impl Service {
         Ok(drive)
     }
 
-    /// The best CD drive of the system, or of the BMCs that manage it: `VirtualMedia` moved from
-    /// the manager to the system in Redfish 2020.3.
+    /// Finds the best CD drive of the system and of the BMCs that manage it: `VirtualMedia` moved from the manager to the system in Redfish
+    /// 2020.3.
     async fn find_drive(&self) -> Result<Option<Url>, BmcError> {
         let system = self.system().await?.body;
         let mut collections: Vec<Url> = self.link(&system, "VirtualMedia").into_iter().collect();
@@ -120,7 +118,7 @@ impl Service {
     }
 }
 
-/// How well a drive serves as a CD drive; `None` when it does not.
+/// Ranks a drive by how well it serves as a CD drive; `None` if the drive cannot serve as one.
 fn fitness(drive: &Value) -> Option<u8> {
     let writable = !quirks::openbmc_drive_takes_no_address(drive);
     match drive.words("MediaTypes") {
@@ -128,7 +126,7 @@ fn fitness(drive: &Value) -> Option<u8> {
             Some(if writable { 3 } else { 1 })
         }
         Some(types) if !types.is_empty() => None,
-        // A drive that does not say what it takes is better than none.
+        // A drive without a list of media types may still take a CD.
         Some(_) | None => Some(if writable { 2 } else { 0 }),
     }
 }
@@ -137,7 +135,7 @@ fn holds(drive: &Value, url: &Url) -> bool {
     is_full(drive) && drive.word("Image") == url.as_str()
 }
 
-/// Whether there is something in the drive. Some tell it only by the image's name.
+/// Whether the drive holds an image. Some BMCs show this only by the image's name.
 fn is_full(drive: &Value) -> bool {
     drive.truth("Inserted").unwrap_or_else(|| !drive.word("Image").is_empty())
 }
@@ -152,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cd_drive_that_takes_an_address_is_best() {
+    fn a_cd_drive_that_accepts_a_url_is_best() {
         let insert = json!({INSERT: {"target": "/x"}});
         check(json!({"MediaTypes": ["CD", "DVD"], "Actions": insert}), Some(3));
         check(json!({"Actions": insert}), Some(2));
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_is_full_when_it_says_so_or_names_an_image() {
+    fn a_drive_is_full_if_inserted_or_if_it_names_an_image() {
         assert!(is_full(&json!({"Inserted": true})));
         assert!(!is_full(&json!({"Inserted": false, "Image": "http://old"})));
         assert!(is_full(&json!({"Image": "http://x/a.iso"})));

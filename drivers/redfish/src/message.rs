@@ -1,26 +1,26 @@
-//! What a BMC says about an error (DSP0266 §8.6, DSP0268 `Message`).
+//! The messages in a BMC's error bodies (DSP0266 §8.6, DSP0268 `Message`).
 
 use serde_json::Value;
 
 use crate::document::{Document, plain};
 
-/// More messages than this add nothing for a reader.
+/// The most messages that are read of one error: more would not help a reader.
 const MOST_MESSAGES: usize = 4;
 
 /// One entry of `@Message.ExtendedInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// The registry's key without its version, `ActionParameterMissing`.
+    /// The key in the message registry without its version: `ActionParameterMissing`.
     pub(crate) key: String,
-    /// The sentence; empty when there is none.
+    /// The sentence; empty if there is none.
     pub(crate) text: String,
 }
 
-/// The messages of an error body; none when it is not one.
+/// Reads the messages of an error body; none if the body is not an error.
 pub(crate) fn messages(body: &[u8]) -> Vec<Message> {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
     let error = body.at("error");
-    // DSP0266 puts them into `error`; some put them beside it. A Task keeps its own in `Messages`.
+    // DSP0266 puts messages into `error`; some BMCs put them beside `error`. A Task has its messages in `Messages`.
     let lists = [
         error.items("@Message.ExtendedInfo"),
         body.items("@Message.ExtendedInfo"),
@@ -39,7 +39,7 @@ pub(crate) fn messages(body: &[u8]) -> Vec<Message> {
     said
 }
 
-/// All messages as one sentence; empty when there is nothing to tell.
+/// Joins all messages to one sentence; empty if there are none.
 pub(crate) fn sentence(messages: &[Message]) -> String {
     let told = messages.iter().map(|message| match message.text.as_str() {
         "" => message.key.as_str(),
@@ -48,7 +48,7 @@ pub(crate) fn sentence(messages: &[Message]) -> String {
     told.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// `Base.1.8.GeneralError` is `GeneralError` in every version of its registry.
+/// Removes the registry and its version: `Base.1.8.GeneralError` becomes `GeneralError`.
 fn key(id: &str) -> String {
     plain(id.rsplit('.').next().unwrap_or(id))
 }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_info_is_told() {
+    fn extended_info_is_read() {
         check(
             r#"{"error": {"code": "Base.1.8.GeneralError", "message": "See ExtendedInfo.",
                 "@Message.ExtendedInfo": [
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sentences_the_error_itself_is_told() {
+    fn without_sentences_the_error_message_is_read() {
         check(
             r#"{"error": {"code": "Base.1.0.GeneralError", "message": "no such domain",
                 "@Message.ExtendedInfo": [{"MessageId": "Base.1.0.GeneralError"}]}}"#,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_error_tell_nothing() {
+    fn bodies_without_an_error_have_no_messages() {
         check("", expect![""]);
         check("<html>Not Found</html>", expect![""]);
         check(r#"{"error": "broken"}"#, expect![""]);

@@ -1,10 +1,10 @@
-//! Where a BMC lives, and the rule that its links never lead elsewhere.
+//! The origin (scheme, host, port) of a BMC. Links that lead to another origin are refused.
 
 use bmc::BmcError;
 use hardware::{AllowedHosts, HostRefused};
 use url::Url;
 
-/// Longer links than this are not followed; real ones stay below a hundred bytes.
+/// The longest link that is followed, in bytes; real links stay below a hundred.
 const LONGEST_LINK: usize = 2048;
 
 /// Scheme, host and port of one BMC.
@@ -12,19 +12,19 @@ const LONGEST_LINK: usize = 2048;
 pub(crate) struct Origin(Url);
 
 impl Origin {
-    /// The origin of `address`, whatever path, query or user it carries.
+    /// Returns the origin of `address`, without path, query and user.
     pub(crate) fn of(address: &Url) -> Self {
         let mut base = address.clone();
         base.set_path("/");
         base.set_query(None);
         base.set_fragment(None);
-        // Both only fail for schemes without a host, which `follow` refuses.
+        // Both calls fail only for schemes without a host, which `follow` refuses.
         let _ = base.set_username("");
         let _ = base.set_password(None);
         Origin(base)
     }
 
-    /// Host and port, as errors name them.
+    /// Host and port, for error messages.
     pub(crate) fn host(&self) -> String {
         let host = self.0.host_str().unwrap_or("?");
         match self.0.port_or_known_default() {
@@ -33,18 +33,18 @@ impl Origin {
         }
     }
 
-    /// Refuses an address that no connection may go to.
+    /// Fails if no connection may go to the address.
     pub(crate) fn check(&self, allowed: &AllowedHosts) -> Result<(), BmcError> {
         allowed.check(self.0.host_str().unwrap_or_default()).map_err(|why| elsewhere(&why))
     }
 
-    /// The service root, the one path that is well known (DSP0266 §6.3).
+    /// Returns the URL of the service root, the only well-known path (DSP0266 §6.3).
     pub(crate) fn root(&self) -> Result<Url, BmcError> {
         self.follow("/redfish/v1/")
     }
 
-    /// Resolves a link the BMC gave, refusing those that leave its origin: a BMC must not be able
-    /// to have its password sent elsewhere.
+    /// Resolves a link that the BMC sent. A link to another origin is refused: otherwise a BMC could have its password sent to another
+    /// host.
     pub(crate) fn follow(&self, link: &str) -> Result<Url, BmcError> {
         if !matches!(self.0.scheme(), "http" | "https") {
             return Err(BmcError::Unsupported {
@@ -69,7 +69,7 @@ impl Origin {
     }
 }
 
-/// That a BMC is where no connection may go to.
+/// Makes the error for a BMC at a host that is not allowed.
 pub(crate) fn elsewhere(why: &HostRefused) -> BmcError {
     BmcError::Unsupported { what: format!("be connected to: {why}") }
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_is_spoken() {
+    fn only_http_and_https_are_supported() {
         let ftp = Origin::of(&"ftp://10.0.0.1/".parse().unwrap());
         assert!(matches!(ftp.follow("/a"), Err(BmcError::Unsupported { .. })));
     }

@@ -1,4 +1,4 @@
-//! Switching on and off (DSP0268 `ComputerSystem.Reset`).
+//! Power control (DSP0268 `ComputerSystem.Reset`).
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::service::Service;
 
 const RESET: &str = "#ComputerSystem.Reset";
 
-/// How long a reset's task is watched for a failure. It is accepted in any case; `state` tells
-/// the rest, and a shutdown may take the operating system minutes.
+/// How long the task of a reset is watched for a failure. The BMC has accepted the reset by then, [`Power::state`] shows its progress, and
+/// an operating system may take minutes to shut down.
 const TASK_PATIENCE: Duration = Duration::from_secs(3);
 
-/// `PowerState` in more detail than the trait has.
+/// The values of Redfish's `PowerState`, which are finer than those of the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     On,
@@ -48,7 +48,7 @@ impl Power for Service {
         let allowed = self.allowed(&system, RESET, "ResetType").await?;
         for reset in reset_types(change, phase, allowed.as_deref()) {
             let answer = self.post(&target, json!({"ResetType": reset})).await?;
-            // Where nothing lists the values, trying is the only way to find out.
+            // If the BMC lists no values, the only way to learn whether it supports one is to try.
             if !answer.status.is_success() && answer.messages().iter().any(is_about_the_value) {
                 continue;
             }
@@ -66,10 +66,10 @@ impl Power for Service {
 impl Service {
     fn told(&self, system: &Value) -> Result<PowerState, BmcError> {
         match phase(system) {
-            // Off is only what is off for good: a machine on its way there still writes to disks.
+            // Only a machine that is fully off counts as off: while it powers off, it still writes to its disks.
             Some(Phase::Off) => Ok(PowerState::Off),
             Some(Phase::On | Phase::PoweringOn | Phase::PoweringOff) => Ok(PowerState::On),
-            // Null is how a BMC that has just started says that it does not know yet.
+            // A BMC that has just started reports null, because it does not know the state yet.
             None => Err(BmcError::Busy {
                 host: self.origin.host(),
                 reason: "it does not know yet whether the machine is on".to_owned(),
@@ -77,7 +77,7 @@ impl Service {
         }
     }
 
-    /// Many BMCs refuse to switch on what is on. Such a refusal is none if the state is right.
+    /// Turns a refusal into success if the machine is already in the wanted state: many BMCs refuse to switch on a machine that is on.
     async fn forgive(&self, change: PowerChange, refusal: BmcError) -> Result<(), BmcError> {
         match self.system().await {
             Ok(system) if is_under_way(change, phase(&system.body)) => {
@@ -99,20 +99,20 @@ fn phase(system: &Value) -> Option<Phase> {
     }
 }
 
-/// Whether `change` has happened or is happening.
+/// Whether `change` has happened or is in progress.
 fn is_under_way(change: PowerChange, phase: Option<Phase>) -> bool {
     match (change, phase) {
         (PowerChange::On, Some(Phase::On | Phase::PoweringOn)) => true,
         (PowerChange::ForceOff, Some(Phase::Off)) => true,
         (PowerChange::SoftOff, Some(Phase::Off | Phase::PoweringOff)) => true,
-        // A machine on its way off may hang there, which is what force is for.
+        // A machine may hang while it powers off; cutting the power ends that, so the request has to be sent.
         (PowerChange::ForceOff, Some(Phase::PoweringOff)) => false,
         (PowerChange::ForceRestart | PowerChange::SoftRestart, _) => false,
         (PowerChange::On | PowerChange::ForceOff | PowerChange::SoftOff, _) => false,
     }
 }
 
-/// What `change` does, as a verb phrase.
+/// Returns what `change` does, as a verb phrase.
 const fn verb(change: PowerChange) -> &'static str {
     match change {
         PowerChange::On => "switch on",
@@ -123,7 +123,7 @@ const fn verb(change: PowerChange) -> &'static str {
     }
 }
 
-/// Whether a refusal is about the value of a parameter (DSP8011, the Base registry).
+/// Whether the refusal concerns the value of a parameter (DSP8011, the Base registry).
 fn is_about_the_value(message: &Message) -> bool {
     matches!(
         message.key.as_str(),
@@ -135,7 +135,7 @@ fn is_about_the_value(message: &Message) -> bool {
     )
 }
 
-/// What to send for `change`, best first, of what the BMC takes. Without a list everything may do.
+/// Returns the reset types for `change` that the BMC accepts, best first. If the BMC lists none, every type is returned.
 fn reset_types(
     change: PowerChange,
     phase: Option<Phase>,
@@ -143,19 +143,19 @@ fn reset_types(
 ) -> Vec<&'static str> {
     const ON: &[&str] = &["On", "ForceOn"];
     let choices: &[&'static str] = match (change, phase) {
-        // The button only where it is known what it will do.
+        // The power button toggles, so it is used only if the machine is known to be off.
         (PowerChange::On, Some(Phase::Off)) => &["On", "ForceOn", "PushPowerButton"],
         (PowerChange::On, _) => ON,
-        // A BMC that cannot cut the power can at least ask; whether it helped shows in the state.
+        // A BMC that cannot cut the power can still ask the operating system to shut down; the state shows whether that worked.
         (PowerChange::ForceOff, _) => &["ForceOff", "GracefulShutdown"],
-        // The button held briefly is how a person asks the operating system (ACPI 6.5 §4.8.2.2).
+        // A short press of the power button asks the operating system to shut down (ACPI 6.5 §4.8.2.2).
         (PowerChange::SoftOff, Some(Phase::On)) => &["GracefulShutdown", "PushPowerButton"],
         (PowerChange::SoftOff, _) => &["GracefulShutdown"],
-        // What is off cannot be reset: BMCs refuse. It is switched on.
+        // BMCs refuse to reset a machine that is off, so the machine is switched on.
         (PowerChange::ForceRestart | PowerChange::SoftRestart, Some(Phase::Off)) => ON,
-        // A power cycle resets too, only more thoroughly.
+        // A power cycle resets the machine too.
         (PowerChange::ForceRestart, _) => &["ForceRestart", "PowerCycle"],
-        // Nothing forceful stands in for a request that the operating system may decline.
+        // The operating system may decline a soft restart, so a forced reset is no substitute.
         (PowerChange::SoftRestart, _) => &["GracefulRestart"],
     };
     let listed = |choice: &&&str| allowed.is_none_or(|all| all.iter().any(|one| one == **choice));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_choice_is_taken_where_it_is_offered() {
+    fn the_best_reset_type_is_used_if_listed() {
         let all = ["On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart"];
         check(PowerChange::On, Some(Phase::Off), &all, Some("On"));
         check(PowerChange::ForceOff, Some(Phase::On), &all, Some("ForceOff"));
@@ -183,20 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn the_next_best_stands_in() {
+    fn the_next_best_listed_reset_type_is_used() {
         check(PowerChange::On, Some(Phase::Off), &["PushPowerButton"], Some("PushPowerButton"));
         check(PowerChange::ForceRestart, Some(Phase::On), &["PowerCycle"], Some("PowerCycle"));
         check(PowerChange::SoftOff, Some(Phase::On), &["PushPowerButton"], Some("PushPowerButton"));
     }
 
     #[test]
-    fn the_button_is_never_pushed_blindly() {
+    fn the_button_is_only_pressed_in_a_known_state() {
         check(PowerChange::On, None, &["PushPowerButton"], None);
         check(PowerChange::SoftOff, None, &["PushPowerButton"], None);
     }
 
     #[test]
-    fn nothing_forceful_stands_in_for_something_soft() {
+    fn a_soft_change_is_never_replaced_by_a_forced_one() {
         check(PowerChange::SoftOff, Some(Phase::On), &["ForceOff"], None);
         check(PowerChange::SoftRestart, Some(Phase::On), &["ForceRestart", "PowerCycle"], None);
     }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_everything_may_do() {
+    fn without_a_list_every_reset_type_is_tried() {
         let tried = reset_types(PowerChange::ForceRestart, Some(Phase::On), None);
         assert_eq!(tried, ["ForceRestart", "PowerCycle"]);
     }

@@ -1,24 +1,23 @@
-//! What single machines do differently, and where that is known from.
+//! Workarounds for single products, each with its source.
 //!
-//! Each function is named after the machine that needs it. Nothing is here that cannot be traced
-//! to someone who met it: mostly the field fixes of OpenStack's `sushy` and `ironic`, named by
-//! their release notes.
+//! Each function is named after the product that needs it. Every workaround must be traceable to someone who met the problem: most are
+//! field fixes of OpenStack's `sushy` and `ironic`, cited by their release notes.
 
 use serde_json::{Value, json};
 
 use crate::document::Document;
 use crate::message::Message;
 
-/// Supermicro shows virtual media as a USB CD; `Cd` means a drive it does not have. Its
-/// ARS-111GL-NHR is the exception (sushy, `supermicro-vmedia-dev-workaround`).
+/// Supermicro shows virtual media as a USB CD; its `Cd` stands for a physical drive that the machine lacks. The ARS-111GL-NHR is the
+/// exception (sushy, `supermicro-vmedia-dev-workaround`).
 pub(crate) fn supermicro_boots_virtual_media_from_usb(system: &Value, listed: &[&str]) -> bool {
     system.word("Manufacturer").eq_ignore_ascii_case("supermicro")
         && !system.word("Model").eq_ignore_ascii_case("ars-111gl-nhr")
         && listed.contains(&"UsbCd")
 }
 
-/// AMI's firmware, also under ASRock Rack's name, takes a boot override only with its mode, even
-/// if that does not change (ironic, `VENDORS_REQUIRING_FULL_BOOT_REQUEST`).
+/// AMI's firmware, also under ASRock Rack's name, accepts a boot override only together with the boot mode, even if the mode does not
+/// change (ironic, `VENDORS_REQUIRING_FULL_BOOT_REQUEST`).
 pub(crate) fn ami_wants_the_boot_mode_too(system: &Value) -> bool {
     let maker = system.word("Manufacturer").to_ascii_lowercase();
     maker.starts_with("american megatrends international")
@@ -33,14 +32,12 @@ pub(crate) fn managers_of(system: &Value) -> &[Value] {
     }
 }
 
-/// Whether a refusal only says that the time is bad.
+/// Whether a refusal only means that the request came at a bad time.
 ///
-/// - HPE iLO, while the machine is in its power-on self-test: `UnableToModifyDuringSystemPOST`
-///   (ironic, `_is_during_post_error`), and shortly after a change of power:
-///   `InvalidOperationForSystemState` (sushy, `retry-ilo-not-ready-error`).
+/// - HPE iLO, while the machine is in its power-on self-test: `UnableToModifyDuringSystemPOST` (ironic, `_is_during_post_error`), and
+///   shortly after a change of power: `InvalidOperationForSystemState` (sushy, `retry-ilo-not-ready-error`).
 /// - Dell iDRAC, after any job: `SYS518` (sushy, `check_retry_on_exception`).
-/// - Dell iDRAC10, shortly after switching off: `On` is an `ActionParameterValueConflict`
-///   (ironic, `_set_power_state`).
+/// - Dell iDRAC10, shortly after switching off: `On` is an `ActionParameterValueConflict` (ironic, `_set_power_state`).
 pub(crate) fn is_only_for_now(message: &Message) -> bool {
     matches!(
         message.key.as_str(),
@@ -51,10 +48,10 @@ pub(crate) fn is_only_for_now(message: &Message) -> bool {
     )
 }
 
-/// What to add to a refused `InsertMedia`, if the refusal says so; `body` is what was sent.
+/// Returns `body` of a refused `InsertMedia` extended by the parameter that the BMC reports as missing, if the refusal names one.
 ///
-/// It begins with `Image` alone, since Supermicro X11 and X12 refuse `Inserted` and
-/// `WriteProtected` (sushy, `fix-insert-media-payload`), and grows by what is missed.
+/// The first request has `Image` alone, because Supermicro X11 and X12 refuse `Inserted` and `WriteProtected` (sushy,
+/// `fix-insert-media-payload`).
 pub(crate) fn missing_from_insert(refusal: &[Message], body: &Value) -> Option<Value> {
     let missed = |parameter: &str| {
         let about_absence = |message: &&Message| {
@@ -70,7 +67,7 @@ pub(crate) fn missing_from_insert(refusal: &[Message], body: &Value) -> Option<V
         return nokia_wants_the_transfer_protocol(body);
     }
     if missed("TransferMethod") {
-        // Sushy, `handle_transfer_method`.
+        // Needed according to sushy, `handle_transfer_method`.
         return Some(with(body, &[("TransferMethod", "Stream")]));
     }
     if missed("UserName") || missed("Password") {
@@ -79,15 +76,13 @@ pub(crate) fn missing_from_insert(refusal: &[Message], body: &Value) -> Option<V
     None
 }
 
-/// Nokia's servers ask for the protocol although the address names it (sushy,
-/// `retry-if-transferprototype-missing`).
+/// Nokia's servers require the protocol although the URL names it (sushy, `retry-if-transferprototype-missing`).
 fn nokia_wants_the_transfer_protocol(body: &Value) -> Option<Value> {
     let (scheme, _) = body.word("Image").split_once(':')?;
     Some(with(body, &[("TransferProtocolType", &scheme.to_ascii_uppercase())]))
 }
 
-/// NVIDIA's DGX wants a user and a password even for images that need none (sushy,
-/// `insertmedia-credentials-detection`).
+/// NVIDIA's DGX requires a user and a password even for images that need none (sushy, `insertmedia-credentials-detection`).
 fn nvidia_dgx_wants_credentials(body: &Value) -> Value {
     with(body, &[("UserName", "none"), ("Password", "none")])
 }
@@ -100,8 +95,8 @@ fn with(body: &Value, additions: &[(&str, &str)]) -> Value {
     body
 }
 
-/// OpenBMC, as in Cisco's C845A M8, lists drives that only a browser can fill: they have no
-/// `InsertMedia` and refuse a PATCH (ironic, `cisco-c845a-vmedia-fix`).
+/// OpenBMC, as in Cisco's C845A M8, lists drives that only a browser can fill: such a drive has no `InsertMedia` and refuses a PATCH
+/// (ironic, `cisco-c845a-vmedia-fix`).
 pub(crate) fn openbmc_drive_takes_no_address(drive: &Value) -> bool {
     drive.at("Actions").get("#VirtualMedia.InsertMedia").is_none()
 }
@@ -126,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn ami_is_known_by_its_names() {
+    fn ami_is_recognized_by_each_of_its_names() {
         for maker in ["AMI", "ASRockRack", "American Megatrends International, LLC."] {
             assert!(ami_wants_the_boot_mode_too(&json!({"Manufacturer": maker})), "{maker}");
         }
@@ -144,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn ilo_and_idrac_say_not_now() {
+    fn ilo_and_idrac_refuse_temporarily() {
         assert!(is_only_for_now(&message("UnableToModifyDuringSystemPOST", "")));
         assert!(is_only_for_now(&message("SYS518", "")));
         assert!(!is_only_for_now(&message("PropertyNotWritable", "")));
     }
 
     #[test]
-    fn openbmc_has_drives_for_browsers() {
+    fn openbmc_drives_without_insert_media_are_skipped() {
         let action = json!({"target": "/redfish/v1/x"});
         let web = json!({"Actions": {"#VirtualMedia.EjectMedia": action}});
         assert!(openbmc_drive_takes_no_address(&web));
@@ -160,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn insert_media_grows_by_what_is_missed() {
+    fn a_missing_parameter_is_added_to_insert_media() {
         let body = json!({"Image": "https://10.0.0.1/a.iso"});
         let nokia = message("ActionParameterMissing", "requires TransferProtocolType");
         let body = missing_from_insert(std::slice::from_ref(&nokia), &body).unwrap();

@@ -1,4 +1,4 @@
-//! Resolving a BMC's name to addresses that may be connected to.
+//! Resolves a BMC's host name to the addresses that connections may go to.
 
 use std::error::Error;
 use std::io;
@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use hardware::{AllowedHosts, HostRefused};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Resolves as the system does, and leaves out the addresses that are not allowed. A name whose owner points it at this machine
-/// after it was looked at leads nowhere.
+/// Resolves like the operating system, and drops addresses that are not allowed. So a name that was changed after its check, to point at
+/// this machine, leads nowhere.
 pub(crate) struct Resolver(pub(crate) AllowedHosts);
 
 impl Resolve for Resolver {
@@ -32,14 +32,14 @@ impl Resolve for Resolver {
     }
 }
 
-/// The refusal among the causes of an error, if it is one.
+/// Finds the `HostRefused` among the causes of an error.
 pub(crate) fn refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a HostRefused> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(refused) = cause.downcast_ref::<HostRefused>() {
             return Some(refused);
         }
-        // An `io::Error` does not count what it wraps as its source.
+        // `io::Error::source` skips the wrapped error itself, so the wrapped error is looked at first.
         let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = wrapped.map(|it| it as &(dyn Error + 'static)).or_else(|| cause.source());
     }

@@ -1,4 +1,4 @@
-//! Sensors: what is warm, what turns, what it draws (DSP0268 `Thermal`, `Power`, `Sensor`).
+//! Sensors: temperatures, fans, voltages and power (DSP0268 `Thermal`, `Power`, `Sensor`).
 
 use async_trait::async_trait;
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading, ReadingHealth, Sensors};
@@ -30,7 +30,7 @@ impl Sensors for Service {
 }
 
 impl Service {
-    /// Two requests where the BMC still has `Thermal` and `Power`, its sensor list where not.
+    /// Reads `Thermal` and `Power` with two requests if the BMC still has them, and its list of sensors otherwise.
     async fn chassis_readings(&self, chassis: &Value) -> Result<Vec<Reading>, BmcError> {
         let mut readings = Vec::new();
         for name in ["Thermal", "Power"] {
@@ -48,8 +48,8 @@ impl Service {
     }
 }
 
-/// The readings of `Thermal` and `Power`, which group them by kind: the array, the property with
-/// the value, and the unit.
+/// Reads the sensors of `Thermal` and `Power`, which group them by kind. Each row names the array, the property with the value, and the
+/// unit.
 fn grouped(resource: &Value) -> Vec<Reading> {
     const KINDS: [(&str, &str, &str); 4] = [
         ("Temperatures", "ReadingCelsius", "degrees C"),
@@ -64,13 +64,13 @@ fn grouped(resource: &Value) -> Vec<Reading> {
     KINDS.into_iter().flat_map(read).collect()
 }
 
-/// One member of a `Sensors` collection.
+/// Reads one member of a `Sensors` collection.
 fn sensor(sensor: &Value) -> Reading {
     reading(sensor, "Reading", "")
 }
 
 fn reading(sensor: &Value, value: &str, unit: &str) -> Reading {
-    // FanName is what Name was called before Thermal 1.1.
+    // Before Thermal 1.1, `Name` was called `FanName`.
     let name = sensor.text("Name").or_else(|| sensor.text("FanName"));
     Reading {
         name: name.or_else(|| sensor.text("MemberId")).unwrap_or_default(),
@@ -88,7 +88,7 @@ fn reading(sensor: &Value, value: &str, unit: &str) -> Reading {
     }
 }
 
-/// Redfish spells units as UCUM does (DSP0268 `Sensor.ReadingUnits`), we as IPMI does.
+/// Translates a unit from UCUM, which Redfish uses (DSP0268 `Sensor.ReadingUnits`), to IPMI's spelling, which `bmc` uses.
 fn ipmi_unit(ucum: &str) -> Option<&'static str> {
     Some(match ucum {
         "Cel" => "degrees C",

@@ -1,4 +1,4 @@
-//! Speaking to one BMC: one request at a time, logged in, bounded.
+//! Requests to one BMC: one at a time, with a login, and limited in size and time.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -21,24 +21,24 @@ use crate::session::{Ledger, LoginOutcome, Session};
 use crate::target::{Auth, Target, Trust};
 use crate::unanswered::unreachable;
 
-/// The longest a BMC may make us wait with `Retry-After`; beyond that we knock again.
+/// The longest wait that a BMC's `Retry-After` can impose.
 const LONGEST_QUIET: Duration = Duration::from_secs(120);
 
 const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 
-/// One BMC's Redfish service.
+/// The Redfish service of one BMC.
 pub(crate) struct Service {
     pub(crate) origin: Origin,
     pub(crate) target: Target,
     clients: Arc<Clients>,
-    /// The client of a pinned BMC, which nobody can share.
+    /// The client of a pinned BMC, which other BMCs cannot use.
     pinned: OnceLock<Client>,
     ledger: Ledger,
     turn: tokio::sync::Mutex<Turn>,
     links: Mutex<Links>,
 }
 
-/// Who may speak now, and as whom.
+/// The right to send the next request, with the login to use.
 #[derive(Debug, Default)]
 struct Turn {
     login: Login,
@@ -53,7 +53,7 @@ enum Login {
     Session(Session),
 }
 
-/// A request, before it is known who asks.
+/// A request without its login.
 struct Ask {
     method: Method,
     url: Url,
@@ -62,16 +62,16 @@ struct Ask {
     after: After,
 }
 
-/// What becomes of the connection after a request.
+/// The fate of the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// It is kept for a while: more is about to be asked.
+    /// The connection is kept for a while, because more requests follow soon.
     Stay,
-    /// It is closed.
+    /// The connection is closed.
     Leave,
 }
 
-/// A resource as it was read, with what is needed to change it.
+/// A resource as it was read, with the data needed to change it.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
     pub(crate) url: Url,
@@ -106,34 +106,33 @@ impl Service {
 
     fn found(&self, url: &Url, answer: Answer) -> Result<Resource, BmcError> {
         if answer.status == StatusCode::NOT_FOUND {
-            // What was discovered earlier may have moved with a firmware update.
+            // A firmware update may have moved the resources that were discovered earlier.
             *self.links() = Links::default();
         }
         self.resource(url, answer)
     }
 
-    /// The resource in `answer`, if that is a success.
+    /// Returns the resource in `answer`, if the status is a success.
     pub(crate) fn resource(&self, url: &Url, answer: Answer) -> Result<Resource, BmcError> {
         let answer = answer.accepted(&self.origin.host())?;
         let body = answer.document()?;
-        // DSP0266 §6.5: services that send no header tell the tag in the body.
+        // DSP0266 §6.5: a service that sends no `ETag` header has the tag in the body.
         let etag = answer.etag.clone().or_else(|| body.text("@odata.etag"));
         Ok(Resource { url: url.clone(), etag, body })
     }
 
-    /// Asks for a resource, and takes whatever status comes.
+    /// Requests a resource, and returns the answer whatever its status.
     pub(crate) async fn fetch(&self, url: &Url) -> Result<Answer, BmcError> {
         self.send(Ask::get(url.clone())).await
     }
 
-    /// Calls an action, and takes whatever status comes.
+    /// Calls an action, and returns the answer whatever its status.
     pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer, BmcError> {
         let method = Method::POST;
         self.send(Ask { method, body: Some(body), ..Ask::get(url.clone()) }).await
     }
 
-    /// Changes `resource`, unless it changed since it was read; then reads it again and tries
-    /// once more.
+    /// Changes `resource` unless it has changed since it was read. If it has, reads it again and retries once.
     pub(crate) async fn patch(&self, resource: &Resource, body: Value) -> Result<(), BmcError> {
         let mut answer = self.patch_if(&resource.url, resource.etag.clone(), body.clone()).await?;
         if matches!(
@@ -159,19 +158,19 @@ impl Service {
         self.send(Ask { method, body: Some(body), if_match, ..Ask::get(url.clone()) }).await
     }
 
-    /// What is known of where things are.
+    /// The links that were discovered so far.
     pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The service root.
+    /// Returns the service root, reading it if needed.
     pub(crate) async fn root(&self) -> Result<Arc<Root>, BmcError> {
         let turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
         self.read_root().await
     }
 
-    /// Waits for our turn, logs in if need be, and asks.
+    /// Waits for earlier requests to end, logs in if needed, and sends the request.
     async fn send(&self, ask: Ask) -> Result<Answer, BmcError> {
         let mut turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
@@ -219,7 +218,7 @@ impl Service {
         }
     }
 
-    /// DSP0266 §13.3.4: the root links to the sessions, so that nobody needs to log in to log in.
+    /// DSP0266 §13.3.4: the root links to the sessions, so that a client can log in without being logged in.
     async fn find_sessions(&self) -> Result<Option<Url>, BmcError> {
         let root = self.read_root().await?;
         if let Some(sessions) = &root.sessions {
@@ -247,7 +246,7 @@ impl Service {
         let opened = answer.and_then(|answer| Some((answer.token.clone()?, answer)));
         let Some((token, answer)) = opened else { return Ok(Login::Basic) };
         let body = answer.document().unwrap_or_default();
-        // Some tell the location with a name of theirs that is not the one we came by.
+        // Some BMCs build the location with their own host name instead of the one we used.
         let told = [answer.location.as_deref(), body.id()];
         let url = told.into_iter().flatten().find_map(|link| self.origin.follow(link).ok());
         let client = self.client()?;
@@ -259,7 +258,7 @@ impl Service {
         if let Some(root) = self.links().root.clone() {
             return Ok(root);
         }
-        // DSP0266 §13.3.1: the root needs no login; not every BMC has read that.
+        // DSP0266 §13.3.1: the root needs no login, but some BMCs demand one.
         let ask = Ask::get(self.origin.root()?);
         let mut answer = self.exchange(&ask, &Login::Out).await?;
         if answer.status == StatusCode::UNAUTHORIZED {
@@ -271,7 +270,7 @@ impl Service {
         Ok(root)
     }
 
-    /// One request and its answer.
+    /// Sends one request and reads its answer.
     async fn exchange(&self, ask: &Ask, login: &Login) -> Result<Answer, BmcError> {
         let mut request = self
             .client()?
@@ -283,7 +282,7 @@ impl Service {
             request = request.json(body);
         }
         if ask.after == After::Leave {
-            // RFC 9112 §9.6: whoever answers closes; so do we.
+            // RFC 9112 §9.6: the server closes the connection after the answer, and so does the client.
             request = request.header(CONNECTION, "close");
         }
         if let Some(etag) = &ask.if_match {
@@ -310,7 +309,7 @@ impl Service {
     }
 
     fn client(&self) -> Result<Client, BmcError> {
-        // Of a name, the resolver looks at the addresses.
+        // If the host is a name, the resolver checks its addresses.
         self.origin.check(self.clients.allowed())?;
         let client = match self.target.trust {
             Trust::Authorities => self.clients.authorities(),

@@ -1,7 +1,7 @@
-//! Sessions: tokens a BMC hands out, and giving them back.
+//! Login sessions of BMCs, and their closing.
 //!
-//! A BMC has few session slots, often under ten, so one that is no longer used is closed: when
-//! its `Bmc` is dropped, or by `Connector::close` before the process ends.
+//! A BMC has few session slots, often fewer than ten, so a session that is no longer used is closed: when its `Bmc` is dropped, or by
+//! `Connector::close` before the process ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::message::Message;
 /// How many sessions `Ledger::close_all` closes at a time.
 const CLOSED_AT_ONCE: usize = 64;
 
-/// What it takes to close a session.
+/// The data needed to close a session.
 struct Logout {
     client: Client,
     url: Url,
@@ -30,7 +30,7 @@ struct Logout {
 }
 
 impl Logout {
-    /// Closes the session, if the BMC cares to answer.
+    /// Closes the session. A failure is only logged.
     async fn perform(self) {
         let request = self.client.delete(self.url).header(X_AUTH_TOKEN, self.token);
         if let Err(error) = request.timeout(self.timeout).send().await {
@@ -39,7 +39,7 @@ impl Logout {
     }
 }
 
-/// Every session that is open, so that all can be closed together.
+/// All open sessions, so that they can be closed together.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger(Arc<Mutex<Entries>>);
 
@@ -54,14 +54,14 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes every session.
+    /// Closes every session, several at a time.
     pub(crate) async fn close_all(&self) {
         let open = std::mem::take(&mut self.entries().open);
         stream::iter(open.into_values()).for_each_concurrent(CLOSED_AT_ONCE, Logout::perform).await;
     }
 }
 
-/// An open session. Dropping it closes it.
+/// An open session. Dropping the value closes the session.
 pub(crate) struct Session {
     pub(crate) token: HeaderValue,
     number: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Takes hold of the session whose token is `token` and whose resource is at `url`.
+    /// Registers the session whose token is `token` and whose resource is at `url`.
     pub(crate) fn open(
         ledger: &Ledger,
         client: Client,
@@ -89,7 +89,7 @@ impl Session {
         Session { token, number, ledger: ledger.clone() }
     }
 
-    /// Lets go of a session the BMC no longer knows.
+    /// Drops a session that the BMC no longer knows, without closing it.
     pub(crate) fn forget(self) {
         self.ledger.entries().open.remove(&self.number);
     }
@@ -98,7 +98,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let logout = self.ledger.entries().open.remove(&self.number);
-        // Without a runtime nobody is left to send it; the BMC lets it expire.
+        // Without a runtime the request cannot be sent; the session expires at the BMC.
         if let (Some(logout), Ok(runtime)) = (logout, tokio::runtime::Handle::try_current()) {
             runtime.spawn(logout.perform());
         }
@@ -111,23 +111,23 @@ impl fmt::Debug for Session {
     }
 }
 
-/// What a BMC's answer to a login means.
+/// The meaning of a BMC's answer to a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoginOutcome {
-    /// A session is open.
+    /// The BMC has opened a session.
     Opened,
-    /// The name or the password is wrong.
+    /// The user name or the password is wrong.
     Rejected,
-    /// Every slot is taken.
+    /// Every session slot is taken.
     Full,
     /// This service opens no sessions, whatever the password.
     Unavailable,
 }
 
 impl LoginOutcome {
-    /// Reads the answer to `POST …/Sessions`.
+    /// Classifies the answer to `POST …/Sessions`.
     pub(crate) fn of(answer: &Answer) -> Self {
-        // Base registry: SessionLimitExceeded comes with whatever status its maker liked.
+        // `SessionLimitExceeded` (Base registry) comes with various statuses, so the message decides first.
         let full = |message: &Message| message.key == "SessionLimitExceeded";
         match answer.status {
             status if status.is_success() && answer.token.is_some() => LoginOutcome::Opened,

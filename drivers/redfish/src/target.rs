@@ -1,48 +1,44 @@
-//! What is needed to reach one BMC.
+//! The address and credentials of one BMC.
 
 use std::time::Duration;
 
 use secrecy::SecretString;
 use url::Url;
 
-/// Everything needed to reach one BMC.
+/// The address and credentials of one BMC, and how to use them.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Scheme (`https` or `http`), host and port; the path is ignored.
     pub address: Url,
-    /// The system's path, `/redfish/v1/Systems/1`; `None` takes the only one there is.
+    /// The system's path, `/redfish/v1/Systems/1`; `None` if the BMC has only one system.
     pub system: Option<String>,
-    /// The account's name.
     pub username: String,
-    /// The account's password.
     pub password: SecretString,
-    /// How to log in.
     pub auth: Auth,
-    /// Which certificates to accept.
     pub trust: Trust,
-    /// How long one request may take, from connecting to the last byte of the answer.
+    /// The limit for one request, from connecting to the last byte of the answer.
     pub timeout: Duration,
 }
 
-/// How to log in (DSP0266 §13.3).
+/// The login method (DSP0266 §13.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Auth {
-    /// A session; HTTP Basic where the service has none, or none left.
+    /// A session; HTTP Basic if the service has no sessions, or no free slot.
     #[default]
     Auto,
     /// HTTP Basic with every request.
     Basic,
-    /// A session, or not at all.
+    /// Only a session: the request fails if the BMC opens none.
     Session,
 }
 
-/// Which certificates to accept from a BMC.
+/// The certificates that are accepted from a BMC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Those signed for its address by the system's authorities or the connector's extra ones.
+    /// Certificates for the BMC's address that the system's authorities or the connector's extra ones signed.
     Authorities,
-    /// The one whose DER has this SHA-256, whatever it says of names and dates.
+    /// The certificate whose DER has this SHA-256, whatever its names and dates.
     Pinned([u8; 32]),
-    /// Any. Whoever sits between us and the BMC reads the password.
+    /// Any certificate. An attacker on the network can read the password.
     Unverified,
 }

@@ -1,4 +1,4 @@
-//! Waiting for what a BMC does in its own time (DSP0266 §12).
+//! Waits for tasks of a BMC (DSP0266 §12).
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::document::Document;
 use crate::message;
 use crate::service::Service;
 
-/// How often a task is looked at when the BMC does not say (it may, with `Retry-After`).
+/// The default interval of polling a task; the BMC may set another with `Retry-After`.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Whatever a BMC says, no oftener and no more seldom than this.
+/// The limits of the polling interval, whatever the BMC asks for.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A task may take this many times as long as one request.
 const TASK_TIMEOUTS: u32 = 4;
 
-/// How a task stands.
+/// The state of a task when watching it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskEnd {
-    /// It has ended well.
+    /// The task has ended without an error.
     Done,
-    /// It goes on.
+    /// The task still runs.
     Running,
 }
 
 impl Service {
-    /// Waits until what `answer` accepted is done.
+    /// Waits until the operation that `answer` accepted has ended.
     pub(crate) async fn finish(&self, answer: Answer) -> Result<(), BmcError> {
         let limit = self.target.timeout * TASK_TIMEOUTS;
         let request = answer.request.clone();
@@ -44,12 +44,12 @@ impl Service {
         }
     }
 
-    /// Watches the task that `answer` announces, if any, for as long as `limit`.
+    /// Watches the task that `answer` announces, if there is one, for at most `limit`.
     pub(crate) async fn watch(&self, answer: Answer, limit: Duration) -> Result<TaskEnd, BmcError> {
         if answer.status != StatusCode::ACCEPTED {
             return Ok(TaskEnd::Done);
         }
-        // 202 without saying where to look: accepted is all there is to know.
+        // A 202 without a monitor: the operation was accepted, and nothing more can be known.
         let Some(monitor) = self.monitor(&answer) else { return Ok(TaskEnd::Done) };
         let deadline = Instant::now() + limit;
         let mut pause = pause(&answer);
@@ -59,7 +59,7 @@ impl Service {
             }
             sleep(pause).await;
             let look = self.fetch(&monitor).await?;
-            // DSP0266 §12.2: a monitor is gone once its result was fetched or has expired.
+            // DSP0266 §12.2: a monitor disappears once its result was fetched or has expired.
             if matches!(look.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
                 return Ok(TaskEnd::Done);
             }
@@ -71,15 +71,14 @@ impl Service {
         }
     }
 
-    /// Where the task can be watched: the header counts, else the task in the body.
+    /// Returns the monitor of the task: the header's location, otherwise the link in the body.
     fn monitor(&self, answer: &Answer) -> Option<Url> {
         let body = answer.document().unwrap_or_default();
         let told = [answer.location.as_deref(), body.at("TaskMonitor").as_str(), body.id()];
         told.into_iter().flatten().find_map(|link| self.origin.follow(link).ok())
     }
 
-    /// What a look at the monitor says. Some services show the Task there, with 200 even while
-    /// it runs.
+    /// Classifies an answer of the monitor. Some services show the Task there, with 200 even while the task runs.
     fn judge(&self, look: &Answer) -> Result<TaskEnd, BmcError> {
         let body = look.document().unwrap_or(Value::Null);
         match (body.word("TaskState"), look.status) {

@@ -1,4 +1,4 @@
-//! Which certificates are accepted.
+//! Certificate verifiers: pinned and unverified.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use sha2::{Digest, Sha256};
 
-/// Accepts one certificate. Names and dates do not matter: the operator vouched for this key.
+/// Accepts one certificate. Names and dates are not checked: the operator vouched for this certificate.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     pin: [u8; 32],
@@ -38,8 +38,7 @@ impl ServerCertVerifier for Pinned {
         Err(Error::General(format!("its SHA-256 is {seen}, but {pin} is pinned")))
     }
 
-    // The signatures prove that the peer holds the key of the pinned certificate, which anyone
-    // can show.
+    // The signature proves that the peer holds the private key; anyone could show the certificate itself.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
@@ -63,8 +62,7 @@ impl ServerCertVerifier for Pinned {
     }
 }
 
-/// Accepts whatever is shown, also certificates too old or too broken to check a signature with,
-/// and remembers the fingerprint of the last one.
+/// Accepts any certificate, also one that is too old or too broken to verify a signature, and remembers the fingerprint of the last one.
 #[derive(Debug)]
 pub(crate) struct Unverified {
     algorithms: WebPkiSupportedAlgorithms,
@@ -76,7 +74,7 @@ impl Unverified {
         Unverified { algorithms: algorithms(), seen: Mutex::default() }
     }
 
-    /// The SHA-256 of the last certificate that was shown.
+    /// Returns the SHA-256 of the last certificate that was shown.
     pub(crate) fn seen(&self) -> Option<[u8; 32]> {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Why a request got no answer.
+//! Errors for requests that got no answer.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +9,7 @@ use bmc::BmcError;
 use crate::origin::{Origin, elsewhere};
 use crate::resolve::refusal;
 
-/// The fitting error for a request that got no answer.
+/// Returns the matching error for a request that got no answer.
 pub(crate) fn unreachable(origin: &Origin, timeout: Duration, source: reqwest::Error) -> BmcError {
     if let Some(refused) = refusal(&source) {
         return elsewhere(refused);
@@ -23,7 +23,7 @@ pub(crate) fn unreachable(origin: &Origin, timeout: Duration, source: reqwest::E
         }
         let io = error.downcast_ref::<io::Error>();
         network = io.map(|io| io::Error::new(io.kind(), io.to_string())).or(network);
-        // An `io::Error` does not count what it wraps as its source, only that one's source.
+        // `io::Error::source` skips the wrapped error itself, so the wrapped error is looked at first.
         let wrapped = io.and_then(io::Error::get_ref).map(|wrapped| wrapped as _);
         cause = wrapped.or_else(|| error.source());
     }

@@ -1,7 +1,7 @@
-//! The same story against an emulated BMC of each maker, and against every BMC whose address is given: sushy-tools, or hardware. See the
-//! README for the form of `BEDPLATE_TEST_REDFISH`.
+//! Runs one story against an emulated BMC of each vendor, and against every BMC whose address is given: sushy-tools, or hardware. The
+//! README describes the form of `BEDPLATE_TEST_REDFISH`.
 //!
-//! It ends with the machine switched off, the drive empty and the disk as boot device.
+//! At the end the machine is off, the drive is empty, and the disk is the boot device.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
@@ -20,25 +20,25 @@ use url::Url;
 const STATE_TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// One BMC to try, as the environment names it.
+/// A BMC to test, as the environment variable describes it.
 struct Candidate {
     target: Target,
     image: Option<Url>,
     mac: Option<MacAddress>,
 }
 
-/// `address user password [media=url] [mac=address] [system=path]`, several separated by `;`.
+/// Reads the environment variable: `address user password [media=url] [mac=address] [system=path]`, several separated by `;`.
 fn candidates() -> Vec<Candidate> {
     let given = std::env::var("BEDPLATE_TEST_REDFISH").unwrap_or_default();
     let lines = given.split(';').map(str::trim).filter(|line| !line.is_empty());
     lines.map(candidate).collect()
 }
 
-/// The makers whose BMCs are emulated.
+/// The vendors whose BMCs are emulated.
 const FAMILIES: [&str; 7] =
     ["generic", "dell-idrac", "hpe-ilo", "supermicro", "lenovo-xcc", "ami-megarac", "poor"];
 
-/// A machine whose BMC is one of that family's.
+/// Makes a machine with a BMC of this vendor.
 fn emulated(family: &str) -> Machine {
     Machine::new(MachineSpec {
         name: family.to_owned(),
@@ -107,7 +107,7 @@ async fn reaches(bmc: &Bmc, wanted: PowerState) {
     timeout(STATE_TIMEOUT, reached).await.unwrap_or_else(|_| panic!("never reaches {wanted}"));
 }
 
-/// Asks for `change` until the BMC is no longer busy with the last one.
+/// Requests `change`, again and again while the BMC is busy with the previous change.
 async fn asks(bmc: &Bmc, change: PowerChange) {
     let accepted = async {
         let mut tries = interval(LOOK_EVERY);
@@ -122,7 +122,7 @@ async fn asks(bmc: &Bmc, change: PowerChange) {
     timeout(STATE_TIMEOUT, accepted).await.unwrap_or_else(|_| panic!("never accepts {change:?}"));
 }
 
-/// What came of a call that a BMC may well not support.
+/// Returns the result of a call, or `None` if the BMC does not support the call.
 fn if_supported<T>(outcome: Result<T, BmcError>) -> Option<T> {
     match outcome {
         Ok(value) => Some(value),
@@ -134,18 +134,18 @@ fn if_supported<T>(outcome: Result<T, BmcError>) -> Option<T> {
     }
 }
 
-/// One test, because its parts would disturb each other on the same machine.
+/// All parts are in one test, because they would disturb each other on the same machine.
 #[tokio::test]
-async fn every_given_bmc_honours_the_contract() {
+async fn every_given_bmc_passes_the_story() {
     honours_the_contract(candidates()).await;
 }
 
 #[tokio::test]
-async fn an_emulated_bmc_of_each_maker_honours_the_contract() {
+async fn an_emulated_bmc_of_each_vendor_passes_the_story() {
     let served = serve(FAMILIES.map(emulated).to_vec()).await.unwrap();
     let candidates = served.machines.iter().map(|machine| {
         let address = machine.redfish.unwrap();
-        // A poor BMC knows no network cards.
+        // The BMC of the profile `poor` lists no network cards.
         let mac = if machine.name == "poor" { "" } else { "mac=02:00:00:00:00:01" };
         candidate(&format!("https://{address} admin secret {mac}"))
     });
@@ -166,7 +166,7 @@ async fn honours_the_contract(candidates: Vec<Candidate>) {
     .await;
 }
 
-/// Poor BMCs know next to nothing, so only what is expected must be there.
+/// Checks only the MAC address that the candidate names, because a poor BMC knows almost nothing else.
 async fn machine_is_known(bmc: &Bmc, mac: Option<MacAddress>) {
     let inventory = bmc.inspection.as_ref().unwrap().inventory().await.unwrap();
     eprintln!("{inventory:#?}");
@@ -188,12 +188,12 @@ async fn power_follows(bmc: &Bmc) {
     asks(bmc, PowerChange::ForceRestart).await;
     reaches(bmc, PowerState::On).await;
 
-    // Nothing may be there to listen, but asking must be possible.
+    // The BMC must accept the request even if no operating system acts on it.
     if_supported(bmc.power.request(PowerChange::SoftOff).await);
     asks(bmc, PowerChange::ForceOff).await;
     reaches(bmc, PowerState::Off).await;
 
-    // What is off is switched on by a restart.
+    // A restart switches on a machine that is off.
     asks(bmc, PowerChange::ForceRestart).await;
     reaches(bmc, PowerState::On).await;
     asks(bmc, PowerChange::ForceOff).await;
@@ -211,7 +211,7 @@ async fn boot_override_holds(bmc: &Bmc) {
             let Some(()) = if_supported(bmc.boot.set(wanted).await) else { continue };
             let found = bmc.boot.get().await.unwrap().expect("an override");
             assert_eq!(found.device, device);
-            // sushy-tools makes everything continuous.
+            // sushy-tools makes every override continuous.
             if found.persistence != persistence {
                 eprintln!("{persistence:?} reads back {:?}", found.persistence);
             }

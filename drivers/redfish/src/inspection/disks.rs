@@ -9,7 +9,7 @@ use crate::inspection::is_present;
 use crate::service::Service;
 
 impl Service {
-    /// The drives of every storage subsystem; where there is none, what simple storage lists.
+    /// Returns the drives of every storage subsystem or, if there are none, the devices of `SimpleStorage`.
     pub(super) async fn disks(&self, system: &Value) -> Result<Vec<Disk>, BmcError> {
         let mut disks = Vec::new();
         for subsystem in self.parts(system, "Storage").await? {

@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::service::Service;
 
 impl Service {
-    /// BIOS and BMC under these names, then everything the update service lists.
+    /// Returns the firmware of BIOS and BMC as `bios` and `bmc`, then every component that the update service lists.
     pub(super) async fn firmware(&self, system: &Value) -> Result<Vec<Firmware>, BmcError> {
         let mut firmware = Vec::new();
         firmware.extend(version(Some("bios".to_owned()), system.text("BiosVersion")));

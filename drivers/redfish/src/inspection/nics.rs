@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::service::Service;
 
 impl Service {
-    /// The system's interfaces; where it lists none, the ports of the chassis' adapters.
+    /// Returns the system's interfaces or, if the system lists none, the ports of the adapters in its chassis.
     pub(super) async fn nics(&self, system: &Value) -> Result<Vec<Nic>, BmcError> {
         let interfaces = self.parts(system, "EthernetInterfaces").await?;
         let mut nics: Vec<Nic> = interfaces.iter().filter_map(interface).collect();
@@ -37,7 +37,7 @@ impl Service {
 }
 
 fn interface(interface: &Value) -> Option<Nic> {
-    // The permanent address: the other one is whatever runs on the machine made of it.
+    // The permanent address is preferred: the software on the machine may change the other one.
     let mac = mac(interface.word("PermanentMACAddress"));
     let mac = mac.or_else(|| self::mac(interface.word("MACAddress")))?;
     Some(Nic {
@@ -61,8 +61,7 @@ fn port(adapter: &str, port: &Value) -> Option<Nic> {
     })
 }
 
-/// An address a machine can have. Empty and zero ones stand for unplugged cards (sushy,
-/// `skip-empty-mac-address`).
+/// Parses an address that a machine can have. Empty and zero addresses stand for unplugged cards (sushy, `skip-empty-mac-address`).
 fn mac(raw: &str) -> Option<MacAddress> {
     let mac: MacAddress = raw.parse().ok()?;
     (!mac.is_multicast() && mac.octets() != [0; 6]).then_some(mac)
@@ -80,7 +79,7 @@ fn link_up(status: &str) -> Option<bool> {
     }
 }
 
-/// VLANs and partitions repeat the address of the card they are on.
+/// Drops interfaces that repeat an address: VLANs and partitions have the address of their card.
 fn without_repeats(nics: Vec<Nic>) -> Vec<Nic> {
     let mut kept: Vec<Nic> = Vec::with_capacity(nics.len());
     for nic in nics {
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_permanent_address_is_the_one() {
+    fn the_permanent_address_is_preferred() {
         check(
             interface(&json!({"Id": "NIC.1", "PermanentMACAddress": "52-54-00-00-00-01",
                 "MACAddress": "02:00:00:00:00:09", "SpeedMbps": 25000, "LinkStatus": "LinkUp"})),
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_without_an_address_are_none() {
+    fn interfaces_without_an_address_are_left_out() {
         check(interface(&json!({"Id": "1", "MACAddress": "00:00:00:00:00:00"})), expect![""]);
         check(interface(&json!({"Id": "1", "MACAddress": "ff:ff:ff:ff:ff:ff"})), expect![""]);
         check(interface(&json!({"Id": "1", "MACAddress": null})), expect![""]);

@@ -8,10 +8,10 @@ use crate::document::Document;
 use crate::service::Service;
 
 impl Service {
-    /// The sockets as they are listed; the summary for what the list leaves out.
+    /// Returns the listed sockets; the summary fills in values that the list lacks.
     pub(super) async fn processor(&self, system: &Value) -> Result<Processor, BmcError> {
         let mut sockets = self.parts(system, "Processors").await?;
-        // GPUs and FPGAs are listed with the processors.
+        // GPUs and FPGAs are in the same list as the processors.
         sockets.retain(|socket| matches!(socket.word("ProcessorType"), "" | "CPU"));
         Ok(processor(&sockets, system.at("ProcessorSummary")))
     }
@@ -40,7 +40,7 @@ fn architecture(socket: &Value) -> Option<String> {
         ("ARM-A64", _) => "aarch64",
         ("PowerISA", _) => "ppc64le",
         ("RV64", _) => "riscv64",
-        // Every x86 server of the last fifteen years is a 64 bit one.
+        // Every x86 server of the last fifteen years has a 64-bit processor.
         (_, "x86") => "x86_64",
         (_, "ARM") => "aarch64",
         _ => return None,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_serves_where_the_list_is_silent() {
+    fn the_summary_fills_gaps_of_the_list() {
         check(
             json!([]),
             json!({"Count": 2, "LogicalProcessorCount": 48, "Model": "EPYC"}),

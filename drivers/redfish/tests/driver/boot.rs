@@ -1,4 +1,4 @@
-//! Boot override over a real socket.
+//! Tests of the boot override over a real socket.
 
 use crate::fixture::{Asked, Fixture, empty, json, refusal, silent};
 use axum::response::IntoResponse;
@@ -31,7 +31,7 @@ async fn an_override_is_patched_into_the_system() {
 }
 
 #[tokio::test]
-async fn supermicro_boots_the_cd_it_has() {
+async fn supermicro_boots_from_its_usb_cd() {
     let fixture = Fixture::serve(SUPERMICRO, |asked, _| patched(asked)).await;
     let cdrom = BootOverride { device: BootDevice::Cdrom, mode: None, ..PXE };
     fixture.bmc(Auth::Basic).boot.set(cdrom).await.unwrap();
@@ -39,7 +39,7 @@ async fn supermicro_boots_the_cd_it_has() {
 }
 
 #[tokio::test]
-async fn what_is_not_listed_is_unsupported() {
+async fn an_unlisted_value_is_unsupported() {
     let fixture = Fixture::serve(SUPERMICRO, silent).await;
     let http = BootOverride { device: BootDevice::Http, ..PXE };
     let error = fixture.bmc(Auth::Basic).boot.set(http).await.unwrap_err();
@@ -49,7 +49,7 @@ async fn what_is_not_listed_is_unsupported() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_only_overrides_once_is_understood_without_a_list() {
+async fn a_bmc_without_continuous_overrides_and_lists_is_recognized() {
     let fixture = Fixture::serve(DELL, |asked, _| {
         let value = "the value of BootSourceOverrideEnabled is not in the list";
         (asked.method == "PATCH").then(|| refusal(400, "Base.1.8.PropertyValueNotInList", value))
@@ -70,7 +70,7 @@ async fn an_override_is_read_back() {
 }
 
 #[tokio::test]
-async fn settings_take_the_change_where_they_hold_the_override() {
+async fn an_override_in_the_settings_is_changed_there() {
     let settings = |holds: bool| {
         move |asked: &Asked, tree: &mut std::collections::BTreeMap<_, serde_json::Value>| {
             let link = json!({"SettingsObject": {"@odata.id": format!("{DELL_SYSTEM}/Settings")}});
@@ -93,7 +93,7 @@ async fn settings_take_the_change_where_they_hold_the_override() {
     assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 1);
 }
 
-/// A BMC whose system has the tag `"v1"` when first read, `second` after; it takes only `wanted`.
+/// A BMC whose system has the tag `"v1"` at the first read and `second` afterwards, and that accepts only `wanted`.
 async fn tagged(second: &'static str, wanted: &'static str) -> Fixture {
     let mut reads = 0;
     Fixture::serve(DELL, move |asked, tree| match (asked.method.as_str(), asked.path.as_str()) {
@@ -118,7 +118,7 @@ async fn a_change_names_the_version_it_read() {
 }
 
 #[tokio::test]
-async fn a_version_that_passed_is_read_again_once() {
+async fn an_outdated_tag_is_read_again_once() {
     let fixture = tagged("\"v2\"", "\"v2\"").await;
     fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
     assert_eq!(fixture.count("PATCH", DELL_SYSTEM), 2);

@@ -1,6 +1,6 @@
-//! A small server of literal JSON: a tree of resources by path, and answers for what else is asked.
+//! A small HTTP server for tests: serves a tree of JSON resources by path, and a script can answer instead.
 //!
-//! It shares no code with the driver, and remembers every request.
+//! The server shares no code with the driver, and records every request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,11 +23,11 @@ use url::Url;
 pub(crate) const USER: &str = "root";
 pub(crate) const PASSWORD: &str = "calvin's secret";
 
-/// What was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: String,
-    /// Path and query.
+    /// Path and query of the request.
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
@@ -40,7 +40,7 @@ impl Asked {
 }
 
 type Tree = BTreeMap<String, Value>;
-/// Sees a request and the tree, and may answer instead of it.
+/// Sees a request and the tree, and may answer instead of the tree.
 type Script = Box<dyn FnMut(&Asked, &mut Tree) -> Option<Response> + Send>;
 
 struct Machine {
@@ -93,7 +93,7 @@ impl Fixture {
         Fixture { address, machine, server }
     }
 
-    /// The BMC served here, logged in to as `auth` says.
+    /// Makes a `Bmc` for this server that logs in by `auth`.
     pub(crate) fn bmc(&self, auth: Auth) -> Bmc {
         Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(self.target(auth))
     }
@@ -115,7 +115,7 @@ impl Fixture {
         self.machine.lock().unwrap().asked.clone()
     }
 
-    /// Every request but reading, one a line: method, path, body.
+    /// Every request that is not a GET, one a line: method, path, body.
     pub(crate) fn changes(&self) -> String {
         let asked = self.asked();
         let changes = asked.iter().filter(|asked| asked.method != "GET");
@@ -123,13 +123,13 @@ impl Fixture {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// How often `path` was asked for with `method`.
+    /// The number of requests for `path` with `method`.
     pub(crate) fn count(&self, method: &str, path: &str) -> usize {
         self.asked().iter().filter(|a| a.method == method && a.path == path).count()
     }
 }
 
-/// Leaves everything to the tree.
+/// A script that leaves every request to the tree.
 pub(crate) fn silent(_: &Asked, _: &mut Tree) -> Option<Response> {
     None
 }
@@ -143,7 +143,7 @@ pub(crate) fn empty(status: u16) -> Response {
     StatusCode::from_u16(status).unwrap().into_response()
 }
 
-/// An error with one message, as DSP0266 §8.6 has it.
+/// An error with one message, in the form of DSP0266 §8.6.
 pub(crate) fn refusal(status: u16, id: &str, text: &str) -> Response {
     json(
         status,

@@ -1,4 +1,4 @@
-//! BMCs that lie, stall, flood and lead astray.
+//! Tests with BMCs that send wrong, endless or misleading answers, or none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 const TREE: &str = include_str!("trees/dell.json");
 const SYSTEM: &str = "/redfish/v1/Systems/System.Embedded.1";
 
-/// The error of reading the power state when the system answers as `answer` does.
+/// Returns the error of reading the power state if the system's resource answers with `answer`.
 async fn state_when(answer: impl Fn() -> Response + Send + 'static) -> BmcError {
     let fixture = Fixture::serve(TREE, move |asked, _| (asked.path == SYSTEM).then(&answer)).await;
     fixture.bmc(Auth::Basic).power.state().await.unwrap_err()
@@ -44,7 +44,7 @@ async fn endless_bodies_are_cut_off() {
 }
 
 #[tokio::test]
-async fn nonsense_is_malformed() {
+async fn an_unreadable_answer_is_malformed() {
     for body in ["", "<html>", "[1]", "{\"a\""] {
         let error = state_when(move || body.into_response()).await;
         assert!(matches!(error, BmcError::Malformed { .. }), "{body}: {error:?}");
@@ -52,13 +52,13 @@ async fn nonsense_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_state_that_is_null_may_come_later() {
+async fn a_null_power_state_is_transient() {
     let error = state_when(|| json(200, json!({"PowerState": null}))).await;
     assert!(matches!(error, BmcError::Busy { .. }) && error.is_transient(), "{error:?}");
 }
 
 #[tokio::test]
-async fn links_that_lead_elsewhere_are_not_followed() {
+async fn links_to_another_host_are_not_followed() {
     let trap = Fixture::serve(TREE, silent).await;
     let elsewhere = trap.address.join(SYSTEM).unwrap();
     let fixture = Fixture::serve(TREE, move |asked, _| {
@@ -83,7 +83,7 @@ async fn links_that_lead_elsewhere_are_not_followed() {
 }
 
 #[tokio::test]
-async fn who_asks_for_quiet_is_left_alone() {
+async fn retry_after_is_respected() {
     let fixture = Fixture::serve(TREE, |asked, _| {
         (asked.path == SYSTEM).then(|| {
             (
@@ -186,7 +186,7 @@ async fn a_bmc_sees_one_request_at_a_time() {
 }
 
 #[tokio::test]
-async fn several_systems_want_a_choice() {
+async fn several_systems_need_a_configured_path() {
     let fixture = Fixture::serve(TREE, |asked, _| {
         let two =
             json!({"Members": [{"@odata.id": "/redfish/v1/Systems/1"}, {"@odata.id": SYSTEM}]});
@@ -202,7 +202,7 @@ async fn several_systems_want_a_choice() {
 }
 
 #[tokio::test]
-async fn what_moved_is_found_again() {
+async fn a_moved_resource_is_discovered_again() {
     const NEW: &str = "/redfish/v1/Systems/New";
     let moved = Arc::new(AtomicBool::new(false));
     let has_moved = moved.clone();
@@ -225,7 +225,7 @@ async fn what_moved_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_is_said_to_be_on_this_machine_is_not_connected_to() {
+async fn no_connection_goes_to_a_host_that_is_not_allowed() {
     let fixture = Fixture::serve(TREE, silent).await;
     let elsewhere = AllowedHosts::within(Some(vec!["192.0.2.0/24".parse().unwrap()]));
     let port = fixture.target(Auth::Basic).address.port().unwrap();
@@ -234,7 +234,7 @@ async fn a_bmc_that_is_said_to_be_on_this_machine_is_not_connected_to() {
         ("[::ffff:127.0.0.1]", AllowedHosts::default(), "is a loopback address"),
         ("localhost", AllowedHosts::default(), "localhost is a loopback address"),
         ("169.254.169.254", AllowedHosts::default(), "is a link-local address"),
-        // This name is looked at again when its addresses are known.
+        // The name passes the first check; its addresses are checked when they are resolved.
         ("localhost", elsewhere.clone(), "1 is not in the list of what is allowed"),
         ("127.0.0.1", elsewhere, "127.0.0.1 is not in the list of what is allowed"),
     ] {

@@ -1,4 +1,4 @@
-//! What is read from the trees of four makers.
+//! Tests of the inventory read from resource trees of four vendors.
 
 use crate::fixture::{Fixture, silent};
 use bmc::Reading;
@@ -65,7 +65,7 @@ async fn a_tree_like_supermicros_has_numbers_as_text_and_links_to_nothing() {
 }
 
 #[tokio::test]
-async fn a_tree_with_next_to_nothing_is_an_inventory_still() {
+async fn an_almost_empty_tree_still_gives_an_inventory() {
     check(
         r#"{"/redfish/v1": {"Systems": {"@odata.id": "/redfish/v1/Systems"}},
             "/redfish/v1/Systems": {"Members": [{"@odata.id": "/s"}]},
@@ -120,7 +120,7 @@ async fn log(tree: &str, limit: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_event_log_is_found_and_its_pages_turned() {
+async fn every_page_of_the_event_log_is_read() {
     expect![[r#"
         [
             "1 Some(1709305200) Log cleared.",

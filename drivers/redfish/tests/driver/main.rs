@@ -1,4 +1,4 @@
-//! The driver over real sockets, against trees of JSON in the shapes of several makers.
+//! Tests of the driver over real sockets, against JSON resource trees in the style of several vendors.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 

@@ -1,4 +1,4 @@
-//! Virtual media and the identify light over a real socket.
+//! Tests of virtual media and the identify light over a real socket.
 
 use crate::fixture::{Fixture, empty, refusal};
 use bmc::{BmcError, IdentifyLight};
@@ -17,7 +17,7 @@ fn image() -> Url {
     "http://10.0.0.1/ramdisk.iso".parse().unwrap()
 }
 
-/// A drive that does as it is told.
+/// A BMC whose drive carries out each action.
 async fn obedient(tree: &str, drive: &'static str) -> Fixture {
     Fixture::serve(tree, move |asked, tree| {
         let drive = tree.get_mut(drive.trim_end_matches('/')).unwrap();
@@ -66,7 +66,7 @@ async fn the_drive_is_searched_for_once() {
 }
 
 #[tokio::test]
-async fn what_a_bmc_finds_missing_is_added() {
+async fn a_parameter_that_the_bmc_misses_is_added() {
     let fixture = Fixture::serve(DELL, |asked, _| {
         let missing = ["TransferProtocolType", "TransferMethod", "UserName"]
             .into_iter()
@@ -147,7 +147,7 @@ async fn a_bmc_without_a_drive_says_so() {
 }
 
 #[tokio::test]
-async fn the_light_is_switched_in_the_words_the_bmc_knows() {
+async fn the_light_is_switched_with_a_listed_word() {
     let fixture =
         Fixture::serve(HPE, |asked, _| (asked.method == "PATCH").then(|| empty(200))).await;
     fixture.bmc(Auth::Basic).sensors.unwrap().identify(IdentifyLight::On).await.unwrap();

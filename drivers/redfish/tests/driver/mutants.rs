@@ -1,5 +1,4 @@
-//! Whatever a tree becomes, the driver answers or says what is wrong: it neither panics nor goes
-//! on for ever.
+//! Mutates the resource trees: the driver must answer or report an error for every mutation, without a panic and without an endless loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +23,7 @@ const TREES: [&str; 3] = [
 /// More requests than one inventory of a full server takes.
 const MOST_REQUESTS: usize = 3000;
 
-/// Values that a property of another type, or another resource, could have.
+/// Values of other types, or of other resources, that may replace a property.
 fn odd_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -46,7 +45,7 @@ fn odd_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every place in `value`, depth first.
+/// Returns every place in `value`, depth first.
 fn places(value: &mut Value) -> Vec<&mut Value> {
     match value {
         Value::Array(items) => items.iter_mut().flat_map(inside).collect(),
@@ -55,7 +54,7 @@ fn places(value: &mut Value) -> Vec<&mut Value> {
     }
 }
 
-/// `value` itself if nothing is in it, else every place in it.
+/// Returns `value` itself if it is a leaf, otherwise every place in it.
 fn inside(value: &mut Value) -> Vec<&mut Value> {
     let is_leaf = match value {
         Value::Array(items) => items.is_empty(),
@@ -77,13 +76,13 @@ fn mutated(tree: &str, mutations: Vec<(Index, Value)>) -> String {
     tree.to_string()
 }
 
-/// Uses everything the driver has.
+/// Uses every capability of the driver.
 async fn exercise(tree: String) -> usize {
     let fixture = Fixture::serve(&tree, silent).await;
     let bmc = fixture.bmc(Auth::Auto);
     let (device, persistence) = (BootDevice::Cdrom, Persistence::Once);
     let (media, sensors) = (bmc.media.unwrap(), bmc.sensors.unwrap());
-    // Errors are welcome.
+    // Errors are allowed; only panics and endless loops are failures.
     drop(bmc.inspection.unwrap().inventory().await);
     drop(bmc.power.state().await);
     drop(bmc.power.request(PowerChange::ForceRestart).await);

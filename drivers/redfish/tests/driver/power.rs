@@ -1,4 +1,4 @@
-//! Switching machines on and off over a real socket.
+//! Tests of power control over a real socket.
 
 use crate::fixture::{Asked, Fixture, empty, json, refusal, silent};
 use axum::response::IntoResponse;
@@ -13,7 +13,7 @@ const HPE: &str = include_str!("trees/hpe.json");
 const SUPERMICRO: &str = include_str!("trees/supermicro.json");
 const DELL_SYSTEM: &str = "/redfish/v1/Systems/System.Embedded.1";
 
-/// What is sent for `change` to a machine in `state`.
+/// Checks the requests that the driver sends for `change` to a machine in `state`.
 async fn check(tree: &str, state: &'static str, change: PowerChange, want: Expect) {
     let fixture = Fixture::serve(tree, move |asked, tree| {
         for resource in tree.values_mut().filter(|resource| resource.get("PowerState").is_some()) {
@@ -35,7 +35,7 @@ async fn changes_go_to_the_action_that_was_found() {
 }
 
 #[tokio::test]
-async fn a_glance_keeps_no_connection() {
+async fn reading_the_state_once_keeps_no_connection() {
     let fixture = Fixture::serve(DELL, silent).await;
     let power = fixture.bmc(Auth::Basic).power;
     let last =
@@ -47,7 +47,7 @@ async fn a_glance_keeps_no_connection() {
 }
 
 #[tokio::test]
-async fn what_is_already_so_is_not_asked_for() {
+async fn no_request_is_sent_if_the_state_is_right() {
     check(DELL, "On", PowerChange::On, expect![""]).await;
     check(DELL, "PoweringOn", PowerChange::On, expect![""]).await;
     check(DELL, "Off", PowerChange::ForceOff, expect![""]).await;
@@ -67,7 +67,7 @@ async fn allowable_values_are_found_in_action_info() {
 }
 
 #[tokio::test]
-async fn the_next_best_reset_is_taken() {
+async fn the_next_best_reset_type_is_sent() {
     check(
         SUPERMICRO,
         "Off",
@@ -95,7 +95,7 @@ async fn the_next_best_reset_is_taken() {
     .await;
 }
 
-/// A BMC that lists no values and takes only `known`.
+/// A BMC that lists no values and accepts only `known`.
 async fn listing_nothing(known: &'static str) -> Fixture {
     Fixture::serve(DELL, move |asked, tree| {
         let system = tree.get_mut(DELL_SYSTEM).unwrap();
@@ -110,7 +110,7 @@ async fn listing_nothing(known: &'static str) -> Fixture {
 }
 
 #[tokio::test]
-async fn values_that_nobody_lists_are_tried() {
+async fn without_a_list_the_values_are_tried() {
     let fixture = listing_nothing("PowerCycle").await;
     fixture.bmc(Auth::Basic).power.request(PowerChange::ForceRestart).await.unwrap();
     assert_eq!(fixture.asked().iter().filter(|asked| asked.method == "POST").count(), 2);
@@ -120,7 +120,7 @@ async fn values_that_nobody_lists_are_tried() {
     assert_eq!(error.to_string(), "this BMC cannot ask for a restart");
 }
 
-/// A BMC that still says `before` when asked, refuses the change, and then says `after`.
+/// A BMC that reports `before`, refuses the change, and then reports `after`.
 async fn refusing(before: &'static str, after: &'static str) -> Fixture {
     let mut state = before;
     Fixture::serve(DELL, move |asked, tree| {
@@ -134,7 +134,7 @@ async fn refusing(before: &'static str, after: &'static str) -> Fixture {
 }
 
 #[tokio::test]
-async fn a_refusal_is_forgiven_when_the_state_is_right() {
+async fn a_refusal_is_ignored_if_the_state_is_right() {
     let fixture = refusing("On", "Off").await;
     fixture.bmc(Auth::Basic).power.request(PowerChange::ForceOff).await.unwrap();
     let fixture = refusing("Off", "PoweringOn").await;
@@ -166,7 +166,7 @@ async fn idrac10_settling_after_power_off_is_transient() {
 }
 
 #[tokio::test]
-async fn a_machine_on_its_way_off_is_not_off_yet() {
+async fn a_machine_that_powers_off_is_not_off_yet() {
     for (word, want) in [
         ("On", PowerState::On),
         ("PoweringOn", PowerState::On),
@@ -182,7 +182,7 @@ async fn a_machine_on_its_way_off_is_not_off_yet() {
     }
 }
 
-/// A BMC that does a reset as a task whose monitor gives `looks`, one after the other.
+/// A BMC that runs a reset as a task whose monitor answers with `looks`, one after the other.
 async fn with_task(looks: Vec<(u16, Value)>) -> Fixture {
     let mut looks = looks.into_iter();
     Fixture::serve(DELL, move |asked: &Asked, _| match asked.path.as_str() {
@@ -235,6 +235,6 @@ async fn a_task_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_gone_is_done() {
+async fn a_task_whose_monitor_is_gone_has_ended() {
     reset(&with_task(vec![(404, json!({}))]).await).await.unwrap();
 }

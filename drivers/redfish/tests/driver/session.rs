@@ -1,4 +1,4 @@
-//! Logging in, staying logged in, and logging out.
+//! Tests of logging in, keeping a session, and logging out.
 
 use crate::fixture::{Asked, Fixture, PASSWORD, USER, empty, json, refusal};
 use axum::response::{IntoResponse, Response};
@@ -11,13 +11,13 @@ const TREE: &str = include_str!("trees/dell.json");
 const SYSTEM: &str = "/redfish/v1/Systems/System.Embedded.1";
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
-/// A BMC that hands out tokens `t1`, `t2`, … and knows `valid` of them.
+/// A BMC that hands out the tokens `t1`, `t2`, … and accepts the token `valid`.
 #[derive(Default)]
 struct Guard {
     handed_out: usize,
-    /// The token that holds now.
+    /// The only token that the BMC accepts.
     valid: String,
-    /// After this many requests with a token, it expires.
+    /// Number of requests after which a token expires.
     expires_after: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ async fn an_expired_session_is_opened_again_once() {
 }
 
 #[tokio::test]
-async fn a_service_that_forgets_every_token_is_not_asked_forever() {
+async fn a_service_that_forgets_every_token_is_not_retried_forever() {
     let fixture = Fixture::serve(TREE, |asked, _| match asked.method.as_str() {
         "POST" => Some(([("x-auth-token", "t")], json(201, json!({}))).into_response()),
         _ if asked.path == SYSTEM => Some(empty(401)),
@@ -94,13 +94,13 @@ async fn a_service_that_forgets_every_token_is_not_asked_forever() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_tried_once_and_told() {
+async fn a_wrong_password_is_tried_once_and_reported() {
     let fixture = guarded(Guard::default()).await;
     let target = redfish::Target { password: "guess".into(), ..fixture.target(Auth::Auto) };
     let bmc = Connector::new(b"", AllowedHosts::anywhere()).unwrap().bmc(target);
     let error = bmc.power.state().await.unwrap_err();
     assert!(matches!(error, BmcError::Unauthorized { .. }), "{error:?}");
-    // Two tries would bring an account that locks after three closer to its end.
+    // A second try could lock an account that locks after three failures.
     assert_eq!(fixture.count("POST", SESSIONS), 1);
     assert!(fixture.asked().iter().all(|asked| asked.header("authorization").is_none()));
     assert!(!format!("{error:?}").contains("guess"));
@@ -112,7 +112,7 @@ async fn dropping_the_bmc_logs_out() {
     let bmc = fixture.bmc(Auth::Auto);
     bmc.power.state().await.unwrap();
     drop(bmc);
-    // The logout was handed to the runtime: let it run until it arrives.
+    // The drop hands the log-out to the runtime, which needs some turns until the request arrives.
     while fixture.count("DELETE", "/redfish/v1/SessionService/Sessions/1") == 0 {
         tokio::task::yield_now().await;
     }
@@ -130,18 +130,18 @@ async fn closing_the_connector_logs_out_everywhere() {
     for fixture in &fixtures {
         assert_eq!(fixture.count("DELETE", "/redfish/v1/SessionService/Sessions/1"), 1);
     }
-    // Whoever asks again logs in again.
+    // The next request opens a session again.
     bmcs[0].power.state().await.unwrap();
     assert_eq!(fixtures[0].count("POST", SESSIONS), 2);
 }
 
-/// A BMC whose login answers with `login`; everything else wants Basic.
+/// A BMC that answers a login with `login` and accepts only HTTP Basic.
 async fn basic_only(login: fn() -> Response) -> Fixture {
     Fixture::serve(TREE, move |asked, _| {
         if asked.path == SESSIONS {
             return Some(login());
         }
-        // root:calvin's secret
+        // Base64 of `root:calvin's secret`.
         let basic = asked.header("authorization") == Some("Basic cm9vdDpjYWx2aW4ncyBzZWNyZXQ=");
         (!basic && asked.path != "/redfish/v1/").then(|| empty(401))
     })
@@ -153,7 +153,7 @@ fn full() -> Response {
 }
 
 #[tokio::test]
-async fn basic_serves_where_sessions_do_not() {
+async fn basic_is_used_if_there_are_no_sessions() {
     let logins: [fn() -> Response; 4] = [
         full,
         || empty(404),
@@ -170,7 +170,7 @@ async fn basic_serves_where_sessions_do_not() {
 }
 
 #[tokio::test]
-async fn who_insists_on_a_session_is_told_why_there_is_none() {
+async fn requiring_a_session_reports_why_there_is_none() {
     let fixture = basic_only(full).await;
     let busy = fixture.bmc(Auth::Session).power.state().await.unwrap_err();
     assert_eq!(
@@ -186,14 +186,14 @@ async fn who_insists_on_a_session_is_told_why_there_is_none() {
 }
 
 #[tokio::test]
-async fn basic_never_touches_the_sessions() {
+async fn basic_opens_no_session() {
     let fixture = basic_only(full).await;
     assert_eq!(fixture.bmc(Auth::Basic).power.state().await.unwrap(), PowerState::On);
     assert_eq!(fixture.count("POST", SESSIONS), 0);
 }
 
 #[tokio::test]
-async fn a_root_that_wants_a_login_gets_one() {
+async fn a_root_that_demands_a_login_gets_one() {
     let fixture = Fixture::serve(TREE, |asked, _| {
         asked.header("authorization").is_none().then(|| empty(401))
     })

@@ -1,4 +1,4 @@
-//! Certificates: verified, pinned, or not looked at.
+//! Tests of certificates: verified, pinned, or unverified.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 
 const TREE: &str = include_str!("trees/dell.json");
 
-/// Accepts TLS connections; those that fail their handshake are dropped.
+/// Accepts TLS connections; drops a connection whose handshake fails.
 struct Tls {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
@@ -44,7 +44,7 @@ impl Listener for Tls {
     }
 }
 
-/// A BMC with a certificate for `name`, the authority that signed it, and its SHA-256.
+/// A BMC with a certificate for `name`, the authority that signed the certificate, and its SHA-256.
 struct Served {
     fixture: Fixture,
     authority_pem: String,
@@ -110,7 +110,7 @@ async fn an_extra_authority_is_trusted_for_the_right_address() {
         other.state(Trust::Authorities, &other.authority_pem).await,
         "not valid for name",
     );
-    // Whoever is not trusted learns nothing, least of all the password.
+    // The driver sends nothing to an untrusted host, least of all the password.
     assert!(other.fixture.asked().is_empty());
 }
 
@@ -128,13 +128,13 @@ async fn any_other_certificate_is_not_the_pinned_one() {
 }
 
 #[tokio::test]
-async fn unverified_takes_anything() {
+async fn unverified_accepts_any_certificate() {
     let bmc = serve("somewhere.else.example").await;
     assert_eq!(bmc.state(Trust::Unverified, "").await.unwrap(), PowerState::On);
 }
 
 #[tokio::test]
-async fn the_fingerprint_is_what_can_be_pinned() {
+async fn the_fetched_fingerprint_can_be_pinned() {
     let bmc = serve("somewhere.else.example").await;
     let seen = fingerprint(&bmc.fixture.address, Duration::from_secs(5)).await.unwrap();
     assert_eq!(seen, bmc.sha256);
@@ -157,7 +157,7 @@ async fn there_is_no_fingerprint_without_tls() {
 }
 
 #[test]
-fn authorities_that_are_none_are_refused() {
+fn certificates_that_cannot_sign_are_refused() {
     assert!(
         Connector::new(
             b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
