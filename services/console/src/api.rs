@@ -1,4 +1,4 @@
-//! The services' REST APIs, as whoever is logged in.
+//! The REST APIs of both services, called with the credential of the logged-in user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use websocket::Socket;
 use crate::problem::Problem;
 use crate::session::{Credential, Session};
 
-/// The longest an answer may take: a person waits for it.
+/// The timeout of a request: a person waits for the response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest answer that is read.
+/// The largest response that is read, in bytes.
 const LARGEST_ANSWER: usize = 32 << 20;
-/// How many things are asked for at once.
+/// The number of elements that one page of a list is asked for.
 const PAGE: usize = 1000;
 
-/// One of the services.
+/// The service that an `Api` calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// `baremetald`.
@@ -32,7 +32,7 @@ pub(crate) enum Program {
     Clusters,
 }
 
-/// One service, as somebody.
+/// A client of one service with the credential of one user.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) client: Client,
@@ -42,7 +42,7 @@ pub(crate) struct Api {
 }
 
 impl Program {
-    /// As an administrator knows it.
+    /// Returns the name of the service's program.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Program::Machines => "baremetald",
@@ -51,19 +51,19 @@ impl Program {
     }
 }
 
-/// What a segment of a path is written without: all but the unreserved characters (RFC 3986 §2.3).
+/// RFC 3986 §2.3: the characters that are percent-encoded in a segment of a path, which are all but the unreserved characters.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A text as it stands in an address.
+/// Percent-encodes a text for a URL.
 pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, &RESERVED).to_string()
 }
 
-/// `text` as one segment of a path.
+/// Percent-encodes `text` as one segment of a path.
 ///
 /// # Errors
 ///
-/// When it would be no segment but a way to elsewhere.
+/// Returns an error if `text` is empty, `.` or `..`, which would lead to another path, or longer than 256 bytes.
 pub(crate) fn segment(text: &str) -> Result<String, Problem> {
     if matches!(text, "" | "." | "..") || text.len() > 256 {
         return Err(Problem::nothing_here());
@@ -72,18 +72,18 @@ pub(crate) fn segment(text: &str) -> Result<String, Problem> {
 }
 
 impl Api {
-    /// `GET`, as JSON.
+    /// Sends a `GET` and parses the response as JSON.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Problem> {
         self.get_as(path).await
     }
 
-    /// `GET`, as what it is.
+    /// Sends a `GET` and parses the response as `T`.
     pub(crate) async fn get_as<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
         let body = self.fetch(self.request(Method::GET, path)?).await?;
         serde_json::from_slice(&body).map_err(|why| self.unreadable(&why))
     }
 
-    /// `GET` of what may be gone or may not be seen.
+    /// Sends a `GET` for a resource that may be missing or hidden from the user. Returns `None` if the service refuses.
     pub(crate) async fn find(&self, path: &str) -> Result<Option<Value>, Problem> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
@@ -92,13 +92,13 @@ impl Api {
         }
     }
 
-    /// `GET` of what is not JSON.
+    /// Sends a `GET` and returns the response as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Problem> {
         let body = self.fetch(self.request(Method::GET, path)?).await?;
         String::from_utf8(body).map_err(|why| self.unreadable(&why))
     }
 
-    /// Anything else, with a JSON body or none.
+    /// Sends a request with a JSON body or without a body. Returns `Null` for an empty response.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -117,7 +117,8 @@ impl Api {
         serde_json::from_slice(&answer).map_err(|why| self.unreadable(&why))
     }
 
-    /// All things of a list that has pages, `at_most` so many; each page follows the one before by its last `uuid`.
+    /// Reads the pages of a list until its end or until there are `at_most` elements. Each page starts after the last `uuid` of the page
+    /// before.
     pub(crate) async fn all(
         &self,
         list: &str,
@@ -144,7 +145,7 @@ impl Api {
         }
     }
 
-    /// A WebSocket.
+    /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> Result<Socket, Problem> {
         let (request, asked) = websocket::ask(self.request(Method::GET, path)?);
         let answer = request.send().await.map_err(|why| self.unreachable(&why))?;
@@ -186,7 +187,7 @@ impl Api {
         })
     }
 
-    /// The body of an answer that is no refusal.
+    /// Sends a request and returns the body, or the service's refusal as an error.
     async fn fetch(&self, request: RequestBuilder) -> Result<Vec<u8>, Problem> {
         let answer = request.send().await.map_err(|why| self.unreachable(&why))?;
         let status = answer.status();
@@ -229,7 +230,7 @@ impl Api {
     }
 }
 
-/// The sentence in the API's envelope: JSON in a JSON string from machines, a list of one from clusters.
+/// Takes the message out of a refusal: baremetald sends JSON inside a JSON string, clusterd a list with one error.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     let outer: Value = serde_json::from_slice(body).unwrap_or_default();
     let inner: Value = outer["error_message"]
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_says_is_what_a_person_reads() {
+    fn the_message_of_a_refusal_is_shown() {
         let body = br#"{"error_message": "{\"faultcode\": \"Client\", \"faultstring\": \"name: is taken\"}"}"#;
         assert_eq!(refusal(StatusCode::CONFLICT, body), "name: is taken");
         let body = br#"{"errors": [{"detail": "coe: it is required"}]}"#;
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_its_path() {
+    fn a_name_cannot_leave_its_segment() {
         assert_eq!(segment("a/../b").unwrap(), "a%2F..%2Fb");
         assert_eq!(segment("dev-3").unwrap(), "dev-3");
         for way_out in ["", ".", ".."] {

@@ -1,4 +1,4 @@
-//! The files that pages name, inside the program: each under a path that changes with its content.
+//! Static files, compiled into the program. The path of a file changes with its content.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,9 +9,7 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use ring::digest::{SHA256, digest};
 
-/// A file.
 struct Asset {
-    /// Its name.
     name: &'static str,
     kind: &'static str,
     content: &'static [u8],
@@ -20,7 +18,6 @@ struct Asset {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-/// All of them.
 static ASSETS: [Asset; 5] = [
     Asset { name: "tokens.css", kind: STYLE, content: include_bytes!("../assets/tokens.css") },
     Asset { name: "console.css", kind: STYLE, content: include_bytes!("../assets/console.css") },
@@ -38,7 +35,7 @@ static ASSETS: [Asset; 5] = [
 ];
 
 impl Asset {
-    /// Where it is: a browser may keep it for ever.
+    /// The path with a digest of the content, so that browsers may cache the file for ever.
     fn path(&self) -> String {
         let digest = digest(&SHA256, self.content);
         let tag = hex::encode(digest.as_ref().get(..6).unwrap_or_default());
@@ -46,11 +43,11 @@ impl Asset {
     }
 }
 
-/// Where each is, by its name.
+/// The path of each file, by its name.
 pub(crate) static PATHS: LazyLock<HashMap<&str, String>> =
     LazyLock::new(|| ASSETS.iter().map(|it| (it.name, it.path())).collect());
 
-/// `GET /assets/{tag}/{name}`.
+/// `GET /assets/{tag}/{name}`: sends a static file.
 pub(crate) async fn serve(Path((tag, name)): Path<(String, String)>) -> Response {
     let path = format!("/assets/{tag}/{name}");
     match ASSETS.iter().find(|asset| asset.name == name && PATHS.get(asset.name) == Some(&path)) {
@@ -69,9 +66,9 @@ pub(crate) async fn serve(Path((tag, name)): Path<(String, String)>) -> Response
 mod tests {
     use super::*;
 
-    /// As npm has them: `htmx.org` 2.0.11 and `htmx-ext-sse` 2.2.4, both 0BSD.
+    /// The checksums of `htmx.org` 2.0.11 and `htmx-ext-sse` 2.2.4 on npm, both 0BSD.
     #[test]
-    fn what_others_wrote_is_what_they_wrote() {
+    fn vendored_scripts_are_unchanged() {
         for (name, sum) in [
             ("htmx.min.js", "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"),
             ("htmx-sse.min.js", "98a46496de0c3605fbffdce9167ba427bdd9553184f83f149c261891a92c0136"),

@@ -13,57 +13,53 @@ use url::Url;
 
 use crate::followers::LivePages;
 
-/// `console.toml`.
+/// The configuration of consoled, `console.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "Raw")]
 pub struct Config {
-    /// How logs look.
     pub log: LogFormat,
-    /// Address and port.
     pub listen: SocketAddr,
-    /// What it shows of itself over TLS; without it, HTTP is spoken.
+    /// The certificate and key for TLS; `None` means plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Where it may be reached without TLS.
+    /// The addresses at which plain HTTP is permitted.
     pub plain_http: PlainHttp,
-    /// How people prove who they are.
     pub access: Access,
-    /// Where `baremetald` is; where the catalogue says if `None`.
+    /// The URL of `baremetald`; `None` means the URL in the cloud's catalogue.
     pub baremetal: Option<Url>,
-    /// Where `clusterd` is; where the catalogue says if `None`.
+    /// The URL of `clusterd`; `None` means the URL in the cloud's catalogue.
     pub clusters: Option<Url>,
-    /// Authorities that signed the services' certificates, PEM, besides the system's.
+    /// A PEM file with certificate authorities for the services' certificates, in addition to those of the system.
     pub authorities: Option<PathBuf>,
-    /// How long people stay logged in.
     pub sessions: Sessions,
-    /// How many connections there are, and how long the slow are waited for.
+    /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: Connections,
-    /// How many pages may be followed live at once.
+    /// The maximum number of live pages at once.
     pub live_pages: LivePages,
     /// How many wrong passwords for one name from one address are tried in a minute, on average.
     pub guesses_per_minute: NonZeroU32,
 }
 
-/// How people prove who they are: as the services ask for it.
+/// How users authenticate. Has to match the authentication of the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Not at all.
+    /// Every visitor may use the console.
     None,
-    /// By a name and password of the services' own.
+    /// With a name and password that the services know.
     HttpBasic,
-    /// By a password that Keystone knows.
+    /// With a password that Keystone knows.
     Keystone(KeystoneConfig),
 }
 
-/// Which Keystone.
+/// The Keystone that authenticates users.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeystoneConfig {
-    /// Where, with or without `/v3`.
+    /// With or without `/v3`.
     pub url: Url,
-    /// The region whose endpoints are used; the first of the catalogue unless told otherwise.
+    /// The region of the endpoints; `None` means the first region in the catalogue.
     #[serde(default)]
     pub region: Option<String>,
-    /// The domain that names are of where nobody says another.
+    /// The domain of a user or project if the user names no other.
     #[serde(default = "default_domain")]
     pub domain: String,
 }
@@ -72,14 +68,14 @@ fn default_domain() -> String {
     "Default".to_owned()
 }
 
-/// How long people stay logged in.
+/// How long users stay logged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sessions {
-    /// How many at once; the one that rested longest goes for a new one.
+    /// The maximum number of sessions. A new session replaces the one that was idle longest.
     pub at_most: NonZeroUsize,
-    /// How long one may rest.
+    /// How long a session may be idle.
     pub idle_timeout: Duration,
-    /// How long one lasts at most; a token may end before.
+    /// The maximum duration of a session; a session also ends with its token.
     pub longest: Duration,
 }
 
@@ -214,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_has_to_be_said() {
+    fn an_empty_configuration_is_valid() {
         let config: Config = toml::from_str("").expect("it is valid");
         assert_eq!(config.listen.to_string(), "127.0.0.1:9510");
         assert_eq!(
@@ -227,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_configuration_is_refused_by_key() {
         for (text, words) in [
             ("colour = 'red'", "unknown field `colour`"),
             ("auth = 'keystone'", "keystone: is needed"),

@@ -1,6 +1,6 @@
-//! Who follows pages live: so many in all, so many of one account, so many of one session.
+//! Limits of live pages: in total, for each account, and for each session.
 //!
-//! The newest page takes the place of the oldest of the same session or account, so one person's tabs never take the places of others.
+//! The newest page replaces the oldest page of the same session or account, so the tabs of one user never displace the pages of others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::problem::Problem;
 
-/// How many pages may be followed live at once.
+/// The maximum number of live pages at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePages {
-    /// By all.
+    /// Over all accounts.
     pub at_most: usize,
-    /// By one account, whatever session.
+    /// For one account over all its sessions.
     pub of_an_account: usize,
-    /// By one session.
+    /// For one session.
     pub of_a_session: usize,
 }
 
-/// Whose page it is.
+/// The owner of a live page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Follower {
-    /// The account; `None` where nobody is asked for a name.
+    /// The user's account; `None` without authentication.
     pub(crate) account: Option<String>,
     /// The session: a digest of the cookie.
     pub(crate) session: String,
 }
 
-/// All pages that are followed. Clones are the same.
+/// All live pages. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Followers {
     limits: LivePages,
@@ -39,7 +39,7 @@ pub(crate) struct Followers {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// The oldest first.
+    /// The oldest page comes first.
     pages: Vec<Page>,
 }
 
@@ -50,7 +50,7 @@ struct Page {
     replaced: CancellationToken,
 }
 
-/// The place of one page that is followed, until this is dropped.
+/// The place of one live page. Dropping the place frees it.
 #[derive(Debug)]
 pub(crate) struct Place {
     number: u64,
@@ -63,11 +63,11 @@ impl Followers {
         Followers { limits, open: Arc::default() }
     }
 
-    /// Gives `follower` a place; the oldest page of the same session or account ends where there are too many of those.
+    /// Gives `follower` a place. Ends the oldest page of the same session or account if that session or account has too many pages.
     ///
     /// # Errors
     ///
-    /// When all places are taken, and none by an account that has more of them than this one.
+    /// Returns an error if all places are taken and no other account has more pages than this account would have.
     pub(crate) fn enter(&self, follower: Follower) -> Result<Place, Problem> {
         let mut open = self.open();
         open.keep(self.limits.of_a_session, |page| page.session == follower.session);
@@ -90,7 +90,7 @@ impl Followers {
 }
 
 impl Open {
-    /// Ends the oldest of the pages that `is_one` tells until there is room for another one among `at_most`.
+    /// Ends the oldest pages that `is_one` selects, until one more page fits into `at_most`.
     fn keep(&mut self, at_most: usize, is_one: impl Fn(&Follower) -> bool) {
         let count = self.pages.iter().filter(|page| is_one(&page.follower)).count();
         for _ in at_most..=count {
@@ -104,7 +104,7 @@ impl Open {
         }
     }
 
-    /// Takes a place from who has the most, provided that this is more than the newcomer will have.
+    /// Ends a page of the owner with the most pages, if that owner has more pages than the newcomer would have.
     fn end_one_of_the_largest(&mut self, newcomer: &Follower) -> Result<(), Problem> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for page in &self.pages {
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-/// Told to who follows a page whose place a newer one took.
+/// The notice on a page that a newer page replaced.
 pub(crate) const REPLACED: &str = "This page is not kept up to date any more: newer pages of yours are. Load it again to follow it.";
 
 impl Drop for Place {
@@ -155,7 +155,7 @@ mod tests {
         Follower { account: account.map(str::to_owned), session: session.to_owned() }
     }
 
-    /// Which of these still have their place.
+    /// Which of these pages still have their place.
     fn there(places: &[Place]) -> Vec<bool> {
         places.iter().map(|place| !place.replaced.is_cancelled()).collect()
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_little_gets_a_place_though_others_took_all() {
+    fn an_account_with_few_pages_displaces_one_with_many() {
         let followers = followers();
         let mut places: Vec<Place> = ["ann", "ann", "ann", "ann", "bob", "bob", "bob", "bob"]
             .into_iter()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn all_places_are_bounded_though_nobody_has_many() {
+    fn the_total_is_limited_if_every_account_has_few_pages() {
         let followers = followers();
         let enter = |n: usize| followers.enter(follower(None, &n.to_string()));
         let places: Vec<Place> = (0..8).map(|n| enter(n).unwrap()).collect();

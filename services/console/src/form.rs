@@ -1,4 +1,4 @@
-//! What a form sends: read whole, bounded, and only where it is a form of ours in this browser.
+//! Reads the form of a request: the whole form, limited in size, and only a form that this console gave to this browser.
 
 use std::collections::HashMap;
 
@@ -10,33 +10,31 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::{Person, Visit};
 
-/// The largest form: a manifest of a thousand machines fits.
+/// The maximum size of a form in bytes: a manifest of a thousand machines fits.
 const LARGEST: usize = 1 << 20;
 
-/// The fields of a form. What was left empty is not there.
+/// The fields of a form. Empty fields are left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(HashMap<String, String>);
 
-/// A form that somebody sent who may ask the services.
+/// A form from a user who may call the services.
 pub(crate) struct Posted {
-    /// Who.
     pub(crate) person: Person,
-    /// What.
     pub(crate) fields: Fields,
 }
 
 impl Fields {
-    /// What was written into this field.
+    /// Returns the text of a field; `None` if the field is empty.
     pub(crate) fn find(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The same of a field that has to be filled in.
+    /// Returns the text of a required field.
     pub(crate) fn get(&self, name: &str) -> Result<&str, Problem> {
         self.find(name).ok_or_else(|| Problem::Unreadable(format!("{name}: it is needed")))
     }
 
-    /// A whole number, if there is one.
+    /// Returns the whole number in a field; `None` if the field is empty.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
         let number = self.find(name).map(|text| text.trim().parse::<i64>());
         number
@@ -44,18 +42,18 @@ impl Fields {
             .map_err(|_| Problem::Unreadable(format!("{name}: it must be a whole number")))
     }
 
-    /// Whether a box was ticked.
+    /// Whether a checkbox is checked.
     pub(crate) fn is_ticked(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// What `force` names: hosts or clusters, with commas or spaces between.
+    /// The hosts or clusters in the field `force`, separated by commas or spaces.
     pub(crate) fn forced(&self) -> Vec<&str> {
         let named = self.find("force").unwrap_or_default().split([',', ' ']);
         named.map(str::trim).filter(|name| !name.is_empty()).collect()
     }
 
-    /// All of them, for a form that is shown again; no password.
+    /// All fields for showing the form again, without passwords and the token.
     pub(crate) fn shown(&self) -> HashMap<&str, &str> {
         let is_secret = |name: &str| name.contains("password") || name == "token";
         self.0
@@ -115,7 +113,8 @@ impl FromRequest<Console> for Fields {
     }
 }
 
-/// A form with a file: `multipart/form-data` (RFC 7578). A file's content is a field's text, its name `NAME.file`.
+/// RFC 7578: reads a form with files (`multipart/form-data`). The content of a file becomes the text of its field, and the file's name the
+/// text of the field `NAME.file`.
 async fn read_parts(
     body: axum::body::Bytes,
     boundary: &str,

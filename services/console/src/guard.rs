@@ -1,17 +1,17 @@
-//! What keeps strangers' pages from acting in somebody's name: tokens of a cookie, and where a request comes from.
+//! Protection against cross-site request forgery: form tokens, and checks of the page that a request comes from.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The secret of this process; a restart makes every form of before stale, as it does every session.
+/// The secret of this process. A restart invalidates all forms and all sessions.
 pub(crate) struct Guard {
     key: hmac::Key,
     random: SystemRandom,
 }
 
-/// The system gives no randomness.
+/// The operating system provides no randomness.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no randomness")]
 pub(crate) struct NoRandomness;
@@ -23,26 +23,26 @@ impl Guard {
         Ok(Guard { key, random })
     }
 
-    /// What nobody guesses: 256 bits.
+    /// Makes a cookie value of 256 random bits.
     pub(crate) fn cookie(&self) -> Result<String, NoRandomness> {
         let mut bytes = [0; 32];
         self.random.fill(&mut bytes).map_err(|_| NoRandomness)?;
         Ok(hex::encode(bytes))
     }
 
-    /// What a form has to carry that the browser with this cookie sends.
+    /// The token that a form from the browser with this cookie has to contain.
     pub(crate) fn token(&self, cookie: &str) -> String {
         hex::encode(hmac::sign(&self.key, cookie.as_bytes()))
     }
 
-    /// Whether a form carries that.
+    /// Whether a form shows the right token for the cookie.
     pub(crate) fn is_token(&self, cookie: &str, shown: &str) -> bool {
         let Ok(shown) = hex::decode(shown) else { return false };
         hmac::verify(&self.key, cookie.as_bytes(), &shown).is_ok()
     }
 }
 
-/// Whether a request was made by a page of ours, as far as the browser says (Fetch Standard, "Origin header").
+/// Whether a page of this console sent the request, as far as the browser tells (Fetch Standard, "Origin header").
 pub(crate) fn is_own(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|it: &http::HeaderValue| it.to_str().ok());
     if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
@@ -57,7 +57,7 @@ pub(crate) fn is_own(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether `Host` names this machine by an address of its own: a name could be anybody's who answers for it with 127.0.0.1.
+/// Whether `Host` is `localhost` or a loopback address. Any other name may belong to an attacker whose DNS server answers with 127.0.0.1.
 pub(crate) fn is_loopback(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.rsplit_once(':') {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_page_is_known_by_what_the_browser_says() {
+    fn a_request_from_another_site_is_recognised_by_its_headers() {
         for (pairs, own) in [
             (&[("host", "c:1")][..], true),
             (&[("host", "c:1"), ("origin", "http://c:1")], true),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_anybodys_is_not_this_machine() {
+    fn only_localhost_and_loopback_addresses_are_this_computer() {
         for (host, is_here) in [
             ("127.0.0.1:9510", true),
             ("localhost", true),

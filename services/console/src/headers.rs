@@ -1,4 +1,4 @@
-//! What every answer tells the browser that it must not do.
+//! Security headers of every response.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -11,11 +11,11 @@ use http::{HeaderName, HeaderValue};
 
 use crate::service::Console;
 
-/// Everything comes from here, nothing is written into a page, and nobody frames it (CSP Level 3).
+/// CSP Level 3: content only from this console, no inline scripts or styles, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Adds them.
+/// Adds the security headers to a response.
 pub(crate) async fn protect(
     State(console): State<Console>,
     request: Request,
@@ -41,7 +41,7 @@ pub(crate) async fn protect(
     if console.is_secure() {
         headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
-    // Pages are one person's; files say for themselves.
+    // Pages belong to one user and are not cached. Static files set their own header.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     answer
 }

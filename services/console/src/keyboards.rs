@@ -1,4 +1,4 @@
-//! Who follows which machine's console, so that what they type goes by the connection that they have.
+//! Routes typed text to the open serial console of the same user and node, so that both use one connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use websocket::Bytes;
 
-/// So many pieces wait for the machine.
+/// The number of inputs that may wait for the machine.
 const PIECES: usize = 16;
 
-/// Who, and which machine's.
+/// The user's token and the node.
 type Whose = (String, String);
 
-/// The keyboards of all who follow a console. Clones are the same.
+/// The inputs of all open serial consoles. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keyboards(Arc<Mutex<HashMap<Whose, mpsc::Sender<Bytes>>>>);
 
-/// One of them, as long as this is kept.
+/// The input of one open serial console. Dropping the value removes the input.
 #[derive(Debug)]
 pub(crate) struct Plugged {
     whose: Whose,
@@ -25,7 +25,7 @@ pub(crate) struct Plugged {
 }
 
 impl Keyboards {
-    /// What this one types there comes here from now on.
+    /// Routes the input of this user for this node here from now on.
     pub(crate) fn plug(&self, who: &str, node: &str) -> Plugged {
         let (sender, typed) = mpsc::channel(PIECES);
         let whose = (who.to_owned(), node.to_owned());
@@ -33,7 +33,7 @@ impl Keyboards {
         Plugged { whose, all: self.clone(), typed }
     }
 
-    /// Where what this one types there goes, if it follows the console.
+    /// Finds the open serial console of this user for this node.
     pub(crate) fn find(&self, who: &str, node: &str) -> Option<mpsc::Sender<Bytes>> {
         let whose = (who.to_owned(), node.to_owned());
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Keyboards {
 }
 
 impl Plugged {
-    /// What is typed next.
+    /// Waits for the next input.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         self.typed.recv().await
     }
@@ -52,7 +52,7 @@ impl Drop for Plugged {
     fn drop(&mut self) {
         self.typed.close();
         let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who has the page open twice plugged in another one since.
+        // A second page of the same user may have registered since; only a closed input is removed.
         if all.get(&self.whose).is_some_and(mpsc::Sender::is_closed) {
             all.remove(&self.whose);
         }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_typed_goes_to_the_page_that_was_opened_last() {
+    async fn input_goes_to_the_page_that_was_opened_last() {
         let keyboards = Keyboards::default();
         assert!(keyboards.find("ann", "n1").is_none());
         let first = keyboards.plug("ann", "n1");

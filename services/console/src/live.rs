@@ -1,8 +1,7 @@
-//! `/live`: a page's live part, again whenever it is another, as Server-Sent Events (WHATWG HTML, 9.2).
+//! `/live`: sends the live part of a page as Server-Sent Events (WHATWG HTML, 9.2) whenever the part changed.
 //!
-//! The page is asked for within the console by the code that answers a browser, as the same person; so what is live can
-//! show nothing else than what the page shows. How often depends on how long it took: who follows costs a tenth of the time
-//! at most.
+//! The console renders the page again with the same code and for the same user as a browser's request, so an event can show nothing that
+//! the page would not show. The interval depends on the rendering time: a live page uses at most a tenth of the time.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -23,33 +22,33 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Visit;
 
-/// How often a page is looked at that is quickly made.
+/// The interval for a page that renders quickly.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How much longer than it takes to make a page nobody makes it again.
+/// After rendering, the next rendering waits for this multiple of the rendering time.
 const REST: u32 = 9;
-/// The largest page that is followed.
+/// The largest page that is followed, in bytes.
 const LARGEST: usize = 4 << 20;
 
-/// Which page.
+/// The query of a request.
 #[derive(Deserialize)]
 pub(crate) struct Wanted {
     page: String,
 }
 
-/// Somebody who follows a page.
+/// A live page of one user.
 struct Following {
     console: Console,
     pages: Router,
     visit: Visit,
     sent: String,
     next: Instant,
-    /// A newer page has its place.
+    /// Whether a newer page took the place.
     is_replaced: bool,
     is_over: bool,
     place: Place,
 }
 
-/// `GET /live?page=/…`.
+/// `GET /live?page=/…`: streams a page.
 pub(crate) async fn follow(
     console: Console,
     pages: Router,
@@ -82,7 +81,7 @@ pub(crate) async fn follow(
 }
 
 impl Following {
-    /// The next event: the live part, or that there is no more to follow.
+    /// Waits for the next event: the changed live part, or the end of the stream.
     async fn event(&mut self) -> Option<Event> {
         loop {
             if self.is_over {
@@ -129,7 +128,7 @@ impl Following {
         let Ok(answer) = answer;
         match answer.status() {
             StatusCode::OK => match axum::body::to_bytes(answer.into_body(), LARGEST).await {
-                // A carriage return would end a line of the stream.
+                // A carriage return would end a line of the event.
                 Ok(body) => Made::Page(String::from_utf8_lossy(&body).replace('\r', "")),
                 Err(_) => Made::Over,
             },
@@ -139,17 +138,17 @@ impl Following {
     }
 }
 
-/// There is no more to follow: the browser does not come again.
+/// The last event: the browser does not reconnect after it.
 fn over() -> Event {
     Event::default().event("over").data("over")
 }
 
-/// What became of a page.
+/// The result of rendering a page.
 enum Made {
-    /// It is this.
+    /// The page as HTML.
     Page(String),
     /// A service does not answer; the page stays as it was.
     NotNow,
-    /// It is gone, or its reader is logged out.
+    /// The page is gone, or the user is logged out.
     Over,
 }

@@ -1,4 +1,4 @@
-//! Logging in and out: a password is shown to who knows it, and what is kept is what the services take.
+//! Log-in and log-out. A password is sent once to Keystone or a service; the session keeps the credential that the services accept.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -25,9 +25,9 @@ use crate::service::Console;
 use crate::session::{Credential, Session};
 use crate::visit::{Visit, give};
 
-/// The longest name of a user, a project or a domain that Keystone has.
+/// Keystone's maximum length of a user, project or domain name.
 const LONGEST_NAME: usize = 255;
-/// The longest password: Keystone's `max_password_length`.
+/// Keystone's maximum length of a password, `max_password_length`.
 const LONGEST_PASSWORD: usize = 4096;
 
 pub(crate) fn routes() -> Router<Console> {
@@ -40,7 +40,7 @@ struct Next {
     next: String,
 }
 
-/// `GET /login`.
+/// `GET /login`: shows the form.
 async fn ask(
     State(console): State<Console>,
     visit: Visit,
@@ -72,7 +72,7 @@ fn form(
     Ok((status, retry_after, visit.show(console, page)?).into_response())
 }
 
-/// `POST /login`.
+/// `POST /login`: logs a user in.
 async fn enter(
     State(console): State<Console>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -94,7 +94,7 @@ async fn enter(
             return form(&console, &visit, &next, user.unwrap_or_default().trim(), Some(&why));
         }
     };
-    // Another cookie than before: nobody can have given us one that he knows.
+    // The new session gets a new cookie, so that nobody can plant a known cookie before the log-in (session fixation).
     let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;
     console.sessions().remove(&visit.cookie);
     console.sessions().insert(&cookie, session, Instant::now());
@@ -103,7 +103,7 @@ async fn enter(
     Ok(answer)
 }
 
-/// `POST /logout`.
+/// `POST /logout`: ends the session and revokes its tokens.
 async fn leave(
     State(console): State<Console>,
     visit: Visit,
@@ -119,7 +119,7 @@ async fn leave(
     Ok(answer)
 }
 
-/// Refuses names and passwords that are longer than Keystone's own, before they are sent on.
+/// Refuses names and passwords that are longer than Keystone permits, before they are sent on.
 fn check_lengths(fields: &Fields) -> Result<(), Problem> {
     let limits = [
         ("user", LONGEST_NAME),
@@ -135,12 +135,12 @@ fn check_lengths(fields: &Fields) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Shows the password to who knows it, once it is its turn among what was guessed lately: Keystone and the services see one address, the
-/// console's, and cannot tell who guesses.
+/// Tries a password once the earlier wrong guesses for the same name and address have been waited for. Keystone and the services see only
+/// the console's address, and cannot tell guessers apart.
 async fn try_password(console: &Console, door: &Door, fields: &Fields) -> Result<Session, Problem> {
     let user = fields.find("user").unwrap_or_default().trim();
     let password = SecretString::from(fields.find("password").unwrap_or_default());
-    // Keystone takes a name in capitals for the same name.
+    // Keystone compares names without regard to case.
     let guess = door.queue_password(&user.to_lowercase()).map_err(too_many)?.turn().await;
     let known = match console.access() {
         Access::None => return Err(Problem::nothing_here()),
@@ -165,7 +165,7 @@ fn wrong() -> Problem {
     }
 }
 
-/// Asks a service whether it takes this password.
+/// Asks a service whether it accepts this password.
 async fn by_services(
     console: &Console,
     user: &str,
@@ -198,7 +198,7 @@ async fn by_services(
     }
 }
 
-/// Asks Keystone for a token. The password is not kept: the session ends with the token.
+/// Asks Keystone for a token. The console does not keep the password: the session ends with the token.
 async fn by_keystone(
     console: &Console,
     keystone: &KeystoneConfig,
@@ -216,7 +216,7 @@ async fn by_keystone(
     session_of(console, keystone, Auth::Password { user, password, scope }).await
 }
 
-/// Who Keystone says that this is, with the token that it gave.
+/// Makes a session from the identity and the token that Keystone returns.
 pub(crate) async fn session_of(
     console: &Console,
     keystone: &KeystoneConfig,
@@ -251,7 +251,7 @@ pub(crate) async fn session_of(
     })
 }
 
-/// What Keystone said, to who tries to log in.
+/// Turns an error of Keystone into a message for the user who logs in.
 fn told(why: &CloudError) -> Problem {
     if matches!(why, CloudError::Unauthorized(_)) {
         return wrong();
@@ -264,7 +264,7 @@ fn told(why: &CloudError) -> Problem {
     }
 }
 
-/// Gives the token back, as far as Keystone answers; who logged out is logged out here in any case.
+/// Revokes all tokens of the session. If Keystone does not answer, the user is still logged out of the console.
 async fn revoke(console: &Console, keystone: &KeystoneConfig, session: &Session) {
     let Credential::Token(token) = &session.credential else { return };
     for token in session.spent.iter().chain([token]) {

@@ -1,4 +1,4 @@
-//! `consoled`: reads its configuration, starts, stops when told.
+//! `consoled`: reads its configuration, starts, and stops on a signal.
 
 use std::path::PathBuf;
 

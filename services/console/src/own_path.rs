@@ -1,8 +1,8 @@
-//! Paths of this console that come from outside: where a person goes after logging in, and which page is followed.
+//! Checks paths that come from outside: the page after the log-in, and the page to follow.
 
 use percent_encoding::percent_decode_str;
 
-/// The first segment of every page of this console that a person may be led to.
+/// The first segment of every page that the console may redirect a user to.
 const SECTIONS: [&str; 14] = [
     "",
     "audit",
@@ -19,14 +19,14 @@ const SECTIONS: [&str; 14] = [
     "vms",
     "where",
 ];
-/// The longest path, with its query.
+/// The maximum length of a path with its query.
 const LONGEST: usize = 2048;
 
-/// `given` if it is a path of this console, with or without a query; otherwise `None`.
+/// Returns `given` if it is a path of this console, with or without a query; otherwise `None`.
 ///
 /// A browser removes tabs and line breaks from an address and reads `\` as `/`, so `/<tab>/host`, `/\host` and `//host` lead to another
-/// host (WHATWG URL, 4.4 "URL parsing"). Only the characters that RFC 3986 allows in a path and a query pass, and no segment of the path
-/// is empty, `.` or `..`.
+/// host (WHATWG URL, 4.4 "URL parsing"). Only the characters that RFC 3986 allows in a path and a query pass, and no segment of the path is
+/// empty, `.` or `..`.
 pub(crate) fn find(given: &str) -> Option<&str> {
     let (path, query) = given.split_once('?').unwrap_or((given, ""));
     let rest = path.strip_prefix('/')?;
@@ -37,7 +37,7 @@ pub(crate) fn find(given: &str) -> Option<&str> {
     (is_short && is_ours && is_whole && is_text(query, b"/?")).then_some(given)
 }
 
-/// Where `given` leads, which is the front page unless it is a path of this console.
+/// Returns `given` if it is a path of this console, and otherwise the path of the overview.
 pub(crate) fn or_front(given: &str) -> &str {
     find(given).unwrap_or("/")
 }
@@ -47,7 +47,8 @@ fn is_segment(segment: &str) -> bool {
     is_text(segment, b"") && !matches!(decoded.as_slice(), b"" | b"." | b"..")
 }
 
-/// RFC 3986 §3.3 and §3.4: `pchar`, and what else may stand there. An encoded byte is no control character, no `/` and no `\`.
+/// RFC 3986 §3.3 and §3.4: whether `text` consists of `pchar` and the characters in `more`. An encoded byte must not be a control character
+/// or `\`.
 fn is_text(text: &str, more: &[u8]) -> bool {
     let is_plain = |byte: &u8| {
         byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(byte) || more.contains(byte)
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_but_a_path_of_this_console_is_one() {
+    fn only_paths_of_this_console_are_accepted() {
         for own in [
             "/",
             "/?x=1",
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_of_the_navigation_can_be_gone_back_to() {
+    fn every_page_of_the_navigation_is_accepted() {
         let base = include_str!("../templates/base.html");
         let links: Vec<&str> =
             base.split("parts::link(to=\"").skip(1).filter_map(|it| it.split('"').next()).collect();

@@ -1,4 +1,4 @@
-//! The pages: each file has its own, its routes and its wishes.
+//! The pages of the console, one file for each group of pages with its routes and actions.
 
 mod audit;
 mod bring_up;
@@ -22,7 +22,7 @@ use axum::Router;
 
 use crate::service::Console;
 
-/// All of them.
+/// Returns the routes of all pages.
 pub(crate) fn routes() -> Router<Console> {
     Router::new()
         .merge(overview::routes())

@@ -1,4 +1,4 @@
-//! What a person is told when a page cannot be shown or a wish not be carried out.
+//! The error page: why a page cannot be shown or an action not be carried out.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -10,57 +10,50 @@ use crate::api::encoded;
 use crate::service::Console;
 use crate::visit::Visit;
 
-/// Why not.
+/// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    /// Nobody is logged in, or not any more.
+    /// The request has no session, or an expired one.
     #[error("log in first")]
     LoggedOut,
-    /// The form is not one that we gave to this browser.
+    /// The form's token does not belong to this browser.
     #[error(
         "this form is too old, or is not of this console: go back, load the page again and send it again"
     )]
     Forged,
-    /// The form or the address cannot be read.
+    /// The form or the path is not valid.
     #[error("{0}")]
     Unreadable(String),
-    /// The service refuses, in its own words.
+    /// The service refused; the sentence is the service's own.
     #[error("{sentence}")]
-    Refused {
-        /// Its status.
-        status: StatusCode,
-        /// What it said.
-        sentence: String,
-    },
-    /// The service does not answer, or nothing that can be read.
+    Refused { status: StatusCode, sentence: String },
+    /// The service does not answer, or its response cannot be parsed.
     #[error("{program} does not answer: {why}")]
     Unreachable {
-        /// Which.
         program: &'static str,
-        /// What the network said.
+        /// The cause, such as a network error.
         why: String,
     },
-    /// Nobody says where the service is.
+    /// Neither the configuration nor the catalogue has the URL of the service.
     #[error("the cloud's catalogue does not say where {0} is")]
     Nowhere(&'static str),
-    /// More pages are followed than there may be.
+    /// The limit of live pages is reached.
     #[error("too many pages are followed at once")]
     Crowded,
-    /// Too many passwords were wrong.
+    /// Too many wrong passwords.
     #[error("{sentence}")]
     TooMany {
-        /// Where.
         sentence: String,
-        /// After how many seconds the next may be tried.
+        /// The seconds until the next attempt is permitted.
         again_in: u64,
     },
-    /// A template is wrong, or the system fails.
+    /// A template is wrong, or the operating system failed.
     #[error("the console failed: {0}")]
     Broken(String),
 }
 
 impl Problem {
-    /// There is no such page.
+    /// Makes the problem of a path without a page.
     pub(crate) fn nothing_here() -> Self {
         Problem::Refused {
             status: StatusCode::NOT_FOUND,
@@ -68,7 +61,7 @@ impl Problem {
         }
     }
 
-    /// How the answer is marked.
+    /// The HTTP status of the error page.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Problem::LoggedOut => StatusCode::UNAUTHORIZED,
@@ -82,7 +75,7 @@ impl Problem {
         }
     }
 
-    /// `Retry-After`, where it is known when the same may be asked again.
+    /// `Retry-After`, if the time of the next attempt is known.
     pub(crate) fn retry_after(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
         match self {
             Problem::TooMany { again_in, .. } => {
@@ -99,7 +92,7 @@ impl Problem {
         }
     }
 
-    /// What it is, in a few words.
+    /// The title of the error page.
     fn title(&self) -> &'static str {
         match self {
             Problem::LoggedOut => "Log in first",
@@ -117,7 +110,7 @@ impl Problem {
 }
 
 impl IntoResponse for Problem {
-    /// The status and the problem itself, of which [`explain`] makes a page.
+    /// Returns the status with the problem attached. [`explain`] makes the error page.
     fn into_response(self) -> Response {
         let mut answer = self.status().into_response();
         answer.extensions_mut().insert(self);
@@ -125,7 +118,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Makes pages of problems, and brings who has to log in to where that is done.
+/// Makes error pages of problems, and redirects users without a session to the log-in.
 pub(crate) async fn explain(
     State(console): State<Console>,
     request: Request,
@@ -137,7 +130,7 @@ pub(crate) async fn explain(
     let mut answer = next.run(request).await;
     let Some(problem) = answer.extensions_mut().remove::<Problem>() else { return answer };
     let Ok(visit) = visit else { return answer };
-    // Who follows a page is not led elsewhere: the stream just ends.
+    // A stream is not redirected: it just ends.
     if matches!(problem, Problem::LoggedOut) && !visit.target.starts_with("/live") {
         let target = if is_page { target } else { "/".to_owned() };
         let next = encoded(&target);

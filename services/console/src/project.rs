@@ -1,4 +1,4 @@
-//! `/project`: who logged in by Keystone goes on in another project of theirs, without the password being asked for again.
+//! `/project`: switches to another project with the token of the session, without asking for the password again.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/project", get(ask).post(enter))
 }
 
-/// Where there is more than one project to be in: Keystone, and the token of who asks.
+/// Keystone's configuration, the session and its token. Fails without Keystone, because there is only one project then.
 fn keystone<'a>(
     console: &'a Console,
     person: &'a Person,
@@ -36,7 +36,7 @@ fn keystone<'a>(
     }
 }
 
-/// `GET /project`.
+/// `GET /project`: lists the user's projects.
 async fn ask(State(console): State<Console>, person: Person) -> Result<Response, Problem> {
     let (keystone, _, token) = keystone(&console, &person)?;
     let mut found = console.projects(keystone, token).await?;
@@ -44,7 +44,7 @@ async fn ask(State(console): State<Console>, person: Person) -> Result<Response,
     person.show(page.put("projects", found["projects"].take()))
 }
 
-/// `POST /project`.
+/// `POST /project`: switches to a project.
 async fn enter(
     State(console): State<Console>,
     Posted { person, fields }: Posted,
@@ -60,7 +60,7 @@ async fn enter(
         }
         Err(other) => return Err(other),
     };
-    // The token of before is good until it ends, and is given back with this one.
+    // The former token stays valid until it expires, so it is kept and revoked at log-out too.
     let spent = before.spent.iter().chain([token]).cloned().collect();
     let session = Session { spent, ..session };
     let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;

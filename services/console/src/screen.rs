@@ -1,44 +1,43 @@
-//! What a machine says on its serial port, as lines of text: what drives a terminal is done where that is one line's business, and left
-//! out where not.
+//! Turns the output of a serial port into lines of text. Control sequences are applied if they concern one line, and dropped otherwise.
 
-/// The longest line that is kept whole.
+/// The maximum length of a line; a longer line is broken.
 const LONGEST: usize = 2000;
-/// The longest control sequence that is believed to be one.
+/// The maximum length of a control sequence; a longer one is read as text.
 const LONGEST_SEQUENCE: usize = 64;
 
-/// A terminal of one line, and the lines before it.
+/// A terminal with one line, and the complete lines before it.
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
-    /// Whole lines that nobody has taken, each with its end.
+    /// Complete lines that were not taken yet, each with its line break.
     lines: String,
-    /// The line that is being written.
+    /// The unfinished line.
     line: Vec<char>,
     column: usize,
     within: Within,
-    /// The beginning of a character whose end is to come.
+    /// The first bytes of an incomplete character.
     rest: Vec<u8>,
 }
 
-/// Which sequence of characters the next one belongs to (ECMA-48).
+/// ECMA-48: the kind of sequence that the next character belongs to.
 #[derive(Debug, Default)]
 enum Within {
-    /// Text.
+    /// Plain text.
     #[default]
     Text,
-    /// One that an escape began.
+    /// A sequence that began with an escape.
     Escape,
-    /// One that is one character longer.
+    /// A sequence that ends with the next character.
     Short,
-    /// A control sequence, its parameters so far.
+    /// A control sequence, with its parameters so far.
     Control(String),
-    /// A string for the terminal itself, of so many characters so far.
+    /// A string for the terminal itself, with its length so far.
     String(usize),
-    /// Such a string, after an escape that may be its end.
+    /// A string for the terminal, after an escape that may end it.
     StringEscape,
 }
 
 impl Screen {
-    /// What the machine says next.
+    /// Reads output of the machine.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = std::mem::take(&mut self.rest);
         rest.extend_from_slice(bytes);
@@ -55,7 +54,7 @@ impl Screen {
         }
     }
 
-    /// The whole lines since the last time, and the one that is being written.
+    /// Takes the complete lines since the last call, and returns the unfinished line too.
     pub(crate) fn take(&mut self) -> (String, String) {
         (std::mem::take(&mut self.lines), self.line.iter().collect())
     }
@@ -86,7 +85,7 @@ impl Screen {
             Within::String(length) => match letter {
                 '\u{7}' | '\u{9c}' => Within::Text,
                 '\u{1b}' => Within::StringEscape,
-                // Else one that never ends would swallow all that follows.
+                // A string that never ends would otherwise swallow all later output.
                 '\r' | '\n' => return self.text(letter),
                 _ if length < LONGEST_SEQUENCE * 4 => Within::String(length + 1),
                 _ => Within::Text,
@@ -132,7 +131,7 @@ impl Screen {
         self.column = 0;
     }
 
-    /// What a control sequence does to the line. One that leads elsewhere ends it.
+    /// Applies a control sequence to the line. A sequence that moves to another line ends the line.
     fn control(&mut self, letter: char, parameters: &str) {
         let number = parameters.split(';').next().and_then(|it| it.parse::<usize>().ok());
         let count = number.unwrap_or(1).clamp(1, LONGEST);
@@ -161,7 +160,7 @@ impl Screen {
     }
 }
 
-/// Whether it has what follows read the other way round, or looks like another text than it is (Unicode TR 36).
+/// Whether the character changes the direction of text, which can make text look like another text (Unicode TR 36).
 fn turns(letter: char) -> bool {
     matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_corrects_is_corrected() {
+    fn corrections_of_a_shell_are_applied() {
         check(&[b"# lss\x08 \x08"], "", "# ls ");
         check(&[b"# lss\x08\x1b[K"], "", "# ls");
         check(&[b"abc\x1b[2D\x1b[Pd"], "", "ad");
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_drives_a_terminal_comes_through() {
+    fn control_sequences_are_not_passed_on() {
         check(&[b"\x1b[0;1;31mred\x1b[0m"], "", "red");
         check(&[b"\x1b]0;title\x07shown"], "", "shown");
         check(&[b"\x1b]8;;http://evil\x1b\\link"], "", "link");
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_may_come_in_pieces_and_what_is_none_is_marked() {
+    fn split_characters_are_joined_and_invalid_bytes_are_marked() {
         check(&[b"gr\xc3", b"\xbcn"], "", "gr\u{fc}n");
         check(&[b"\xe2\x82", b"\xac"], "", "\u{20ac}");
         check(&[b"\xff\xfeA"], "", "\u{fffd}\u{fffd}A");
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_longer_than_one_may_be() {
+    fn a_long_line_is_broken() {
         let mut screen = Screen::default();
         screen.feed(&[b'x'; LONGEST + 5]);
         screen.feed(b"\x1b[999999C.");

@@ -1,4 +1,4 @@
-//! Start and stop of consoled, and what every page has at hand.
+//! Start and stop of consoled, and the state that every page uses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,10 +32,10 @@ use crate::session::{Session, Sessions};
 use crate::visit::{Visit, introduce};
 use crate::{assets, headers, live, login, pages, project, view};
 
-/// How long a connection to a service may take to be made.
+/// The timeout for connecting to a service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A console that listens.
+/// A console that listens and does not serve yet.
 pub struct Service {
     listener: TcpListener,
     tls: Option<Tls>,
@@ -44,7 +44,7 @@ pub struct Service {
     address: SocketAddr,
 }
 
-/// What every page has at hand. Clones are the same.
+/// The state that every page uses. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Console(Arc<Inner>);
 
@@ -65,11 +65,11 @@ struct Inner {
 }
 
 impl Service {
-    /// Whether a configuration and the files that it names can be used. Nobody is asked.
+    /// Checks a configuration and the files that it names. Connects to nothing.
     ///
     /// # Errors
     ///
-    /// What cannot be used.
+    /// Returns the first file or setting that cannot be used.
     pub fn check(config: &Config) -> anyhow::Result<()> {
         check_listener(config)?;
         config.tls.clone().map(TlsFiles::open).transpose().context(NO_CERTIFICATE)?;
@@ -81,7 +81,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When a file of the configuration cannot be used, or the address is taken.
+    /// Returns an error if a file of the configuration cannot be used, or the address is taken.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         check_listener(&config)?;
         let tls = config.tls.clone().map(TlsFiles::open).transpose().context(NO_CERTIFICATE)?;
@@ -93,7 +93,7 @@ impl Service {
         Ok(Service { listener, tls, connections: config.connections, console, address })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -102,7 +102,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When the listener fails.
+    /// Returns an error if the listener fails.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         info!(console = %self.address, "serving the console at {scheme}://{}/", self.address);
@@ -110,7 +110,7 @@ impl Service {
         let told = stop.clone();
         let router = router(self.console);
         tokio::spawn(async move {
-            // Pages that are followed would go on for ever, and requests under way are waited for.
+            // The service waits for requests in progress, and live pages would never end by themselves.
             told.cancelled().await;
             ending.cancel();
         });
@@ -122,7 +122,7 @@ impl Service {
 
 const NO_CERTIFICATE: &str = "the listener has no certificate (certificate, key)";
 
-/// Without passwords only loopback is served, and in the clear elsewhere only where that was asked for.
+/// Refuses to listen beyond loopback without authentication, and without TLS unless the configuration permits plain HTTP.
 fn check_listener(config: &Config) -> anyhow::Result<()> {
     let address = config.listen;
     if address.ip().to_canonical().is_loopback() {
@@ -154,7 +154,7 @@ fn router(console: Console) -> Router {
         .layer(from_fn(known_methods))
 }
 
-/// Methods that no page knows are refused before anybody is asked who it is.
+/// Refuses methods that no page uses before anything else looks at the request.
 async fn known_methods(
     request: axum::extract::Request,
     next: axum::middleware::Next,
@@ -177,7 +177,7 @@ impl Console {
         let builder = Client::builder()
             .no_proxy()
             .user_agent("bedplate-console")
-            // A redirect would take the token elsewhere.
+            // A redirect would send the token to another server.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT);
         let builder = match &config.authorities {
@@ -192,7 +192,7 @@ impl Console {
                 builder.tls_certs_merge(authorities)
             }
         };
-        // Ours or another's of the same kind: whoever is first.
+        // The call fails if the process already has a provider, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Console(Arc::new(Inner {
             access: config.access.clone(),
@@ -211,7 +211,7 @@ impl Console {
         })))
     }
 
-    /// A service, as whoever is logged in.
+    /// A client of a service with the credential of this session.
     pub(crate) fn api(
         &self,
         program: Program,
@@ -245,17 +245,17 @@ impl Console {
         &self.0.guard
     }
 
-    /// Who follows which machine's console.
+    /// The inputs of open serial consoles.
     pub(crate) fn keyboards(&self) -> &Keyboards {
         &self.0.keyboards
     }
 
-    /// Who follows pages live.
+    /// The live pages.
     pub(crate) fn followers(&self) -> &Followers {
         &self.0.followers
     }
 
-    /// Where passwords are shown from this address.
+    /// The limiter of wrong passwords from this address.
     pub(crate) fn door(&self, from: IpAddr) -> Door {
         Door { guesses: self.0.guesses.clone(), from }
     }
@@ -265,28 +265,28 @@ impl Console {
         &self.0.ending
     }
 
-    /// Whether it is reached over TLS.
+    /// Whether the console uses TLS.
     pub(crate) fn is_secure(&self) -> bool {
         self.0.is_secure
     }
 
-    /// What the cookie is called; over TLS so that no other host or path sets it (RFC 6265bis §4.1.3.2).
+    /// The cookie's name. With TLS the prefix `__Host-` keeps other hosts and paths from setting the cookie (RFC 6265bis §4.1.3.2).
     pub(crate) fn cookie_name(&self) -> &'static str {
         if self.0.is_secure { "__Host-bedplate" } else { "bedplate" }
     }
 
-    /// `Set-Cookie`.
+    /// The value of `Set-Cookie` for a cookie.
     pub(crate) fn set_cookie(&self, value: &str) -> String {
         let secure = if self.0.is_secure { "; Secure" } else { "" };
         format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie_name())
     }
 
-    /// Authorities that Keystone's and the services' certificates are of, besides the system's.
+    /// Certificate authorities for Keystone and the services, in addition to those of the system.
     pub(crate) fn authorities(&self) -> Option<PathBuf> {
         self.0.authorities.clone()
     }
 
-    /// The projects that whose token this is has a role in: `GET /v3/auth/projects`.
+    /// The projects in which the owner of the token has a role: `GET /v3/auth/projects`.
     pub(crate) async fn projects(
         &self,
         keystone: &KeystoneConfig,
@@ -314,7 +314,7 @@ impl Console {
         })
     }
 
-    /// Takes a token away: `DELETE /v3/auth/tokens`.
+    /// Revokes a token: `DELETE /v3/auth/tokens`.
     pub(crate) async fn revoke(
         &self,
         keystone: &KeystoneConfig,
@@ -330,7 +330,7 @@ impl Console {
         request.send().await?.error_for_status().map(drop)
     }
 
-    /// Where `baremetald` and `clusterd` are, as configured.
+    /// The configured URLs of `baremetald` and `clusterd`.
     pub(crate) fn configured(&self) -> (Option<&Url>, Option<&Url>) {
         (self.0.baremetal.as_ref(), self.0.clusters.as_ref())
     }

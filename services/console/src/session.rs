@@ -1,4 +1,4 @@
-//! Who is logged in: in memory alone, so many at most, each for a while.
+//! Sessions of logged-in users: only in memory, limited in number and duration.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,41 +10,40 @@ use url::Url;
 
 use crate::config::Sessions as Limits;
 
-/// What somebody who logged in asks the services with.
+/// The credential with which the console calls the services.
 #[derive(Clone, Debug)]
 pub(crate) enum Credential {
-    /// A name and password of the services' own.
+    /// A name and password that the services know.
     Password(String, SecretString),
-    /// A token of Keystone's.
+    /// A Keystone token.
     Token(SecretString),
 }
 
-/// Somebody who logged in.
+/// A logged-in user.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// What is shown of who it is.
+    /// The name that pages show.
     pub(crate) name: String,
-    /// Whose account it is, told apart from all others: an id of Keystone's, or a name of the services' own.
+    /// A unique id of the account: an id of Keystone, or a name that the services know.
     pub(crate) account: String,
-    /// The project that the token is valid in.
+    /// The project of the token.
     pub(crate) project: Option<String>,
-    /// What the services are asked with.
     pub(crate) credential: Credential,
-    /// Tokens for other projects, from before this one: given back with it.
+    /// Tokens of projects that the user switched away from, to be revoked at log-out.
     pub(crate) spent: Vec<SecretString>,
-    /// Where `baremetald` is, by the catalogue.
+    /// The URL of `baremetald` in the catalogue.
     pub(crate) baremetal: Option<Url>,
-    /// Where `clusterd` is, by the catalogue.
+    /// The URL of `clusterd` in the catalogue.
     pub(crate) clusters: Option<Url>,
-    /// How long the token lasts.
+    /// The lifetime of the token.
     pub(crate) lasts: Option<Duration>,
 }
 
-/// All who are logged in. Clones are the same.
+/// All sessions. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     limits: Limits,
-    /// By a digest of what the browser shows: who reads this memory by a side channel learns no cookie.
+    /// By a digest of the cookie, so that a side channel into this memory reveals no cookie.
     open: Arc<Mutex<HashMap<Key, Open>>>,
 }
 
@@ -62,7 +61,7 @@ impl Sessions {
         Sessions { limits, open: Arc::default() }
     }
 
-    /// Lets `session` be found by `cookie` from now on.
+    /// Adds `session` under `cookie`. Removes the session that was idle longest if there are too many.
     pub(crate) fn insert(&self, cookie: &str, session: Session, now: Instant) {
         let lasts =
             session.lasts.map_or(self.limits.longest, |lasts| lasts.min(self.limits.longest));
@@ -77,12 +76,12 @@ impl Sessions {
         open.insert(key(cookie), Open { session: Arc::new(session), ends: now + lasts, used: now });
     }
 
-    /// Who shows `cookie`, and from now on has not rested.
+    /// Finds the session of `cookie`, and counts as use of the session.
     pub(crate) fn find(&self, cookie: &str, now: Instant) -> Option<Arc<Session>> {
         self.look(cookie, now, true)
     }
 
-    /// Who shows `cookie`; a page that follows by itself keeps nobody logged in.
+    /// Finds the session of `cookie`, without counting as use: a live page must not keep its user logged in.
     pub(crate) fn peek(&self, cookie: &str, now: Instant) -> Option<Arc<Session>> {
         self.look(cookie, now, false)
     }
@@ -101,7 +100,7 @@ impl Sessions {
         Some(found.session.clone())
     }
 
-    /// Nobody is found by `cookie` any more.
+    /// Removes the session of `cookie`.
     pub(crate) fn remove(&self, cookie: &str) -> Option<Arc<Session>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(&key(cookie)).map(|it| it.session)
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_too_long_or_is_there_too_long_is_forgotten() {
+    fn an_idle_or_expired_session_is_removed() {
         let (sessions, start) = two();
         let at = |seconds| start + Duration::from_secs(seconds);
         sessions.insert("a", session("a", None), start);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn for_a_new_one_too_many_the_one_that_rested_longest_goes() {
+    fn a_new_session_replaces_the_one_that_was_idle_longest() {
         let (sessions, start) = two();
         let at = |seconds| start + Duration::from_secs(seconds);
         sessions.insert("a", session("a", None), start);

@@ -1,4 +1,4 @@
-//! Pages as text: the templates, and the words they have for times, sizes and states.
+//! Renders pages: the templates, and their filters for times, sizes and states.
 
 mod words;
 
@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Visit;
 
-/// Every template, inside the program.
+/// Every template, compiled into the program.
 macro_rules! templates {
     ($($name:literal),+ $(,)?) => { [$(($name, include_str!(concat!("../templates/", $name)))),+] };
 }
@@ -60,7 +60,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "where.html",
 ];
 
-/// The templates, read.
+/// Parses all templates.
 pub(crate) fn engine() -> Result<Tera, tera::Error> {
     let mut engine = Tera::default();
     engine.set_escape_fn(escape);
@@ -76,7 +76,7 @@ pub(crate) fn engine() -> Result<Tera, tera::Error> {
     Ok(engine)
 }
 
-/// A text as a part of HTML: between tags, or in an attribute in quotes. Paths stay as they are.
+/// Escapes a text for HTML, between tags or inside a quoted attribute. `/` stays as it is.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -92,20 +92,20 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A page that is to be written.
+/// A page to be rendered.
 pub(crate) struct Page {
     template: &'static str,
     context: Context,
     followed: Followed,
 }
 
-/// Whether a page's live part is exchanged as it changes, and who says that it did.
+/// Whether and how a page's live part is updated.
 enum Followed {
-    /// It stays as it is.
+    /// The page is not live.
     Not,
-    /// The page, made again.
+    /// The page is rendered again.
     Again,
-    /// This stream.
+    /// The page follows the stream at this path.
     At(String),
 }
 
@@ -114,33 +114,33 @@ impl Page {
         let mut context = Context::new();
         context.insert("title", title);
         context.insert("section", "");
-        // What forms are shown again with; most are not.
+        // The reason why a form is shown again; most pages have none.
         context.insert("refused", &None::<&str>);
         Page { template, context, followed: Followed::Not }
     }
 
-    /// Tells the template something.
+    /// Sets a variable of the template.
     pub(crate) fn put(mut self, name: &str, value: impl Serialize) -> Self {
         self.context.insert(name, &value);
         self
     }
 
-    /// Which part of the console it belongs to.
+    /// Sets the part of the navigation that is highlighted.
     pub(crate) fn under(self, section: &str) -> Self {
         self.put("section", section)
     }
 
-    /// Its live part is exchanged as it changes.
+    /// Makes the page live.
     pub(crate) fn live(self) -> Self {
         Page { followed: Followed::Again, ..self }
     }
 
-    /// The same, by a stream of its own.
+    /// Makes the page live, with a stream of its own.
     pub(crate) fn followed_at(self, stream: String) -> Self {
         Page { followed: Followed::At(stream), ..self }
     }
 
-    /// As HTML, for this visit: whole, or its live part alone.
+    /// Renders the page for this visit: the whole page, or its live part only.
     pub(crate) fn write(mut self, console: &Console, visit: &Visit) -> Result<String, Problem> {
         let session = visit.session.as_deref();
         self.context.insert("assets", &*PATHS);
@@ -175,27 +175,27 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// How long ago a time was: `3 min ago`.
+/// The time since a point in time: `3 min ago`.
 fn ago(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::ago(text(value), jiff::Timestamp::now()).into())
 }
 
-/// How long it is until a time: `5 h 12 min`.
+/// The time until a point in time: `5 h 12 min`.
 fn left(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::left(text(value), jiff::Timestamp::now()).into())
 }
 
-/// A time of day: `14:03:22`.
+/// The time of day: `14:03:22`.
 fn clock(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::clock(text(value)).into())
 }
 
-/// A day and a time: `2026-11-23 14:03:22 UTC`.
+/// The date and time: `2026-11-23 14:03:22 UTC`.
 fn moment(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::moment(text(value)).into())
 }
 
-/// The class of a chip for a state.
+/// The CSS class of a chip for a state.
 fn tone_of(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::tone(text(value)).into())
 }
@@ -205,12 +205,12 @@ fn segment(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(encoded(text(value)).into())
 }
 
-/// So many MiB, as a person reads it.
+/// A number of MiB with a unit that fits.
 fn mib(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::bytes(value.as_f64().unwrap_or_default() * 1048576.0).into())
 }
 
-/// So many bytes, as a person reads it.
+/// A number of bytes with a unit that fits.
 fn bytes(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::bytes(value.as_f64().unwrap_or_default()).into())
 }
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_into_a_page_is_text() {
+    fn text_is_escaped_for_html() {
         assert_eq!(escape("<a href=\"/x\">'&'"), "&lt;a href=&quot;/x&quot;&gt;&#x27;&amp;&#x27;");
     }
 
-    /// What the content security policy would not let happen, and what would go around the escaping.
+    /// The content security policy would block inline scripts and styles, and `safe` would bypass the escaping.
     #[test]
-    fn no_template_holds_a_script_or_a_style_of_its_own_or_trusts_a_text() {
+    fn no_template_has_inline_scripts_or_styles_or_unescaped_text() {
         for (name, text) in TEMPLATES {
             for unwanted in [
                 " style=",
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// A form without it is refused.
+    /// The console refuses a form without the token.
     #[test]
     fn every_form_that_changes_something_carries_the_token() {
         for (name, text) in TEMPLATES {

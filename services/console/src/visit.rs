@@ -1,4 +1,4 @@
-//! Who asks for a page, and how: the cookie, the session behind it, and what the page is told of both.
+//! The visitor of a page: the cookie, its session, and the values that every page gets from both.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,48 +19,47 @@ use crate::service::Console;
 use crate::session::Session;
 use crate::view::Page;
 
-/// One request of a browser.
+/// A request of a browser.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
-    /// What the browser shows, or is given by this answer.
+    /// The cookie that the browser sent, or that the response sets.
     pub(crate) cookie: String,
-    /// Who showed it.
+    /// The session of the cookie.
     pub(crate) session: Option<Arc<Session>>,
-    /// Whether the page is rendered again for somebody who follows it: its live part alone.
+    /// Whether the page is rendered for a live update: only its live part.
     pub(crate) is_live: bool,
-    /// What was asked for, with its query.
+    /// The path of the request, with its query.
     pub(crate) target: String,
 }
 
-/// Somebody who may ask the services.
+/// A user who may call the services.
 #[derive(Clone)]
 pub(crate) struct Person {
-    /// The request.
     pub(crate) visit: Visit,
     console: Console,
 }
 
 impl Visit {
-    /// What [`introduce`] knows of a request.
+    /// Returns the visit that [`introduce`] attached to a request.
     pub(crate) fn of(_: &Console, request: &Request) -> Result<Visit, Problem> {
         request.extensions().get::<Visit>().cloned().ok_or_else(nobody)
     }
 
-    /// A page for this visit.
+    /// Makes a page for this visit.
     pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
         Page::new(template, title)
     }
 
-    /// Who follows a page by this visit.
+    /// The owner of a live page that this visit follows.
     pub(crate) fn follower(&self, console: &Console) -> Follower {
         Follower {
             account: self.session.as_ref().map(|session| session.account.clone()),
-            // Not the cookie itself: what is kept of it is good for nothing else.
+            // A digest of the cookie is enough here, and is worthless to anyone who reads it.
             session: console.guard().token(&self.cookie),
         }
     }
 
-    /// Writes the page.
+    /// Renders the page.
     pub(crate) fn show(&self, console: &Console, page: Page) -> Result<Html<String>, Problem> {
         page.write(console, self).map(Html)
     }
@@ -91,34 +90,34 @@ impl FromRequestParts<Console> for Person {
 }
 
 impl Person {
-    /// `baremetald`, as this person.
+    /// A client of `baremetald` for this user.
     pub(crate) fn machines(&self) -> Result<Api, Problem> {
         self.console.api(Program::Machines, self.visit.session.clone())
     }
 
-    /// `clusterd`, as this person.
+    /// A client of `clusterd` for this user.
     pub(crate) fn clusters(&self) -> Result<Api, Problem> {
         self.console.api(Program::Clusters, self.visit.session.clone())
     }
 
-    /// A page of this name.
+    /// Makes a page with this template and title.
     pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
         self.visit.page(template, title)
     }
 
-    /// Writes a page, as an answer.
+    /// Renders a page as a response.
     pub(crate) fn show(&self, page: Page) -> Result<Response, Problem> {
         Ok(self.visit.show(&self.console, page)?.into_response())
     }
 
-    /// The same, of a form that was refused and is shown again.
+    /// Renders a form again after a refusal, with the refusal's status and reason.
     pub(crate) fn show_again(&self, page: Page, why: &Problem) -> Result<Response, Problem> {
         let page = page.put("refused", why.to_string());
         Ok((why.status(), self.visit.show(&self.console, page)?).into_response())
     }
 }
 
-/// Says who asks, before anything else looks at the request; who has no cookie is given one.
+/// Attaches the visit to a request before anything else looks at it. Sets a cookie if the browser sent none.
 pub(crate) async fn introduce(
     State(console): State<Console>,
     mut request: Request,
@@ -141,7 +140,7 @@ pub(crate) async fn introduce(
     };
     let target = request.uri().path_and_query().map_or("/", |it| it.as_str()).to_owned();
     let now = Instant::now();
-    // A page that follows by itself keeps nobody logged in.
+    // A live page must not keep its user logged in.
     let is_own = !target.starts_with("/live");
     let sessions = console.sessions();
     let session = if is_own { sessions.find(&cookie, now) } else { sessions.peek(&cookie, now) };
@@ -156,14 +155,14 @@ pub(crate) async fn introduce(
     answer
 }
 
-/// Adds `Set-Cookie`.
+/// Appends `Set-Cookie` to the headers.
 pub(crate) fn give(headers: &mut HeaderMap, cookie: &str) {
     if let Ok(value) = HeaderValue::from_str(cookie) {
         headers.append(SET_COOKIE, value);
     }
 }
 
-/// The cookie of this name, if it looks as ours do.
+/// The value of the cookie with this name, if it has the format of this console's cookies.
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let all = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
     let pairs =

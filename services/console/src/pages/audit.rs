@@ -1,4 +1,4 @@
-//! `/audit`: what was asked of the two services, by whom, and what became of it.
+//! `/audit`: the audit trails of both services.
 
 use axum::Router;
 use axum::extract::Query;
@@ -25,7 +25,7 @@ struct Wanted {
     marker: String,
 }
 
-/// `GET /audit?of=&user=&marker=`.
+/// `GET /audit?of=&user=&marker=`: a page of a trail.
 async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
     let api = if wanted.of == "clusters" { person.clusters()? } else { person.machines()? };
     let mut path = "/bedplate/v1/audit?limit=100".to_owned();

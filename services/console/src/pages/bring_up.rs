@@ -1,7 +1,8 @@
-//! `/bring-up`: from a manifest to a rack that is brought up: written or uploaded, checked row by row, shown, then sent.
+//! `/bring-up`: enrolls a rack from a manifest and brings it up. A user writes or uploads the manifest, sees every row checked, and sends
+//! it.
 //!
-//! Nothing is kept between the steps: each carries the manifest on. Passwords of BMCs are asked for by the names that the
-//! manifest has for them; no file of this machine is ever read for one.
+//! The console keeps nothing between the steps: each form contains the whole manifest. The form asks for BMC passwords by the names in the
+//! manifest; the console never reads a file of its own computer for a password.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,7 +28,7 @@ use crate::service::Console;
 use crate::view::Page;
 use crate::visit::Person;
 
-/// The inbox of machines that nobody enrolled.
+/// The discovered machines that nobody enrolled.
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
 
 pub(super) fn routes() -> Router<Console> {
@@ -37,7 +38,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/bring-up/enroll", post(enroll))
 }
 
-/// A machine of the manifest, and what is wrong with it.
+/// A machine of the manifest with its mistakes.
 #[derive(Serialize)]
 struct Row {
     line: u64,
@@ -49,14 +50,14 @@ struct Row {
     mistakes: Vec<String>,
 }
 
-/// Machines that asked for a boot, by the addresses that they asked from.
+/// The query: MAC addresses of discovered machines.
 #[derive(Deserialize)]
 struct Accepted {
     #[serde(default)]
     mac: String,
 }
 
-/// `GET /bring-up?mac=`: with a manifest of what was discovered, where an address is named; several have commas between.
+/// `GET /bring-up?mac=`: the empty form, or a draft manifest of the discovered machines with these MAC addresses, separated by commas.
 async fn ask(person: Person, Query(accepted): Query<Accepted>) -> Result<Response, Problem> {
     let page = first(&person);
     let macs: BTreeSet<String> =
@@ -74,7 +75,7 @@ async fn ask(person: Person, Query(accepted): Query<Accepted>) -> Result<Respons
     person.show(page.put("manifest", draft(&ours)).put("is_accepted", true))
 }
 
-/// A manifest of machines that were discovered: what is not known of them is left to be filled in.
+/// Writes a draft manifest of discovered machines. Unknown values are left empty for the user.
 fn draft(found: &[&Value]) -> String {
     let mut text =
         "rack: \ndefaults:\n  bmc: {type: redfish, user: admin, password_file: bmc}\nmachines:\n"
@@ -82,7 +83,7 @@ fn draft(found: &[&Value]) -> String {
     for (number, one) in (1..).zip(found) {
         let mac = one["mac"].as_str().unwrap_or_default();
         let told = one["data"]["inventory"]["bmc_address"].as_str();
-        // What a stranger's machine said of itself: an address, or nothing.
+        // The discovered machine is not trusted: only a valid IP address gets into the manifest.
         let address =
             told.and_then(|it| it.parse::<IpAddr>().ok()).filter(|it| !it.is_unspecified());
         let address = match address {
@@ -104,7 +105,7 @@ fn first(person: &Person) -> Page {
     page.put("manifest", "").put("format", "yaml").put("rack", "").put("is_accepted", false)
 }
 
-/// What the form holds: the file that was chosen goes before what was written.
+/// The manifest, its format and the rack's name from a form. An uploaded file takes precedence over the text field.
 fn given(fields: &Fields) -> Result<(&str, &str, &str), Problem> {
     let text = fields.find("file").or(fields.find("manifest"));
     let text = text
@@ -120,7 +121,7 @@ fn given(fields: &Fields) -> Result<(&str, &str, &str), Problem> {
     Ok((text, format, fields.find("rack").unwrap_or(stem).trim()))
 }
 
-/// The manifest with every mistake that it alone tells.
+/// Parses a manifest and returns it with all mistakes that can be found without asking a service.
 fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<Mistake>) {
     let read = if format == "csv" { read_csv(rack, text) } else { read_yaml(text) };
     match read {
@@ -132,7 +133,7 @@ fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<Mistake>
     }
 }
 
-/// `POST /bring-up/check`: shows what would be enrolled, and what is wrong with it.
+/// `POST /bring-up/check`: shows the machines of the manifest with their mistakes.
 async fn preview(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let (text, format, rack) = match given(&fields) {
         Ok(given) => given,
@@ -158,7 +159,7 @@ fn shown(
     mistakes: &[Mistake],
 ) -> Result<Response, Problem> {
     let rows = manifest.map(|manifest| rows(manifest, mistakes)).unwrap_or_default();
-    // Of lines that could not be read there is no row.
+    // Mistakes in lines that could not be parsed have no row.
     let lines: BTreeSet<u64> = rows.iter().map(|row| row.line).collect();
     let others: Vec<String> =
         mistakes.iter().filter(|it| !lines.contains(&it.line)).map(ToString::to_string).collect();
@@ -189,7 +190,7 @@ fn rows(manifest: &Manifest, mistakes: &[Mistake]) -> Vec<Row> {
     manifest.machines.iter().map(row).collect()
 }
 
-/// The names that the manifest has for passwords, and how many machines each is for.
+/// The names of passwords in the manifest, each with the number of machines that use it.
 fn passwords(manifest: &Manifest) -> Vec<(String, usize)> {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for password in manifest.machines.iter().filter_map(|it| it.bmc.password.as_ref()) {
@@ -204,7 +205,7 @@ fn name_of(password: &Password) -> &str {
     }
 }
 
-/// `POST /bring-up/enroll`: enrolls the rack, all of it or nothing, and has it brought up where that was asked for.
+/// `POST /bring-up/enroll`: enrolls the whole rack or nothing, and starts its bring-up if the form asks for it.
 async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let (text, format, rack) = given(&fields)?;
     let (manifest, mut mistakes) = read(text, format, rack);
@@ -232,7 +233,7 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
         let answer = shown(&person, page, (text, format, rack), Some(manifest), &[])?;
         Ok((why.status(), answer).into_response())
     };
-    // Before anything is enrolled: what could not be begun afterwards is told now.
+    // The goal is checked before anything is enrolled: a refusal afterwards would leave a rack without a bring-up.
     let goal = match fields.find("reach") {
         None | Some("enrolled") => None,
         Some(_) => match confirmed(&fields, &manifest.rack) {
@@ -255,7 +256,7 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
     Ok(Redirect::to(&format!("/racks/{name}")).into_response())
 }
 
-/// What the rack is brought to; where that erases disks, only with its name written out.
+/// The goal of the bring-up. A goal that erases disks needs the rack's name as a confirmation.
 fn confirmed(fields: &Fields, rack: &str) -> Result<Value, Problem> {
     if erases(fields) {
         check_name(fields, rack, "rack")?;
@@ -263,7 +264,7 @@ fn confirmed(fields: &Fields, rack: &str) -> Result<Value, Problem> {
     goal(fields)
 }
 
-/// Takes the machines that were just enrolled out of the inbox of those that nobody had. What is left there can be forgotten by hand.
+/// Removes the enrolled machines from the discovered ones. A machine that cannot be removed can be removed by hand later.
 async fn forget(api: &Api, asked: &RackRequest) {
     let Ok(found) = api.get(DISCOVERIES).await else { return };
     let ports: BTreeSet<String> =
@@ -278,7 +279,7 @@ async fn forget(api: &Api, asked: &RackRequest) {
     }
 }
 
-/// The digits of a MAC address.
+/// The hexadecimal digits of a MAC address in lower case.
 fn plain(mac: impl AsRef<str>) -> String {
     mac.as_ref().chars().filter(char::is_ascii_hexdigit).collect::<String>().to_ascii_lowercase()
 }
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_discovered_is_a_manifest_that_says_what_is_missing() {
+    fn a_draft_of_discovered_machines_leaves_unknown_values_empty() {
         let known = serde_json::json!({"mac": "52:54:00:00:00:0A", "data": {"inventory": {"bmc_address": "10.0.0.9"}}});
         let liar = serde_json::json!({"mac": "52:54:00:00:00:0b", "data": {"inventory": {"bmc_address": "x\"}, evil: {"}}});
         let text = draft(&[&known, &liar]).replace("rack: ", "rack: r1");

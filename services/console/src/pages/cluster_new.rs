@@ -1,4 +1,4 @@
-//! `/clusters/new`: a cluster is asked for: what it would take is shown first, and whether that fits.
+//! `/clusters/new`: creates a cluster. The console first shows the plan, and whether it fits.
 
 use axum::Router;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -15,11 +15,11 @@ use crate::view::Page;
 use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
-    // No cluster's id or name can be in the way: its page has one segment, and this one is matched first.
+    // This path is matched before `/clusters/{cluster}`, so a cluster named `new` cannot hide it.
     Router::new().route("/clusters/new", get(ask).post(send))
 }
 
-/// `GET /clusters/new`.
+/// `GET /clusters/new`: shows the form.
 async fn ask(person: Person) -> Result<Response, Problem> {
     let page = form(&person).await?;
     person.show(page.put("given", json!({"master_count": "3", "node_count": "2"})))
@@ -36,7 +36,7 @@ async fn form(person: &Person) -> Result<Page, Problem> {
     Ok(page.put("templates", templates?).put("account", account))
 }
 
-/// `POST /clusters/new`: shows the plan; makes the cluster once somebody who saw it says so.
+/// `POST /clusters/new`: shows the plan, and creates the cluster in a second step.
 async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let body = match body(&fields) {
         Ok(body) => body,
@@ -69,7 +69,7 @@ async fn again(person: &Person, fields: &Fields, why: &Problem) -> Result<Respon
     person.show_again(page, why)
 }
 
-/// What the form asks for, as the API takes it.
+/// The request body that the form describes.
 fn body(fields: &Fields) -> Result<Value, Problem> {
     let mut body = Map::new();
     body.insert("cluster_template_id".to_owned(), fields.get("template")?.into());

@@ -1,4 +1,4 @@
-//! `/clusters`: all of them, and one: conditions, machines, node groups, events, and what may be asked of it.
+//! `/clusters`: lists clusters, and shows one with its conditions, members, node groups, events and actions.
 
 use axum::Router;
 use axum::extract::Path;
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
 
-/// So many of the newest events are shown.
+/// The number of newest events that a page shows.
 const EVENTS: usize = 60;
 
 pub(super) fn routes() -> Router<Console> {
@@ -29,14 +29,14 @@ pub(super) fn routes() -> Router<Console> {
         .route("/clusters/{cluster}/delete", post(delete))
 }
 
-/// `GET /clusters`.
+/// `GET /clusters`: lists all clusters.
 async fn list(person: Person) -> Result<Response, Problem> {
     let clusters = person.clusters()?.all("clusters", "/v1/clusters/detail", 2000).await?;
     let page = person.page("clusters.html", "Clusters").under("clusters").live();
     person.show(page.put("clusters", clusters))
 }
 
-/// `GET /clusters/{cluster}`.
+/// `GET /clusters/{cluster}`: shows a cluster.
 async fn show(person: Person, Path(cluster): Path<String>) -> Result<Response, Problem> {
     let (api, name) = (person.clusters()?, segment(&cluster)?);
     let [shown, explained, machines, groups, events] = [
@@ -68,7 +68,8 @@ pub(super) fn newest(events: Option<&Value>) -> Vec<&Value> {
     all.into_iter().flatten().rev().take(EVENTS).collect()
 }
 
-/// `POST /clusters/{cluster}/kubeconfig`: a file. It holds a key that may do anything in the cluster, so no address alone brings it.
+/// `POST /clusters/{cluster}/kubeconfig`: downloads a kubeconfig. The file contains a key with all permissions in the cluster, so a plain
+/// link must not be able to fetch it.
 async fn kubeconfig(
     Path(cluster): Path<String>,
     Posted { person, .. }: Posted,
@@ -85,7 +86,7 @@ async fn kubeconfig(
     Ok(([(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, named)], text).into_response())
 }
 
-/// `POST /clusters/{cluster}/resize`: how many machines a node group is to have; fewer than it has only with the cluster's name written out.
+/// `POST /clusters/{cluster}/resize`: resizes a node group. Shrinking needs the cluster's name as a confirmation.
 async fn resize(
     Path(cluster): Path<String>,
     Posted { person, fields }: Posted,
@@ -101,7 +102,7 @@ async fn resize(
     ask(&person, &cluster, Method::POST, "/actions/resize", Some(&body)).await
 }
 
-/// Whether a node group has more machines than it is to have.
+/// Whether a node group has more members than the requested number. Unknown groups count as shrinking.
 async fn shrinks(
     person: &Person,
     cluster: &str,
@@ -111,7 +112,7 @@ async fn shrinks(
     let path = format!("/v1/clusters/{}/nodegroups", segment(cluster)?);
     let found = person.clusters()?.get(&path).await?;
     let groups = found["nodegroups"].as_array().into_iter().flatten();
-    // Without a group the API resizes the default one for workers.
+    // Without a group the API resizes the default group of workers.
     let is_meant = |it: &&Value| match group {
         Some(group) => it["uuid"] == group || it["name"] == group,
         None => it["role"] == "worker" && it["is_default"] == true,
@@ -120,13 +121,13 @@ async fn shrinks(
     Ok(count.zip(now).is_none_or(|(count, now)| count < now))
 }
 
-/// What a cluster is called.
+/// The cluster's name.
 async fn name_of(person: &Person, cluster: &str) -> Result<String, Problem> {
     let shown = person.clusters()?.get(&format!("/v1/clusters/{}", segment(cluster)?)).await?;
     Ok(shown["name"].as_str().unwrap_or(cluster).to_owned())
 }
 
-/// `POST /clusters/{cluster}/groups`.
+/// `POST /clusters/{cluster}/groups`: creates a node group.
 async fn add_group(
     Path(cluster): Path<String>,
     Posted { person, fields }: Posted,
@@ -138,7 +139,7 @@ async fn add_group(
     ask(&person, &cluster, Method::POST, "/nodegroups", Some(&body)).await
 }
 
-/// `POST /clusters/{cluster}/groups/delete`: only with the group's name written out.
+/// `POST /clusters/{cluster}/groups/delete`: deletes a node group. Needs the group's name as a confirmation.
 async fn delete_group(
     Path(cluster): Path<String>,
     Posted { person, fields }: Posted,
@@ -150,7 +151,7 @@ async fn delete_group(
     ask(&person, &cluster, Method::DELETE, &path, None).await
 }
 
-/// `POST /clusters/{cluster}/delete`: only with its name written out.
+/// `POST /clusters/{cluster}/delete`: deletes a cluster. Needs its name as a confirmation.
 async fn delete(
     Path(cluster): Path<String>,
     Posted { person, fields }: Posted,

@@ -1,6 +1,6 @@
-//! What erases or destroys something asks for its name first, and is not done for who writes another.
+//! Confirmations: an action that erases or destroys something needs the name of the resource.
 //!
-//! The question is a page of its own without a script: what is typed there is not exchanged while it is written.
+//! The question is a page of its own that is not live, so that an update does not remove what the user types.
 
 use axum::response::Response;
 use serde::Serialize;
@@ -9,35 +9,35 @@ use crate::form::Fields;
 use crate::problem::Problem;
 use crate::visit::Person;
 
-/// A question before something is lost.
+/// The question before an action that destroys something.
 #[derive(Debug, Serialize)]
 pub(super) struct Question {
-    /// What is asked for, such as `Rebuild`.
+    /// The action, such as `Rebuild`.
     pub(super) verb: &'static str,
-    /// What becomes of the thing then.
+    /// The consequences of the action.
     pub(super) loss: &'static str,
-    /// What the thing is: `node`, `rack`.
+    /// The kind of the resource: `node`, `rack`.
     pub(super) kind: &'static str,
-    /// The name that has to be written.
+    /// The name that the user has to type.
     pub(super) name: String,
-    /// Where the answer is sent.
+    /// The path that the form is sent to.
     pub(super) action: String,
-    /// What it is sent with, beside the name.
+    /// The `target` field of the form.
     pub(super) target: Option<String>,
-    /// The page of the thing.
+    /// The page of the resource.
     pub(super) back: String,
-    /// What may break, as it was written before, where a service asks that it is named.
+    /// The clusters or hosts that the user permits to disrupt, as typed before; `None` if the service has not asked for them.
     pub(super) force: Option<String>,
 }
 
 impl Question {
-    /// The page that asks.
+    /// Shows the question as a page.
     pub(super) fn ask(self, person: &Person, section: &str) -> Result<Response, Problem> {
         let title = format!("{} {}", self.verb, self.name);
         person.show(person.page("confirm.html", &title).under(section).put("question", &self))
     }
 
-    /// The same again, with why it was not done.
+    /// Shows the question again, with the reason why nothing was done.
     pub(super) fn ask_again(
         self,
         person: &Person,
@@ -49,21 +49,21 @@ impl Question {
         person.show_again(page, why)
     }
 
-    /// Whether who sent `fields` wrote the name.
+    /// Checks that the form contains the name.
     ///
     /// # Errors
     ///
-    /// When another name was written, or none.
+    /// Returns an error if the name is missing or another one.
     pub(super) fn check(&self, fields: &Fields) -> Result<(), Problem> {
         check_name(fields, &self.name, self.kind)
     }
 }
 
-/// Whether who sent `fields` wrote `name`, of what is called a `kind`.
+/// Checks that the form contains `name`, the name of a resource of this `kind`.
 ///
 /// # Errors
 ///
-/// When another name was written, or none.
+/// Returns an error if the name is missing or another one.
 pub(super) fn check_name(fields: &Fields, name: &str, kind: &str) -> Result<(), Problem> {
     if fields.find("name").map(str::trim) == Some(name) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `/discoveries`: machines that asked for a boot and that nobody enrolled.
+//! `/discoveries`: machines that sent a boot request and are not enrolled.
 
 use axum::Router;
 use axum::extract::Path;
@@ -16,14 +16,14 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/discoveries", get(list)).route("/discoveries/{mac}/forget", post(forget))
 }
 
-/// `GET /discoveries`.
+/// `GET /discoveries`: lists discovered machines.
 async fn list(person: Person) -> Result<Response, Problem> {
     let found = person.machines()?.get("/bedplate/v1/discoveries").await?;
     let page = person.page("discoveries.html", "Discoveries").under("discoveries").live();
     person.show(page.put("discoveries", &found["discoveries"]))
 }
 
-/// `POST /discoveries/{mac}/forget`.
+/// `POST /discoveries/{mac}/forget`: removes a discovered machine from the list.
 async fn forget(
     Path(mac): Path<String>,
     Posted { person, .. }: Posted,

@@ -1,4 +1,4 @@
-//! `/hosts`: compute hosts of the cloud: what one carries, and taking it out.
+//! `/hosts`: compute hosts of the cloud with their servers, and drains.
 
 use axum::Router;
 use axum::extract::Path;
@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/hosts/{host}/undrain", post(undrain))
 }
 
-/// `GET /hosts`: every compute host with its drain; where the cloud does not tell clusterd its hosts, those that have a drain.
+/// `GET /hosts`: every compute host with its drain, or only the hosts with a drain if clusterd cannot list the cloud's hosts.
 async fn list(person: Person) -> Result<Response, Problem> {
     let api = person.clusters()?;
     let (hosts, unknown) = match api.get("/bedplate/v1/hosts").await {
@@ -46,7 +46,7 @@ async fn list(person: Person) -> Result<Response, Problem> {
     person.show(page.put("hosts", hosts).put("unknown", unknown))
 }
 
-/// `GET /hosts/{host}`.
+/// `GET /hosts/{host}`: shows a host.
 async fn show(person: Person, Path(host): Path<String>) -> Result<Response, Problem> {
     let page = one(&person, &host).await?;
     person.show(page)
@@ -61,7 +61,8 @@ async fn one(person: &Person, host: &str) -> Result<Page, Problem> {
     Ok(page.put("label", host).put("force", ""))
 }
 
-/// `POST /hosts/{host}/drain`: what would cost a cluster its quorum is refused, in the service's own words, unless the cluster is named.
+/// `POST /hosts/{host}/drain`: drains a host. If a cluster would lose its quorum, the page shows the service's refusal, and the form can
+/// name the cluster to permit the loss.
 async fn drain(
     Path(host): Path<String>,
     Posted { person, fields }: Posted,
@@ -80,7 +81,7 @@ async fn drain(
     }
 }
 
-/// `POST /hosts/{host}/undrain`.
+/// `POST /hosts/{host}/undrain`: ends a drain.
 async fn undrain(
     Path(host): Path<String>,
     Posted { person, .. }: Posted,

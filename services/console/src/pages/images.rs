@@ -1,4 +1,4 @@
-//! `/images`: what virtual machines can be made of.
+//! `/images`: the images and snapshots that VMs can boot.
 
 use axum::Router;
 use axum::response::Response;
@@ -12,7 +12,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new().route("/images", get(list))
 }
 
-/// `GET /images`.
+/// `GET /images`: lists images and snapshots.
 async fn list(person: Person) -> Result<Response, Problem> {
     let api = person.clusters()?;
     let (images, snapshots) = tokio::join!(

@@ -1,4 +1,4 @@
-//! `/nodes/{node}`: one node: why it is where it is, what happened, what it consists of, and what may be asked of it.
+//! `/nodes/{node}`: one node with its state, history, inventory and actions.
 
 use axum::Router;
 use axum::extract::{Path, Query};
@@ -17,7 +17,7 @@ use crate::service::Console;
 use crate::view::{Page, span};
 use crate::visit::Person;
 
-/// So many of the newest events are shown.
+/// The number of newest events that the page shows.
 const EVENTS: usize = 40;
 
 pub(super) fn routes() -> Router<Console> {
@@ -33,17 +33,17 @@ pub(super) fn routes() -> Router<Console> {
         .route("/nodes/{node}/join", post(join))
 }
 
-/// Something that happened to a node.
+/// An event of a node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Event {
     at: String,
     what: String,
     severity: String,
-    /// How long it was before the next.
+    /// The time until the next event.
     took: Option<String>,
 }
 
-/// `GET /nodes/{node}`.
+/// `GET /nodes/{node}`: shows a node.
 async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
     let page = one(&person, &node).await?;
     person.show(page)
@@ -82,13 +82,13 @@ async fn one(person: &Person, node: &str) -> Result<Page, Problem> {
     Ok(page.put("explained", explained).put("node", &shown))
 }
 
-/// The drain of the compute host that a node is; `None` where nobody drains it, or clusterd does not tell.
+/// The drain of the compute host that the node is; `None` if there is no drain or clusterd does not answer.
 async fn drain_of(person: &Person, host: Option<&str>) -> Option<Value> {
     let path = format!("/bedplate/v1/drains/{}", segment(host?).ok()?);
     person.clusters().ok()?.find(&path).await.ok()?
 }
 
-/// The newest events, newest first, each with how long it was until the next.
+/// The newest events, newest first, each with the time until the next event.
 fn timeline(history: &Value) -> Vec<Event> {
     let all: Vec<&Value> = history["history"].as_array().into_iter().flatten().collect();
     let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
@@ -112,19 +112,19 @@ fn timeline(history: &Value) -> Vec<Event> {
     events
 }
 
-/// A verb that may be asked of a node.
+/// An action on a node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Verb {
     target: &'static str,
     name: &'static str,
-    /// Whether it takes something away.
+    /// Whether the button is marked as destructive.
     is_bold: bool,
-    /// Whether the node's name has to be written first.
+    /// Whether the user has to type the node's name first.
     asks: bool,
 }
 
-/// What may be asked of a node in this state. The service says no where more is needed. It can not rescue, service or hold nodes, so nothing
-/// of that is offered.
+/// The actions for a node in this state. The service may still refuse an action for other reasons. baremetald supports no rescue, service
+/// or hold, so the page does not offer them.
 fn verbs(state: &str) -> Vec<Verb> {
     let told: &[(&'static str, &'static str)] = match state {
         "enroll" => &[("manage", "Manage")],
@@ -150,12 +150,12 @@ fn verbs(state: &str) -> Vec<Verb> {
     told.iter().map(verb).collect()
 }
 
-/// Whether nothing is erased on the way to this target. Whatever is not known to be harmless is asked about.
+/// Whether an action erases nothing. An unknown action counts as harmful.
 fn is_harmless(target: &str) -> bool {
     matches!(target, "manage" | "inspect" | "adopt" | "abort")
 }
 
-/// What a verb is called, and what is lost by it.
+/// The name of an action, and its consequences.
 fn loss(target: &str) -> (&'static str, &'static str) {
     match target {
         "provide" => (
@@ -174,14 +174,14 @@ fn loss(target: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether the API lets a node be deleted in this state, as far as that alone tells.
+/// Whether the API permits the deletion of a node in this state, as far as the state tells.
 fn may_be_deleted(state: &str, is_in_maintenance: bool) -> bool {
     let is_free = ["enroll", "manageable", "available", "adopt failed"].contains(&state);
     let is_busy = state.ends_with("ing") || state.ends_with("wait") || state == "wait call-back";
     is_free || (is_in_maintenance && !is_busy)
 }
 
-/// The question before `target` is asked of a node.
+/// The question before an action.
 async fn question(person: &Person, node: &str, target: &str) -> Result<Question, Problem> {
     let address = segment(node)?;
     let shown = person.machines()?.get(&format!("/v1/nodes/{address}?fields=uuid,name")).await?;
@@ -205,7 +205,7 @@ struct Confirmed {
     target: String,
 }
 
-/// `GET /nodes/{node}/confirm?target=`: asks for the node's name before something of it is lost.
+/// `GET /nodes/{node}/confirm?target=`: asks for the node's name before a destructive action.
 async fn confirm(
     person: Person,
     Path(node): Path<String>,
@@ -214,7 +214,7 @@ async fn confirm(
     question(&person, &node, &wanted.target).await?.ask(&person, "nodes")
 }
 
-/// `POST /nodes/{node}/delete`: only with its name written out.
+/// `POST /nodes/{node}/delete`: deletes a node. Needs its name as a confirmation.
 async fn delete(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
@@ -234,13 +234,13 @@ async fn delete(
     }
 }
 
-/// A path, with the names of what may break where some were written.
+/// Appends the names in the field `force` to a path.
 fn forced(path: &str, fields: &Fields) -> String {
     let forced = encoded(&fields.forced().join(","));
     if forced.is_empty() { path.to_owned() } else { format!("{path}?force={forced}") }
 }
 
-/// `GET /nodes/{node}/sensors`: what only its BMC knows, asked for when somebody looks.
+/// `GET /nodes/{node}/sensors`: the sensors and event log of the BMC, read on request only.
 async fn sensors(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
     let (api, name) = (person.machines()?, segment(&node)?);
     let (sensors, log) = (
@@ -265,13 +265,13 @@ async fn sensors(person: Person, Path(node): Path<String>) -> Result<Response, P
     )
 }
 
-/// Seconds since 1970 as a time.
+/// Formats seconds since 1970.
 fn told_at(seconds: &Value) -> Option<String> {
     let at = Timestamp::from_second(seconds.as_i64()?).ok()?;
     Some(at.to_string())
 }
 
-/// `POST /nodes/{node}/provision`: what erases something only with the node's name written out.
+/// `POST /nodes/{node}/provision`: runs a provisioning action. An action that erases something needs the node's name as a confirmation.
 async fn provision(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
@@ -290,7 +290,7 @@ async fn provision(
     take_out(&person, &node, "provision", &fields, ("/v1/nodes/{}/states/provision", &body)).await
 }
 
-/// `POST /nodes/{node}/power`.
+/// `POST /nodes/{node}/power`: changes the power state.
 async fn power(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
@@ -299,7 +299,7 @@ async fn power(
     take_out(&person, &node, "power", &fields, ("/v1/nodes/{}/states/power", &body)).await
 }
 
-/// `POST /nodes/{node}/maintenance`.
+/// `POST /nodes/{node}/maintenance`: turns maintenance on or off.
 async fn maintenance(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
@@ -314,7 +314,7 @@ async fn maintenance(
     }
 }
 
-/// `POST /nodes/{node}/identify`.
+/// `POST /nodes/{node}/identify`: turns the locator light on or off.
 async fn identify(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
@@ -323,7 +323,7 @@ async fn identify(
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/identify", Some(&body)).await
 }
 
-/// `POST /nodes/{node}/join`: its machine joins the cloud once more.
+/// `POST /nodes/{node}/join`: lets the node join the cloud as a hypervisor again.
 async fn join(
     Path(node): Path<String>,
     Posted { person, .. }: Posted,
@@ -331,7 +331,8 @@ async fn join(
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/hypervisor/join", None).await
 }
 
-/// Asks for what may take the machine out. What is refused for what runs on it is asked again, with the names of what may break.
+/// Sends an action that may take a compute host away. If the service refuses because of running servers, shows the page again with a field
+/// for the clusters that may be disrupted.
 async fn take_out(
     person: &Person,
     node: &str,
@@ -348,7 +349,7 @@ async fn take_out(
     }
 }
 
-/// Asks, and shows the node again.
+/// Sends an action and shows the node again.
 async fn ask(
     person: &Person,
     node: &str,
@@ -366,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_may_erase_something_asks_for_the_name() {
+    fn every_action_that_may_erase_something_asks_for_the_name() {
         let asking = |state: &str| -> Vec<&str> {
             verbs(state).into_iter().filter(|verb| verb.asks).map(|verb| verb.target).collect()
         };

@@ -1,4 +1,4 @@
-//! `/nodes`: all nodes, a page at a time, narrowed by state.
+//! `/nodes`: lists nodes page by page, optionally of one state.
 
 use axum::Router;
 use axum::extract::Query;
@@ -12,10 +12,10 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
 
-/// So many nodes are on a page.
+/// The number of nodes on a page.
 const SHOWN: usize = 100;
 
-/// The states that a list can be narrowed to: those that nodes of this service have, in the order they live them.
+/// The states that the list can be filtered by, in the order of a node's life. States that baremetald does not use are left out.
 const STATES: [&str; 18] = [
     "enroll",
     "verifying",
@@ -51,7 +51,7 @@ struct Wanted {
     maintenance: String,
 }
 
-/// `GET /nodes`.
+/// `GET /nodes`: lists nodes.
 async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
     let fields = "uuid,name,provision_state,power_state,maintenance,resource_class,lessee,last_error,provision_updated_at";
     let mut path = format!("/v1/nodes?limit={SHOWN}&fields={fields}");

@@ -1,4 +1,4 @@
-//! `/`: how much there is, what is in flight, what is stuck and why. It asks as few questions of ten thousand nodes as of ten.
+//! `/`: counts, operations in progress and failures. The number of requests does not grow with the number of nodes.
 
 use axum::Router;
 use axum::response::Response;
@@ -11,14 +11,14 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
 
-/// So many clusters, and so many machines, are named: the newest.
+/// The number of clusters and VMs that the page names, newest first.
 const NAMED: usize = 10;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/", get(show))
 }
 
-/// `GET /`.
+/// `GET /`: shows the overview.
 async fn show(person: Person) -> Result<Response, Problem> {
     let (nodes, clusters) = tokio::join!(nodes(&person), clusters(&person));
     if let (Err(Problem::LoggedOut), _) | (_, Err(Problem::LoggedOut)) = (&nodes, &clusters) {
@@ -35,7 +35,7 @@ async fn nodes(person: &Person) -> Result<Nodes, Problem> {
     Ok(Nodes::of(person.machines()?.get("/bedplate/v1/counts").await?))
 }
 
-/// All nodes, counted.
+/// The counts of nodes.
 #[derive(Serialize)]
 struct Nodes {
     in_use: u64,
@@ -56,11 +56,11 @@ impl Nodes {
     }
 }
 
-/// What somebody has in the cloud.
+/// The newest clusters and VMs of the user.
 #[derive(Serialize)]
 struct Clusters {
     clusters: Value,
-    /// Whether there are more than are named.
+    /// Whether there are more clusters than the page names.
     more_clusters: bool,
     machines: Value,
     more_machines: bool,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_use_and_what_is_free_is_told_by_state() {
+    fn used_and_free_nodes_are_counted_by_state() {
         let states = json!([{"provision_state": "active", "count": 7}, {"provision_state": "enroll", "count": 2}]);
         let nodes = Nodes::of(json!({"states": states}));
         assert_eq!((nodes.in_use, nodes.free), (7, 0));

@@ -1,4 +1,4 @@
-//! `/where`: the chain rack, node, host, server, and what the server is, up and down from whatever is named.
+//! `/where`: finds the location of a resource: rack, node, host, server, and the cluster or VM of the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
 
-/// Of so many hosts the nodes are looked for.
+/// The maximum number of hosts whose nodes are looked up.
 const HOSTS: usize = 40;
 
 pub(super) fn routes() -> Router<Console> {
@@ -39,7 +39,7 @@ pub(super) struct Above {
     host: Option<String>,
 }
 
-/// `GET /where?thing=`: to the page of what is named, or, for what runs on hosts, all the chains that lead there.
+/// `GET /where?thing=`: redirects to the page of a rack, node or host, or shows the locations of a server, cluster or VM.
 async fn find(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
     let thing = wanted.thing.trim();
     let page = person.page("where.html", "Where something is").under("hosts");
@@ -55,7 +55,7 @@ async fn find(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
         return Ok(Redirect::to(&format!("/racks/{name}")).into_response());
     }
     if let Some(node) = node? {
-        // A host may be called as its node is, and is no other thing.
+        // A host can have the same name as its node; the page of the host shows both.
         let to = match &node.host {
             Some(host) => format!("/hosts/{}", segment(host)?),
             None => format!("/nodes/{}", segment(&node.uuid)?),
@@ -90,15 +90,15 @@ async fn find(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
     person.show(page.put("rows", rows).put("is_asked", true))
 }
 
-/// One chain.
+/// The location of one server.
 #[derive(Serialize)]
 struct Row {
     node: Option<Above>,
     place: Value,
 }
 
-/// The node that is the compute host of this name, if it is one of ours that is called so: by a profile a host is called as its node
-/// is, or `node-` and its id.
+/// Finds the node that is the compute host `host`. A host is named like its node, or `node-` and the node's id, if a profile made it a
+/// host.
 pub(super) async fn above(person: &Person, host: &str) -> Result<Option<Above>, Problem> {
     let Ok(api) = person.machines() else { return Ok(None) };
     for ident in [Some(host), host.strip_prefix("node-")].into_iter().flatten() {
@@ -106,14 +106,14 @@ pub(super) async fn above(person: &Person, host: &str) -> Result<Option<Above>, 
             Ok(Some(node)) if node.host.as_deref() == Some(host) => return Ok(Some(node)),
             Ok(_) => {}
             Err(Problem::LoggedOut) => return Err(Problem::LoggedOut),
-            // What runs on a host is told without what it stands on.
+            // The location is shown without its node if baremetald does not answer.
             Err(_) => return Ok(None),
         }
     }
     Ok(None)
 }
 
-/// A node, and as which compute host it is in the cloud.
+/// Finds a node and the name of the compute host that it is.
 async fn of_node(api: &Api, ident: &str) -> Result<Option<Above>, Problem> {
     let ident = segment(ident)?;
     let [shown, explained] = [

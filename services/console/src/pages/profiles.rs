@@ -1,4 +1,4 @@
-//! `/profiles`: what makes machines hypervisors of the cloud: listed, shown, made of a form or of a document, written anew, deleted.
+//! `/profiles`: hypervisor profiles: lists, shows, creates, changes and deletes them.
 
 use axum::Router;
 use axum::extract::Path;
@@ -14,39 +14,39 @@ use crate::service::Console;
 use crate::view::Page;
 use crate::visit::Person;
 
-/// Where the API has them.
+/// The path of profiles in the API.
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/profiles", get(list))
-        // No profile can be in the way: it is matched first.
+        // This path is matched before `/profiles/{profile}`, so a profile named `new` cannot hide it.
         .route("/profiles/new", get(ask).post(create))
         .route("/profiles/{profile}", get(show).post(set))
         .route("/profiles/{profile}/delete", post(delete))
 }
 
-/// The names of all profiles, for who chooses one; none where there is none to choose.
+/// The names of all profiles; empty if the user may not see profiles.
 pub(super) async fn names(api: &Api) -> Result<Vec<String>, Problem> {
     let found = api.find(PROFILES).await?.unwrap_or_default();
     let all = found["hypervisor_profiles"].as_array().into_iter().flatten();
     Ok(all.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect())
 }
 
-/// `GET /profiles`.
+/// `GET /profiles`: lists profiles.
 async fn list(person: Person) -> Result<Response, Problem> {
     let mut found = person.machines()?.get(PROFILES).await?;
     let page = person.page("profiles.html", "Hypervisor profiles").under("profiles");
     person.show(page.put("profiles", found["hypervisor_profiles"].take()))
 }
 
-/// `GET /profiles/{profile}`.
+/// `GET /profiles/{profile}`: shows a profile.
 async fn show(person: Person, Path(profile): Path<String>) -> Result<Response, Problem> {
     let page = one(&person, &profile, None).await?;
     person.show(page)
 }
 
-/// The page of one; with a document that was refused in place of its own.
+/// The page of a profile, with the refused document if there is one.
 async fn one(person: &Person, name: &str, refused: Option<&str>) -> Result<Page, Problem> {
     let address = segment(name)?;
     let profile = person.machines()?.get(&format!("{PROFILES}/{address}")).await?;
@@ -56,14 +56,14 @@ async fn one(person: &Person, name: &str, refused: Option<&str>) -> Result<Page,
     Ok(page.put("settings", told(&profile["settings"])).put("profile", profile))
 }
 
-/// A profile as a document that can be sent back: JSON, which is YAML as well.
+/// Writes a profile as a document that can be sent back: JSON, which is valid YAML.
 fn written(profile: &Value) -> Result<String, Problem> {
     let mut document = profile.as_object().cloned().unwrap_or_default();
     document.retain(|key, _| !["created_at", "updated_at"].contains(&key.as_str()));
     serde_json::to_string_pretty(&document).map_err(|why| Problem::Broken(why.to_string()))
 }
 
-/// What machines are told, a line each: where it stands, and what it says.
+/// Lists the settings of a profile, each with its path and value.
 fn told(settings: &Value) -> Vec<(String, String)> {
     fn walk(at: &str, value: &Value, lines: &mut Vec<(String, String)>) {
         let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
@@ -85,7 +85,7 @@ fn told(settings: &Value) -> Vec<(String, String)> {
     lines
 }
 
-/// `GET /profiles/new`.
+/// `GET /profiles/new`: shows the form.
 async fn ask(person: Person) -> Result<Response, Problem> {
     person.show(form(&person).put("given", json!({})))
 }
@@ -94,7 +94,7 @@ fn form(person: &Person) -> Page {
     person.page("profile_new.html", "New hypervisor profile").under("profiles")
 }
 
-/// `POST /profiles/new`: of a document, where there is one.
+/// `POST /profiles/new`: creates a profile from a document, or from the fields of the form if there is no document.
 async fn create(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let api = person.machines()?;
     let asked = match document(&fields) {
@@ -115,25 +115,25 @@ async fn create(Posted { person, fields }: Posted) -> Result<Response, Problem> 
     }
 }
 
-/// What the form is shown again with: no secret, and so no document either, which holds some.
+/// The fields for showing the form again, without secrets. The document is left out too, because it contains secrets.
 fn shown(fields: &Fields) -> Map<String, Value> {
     let is_secret = |name: &str| ["transport_url", "document", "file"].contains(&name);
     let all = fields.shown().into_iter().filter(|(name, _)| !is_secret(name));
     all.map(|(name, text)| (name.to_owned(), text.into())).collect()
 }
 
-/// What was written as YAML or chosen as a file, if anything was.
+/// Parses the uploaded file or the YAML text; `None` if the form contains neither.
 fn document(fields: &Fields) -> Option<Result<Value, Problem>> {
     let text = fields.find("file").or(fields.find("document"))?;
     Some(serde_saphyr::from_str(text).map_err(|why| {
         let why = why.to_string();
-        // The rest is a drawing of the place in the document, which may hold a secret.
+        // The remaining lines of the error quote the document, which may contain a secret.
         let first = why.lines().next().unwrap_or("it cannot be read");
         Problem::Unreadable(format!("document: {first}"))
     }))
 }
 
-/// What the form asks for, as the API takes it.
+/// The request body that the form describes.
 fn body(fields: &Fields) -> Result<Value, Problem> {
     let text = |name: &str| fields.get(name).map(|text| Value::from(text.trim()));
     let mut info = json!({"image_source": text("image")?});
@@ -177,7 +177,7 @@ fn body(fields: &Fields) -> Result<Value, Problem> {
     }))
 }
 
-/// How something is named that hypervisors are put into.
+/// The availability zone or aggregate of hypervisors: a fixed name, or the rule that makes the name.
 fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>, Problem> {
     match fields.find(name) {
         None => Ok(None),
@@ -186,7 +186,7 @@ fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>, Prob
     }
 }
 
-/// `POST /profiles/{profile}`: writes it anew. What is shown in place of a secret leaves it as it is.
+/// `POST /profiles/{profile}`: replaces a profile. The placeholder of a secret leaves the secret unchanged.
 async fn set(
     Path(profile): Path<String>,
     Posted { person, fields }: Posted,
@@ -211,7 +211,7 @@ async fn set(
     }
 }
 
-/// `POST /profiles/{profile}/delete`: only with its name written out.
+/// `POST /profiles/{profile}/delete`: deletes a profile. Needs its name as a confirmation.
 async fn delete(
     Path(profile): Path<String>,
     Posted { person, fields }: Posted,
@@ -230,14 +230,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_machines_are_told_is_a_line_each() {
+    fn settings_are_listed_with_path_and_value() {
         let settings = json!({"neutron": {"tunnels": true, "region": null}, "ssh_keys": ["a"]});
         let line = |at: &str, says: &str| (at.to_owned(), says.to_owned());
         assert_eq!(told(&settings), [line("neutron.tunnels", "true"), line("ssh_keys.0", "a")]);
     }
 
     #[test]
-    fn a_profile_is_written_as_it_can_be_sent_back() {
+    fn the_document_of_a_profile_can_be_sent_back() {
         let text =
             written(&json!({"name": "p", "created_at": "then", "updated_at": null})).unwrap();
         assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), json!({"name": "p"}));

@@ -1,4 +1,4 @@
-//! `/quotas`: what a project and a person may have, and what they took of it.
+//! `/quotas`: usage and limits of a project and of a user.
 
 use axum::Router;
 use axum::extract::Query;
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::service::Console;
 use crate::visit::Person;
 
-/// What is counted, as the API and as a person calls it.
+/// The limited resources, each with its name in the API and its label.
 const COUNTED: [(&str, &str); 9] = [
     ("clusters", "Clusters"),
     ("nodes", "Cluster nodes"),
@@ -39,19 +39,19 @@ struct Wanted {
     user: String,
 }
 
-/// One resource.
+/// A row of the table.
 #[derive(Serialize)]
 pub(super) struct Row {
     key: &'static str,
     name: &'static str,
     used: Option<i64>,
-    /// Below 0 where there is none.
+    /// Negative if there is no limit.
     limit: i64,
-    /// How much is left; nothing where there is no limit.
+    /// `None` if there is no limit.
     left: Option<i64>,
 }
 
-/// `GET /quotas?project=&user=`.
+/// `GET /quotas?project=&user=`: shows usage and limits.
 async fn show(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
     let path = format!(
         "/bedplate/v1/quotas?project_id={}&user_id={}",
@@ -66,7 +66,7 @@ async fn show(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
     person.show(page.put("wanted_project", wanted.project).put("wanted_user", wanted.user))
 }
 
-/// What an account holds, in the order people read it.
+/// The rows of a table, in the order of `COUNTED`.
 pub(super) fn rows(account: &Value) -> Vec<Row> {
     let row = |(key, name): &(&'static str, &'static str)| {
         let entry = account.get(*key)?;
@@ -78,7 +78,7 @@ pub(super) fn rows(account: &Value) -> Vec<Row> {
     COUNTED.iter().filter_map(row).collect()
 }
 
-/// `POST /quotas`: what an administrator grants. What is left empty stays as it is.
+/// `POST /quotas`: sets limits. An empty field keeps its limit.
 async fn set(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let (project, user) = (fields.get("project")?.trim(), fields.find("user").map(str::trim));
     let mut limits = Map::new();
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_told_where_there_is_a_limit() {
+    fn the_remainder_is_shown_if_there_is_a_limit() {
         let account = json!({"vms": {"used": 3, "limit": 5}, "gpus": {"used": 1, "limit": -1}});
         let told: Vec<_> = rows(&account).iter().map(|row| (row.key, row.left)).collect();
         assert_eq!(told, [("vms", Some(2)), ("gpus", None)]);

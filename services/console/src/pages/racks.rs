@@ -1,4 +1,4 @@
-//! `/racks`: racks as they stand, and one of them with its bring-up.
+//! `/racks`: draws racks, and shows one with its bring-up.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use crate::service::Console;
 use crate::view::tone;
 use crate::visit::Person;
 
-/// So many racks are drawn on a page: each is asked for.
+/// The number of racks on a page: each costs one request.
 const DRAWN: usize = 12;
-/// How high a rack is drawn at least.
+/// The minimum height of a drawn rack, in rack units.
 const UNITS: u64 = 12;
-/// How high at most; machines beyond are listed after it.
+/// The maximum height of a drawn rack, in rack units. Nodes above are listed below the drawing.
 const MOST_UNITS: u64 = 60;
 
 pub(super) fn routes() -> Router<Console> {
@@ -42,26 +42,25 @@ struct Wanted {
     page: usize,
 }
 
-/// A rack as it is drawn.
 #[derive(Serialize)]
 struct Drawn {
     rack: Value,
-    /// From the top.
+    /// From the top down.
     units: Vec<Unit>,
-    /// Those of which nobody said where they stand.
+    /// The nodes without a known position.
     elsewhere: Vec<Value>,
-    /// How many machines look so: the tone, its word, how many.
+    /// The number of nodes in each state: tone, state, number.
     tally: Vec<(&'static str, String, usize)>,
 }
 
-/// One height unit.
+/// A rack unit with its nodes.
 #[derive(Serialize)]
 struct Unit {
     position: u64,
     machines: Vec<Value>,
 }
 
-/// `GET /racks`.
+/// `GET /racks`: draws racks.
 async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
     let api = person.machines()?;
     let all = api.get("/bedplate/v1/racks").await?;
@@ -84,7 +83,7 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
     person.show(page.put("pages", total.div_ceil(DRAWN)))
 }
 
-/// `GET /racks/{rack}`.
+/// `GET /racks/{rack}`: shows a rack.
 async fn show(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
     let (api, path) = (person.machines()?, format!("/bedplate/v1/racks/{}", segment(&rack)?));
     let (found, profiles) = tokio::join!(api.get(&path), profiles::names(&api));
@@ -95,7 +94,7 @@ async fn show(person: Person, Path(rack): Path<String>) -> Result<Response, Prob
     person.show(page.put("drawn", draw(found)).put("machines", machines).put("name", rack))
 }
 
-/// What the machines that are to be hypervisors have come to: the tone, the word, how many.
+/// The number of hypervisors in each state: tone, state, number.
 fn hosts(machines: &Value) -> Vec<(&'static str, String, usize)> {
     let mut tally: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
     let all = machines.as_array().into_iter().flatten();
@@ -105,7 +104,7 @@ fn hosts(machines: &Value) -> Vec<(&'static str, String, usize)> {
     tally.into_iter().map(|((tone, state), count)| (tone, state, count)).collect()
 }
 
-/// Puts machines where they stand.
+/// Arranges the nodes of a rack by their positions.
 fn draw(mut rack: Value) -> Drawn {
     let Some(Value::Array(machines)) = rack.get_mut("machines").map(Value::take) else {
         return Drawn { rack, units: Vec::new(), elsewhere: Vec::new(), tally: Vec::new() };
@@ -128,7 +127,7 @@ fn draw(mut rack: Value) -> Drawn {
     Drawn { rack, units, elsewhere, tally }
 }
 
-/// `POST /racks/{rack}/up`: what its machines are to become; where that erases disks, only with the rack's name written out.
+/// `POST /racks/{rack}/up`: starts a bring-up. A goal that erases disks needs the rack's name as a confirmation.
 async fn up(
     Path(rack): Path<String>,
     Posted { person, fields }: Posted,
@@ -141,7 +140,7 @@ async fn up(
     Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())
 }
 
-/// Whether a bring-up erases what is on disks: nothing is erased for machines to be enrolled or inspected.
+/// Whether a bring-up erases disks: enrolling and inspecting do not.
 pub(super) fn erases(fields: &Fields) -> bool {
     let reach = fields.find("reach");
     fields.find("profile").is_some() || !matches!(reach, None | Some("enrolled" | "inspected"))
@@ -162,12 +161,12 @@ fn question(rack: &str) -> Result<Question, Problem> {
     })
 }
 
-/// `GET /racks/{rack}/delete`.
+/// `GET /racks/{rack}/delete`: asks for the rack's name.
 async fn confirm(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
     question(&rack)?.ask(&person, "racks")
 }
 
-/// `POST /racks/{rack}/delete`: only with its name written out, and only once it has no machines.
+/// `POST /racks/{rack}/delete`: deletes a rack without nodes. Needs its name as a confirmation.
 async fn delete(
     Path(rack): Path<String>,
     Posted { person, fields }: Posted,
@@ -186,7 +185,7 @@ async fn delete(
     }
 }
 
-/// What a form says of a bring-up.
+/// The goal of a bring-up from a form.
 pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
     let mut info = Map::new();
     if let Some(image) = fields.find("image") {
@@ -203,7 +202,7 @@ pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
     }
     let mut goal = json!({"reach": fields.get("reach")?, "instance_info": info});
     if let Some(profile) = fields.find("profile") {
-        // Machines become hypervisors by being installed.
+        // A node becomes a hypervisor only by an installation.
         goal["profile"] = profile.into();
         goal["reach"] = "installed".into();
     }
@@ -213,7 +212,7 @@ pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
     Ok(goal)
 }
 
-/// `POST /racks/{rack}/pause`: nothing more is begun.
+/// `POST /racks/{rack}/pause`: starts no further work in the rack.
 async fn pause(
     Path(rack): Path<String>,
     Posted { person, .. }: Posted,
@@ -228,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_stand_where_they_stand() {
+    fn nodes_are_drawn_at_their_positions() {
         let machine = |name: &str, position: Value| json!({"name": name, "position": position, "provision_state": "active"});
         let machines = [machine("a", 14.into()), machine("b", 1.into()), machine("c", Value::Null)];
         let drawn = draw(json!({"name": "r", "machines": machines}));
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn hypervisors_are_counted_by_what_they_have_come_to() {
+    fn hypervisors_are_counted_by_state() {
         let host = |state: &str| json!({"hypervisor": {"state": state}});
         let machines =
             [host("joined"), host("awaiting_service"), host("joined"), json!({"hypervisor": null})];

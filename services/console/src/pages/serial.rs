@@ -1,7 +1,7 @@
-//! `/nodes/{node}/console`: a machine's serial console: what it says, live where scripts run, and typing.
+//! `/nodes/{node}/console`: a node's serial console: its output, live in browsers with scripts, and input.
 //!
-//! The console service opens the WebSocket as the person who looks, and passes on lines of text. A whole line is added below those before
-//! it; the one that is being written is exchanged as it changes.
+//! The console opens a WebSocket to baremetald as the user, and sends lines of text to the browser. A complete line is appended; the
+//! unfinished line is replaced whenever it changes.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -30,24 +30,24 @@ use crate::service::Console;
 use crate::view::escape;
 use crate::visit::{Person, Visit};
 
-/// What comes within this time is shown at once.
+/// Output that arrives within this time is sent together.
 const GATHER: Duration = Duration::from_millis(100);
-/// How often it is looked whether who follows is still logged in.
+/// How often the session of the user is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the machine is given to say what was typed, where nobody follows.
+/// How long the response waits for the machine's echo, if no page follows the console.
 const ECHO: Duration = Duration::from_secs(1);
-/// The markup of what was said, which is exchanged whole at the beginning of a stream.
+/// The template of the whole output, which is sent once at the beginning of a stream.
 const SCREEN: &str = "serial_screen.html";
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/nodes/{node}/console", get(show).post(switch))
         .route("/nodes/{node}/console/input", axum::routing::post(input))
-        // As `/live`: who follows is not thereby in use.
+        // Below `/live`, so that following a console does not keep the session alive.
         .route("/live/console/{node}", get(follow))
 }
 
-/// `GET /nodes/{node}/console`.
+/// `GET /nodes/{node}/console`: shows the serial console.
 async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
     let (api, name) = (person.machines()?, segment(&node)?);
     let shown = api.get(&format!("/v1/nodes/{name}")).await?;
@@ -73,7 +73,7 @@ async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Prob
     person.show(page.followed_at(format!("/live/console/{name}")))
 }
 
-/// `POST /nodes/{node}/console`: enabled or disabled.
+/// `POST /nodes/{node}/console`: enables or disables the serial console.
 async fn switch(
     Path(node): Path<String>,
     Posted { person, fields }: Posted,
@@ -82,7 +82,8 @@ async fn switch(
     let is_on = fields.get("target")? == "on";
     let path = format!("/v1/nodes/{name}");
     let shown = api.get(&path).await?;
-    // The one console that there is for such machines; by default they have none, as in Ironic.
+    // Nodes with the driver `ipmi` have no console interface by default, as in Ironic. `ipmitool-socat` is the only one that such nodes can
+    // have.
     if is_on && shown["console_interface"] == "no-console" && shown["driver"] == "ipmi" {
         let patch = json!([
             {"op": "add", "path": "/console_interface", "value": "ipmitool-socat"}
@@ -94,7 +95,7 @@ async fn switch(
     Ok(Redirect::to(&format!("/nodes/{name}/console")).into_response())
 }
 
-/// `POST /nodes/{node}/console/input`: a line, or a key. A script is answered with the form, empty.
+/// `POST /nodes/{node}/console/input`: types a line or a key. A script gets the empty form as the response.
 async fn input(
     State(console): State<Console>,
     Path(node): Path<String>,
@@ -123,14 +124,14 @@ async fn input(
     Ok(Redirect::to(&format!("/nodes/{name}/console")).into_response())
 }
 
-/// The console of this node, as this person.
+/// Opens the WebSocket of the node's console as the user.
 async fn open(person: &Person, name: &str) -> Result<Socket, Problem> {
     person.machines()?.socket(&format!("/bedplate/v1/nodes/{name}/console")).await
 }
 
-/// Types where nobody follows, and gives the machine a moment to say something to that: the page that is shown next has it.
+/// Types without a following page, and waits a moment for the echo, so that the next page shows it.
 async fn type_once(mut socket: Socket, typed: Bytes) {
-    // The first message is what was said before.
+    // The first message is the earlier output.
     let _ = timeout(ECHO, socket.next()).await;
     if socket.send(Message::Binary(typed)).await.is_ok() {
         let _ = timeout(ECHO, socket.next()).await;
@@ -138,24 +139,24 @@ async fn type_once(mut socket: Socket, typed: Bytes) {
     let _ = socket.close(None).await;
 }
 
-/// Somebody who follows a console.
+/// A serial console that one user follows.
 struct Following {
     console: Console,
     visit: Visit,
     socket: Socket,
     keyboard: Plugged,
     screen: Screen,
-    /// The line that is being written, as it was sent.
+    /// The unfinished line as it was last sent.
     line: String,
     waiting: Vec<Event>,
-    /// When it is looked next whether who follows is still logged in.
+    /// When the session is checked next.
     look_at: tokio::time::Instant,
     has_begun: bool,
     is_over: bool,
     place: Place,
 }
 
-/// `GET /live/console/{node}`.
+/// `GET /live/console/{node}`: streams the serial console.
 async fn follow(
     State(console): State<Console>,
     person: Person,
@@ -167,7 +168,7 @@ async fn follow(
     let socket = match open(&person, &name).await {
         Ok(socket) => socket,
         Err(why @ (Problem::Refused { .. } | Problem::Unreachable { .. })) => {
-            // What is refused as a stream is not read by anybody.
+            // A browser does not show the error response of a stream, so the reason is sent as output.
             let told = [said(&format!("[{why}]\n")), over()].map(Ok::<_, Infallible>);
             return Ok((unbuffered, Sse::new(futures::stream::iter(told))).into_response());
         }
@@ -195,7 +196,7 @@ async fn follow(
 }
 
 impl Following {
-    /// The next event; `None` at the end.
+    /// Waits for the next event; `None` after the last one.
     async fn event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.waiting.pop() {
@@ -208,7 +209,7 @@ impl Following {
         }
     }
 
-    /// Waits until something is to be shown, and a little for what comes with it; passes on what is typed meanwhile.
+    /// Waits for output, and a moment longer for output that follows. Passes input on meanwhile.
     async fn gather(&mut self) {
         let end = loop {
             tokio::select! {
@@ -240,7 +241,7 @@ impl Following {
         self.show(end);
     }
 
-    /// Hears what comes within a moment.
+    /// Reads the output that arrives within `GATHER`.
     async fn hear_more(&mut self) -> Option<End> {
         let mut more = std::pin::pin!(sleep(GATHER));
         loop {
@@ -271,7 +272,7 @@ impl Following {
         }
     }
 
-    /// What is to be shown of what was heard, the last first.
+    /// Turns the new output into events, the last event first.
     fn show(&mut self, end: Option<End>) {
         let (lines, line) = self.screen.take();
         let mut events = Vec::new();
@@ -308,30 +309,27 @@ impl Following {
     }
 }
 
-/// What came of a message.
+/// The result of reading a message.
 enum Heard {
-    /// Nothing to be shown.
     Nothing,
-    /// The machine said something.
     Said,
-    /// It was the last.
     End(End),
 }
 
 /// Why a stream ends.
 enum End {
-    /// The connection broke off: whoever follows comes again by itself.
+    /// The connection broke; the browser reconnects.
     Gone,
-    /// The service ended it, and says why: to come again is of no use.
+    /// The service ended the console, with the reason; the browser must not reconnect.
     Over(String),
 }
 
-/// Whole lines, as text.
+/// The event for complete lines.
 fn said(lines: &str) -> Event {
     Event::default().event("lines").data(escape(lines))
 }
 
-/// Nobody is to come again.
+/// The last event: the browser does not reconnect after it.
 fn over() -> Event {
     Event::default().event("over").data("over")
 }

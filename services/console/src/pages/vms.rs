@@ -1,4 +1,4 @@
-//! `/vms`: people's own virtual machines: asked for, extended, switched, given back.
+//! `/vms`: VMs: creates, lists, shows, extends, switches and deletes them.
 
 use axum::Router;
 use axum::extract::Path;
@@ -29,14 +29,14 @@ pub(super) fn routes() -> Router<Console> {
         .route("/vms/{vm}/delete", post(delete))
 }
 
-/// `GET /vms`.
+/// `GET /vms`: lists VMs.
 async fn list(person: Person) -> Result<Response, Problem> {
     let machines = person.clusters()?.all("machines", "/bedplate/v1/machines", 2000).await?;
     let page = person.page("vms.html", "Virtual machines").under("vms").live();
     person.show(page.put("machines", machines))
 }
 
-/// `GET /vms/{vm}`.
+/// `GET /vms/{vm}`: shows a VM.
 async fn show(person: Person, Path(vm): Path<String>) -> Result<Response, Problem> {
     let (api, name) = (person.clusters()?, segment(&vm)?);
     let (shown, events) =
@@ -50,7 +50,7 @@ async fn show(person: Person, Path(vm): Path<String>) -> Result<Response, Proble
     person.show(page.put("vm", &shown))
 }
 
-/// `GET /vms/new`.
+/// `GET /vms/new`: shows the form.
 async fn ask(person: Person) -> Result<Response, Problem> {
     let page = form(&person).await?;
     person.show(page.put("given", json!({})))
@@ -65,7 +65,7 @@ async fn form(person: &Person) -> Result<Page, Problem> {
     Ok(page.put("images", &images?["images"]).put("account", account))
 }
 
-/// `POST /vms/new`.
+/// `POST /vms/new`: creates a VM.
 async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     let asked = match body(&fields) {
         Ok(body) => {
@@ -83,7 +83,7 @@ async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     }
 }
 
-/// What the form asks for, as the API takes it.
+/// The request body that the form describes.
 fn body(fields: &Fields) -> Result<Value, Problem> {
     let mut body = Map::new();
     for name in ["image", "flavor"] {
@@ -106,7 +106,7 @@ fn body(fields: &Fields) -> Result<Value, Problem> {
     Ok(Value::Object(body))
 }
 
-/// `POST /vms/{vm}/action`: start, stop or reboot.
+/// `POST /vms/{vm}/action`: starts, stops or reboots a VM.
 async fn act(
     Path(vm): Path<String>,
     Posted { person, fields }: Posted,
@@ -115,7 +115,7 @@ async fn act(
     tell(&person, &vm, Method::POST, "/actions", Some(&body)).await
 }
 
-/// `POST /vms/{vm}/lease`.
+/// `POST /vms/{vm}/lease`: extends the lease.
 async fn extend(
     Path(vm): Path<String>,
     Posted { person, fields }: Posted,
@@ -127,12 +127,12 @@ async fn extend(
     tell(&person, &vm, Method::PUT, "/lease", Some(&body)).await
 }
 
-/// `POST /vms/{vm}/lease/undo`.
+/// `POST /vms/{vm}/lease/undo`: undoes the end of the lease.
 async fn undo(Path(vm): Path<String>, Posted { person, .. }: Posted) -> Result<Response, Problem> {
     tell(&person, &vm, Method::POST, "/lease/undo", None).await
 }
 
-/// `POST /vms/{vm}/snapshot`.
+/// `POST /vms/{vm}/snapshot`: takes a snapshot.
 async fn snapshot(
     Path(vm): Path<String>,
     Posted { person, fields }: Posted,
@@ -141,7 +141,7 @@ async fn snapshot(
     tell(&person, &vm, Method::POST, "/snapshots", Some(&body)).await
 }
 
-/// `POST /vms/{vm}/console`: to where the cloud shows its screen. The address is good for some minutes and kept nowhere.
+/// `POST /vms/{vm}/console`: links to the VM's screen in the cloud. The URL works for some minutes, and the console does not store it.
 async fn console(
     Path(vm): Path<String>,
     Posted { person, .. }: Posted,
@@ -153,7 +153,7 @@ async fn console(
     person.show(page.put("url", &answer["url"]).put("address", segment(&vm)?).put("label", &vm))
 }
 
-/// `POST /vms/{vm}/delete`: only with its name written out.
+/// `POST /vms/{vm}/delete`: deletes a VM. Needs its name as a confirmation.
 async fn delete(
     Path(vm): Path<String>,
     Posted { person, fields }: Posted,

@@ -1,8 +1,8 @@
-//! Times, sizes and states in a few words. Pure.
+//! Formats times, sizes and states. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How long ago `then` was; nothing where that is no time.
+/// The time since `then`; empty if `then` is no time.
 pub(super) fn ago(then: &str, now: Timestamp) -> String {
     let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
     let past = now.duration_since(then);
@@ -13,14 +13,14 @@ pub(super) fn ago(then: &str, now: Timestamp) -> String {
     }
 }
 
-/// How long it is until `then`.
+/// The time until `then`.
 pub(super) fn left(then: &str, now: Timestamp) -> String {
     let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
     let left = then.duration_since(now);
     if left.is_positive() { span(left) } else { "none".to_owned() }
 }
 
-/// A length of time, to two units.
+/// A duration with at most two units.
 pub(crate) fn span(length: SignedDuration) -> String {
     let seconds = length.as_secs().max(0);
     let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
@@ -34,19 +34,19 @@ pub(crate) fn span(length: SignedDuration) -> String {
     }
 }
 
-/// The time of day of a time, UTC.
+/// The time of day, UTC.
 pub(super) fn clock(time: &str) -> String {
     time.parse::<Timestamp>().map(|at| at.strftime("%H:%M:%S").to_string()).unwrap_or_default()
 }
 
-/// A time, UTC, to the second.
+/// The date and time to the second, UTC.
 pub(super) fn moment(time: &str) -> String {
     time.parse::<Timestamp>()
         .map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
         .unwrap_or_default()
 }
 
-/// So many bytes, to three digits.
+/// A number of bytes with a unit that fits, to about three digits.
 pub(super) fn bytes(count: f64) -> String {
     let mut left = count;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
@@ -59,8 +59,8 @@ pub(super) fn bytes(count: f64) -> String {
     format!("{left:.0} PiB")
 }
 
-/// How a state looks: `good`, `busy`, `warn`, `bad` or `calm`. Nodes, clusters, machines and conditions have words of
-/// their own, of which these parts tell.
+/// The tone of a state: `good`, `busy`, `warn`, `bad` or `calm`. Nodes, clusters, VMs and conditions have different words for states, so
+/// the tone depends on parts of the word.
 pub(crate) fn tone(state: &str) -> &'static str {
     let state = state.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| state.contains(word));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_looks_as_it_is() {
+    fn every_state_has_its_tone() {
         for (state, want) in [
             ("active", "good"),
             ("CREATE_COMPLETE", "good"),

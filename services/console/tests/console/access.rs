@@ -1,4 +1,4 @@
-//! Who is let in, what is kept of them, and what the browser gets of it.
+//! Log-in, sessions, and the protection of cookies and tokens.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use reqwest::StatusCode;
 use crate::given::{Auth, Given, Stream};
 
 #[tokio::test]
-async fn who_logs_in_by_keystone_sees_what_is_theirs_and_no_token() {
+async fn a_keystone_user_sees_their_own_resources_and_no_token() {
     let given = Given::start(Auth::Keystone).await;
     let mut browser = given.browser();
     assert_eq!(browser.get("/clusters?x=1").await.leads(), "/login?next=%2Fclusters%3Fx%3D1");
@@ -55,7 +55,7 @@ async fn who_logs_in_by_keystone_sees_what_is_theirs_and_no_token() {
 }
 
 #[tokio::test]
-async fn who_has_several_projects_goes_on_in_another_and_gives_all_tokens_back() {
+async fn a_user_can_switch_projects_and_log_out_revokes_all_tokens() {
     let given = Given::start(Auth::Keystone).await;
     given.cloud.add_user("alice", "alice-secret", "tenant-c");
     let mut browser = given.browser();
@@ -81,7 +81,7 @@ async fn who_has_several_projects_goes_on_in_another_and_gives_all_tokens_back()
 }
 
 #[tokio::test]
-async fn who_logs_in_by_a_password_of_the_services_is_let_in() {
+async fn a_user_can_log_in_with_a_password_of_the_services() {
     let given = Given::start(Auth::HttpBasic).await;
     let mut browser = given.browser();
     browser.fill("/login", "/login", &[("user", "alice"), ("password", "no")]).await.has(401);
@@ -105,7 +105,7 @@ async fn who_logs_in_by_a_password_of_the_services_is_let_in() {
 }
 
 #[tokio::test]
-async fn a_session_ends_and_who_follows_a_page_is_told() {
+async fn a_live_page_is_told_when_its_session_ends() {
     let given = Given::start_with(Auth::HttpBasic, "sessions = { longest = '3s' }").await;
     let mut browser = given.browser();
     browser.fill("/login", "/login", &[("user", "alice"), ("password", "a secret")]).await;
@@ -118,7 +118,7 @@ async fn a_session_ends_and_who_follows_a_page_is_told() {
 }
 
 #[tokio::test]
-async fn without_passwords_no_name_but_this_machines_is_answered() {
+async fn without_passwords_only_loopback_host_names_are_answered() {
     let given = Given::start(Auth::None).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = |host: &str| client.get(&given.url).header("host", host.to_owned()).send();
@@ -178,7 +178,7 @@ async fn logging_in_leads_to_no_other_host_and_never_fails() {
 }
 
 #[tokio::test]
-async fn passwords_are_not_guessed_without_end_through_the_console() {
+async fn wrong_passwords_are_rate_limited() {
     let given = Given::start_with(Auth::Keystone, "guesses_per_minute = 6").await;
     let shown = || {
         let is_log_in =
@@ -210,7 +210,7 @@ async fn passwords_are_not_guessed_without_end_through_the_console() {
             wrong += 1;
         }
     }
-    // Those who still wait for their turn go away.
+    // The guesses that still wait are cancelled.
     drop(guesses);
     let tried = shown() - before;
     assert!((1..=16).contains(&tried), "Keystone was shown {tried} of 40 guesses");
@@ -228,7 +228,7 @@ async fn passwords_are_not_guessed_without_end_through_the_console() {
 }
 
 #[tokio::test]
-async fn a_name_or_a_password_that_nobody_can_have_goes_nowhere() {
+async fn overlong_names_and_passwords_are_not_sent_to_keystone() {
     let given = Given::start(Auth::Keystone).await;
     let mut browser = given.browser();
     let shown = given.cloud.count(|call| call.path.ends_with("/v3/auth/tokens"));
@@ -244,7 +244,7 @@ async fn a_name_or_a_password_that_nobody_can_have_goes_nowhere() {
     assert_eq!(asked, shown, "Keystone was not asked");
 }
 
-/// Reads a stream until it ends; the last words that it said.
+/// Reads a stream to its end. Returns the last data before the end.
 async fn last_words(stream: &mut Stream) -> String {
     let mut last = String::new();
     while let Some((name, page)) = stream.next().await {
@@ -257,7 +257,7 @@ async fn last_words(stream: &mut Stream) -> String {
 }
 
 #[tokio::test]
-async fn one_person_does_not_take_all_live_pages() {
+async fn one_user_cannot_take_all_live_pages() {
     let more = "live_pages = 4\nlive_pages_of_an_account = 3\nlive_pages_of_a_session = 2";
     let given = Given::start_with(Auth::HttpBasic, more).await;
     let log_in = async || {
@@ -281,13 +281,13 @@ async fn one_person_does_not_take_all_live_pages() {
         streams.push(stream);
     }
     last_words(&mut streams[1]).await;
-    // A place that was left is another's.
+    // A freed place can be used by another page.
     drop(streams);
     first.follow("/nodes").await.until("There is no such node").await;
 }
 
 #[tokio::test]
-async fn where_nobody_has_a_name_one_browser_does_not_take_the_live_pages_of_another() {
+async fn without_accounts_one_browser_cannot_take_all_live_pages() {
     let more = "live_pages = 3\nlive_pages_of_a_session = 3";
     let given = Given::start_with(Auth::None, more).await;
     let (mut greedy, mut other) = (given.browser(), given.browser());

@@ -1,4 +1,4 @@
-//! Nothing is erased or destroyed by one click: the server wants the name written, whatever the page asks for.
+//! Nothing is erased or destroyed by one click: the server requires the name as a confirmation, whatever the page sends.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::given::{Auth, Browser, Given};
 
 const RACK: &str = "name,position,mac,bmc_type,bmc_address\nr1u1,1,52:54:00:00:00:01,fake,\nr1u2,2,52:54:00:00:00:02,fake,\n";
 
-/// Enrolls a rack, and nothing more.
+/// Enrolls a rack without bringing it up.
 async fn enroll(browser: &mut Browser) {
     let fields = [("manifest", RACK), ("format", "csv"), ("rack", "r1"), ("reach", "enrolled")];
     assert_eq!(browser.fill("/bring-up", "/bring-up/enroll", &fields).await.leads(), "/racks/r1");
@@ -16,11 +16,11 @@ async fn node(given: &Given, name: &str) -> (u16, Value) {
     given.api(&format!("{}/v1/nodes/{name}", given.machines)).await
 }
 
-/// Every way to leave a name out, or to write another.
+/// Missing names and wrong names.
 const WRONG: [Option<&str>; 5] = [None, Some(""), Some("r1u2"), Some("R1U1"), Some("r1u1 r1u1")];
 
 #[tokio::test]
-async fn a_machine_is_erased_only_for_who_writes_its_name() {
+async fn a_node_is_erased_only_with_its_name_as_confirmation() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser).await;
@@ -59,7 +59,7 @@ async fn a_machine_is_erased_only_for_who_writes_its_name() {
 }
 
 #[tokio::test]
-async fn a_rack_is_brought_up_and_deleted_only_for_who_writes_its_name() {
+async fn a_rack_is_brought_up_and_deleted_only_with_its_name_as_confirmation() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     let rack = format!("{}/bedplate/v1/racks/r1", given.machines);
@@ -96,7 +96,7 @@ async fn a_rack_is_brought_up_and_deleted_only_for_who_writes_its_name() {
 }
 
 #[tokio::test]
-async fn machines_of_a_cluster_are_deleted_only_for_who_writes_a_name() {
+async fn members_of_a_cluster_are_deleted_only_with_a_name_as_confirmation() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     let template = given.template().await;

@@ -1,4 +1,4 @@
-//! A console with both services behind it, and a browser without scripts.
+//! A console with both services, and a browser without scripts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -15,17 +15,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How people prove who they are, to all three.
+/// The authentication of the console and both services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Auth {
     None,
-    /// None, and clusterd is an administrator of its cloud.
+    /// Without authentication, and clusterd's user is an administrator of the cloud.
     NoneOfAdmin,
     HttpBasic,
     Keystone,
 }
 
-/// All of it, on free ports, until this is dropped.
+/// A console with both services on free ports, stopped when dropped.
 pub(crate) struct Given {
     pub(crate) url: String,
     pub(crate) cloud: Cloud,
@@ -41,12 +41,12 @@ impl Given {
         Given::start_with(auth, "").await
     }
 
-    /// The same, with more of this in `console.toml`.
+    /// Starts everything with more lines in `console.toml`.
     pub(crate) async fn start_with(auth: Auth, more: &str) -> Given {
         Given::filled(auth, more, async |_| {}).await
     }
 
-    /// The same, with a state folder that `fill` puts something into before baremetald starts.
+    /// Starts everything with a state folder that `fill` prepares before baremetald starts.
     pub(crate) async fn filled(auth: Auth, more: &str, fill: impl AsyncFnOnce(&Path)) -> Given {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let shared_networks = [("lab".to_owned(), "10.7.0.0/24".to_owned())].into();
@@ -56,7 +56,7 @@ impl Given {
         let state = tempfile::tempdir().unwrap();
         let folder = state.path().display();
         std::fs::write(state.path().join("clouds.yaml"), cloud.clouds_yaml()).unwrap();
-        // The password is "a secret", by bcrypt with a cost for tests.
+        // The password "a secret", hashed by bcrypt with a low cost for tests.
         let hash = bcrypt::hash("a secret", 4).unwrap();
         std::fs::write(state.path().join("htpasswd"), format!("alice:{hash}\n")).unwrap();
         let api = match auth {
@@ -89,7 +89,7 @@ impl Given {
         let run = async move { service.run(CancellationToken::new()).await.unwrap() };
         running.push(AbortOnDropHandle::new(tokio::spawn(run)));
 
-        // Without an administrator of the cloud nobody could say what hosts carry.
+        // baremetald asks clusterd about hosts only if clusterd's user is an administrator of the cloud.
         let asked = match auth {
             Auth::NoneOfAdmin => format!("[clusters]\nurl = '{clusters}'\n"),
             Auth::None | Auth::HttpBasic | Auth::Keystone => String::new(),
@@ -126,7 +126,7 @@ impl Given {
         }
     }
 
-    /// A template that clusters can be made of; its id.
+    /// Creates a cluster template. Returns its id.
     pub(crate) async fn template(&self) -> String {
         let labels = serde_json::json!({"kube_tag": "v1.34.1", "master_lb_floating_ip_enabled": "true",
             "user_data_delivery": "inline"});
@@ -145,7 +145,7 @@ impl Given {
         made["uuid"].as_str().unwrap().to_owned()
     }
 
-    /// An installed node that is this compute host; its page.
+    /// Creates an installed node that is this compute host. Returns the path of its page.
     pub(crate) async fn host_node(&self, name: &str, host: &str) -> String {
         let client = Client::builder().no_proxy().build().unwrap();
         let ask = async |method: Method, path: &str, body: serde_json::Value| {
@@ -173,7 +173,7 @@ impl Given {
         format!("/nodes/{name}")
     }
 
-    /// What a service answers to whoever asks it beside the console: the status, and the body if it is JSON.
+    /// Calls a service directly, without the console. Returns the status and the JSON body.
     pub(crate) async fn api(&self, url: &str) -> (u16, serde_json::Value) {
         let client = Client::builder().no_proxy().build().unwrap();
         let request = client.get(url).header("x-openstack-ironic-api-version", "1.95");
@@ -187,7 +187,7 @@ impl Given {
         self.browser_at(Ipv4Addr::LOCALHOST)
     }
 
-    /// A browser at this address.
+    /// A browser with this local address.
     pub(crate) fn browser_at(&self, address: Ipv4Addr) -> Browser {
         let client = Client::builder().no_proxy().redirect(Policy::none());
         let client = client.local_address(IpAddr::V4(address)).build().unwrap();
@@ -195,7 +195,7 @@ impl Given {
     }
 }
 
-/// Where programs of Kubernetes would come from; emulated machines run none of them.
+/// Configures the programs of a Kubernetes version. Emulated servers do not run them.
 fn versions() -> String {
     let program = |name: &str| {
         format!(
@@ -207,14 +207,13 @@ fn versions() -> String {
     format!("[kubernetes.versions.'v1.34.1']\n{programs}")
 }
 
-/// A browser: it keeps the cookie, and follows no redirect by itself.
+/// A browser that keeps the cookie and does not follow redirects.
 pub(crate) struct Browser {
     client: Client,
     pub(crate) url: String,
     pub(crate) cookie: Option<String>,
 }
 
-/// An answer, whole.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -234,14 +233,14 @@ impl Answer {
         self
     }
 
-    /// Where it leads to.
+    /// The target of the redirect.
     #[track_caller]
     pub(crate) fn leads(&self) -> String {
         assert_eq!(self.status, 303, "{}", self.text);
         self.headers[LOCATION].to_str().unwrap().to_owned()
     }
 
-    /// The token in its first form that changes something.
+    /// The token in the first form of the page that changes something.
     #[track_caller]
     pub(crate) fn token(&self) -> String {
         let rest = self.text.split("name=\"token\" value=\"").nth(1).expect("a form");
@@ -271,12 +270,12 @@ impl Browser {
         self.sent(request).await
     }
 
-    /// Sends a form as it stands.
+    /// Sends a form with exactly these fields.
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         self.post_from(path, fields, None).await
     }
 
-    /// The same from another page than ours.
+    /// Sends a form from a page of another origin.
     pub(crate) async fn post_from(
         &mut self,
         path: &str,
@@ -295,7 +294,7 @@ impl Browser {
         self.sent(request).await
     }
 
-    /// Fills in a form of the page at `page` and sends it.
+    /// Loads `page`, and sends a form with its token and these fields.
     pub(crate) async fn fill(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.get(page).await.has(200).token();
         let mut all = vec![("token", token.as_str())];
@@ -303,7 +302,7 @@ impl Browser {
         self.post(path, &all).await
     }
 
-    /// Chooses a file in a form, and sends it.
+    /// Sends a form with a file.
     pub(crate) async fn upload(
         &mut self,
         page: &str,
@@ -322,7 +321,7 @@ impl Browser {
         self.sent(request).await
     }
 
-    /// Loads a page until it says this.
+    /// Loads a page repeatedly until it contains these words.
     pub(crate) async fn until(&mut self, page: &str, words: &str) -> Answer {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -335,7 +334,7 @@ impl Browser {
         }
     }
 
-    /// Loads a page until it says this no more.
+    /// Loads a page repeatedly until it no longer contains these words.
     pub(crate) async fn until_gone(&mut self, page: &str, words: &str) -> Answer {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -348,7 +347,7 @@ impl Browser {
         }
     }
 
-    /// The same, as a script of the page sends it.
+    /// Sends a form as a script of the page does.
     pub(crate) async fn post_by_script(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(fields);
@@ -357,12 +356,12 @@ impl Browser {
         self.sent(request.header(CONTENT_TYPE, kind).body(body.finish())).await
     }
 
-    /// Follows a page.
+    /// Opens the live stream of a page.
     pub(crate) async fn follow(&mut self, page: &str) -> Stream {
         self.stream(&format!("/live?page={page}")).await
     }
 
-    /// Follows a stream.
+    /// Opens a stream.
     pub(crate) async fn stream(&mut self, path: &str) -> Stream {
         let path = format!("{}{path}", self.url);
         let answer = self.with_cookie(self.client.get(path)).send().await.unwrap();
@@ -372,14 +371,14 @@ impl Browser {
     }
 }
 
-/// A page that is followed.
+/// An open stream, with the text that was not parsed yet.
 pub(crate) struct Stream {
     answer: reqwest::Response,
     held: String,
 }
 
 impl Stream {
-    /// The next event: its name and data; nothing once the stream has ended.
+    /// The next event with its name and data; `None` once the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<(String, String)> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -403,7 +402,7 @@ impl Stream {
         }
     }
 
-    /// Waits for a page that says this.
+    /// Waits for an event that contains these words.
     pub(crate) async fn until(&mut self, words: &str) -> String {
         loop {
             let (name, page) = self.next().await.expect("the stream goes on");

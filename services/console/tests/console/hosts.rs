@@ -1,8 +1,8 @@
-//! Compute hosts: what they carry, where something runs, and taking one out.
+//! Compute hosts: their servers, the location of a resource, and drains.
 
 use crate::given::{Auth, Browser, Given};
 
-/// A machine of one's own that runs.
+/// Creates a running VM. Returns the path of its page.
 async fn machine(browser: &mut Browser, name: &str) -> String {
     let what = [("name", name), ("image", "cirros"), ("flavor", "m1.tiny")];
     let page = browser.fill("/vms/new", "/vms/new", &what).await.leads();
@@ -18,7 +18,7 @@ fn host_in(page: &str) -> String {
 }
 
 #[tokio::test]
-async fn where_something_runs_is_a_chain_of_links_and_its_host_is_emptied() {
+async fn the_location_of_a_vm_leads_to_its_host_which_can_be_drained() {
     let given = Given::start(Auth::NoneOfAdmin).await;
     let mut browser = given.browser();
     let vm = machine(&mut browser, "lab-1").await;
@@ -56,7 +56,7 @@ async fn where_something_runs_is_a_chain_of_links_and_its_host_is_emptied() {
 }
 
 #[tokio::test]
-async fn what_would_cost_a_cluster_its_quorum_is_refused_in_words_unless_it_is_named() {
+async fn a_drain_that_costs_a_quorum_is_refused_unless_the_cluster_is_named() {
     let given = Given::start(Auth::NoneOfAdmin).await;
     let mut browser = given.browser();
     let template = given.template().await;

@@ -1,5 +1,5 @@
-//! The console with both services behind it, asked as a browser asks.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Tests of the console with both services, with requests as a browser sends them.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod access;
 mod destroys;

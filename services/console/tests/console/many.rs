@@ -1,7 +1,7 @@
-//! Ten thousand nodes: as many questions for a page as for ten, and an answer within 100 ms.
+//! Ten thousand nodes: a page costs as many requests as with ten nodes, and at most 100 ms.
 //!
-//! The time is asserted of a release build (`cargo test --release -p console@0.0.0`); elsewhere it is only told, and there are fewer nodes.
-//! `BEDPLATE_NODES` says how many there are to be.
+//! The time is asserted only in a release build (`cargo test --release -p console@0.0.0`). A debug build prints the time and uses fewer
+//! nodes. `BEDPLATE_NODES` sets the number of nodes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -23,22 +23,22 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::given::{Auth, Browser, Given};
 
-/// How long a page may take.
+/// The maximum time of a page.
 const BUDGET: Duration = Duration::from_millis(100);
-/// So many machines stand in a rack.
+/// The number of nodes in a rack.
 const HEIGHT: usize = 40;
-/// What an operator looks at all day.
+/// The pages that an operator uses most.
 const PAGES: [&str; 5] = ["/", "/racks", "/racks?page=1", "/nodes", "/nodes?state=clean+failed"];
-/// A page is asked for so often; of its times the median counts.
+/// The number of measurements; their median counts.
 const TIMES: usize = 15;
 
-/// How many nodes there are to be.
+/// The number of nodes.
 fn how_many() -> usize {
     let told = std::env::var("BEDPLATE_NODES").ok().and_then(|count| count.parse().ok());
     told.unwrap_or(if cfg!(debug_assertions) { 1_200 } else { 10_000 })
 }
 
-/// Puts racks of so many nodes into the database that baremetald opens there: some failed, some free, most in use.
+/// Writes racks with so many nodes into a database: some failed, some free, most in use.
 async fn fill(folder: &Path, racks: usize, height: usize) {
     std::fs::create_dir_all(folder).unwrap();
     let store = Store::open(&format!("sqlite://{}/baremetal.db", folder.display())).await.unwrap();
@@ -76,7 +76,7 @@ async fn fill(folder: &Path, racks: usize, height: usize) {
     }
 }
 
-/// What stands before a service and notes what it is asked.
+/// A proxy in front of a service that records the requests.
 struct Counter {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -124,7 +124,7 @@ async fn pass(
     (status, headers, answer.bytes().await.unwrap()).into_response()
 }
 
-/// What each page asks of the services that `given` runs.
+/// The number of requests that each page sends to the services of `given`.
 async fn questions(given: &Given) -> Vec<(&'static str, usize)> {
     let (machines, clusters) =
         (Counter::before(&given.machines).await, Counter::before(&given.clusters).await);
@@ -145,7 +145,7 @@ async fn questions(given: &Given) -> Vec<(&'static str, usize)> {
     counted
 }
 
-/// The median of how long a page takes, until its last byte is there.
+/// The median time until the last byte of a page.
 async fn median(browser: &mut Browser, page: &str) -> Duration {
     browser.get(page).await.has(200);
     let mut times = Vec::new();
@@ -159,7 +159,7 @@ async fn median(browser: &mut Browser, page: &str) -> Duration {
 }
 
 #[tokio::test]
-async fn a_page_of_ten_thousand_nodes_asks_no_more_than_one_of_a_few_and_is_as_quick() {
+async fn ten_thousand_nodes_cost_no_more_requests_and_time_than_a_few() {
     let few = Given::filled(Auth::None, "", async |folder| fill(folder, 24, 1).await).await;
     let of_few = questions(&few).await;
     drop(few);

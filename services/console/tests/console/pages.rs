@@ -1,4 +1,4 @@
-//! What a person without scripts reads and does, with both services behind the console.
+//! Pages and forms as a user without scripts uses them.
 
 use crate::given::{Auth, Browser, Given};
 
@@ -7,7 +7,7 @@ const RACK: &str = "name,position,mac,bmc_type,bmc_address,role\n\
                     r1u2,2,52:54:00:00:00:02,fake,,compute\n\
                     r1u7,7,52:54:00:00:00:07,fake,,storage\n";
 
-/// Enrolls a rack of machines without BMCs.
+/// Enrolls a rack of nodes without BMCs.
 async fn enroll(browser: &mut Browser, reach: &str) {
     let fields =
         [("manifest", RACK), ("format", "csv"), ("rack", "r1"), ("reach", reach), ("name", "r1")];
@@ -16,7 +16,7 @@ async fn enroll(browser: &mut Browser, reach: &str) {
 }
 
 #[tokio::test]
-async fn every_page_is_read_without_a_script_and_is_small() {
+async fn every_page_works_without_scripts_and_is_small() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser, "available").await;
@@ -49,7 +49,7 @@ async fn every_page_is_read_without_a_script_and_is_small() {
     for page in pages.into_iter().chain(own.iter().map(String::as_str)) {
         let answer = browser.get(page).await;
         if page.ends_with("/sensors") {
-            // These machines have no BMC, and the service says so.
+            // The nodes of this rack have no BMC, and the service refuses the request.
             assert!(
                 answer.status.is_client_error() || answer.status.is_success(),
                 "{}",
@@ -114,7 +114,7 @@ async fn a_manifest_is_checked_row_by_row_before_anything_is_enrolled() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_followed_changes_by_itself() {
+async fn a_live_page_is_updated() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser, "enrolled").await;
@@ -135,7 +135,7 @@ async fn a_page_that_is_followed_changes_by_itself() {
 }
 
 #[tokio::test]
-async fn a_form_of_a_stranger_changes_nothing() {
+async fn a_forged_form_changes_nothing() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser, "enrolled").await;
@@ -158,7 +158,7 @@ async fn a_form_of_a_stranger_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_machine_is_called_cannot_write_a_page() {
+async fn names_are_escaped_in_pages() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     let answer = browser.get("/nodes/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
@@ -170,7 +170,7 @@ async fn what_a_machine_is_called_cannot_write_a_page() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_planned_made_and_reached() {
+async fn a_cluster_is_planned_created_and_used() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     let made = given.template().await;
@@ -198,7 +198,7 @@ async fn a_cluster_is_planned_made_and_reached() {
 }
 
 #[tokio::test]
-async fn a_machine_of_ones_own_is_asked_for_extended_and_given_back() {
+async fn a_vm_is_created_extended_and_deleted() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     let wrong = [("name", "No"), ("image", "cirros"), ("flavor", "m1.tiny")];
@@ -220,7 +220,7 @@ async fn a_machine_of_ones_own_is_asked_for_extended_and_given_back() {
 }
 
 #[tokio::test]
-async fn a_machine_that_was_discovered_is_accepted_by_a_manifest_and_leaves_the_inbox() {
+async fn a_discovered_machine_is_enrolled_with_a_draft_and_leaves_the_list() {
     let seen = async |folder: &std::path::Path| {
         std::fs::create_dir_all(folder).unwrap();
         let url = format!("sqlite://{}/baremetal.db", folder.display());

@@ -1,8 +1,8 @@
-//! Hypervisor profiles: of a form, of a document, written anew, deleted, and what a rack is brought up by.
+//! Hypervisor profiles: created from the form and from a document, changed, deleted, and used by a bring-up.
 
 use crate::given::{Auth, Given};
 
-/// What the form needs.
+/// The fields that the form requires.
 fn fields() -> Vec<(&'static str, &'static str)> {
     vec![
         ("name", "kvm"),
@@ -23,7 +23,7 @@ fn fields() -> Vec<(&'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn a_profile_is_made_of_a_form_and_shown_without_its_secrets() {
+async fn a_profile_is_created_from_the_form_and_shown_without_secrets() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     browser.get("/profiles").await.has(200).says("There is no profile yet");
@@ -44,7 +44,7 @@ async fn a_profile_is_made_of_a_form_and_shown_without_its_secrets() {
     let twice = browser.fill("/profiles/new", "/profiles/new", &fields()).await.has(409);
     twice.says("is taken already");
 
-    // What is shown can be sent back, and leaves the secrets as they are.
+    // The shown document can be sent back and keeps the secrets.
     let document = browser.get("/profiles/kvm").await.text;
     let document = document.split("spellcheck=\"false\">").nth(1).unwrap();
     let document = document.split("</textarea>").next().unwrap();
@@ -62,7 +62,7 @@ async fn a_profile_is_made_of_a_form_and_shown_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn a_profile_is_made_of_a_document_and_a_rack_asks_for_it() {
+async fn a_profile_is_created_from_a_document_and_offered_to_racks() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     let document = "name: gpu\nkind: cloud-init\n\
@@ -82,7 +82,7 @@ async fn a_profile_is_made_of_a_document_and_a_rack_asks_for_it() {
         .says("<option>gpu</option>");
     browser.fill("/bring-up", "/bring-up/enroll", &fields).await;
     browser.get("/racks/r1").await.has(200).says("<option>gpu</option>");
-    // This baremetald knows no cloud, and says so itself.
+    // This baremetald is configured without a cloud and refuses.
     let up = [("reach", "available"), ("profile", "gpu"), ("name", "r1")];
     let refused = browser.fill("/racks/r1", "/racks/r1/up", &up).await.has(400);
     refused.says("there is no cloud to join");

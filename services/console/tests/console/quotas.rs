@@ -1,9 +1,9 @@
-//! What an administrator grants on the page of quotas.
+//! Limits that an administrator sets on the page of quotas.
 
 use crate::given::{Auth, Given};
 
 #[tokio::test]
-async fn granting_one_quota_leaves_the_others_as_they_are() {
+async fn setting_one_limit_keeps_the_others() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
     for user in ["", "mia"] {

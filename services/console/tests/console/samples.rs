@@ -1,4 +1,4 @@
-//! The sample configurations are what an administrator and a developer begin with: they are ones that this service takes.
+//! The sample configurations for administrators and developers are valid.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use console::{Access, Config};
 
 fn sample(path: &str) -> Config {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path);
-    // An error names the file, the line and the key.
+    // The error names the file, the line and the key.
     daemon::load(&file).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -1,11 +1,11 @@
-//! The serial console of a machine that says what is typed.
+//! The serial console of a machine that echoes its input.
 
 use http::Method;
 use serde_json::json;
 
 use crate::given::{Auth, Browser, Given, Stream};
 
-/// A node with a console, its page.
+/// Creates a node with a console. Returns the path of its console page.
 async fn node(given: &Given, interface: &str) -> String {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let body = json!({"driver": "fake-hardware", "name": "n1", "console_interface": interface});
@@ -15,7 +15,7 @@ async fn node(given: &Given, interface: &str) -> String {
     "/nodes/n1/console".to_owned()
 }
 
-/// All that a stream shows until these words have come; the name of each event.
+/// Reads a stream until these words have come. Returns all data and the names of the events.
 async fn until(stream: &mut Stream, words: &str) -> (String, Vec<String>) {
     let (mut shown, mut names) = (String::new(), Vec::new());
     while !shown.contains(words) {
@@ -51,7 +51,7 @@ async fn a_console_is_enabled_followed_typed_at_and_disabled() {
     assert_eq!(browser.fill(&page, &input, &typed).await.leads(), page);
     let (shown, _) = until(&mut stream, "ls").await;
     assert!(shown.contains("&lt;b&gt;ls&lt;/b&gt;"), "{shown}");
-    // What was said is on the page for who has no scripts.
+    // The page shows the output in browsers without scripts too.
     browser.get(&page).await.has(200).says("This is no machine").says("&lt;b&gt;ls&lt;/b&gt;");
 
     assert_eq!(browser.fill(&page, &page, &[("target", "off")]).await.leads(), page);
@@ -65,7 +65,7 @@ async fn a_console_is_enabled_followed_typed_at_and_disabled() {
 }
 
 #[tokio::test]
-async fn who_has_no_scripts_types_too_and_a_script_is_given_the_form_again() {
+async fn input_works_without_scripts_and_a_script_gets_the_form_again() {
     let given = Given::start(Auth::None).await;
     let page = node(&given, "fake").await;
     let mut browser = given.browser();
@@ -98,7 +98,7 @@ async fn a_node_without_a_console_says_so() {
 }
 
 #[tokio::test]
-async fn nobody_follows_who_is_not_logged_in() {
+async fn a_user_without_a_session_cannot_follow_a_console() {
     let given = Given::start(Auth::HttpBasic).await;
     let mut browser = given.browser();
     for path in ["/nodes/n1/console", "/live/console/n1"] {
