@@ -1,8 +1,8 @@
-//! How fast the store is: `cargo run --release -p baremetal-store --example pace [URL]`.
+//! Measures the speed of the store: `cargo run --release -p baremetal-store --example pace [URL]`.
 //!
-//! Without a URL, a SQLite file in the folder for temporary files, made anew.
-#![expect(clippy::print_stdout, reason = "this is what it is for")]
-#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends here")]
+//! Without a URL, a new SQLite file in the folder for temporary files is used.
+#![expect(clippy::print_stdout, reason = "the example prints its measurements")]
+#![expect(clippy::unwrap_used, reason = "a failed step ends the measurement")]
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 const NODES: usize = 10_000;
 const CLIENTS: usize = 16;
-/// So many updates are made one after the other.
+/// The number of updates that are made one after the other.
 const ALONE: usize = 200;
 
 #[tokio::main]
@@ -45,7 +45,7 @@ async fn main() {
     })
     .await;
 
-    // Nobody shares the wait for the disk.
+    // One writer alone: no other write shares the wait for the disk.
     let begun = Instant::now();
     for node in &nodes[..ALONE] {
         let node = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
@@ -77,7 +77,7 @@ async fn main() {
     }
 }
 
-/// Does `act` for every node, so many at a time as there are clients.
+/// Calls `act` for every node, in `CLIENTS` concurrent tasks.
 async fn each<F, D>(store: &Store, what: &str, nodes: &[Node], act: F)
 where
     F: Fn(Store, Node) -> D + Copy + Send + 'static,
@@ -141,16 +141,16 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// What Linux says this process has used of its processors: unlike a rate, that does not depend on what else runs.
+/// Returns the processor time of this process from Linux. Unlike a rate, this figure does not depend on other processes.
 fn processor() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // proc(5): fields 14 and 15, in hundredths of a second; the name before them is in parentheses.
+    // proc(5): fields 14 and 15, in hundredths of a second. The name before them is in parentheses.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     Duration::from_millis(10 * ticks)
 }
 
-/// What Linux says this process has in memory, in MiB.
+/// Returns the resident memory of this process from Linux, in MiB.
 fn resident() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: f64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! How large the documents may be that callers store: which fields of each record count, and where the bound is checked.
+//! Size limits of the documents that callers store: which fields of each record count, and where the limit is checked.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -9,14 +9,16 @@ use serde_json::{Map, Value};
 
 use crate::Store;
 
-/// The key of `instance_info` that is counted for itself.
+/// The key of `instance_info` whose value is measured separately.
 const DRIVE: &str = "configdrive";
-/// A config drive may be so many times as large as any other document: it holds what a machine is told at its first boot.
+/// The limit of a config drive as a multiple of the limit of other documents, because a config drive holds everything that a machine reads
+/// at its first boot.
 const DOCUMENTS_A_DRIVE: usize = 16;
 
 impl Store {
-    /// The same store for what callers write: no document of theirs grows beyond `bytes` of JSON, and a config drive not beyond 16 times
-    /// as many; a project has `allocations_each` at most. What the service itself writes of a record, such as its work, is not counted.
+    /// Returns the same store with limits for what callers write: no document grows beyond `bytes` of JSON, no config drive beyond 16 times
+    /// as many, and no project has more than `allocations_each` allocations. Fields that only the service writes, such as `work`, are not
+    /// measured.
     pub fn for_callers(mut self, bytes: NonZeroUsize, allocations_each: NonZeroU32) -> Store {
         self.bound = Bound::of(bytes);
         self.allocations_each = Some(allocations_each);
@@ -67,7 +69,7 @@ impl Store {
     }
 }
 
-/// There is no such document yet.
+/// The stored sizes of a document that does not exist yet.
 async fn nothing() -> Result<Option<Sizes>, StoreError> {
     Ok(None)
 }
@@ -113,7 +115,7 @@ fn of_profile(profile: &Profile) -> Sizes {
         .and("placement", &profile.placement)
 }
 
-/// The `instance_info` of a rack's goal.
+/// Returns the `instance_info` of a rack's goal.
 fn goal(rack: &Value) -> Option<&Map<String, Value>> {
     rack.get("goal")?.get("instance_info")?.as_object()
 }

@@ -1,4 +1,4 @@
--- Version 10: beside each key what tells it from another key with the same id. Nothing, where an earlier version wrote the row, until the
--- next start.
+-- Version 10: a canary for each key, which distinguishes the key from another key with the same id. NULL in rows of earlier versions until
+-- the next start.
 
 ALTER TABLE seals ADD COLUMN canary TEXT;

@@ -1,3 +1,3 @@
--- Version 11: who asked for what a line of history tells. Nothing, where the service did it by itself or an earlier version wrote the line.
+-- Version 11: the user who asked for the event of a history entry. NULL if the service acted by itself, and in rows of earlier versions.
 
 ALTER TABLE history ADD COLUMN user_id TEXT;

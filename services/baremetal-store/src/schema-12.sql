@@ -1,5 +1,5 @@
--- Version 12: a lease of no port ends, a lease knows whether its address was probed, and an address that another machine uses is
--- left alone for a time. Leases of no port were kept for ever; nobody can tell how old they are.
+-- Version 12: leases without a port expire, a lease records whether its address was probed, and an address that another machine uses is
+-- skipped for a time. Existing leases without a port were kept for ever and have no age, so they are deleted.
 
 ALTER TABLE leases ADD COLUMN expires_at BIGINT;
 ALTER TABLE leases ADD COLUMN probed BIGINT NOT NULL DEFAULT 1;

@@ -1,4 +1,4 @@
--- Version 2: allocations, each of a node at most, and no node of two.
+-- Version 2: allocations. An allocation has at most one node, and a node at most one allocation.
 
 CREATE TABLE allocations (
     id             TEXT   NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
--- Version 3: which nodes are lent until a time, and letters that are to be sent.
+-- Version 3: which nodes have a lease, and the outbox of notices.
 
 ALTER TABLE nodes ADD COLUMN lent BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX nodes_lent ON nodes (id) WHERE lent = 1;

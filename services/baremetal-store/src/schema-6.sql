@@ -1,5 +1,5 @@
--- Version 6: by which key the secrets in a row are sealed: '-' where it holds none, nothing where nobody has looked yet.
--- A key that seals something cannot be forgotten, and by one that is forgotten nothing can be sealed: the database refuses.
+-- Version 6: the key that seals the secrets of a row: '-' if the row has no secrets, NULL if the row has not been scanned yet.
+-- The foreign keys make the database refuse to delete a key that seals a row, and refuse rows that are sealed with an unknown key.
 
 CREATE TABLE seals (
     id TEXT NOT NULL PRIMARY KEY

@@ -1,4 +1,4 @@
--- Version 8: hypervisor profiles, which machines are compute hosts of the cloud, and which are on their way there.
+-- Version 8: hypervisor profiles, the compute hosts that nodes are, and which nodes are joining or leaving an OpenStack.
 
 CREATE TABLE hypervisor_profiles (
     name       TEXT   NOT NULL PRIMARY KEY,

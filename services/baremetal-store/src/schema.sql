@@ -1,4 +1,4 @@
--- Version 1. TEXT compares byte by byte on both databases; SERIAL stands for a key that counts up.
+-- Version 1. TEXT compares byte by byte on both databases. SERIAL stands for a key that counts up.
 
 CREATE TABLE nodes (
     id                   TEXT   NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
-//! Secrets in documents: sealed before they are written, and opened for whom they are meant alone.
+//! Secrets in documents: sealed before they are written, and unsealed only by the code that uses them.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use zeroize::Zeroizing;
 
 type Object = Map<String, Value>;
 
-/// What opens the secrets of nodes and racks. Clones share the keys.
+/// Unseals the secrets of nodes, racks and profiles. Clones share the keys.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
-    /// None, where nothing is sealed.
+    /// The keys; `None` if nothing is sealed.
     keys: Option<Arc<Keyring>>,
 }
 
-/// Why a secret cannot be had.
+/// Why a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// It does not open.
+    /// The secret cannot be unsealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// It is something else.
+    /// The value is not text.
     #[error("must be text")]
     NotText,
 }
@@ -33,7 +33,7 @@ impl Secrets {
         Secrets { keys }
     }
 
-    /// A text in the node's `driver_info`, sealed or not.
+    /// Returns a text of the node's `driver_info`, unsealed if it is sealed.
     pub fn text(&self, node: &Node, key: &str) -> Result<Option<SecretString>, SecretError> {
         match node.driver_info.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -48,7 +48,7 @@ impl Secrets {
         }
     }
 
-    /// The node with its `instance_info` opened.
+    /// Returns the node with the secrets of its `instance_info` unsealed.
     pub fn with_instance(&self, node: &Node) -> Result<Node, SealError> {
         let mut node = node.clone();
         let place = instance_info(&node);
@@ -56,12 +56,12 @@ impl Secrets {
         Ok(node)
     }
 
-    /// Opens what a rack's document holds.
+    /// Unseals the secrets in an object of a rack's document.
     pub fn open_rack(&self, name: &str, info: &mut Object) -> Result<(), SealError> {
         self.open_in(&rack(name), info)
     }
 
-    /// The profile with its secrets opened.
+    /// Returns the profile with its secrets unsealed.
     pub fn with_profile(&self, profile: &Profile) -> Result<Profile, SealError> {
         let broken = |_| SealError::Broken;
         let mut document = serde_json::to_value(profile).map_err(broken)?;
@@ -71,8 +71,8 @@ impl Secrets {
         serde_json::from_value(document).map_err(broken)
     }
 
-    /// Puts what is sealed of `before` in the place of the same secrets in the clear in `after`'s `driver_info`, so that
-    /// a node of which nothing else was said is the same node.
+    /// Replaces unchanged secrets in the `driver_info` of `after` by their sealed form in `before`. Sealing uses a random nonce, so a node
+    /// with an unchanged password would otherwise count as changed.
     pub fn settle(&self, before: &Node, after: &mut Node) {
         let place = driver_info(before);
         for (key, value) in &mut after.driver_info {
@@ -85,7 +85,7 @@ impl Secrets {
         }
     }
 
-    /// What was sealed for this key's place; `None` where it is in the clear.
+    /// Returns the unsealed value of this key, or `None` if the text is in the clear.
     fn opened(&self, place: &str, key: &str, text: &str) -> Option<Result<Opened, SealError>> {
         let keys = self.keys.as_ref().filter(|_| is_secret(key) && is_sealed(text))?;
         Some(keys.open_sealed(&at(place, key), text))
@@ -102,17 +102,17 @@ impl Secrets {
     }
 }
 
-/// What stands in a row's `sealed_by` that holds no secret.
+/// The value of `sealed_by` in rows without secrets.
 pub(crate) const NOTHING: &str = "-";
 
-/// Seals every secret of a node that is not, and anew what another key than the first sealed.
+/// Seals every secret of a node that is in the clear, and re-encrypts the secrets that another key than the first has sealed.
 pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealError> {
     let (driver, instance) = (driver_info(node), instance_info(node));
     seal_in(keys, &driver, &mut node.driver_info)?;
     seal_in(keys, &instance, &mut node.instance_info)
 }
 
-/// The key that the node's secrets are sealed by: [`NOTHING`] where it has none, nothing where one is in the clear.
+/// Returns the key that sealed the node's secrets: [`NOTHING`] if the node has no secrets, and `None` if one is in the clear.
 pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
     let mut by = Some(NOTHING);
     for info in [&node.driver_info, &node.instance_info] {
@@ -121,7 +121,7 @@ pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
     by
 }
 
-/// The same of any document.
+/// Like [`node_sealed_by`], for any document.
 pub(crate) fn sealed_by(document: &Value) -> Option<&str> {
     let mut by = Some(NOTHING);
     look_at(document, &mut by);
@@ -147,18 +147,18 @@ fn look_at<'a>(value: &'a Value, by: &mut Option<&'a str>) {
     }
 }
 
-/// A secret of this node that the key sealed, and its place.
+/// Returns one sealed secret of the node that this key has sealed, with the place that it was sealed for.
 pub(crate) fn sample_of_node(node: &Node, key: &str) -> Option<(String, String)> {
     let driver = sample_in(&node.driver_info, &driver_info(node), key);
     driver.or_else(|| sample_in(&node.instance_info, &instance_info(node), key))
 }
 
-/// The same of a rack's document.
+/// Like [`sample_of_node`], for a rack's document.
 pub(crate) fn sample_of_rack(name: &str, document: &Value, key: &str) -> Option<(String, String)> {
     sample_in(document.as_object()?, &rack(name), key)
 }
 
-/// The same of a profile's document.
+/// Like [`sample_of_node`], for a profile's document.
 pub(crate) fn sample_of_profile(
     name: &str,
     document: &Value,
@@ -194,7 +194,7 @@ pub(crate) fn seal_rack(
     seal_document(keys, &rack(name), document)
 }
 
-/// The same of a profile's document.
+/// Seals every secret of a profile's document.
 pub(crate) fn seal_profile(
     keys: &SealingKeys,
     name: &str,
@@ -228,7 +228,7 @@ fn seal_in(keys: &SealingKeys, place: &str, object: &mut Object) -> Result<(), S
     })
 }
 
-/// Does `work` with every value of a secret's key, at any depth.
+/// Calls `work` for every non-null value of a secret's key, at any depth.
 fn each(
     object: &mut Object,
     work: &mut impl FnMut(&str, &mut Value) -> Result<(), SealError>,
@@ -272,7 +272,8 @@ fn rack(name: &str) -> String {
     format!("racks/{name}")
 }
 
-/// By the key alone, however deep it lies: places in lists move when one before is taken out.
+/// Names the place that a secret is sealed for. The place contains the key without its path, because positions in a list move when an
+/// earlier entry is removed.
 fn at(place: &str, key: &str) -> String {
     format!("{place}/{key}")
 }
@@ -296,7 +297,7 @@ mod tests {
         SealingKeys::parse(text).unwrap()
     }
 
-    /// Both objects, as they are.
+    /// Formats both objects with secrets as they are.
     fn infos(node: &Node) -> String {
         format!("{:?} {:?}", node.driver_info, node.instance_info)
     }
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_sealed_and_nothing_else() {
+    fn secrets_are_sealed_and_other_values_are_not() {
         let text = keys(&["1"]);
         let ring = SealingKeys::parse(&text).unwrap();
         let mut sealed = node();
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn another_first_key_seals_anew() {
+    fn a_new_first_key_reencrypts_old_secrets() {
         let old = keys(&["1"]);
         let both = SealingKeys::parse(&format!("{}{old}", keys(&["2"]))).unwrap();
         let mut node = node();
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_secret_is_left_as_it_is() {
+    fn a_document_without_secrets_stays_unchanged() {
         let ring = SealingKeys::parse(&keys(&["1"])).unwrap();
         let mut plain = Node { driver_info: Map::new(), instance_info: Map::new(), ..node() };
         seal_node(&ring, &mut plain).unwrap();

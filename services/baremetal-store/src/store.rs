@@ -1,4 +1,4 @@
-//! The store as the rest of the program sees it.
+//! The store: all records of baremetald, in one database.
 
 mod allocation;
 mod lending;
@@ -25,7 +25,7 @@ use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 pub use seals::Resealed;
 use seals::Seals;
 
-/// The versions of the tables, the first first.
+/// The versions of the schema, the first one first.
 pub const SCHEMA: Schema = &[
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
@@ -41,7 +41,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-12.sql"),
 ];
 
-/// The power a machine was seen to have.
+/// The observed power state of one node's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenPower {
     node: NodeUuid,
@@ -50,61 +50,61 @@ pub struct SeenPower {
 }
 
 impl SeenPower {
-    /// Of the machine of this node, which was read before it was looked at.
+    /// Records the power state of the machine of `node`, which the caller has read before the observation.
     pub fn of(node: &Node, power: PowerState) -> Self {
         SeenPower { node: node.id, version: node.version, power }
     }
 }
 
-/// All that must not be lost. Clones share one database.
+/// All records that must not be lost. Clones share one database.
 ///
-/// What a write's future has answered is committed. A future that is dropped may have written or not.
+/// A write is committed when its future returns. If the future is dropped earlier, the write may or may not have happened.
 #[derive(Clone)]
 pub struct Store {
     database: Database,
     trail: Recorder,
-    /// What seals secrets; without it they are kept as they come.
+    /// The keys that seal secrets; `None` stores secrets in the clear.
     seals: Option<Seals>,
-    /// How large the documents may be that are written through it.
+    /// The size limit of documents written through this store.
     pub(crate) bound: Bound,
-    /// How many allocations a project may have that did not come to nothing.
+    /// The maximum number of allocations of a project, not counting failed ones and reservations.
     pub(crate) allocations_each: Option<NonZeroU32>,
 }
 
 impl Store {
-    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and brings its tables up
-    /// to date.
+    /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the current
+    /// version.
     ///
-    /// A file that is not there is made, for its owner's eyes only. What writes it runs in the tokio runtime that opens
-    /// it; once that is gone, every write is refused as `Closing`. Secrets are kept as they come until
-    /// [`Store::sealing`] says by what they are sealed.
+    /// A missing file is created with access for its owner only. The writer of a SQLite file runs in the tokio runtime that opens the
+    /// store; after the runtime has stopped, every write fails with `Closing`. Secrets are stored in the clear until [`Store::sealing`]
+    /// sets the keys.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         Store::open_with(url, Tripwire::default()).await
     }
 
-    /// The same, whose writes are points of this tripwire.
+    /// Like [`Store::open`], with the tripwire of a crash test at every write.
     pub async fn open_with(url: &str, tripwire: Tripwire) -> Result<Store, StoreError> {
         let database = Database::open(url, SCHEMA).await?.with_tripwire(tripwire);
         let trail = Recorder::new(database.clone(), "baremetald");
         Ok(Store { database, trail, seals: None, bound: Bound::default(), allocations_each: None })
     }
 
-    /// Looks through all of a database file, if there is one: `Damaged`, where it is spoiled. Nothing is changed.
+    /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.
     pub async fn check(url: &str) -> Result<(), StoreError> {
         Database::check(url).await
     }
 
-    /// Which database it is, and which version its tables have now.
+    /// Returns the kind of the database and the version of its tables.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
         Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
     }
 
-    /// What a test has done at each effect of whoever works on this store.
+    /// Returns the tripwire, by which crash tests stop the process before or after an effect.
     pub fn tripwire(&self) -> &Tripwire {
         self.database.tripwire()
     }
 
-    /// The audit trail, in the same database.
+    /// Returns the audit trail in the same database.
     pub fn trail(&self) -> &Recorder {
         &self.trail
     }
@@ -118,13 +118,14 @@ impl Store {
             .await
     }
 
-    /// The node of this id or name.
+    /// Returns the node with this id or name.
     pub async fn find_node(&self, ident: &NodeIdent) -> Result<Option<Node>, StoreError> {
         let ident = ident.clone();
         self.database.read(|c| Box::pin(async move { node::find(c, &ident).await })).await
     }
 
-    /// The nodes of these ids and names, in no order; what is not there is left out. However many they are, few questions are asked.
+    /// Returns the nodes with these ids and names in any order; unknown ones are left out. The number of queries stays small however many
+    /// there are.
     pub async fn find_nodes(&self, idents: &[NodeIdent]) -> Result<Vec<Node>, StoreError> {
         let idents = idents.to_vec();
         self.database
@@ -145,7 +146,7 @@ impl Store {
             .await
     }
 
-    /// One page of the nodes that fit `filter`.
+    /// Returns one page of the nodes that match `filter`.
     pub async fn list_nodes(
         &self,
         filter: &NodeFilter,
@@ -158,7 +159,7 @@ impl Store {
             .map(|listed| listed.found)
     }
 
-    /// A part of a page of the nodes that fit `filter`.
+    /// Returns a part of a page of the nodes that match `filter`.
     pub async fn list_nodes_part(
         &self,
         filter: &NodeFilter,
@@ -171,7 +172,7 @@ impl Store {
             .await
     }
 
-    /// How many nodes without a parent there are in each state; of those that this project may see, where one is named.
+    /// Counts the nodes without a parent in each state, restricted to the nodes that the project `seen_by` may see, if it is set.
     pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<Tally>, StoreError> {
         let seen_by = seen_by.map(str::to_owned);
         self.database
@@ -179,13 +180,13 @@ impl Store {
             .await
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub async fn count_nodes(&self) -> Result<u64, StoreError> {
         self.database.read(|c| Box::pin(node::count(c))).await
     }
 
-    /// Writes the whole node, if its version is still the one that was read, and these lines of its history. The
-    /// answer carries the new version, and its secrets as they were sealed.
+    /// Writes the whole node with these entries of its history, if the node's version has not changed since it was read. Returns the node
+    /// with its new version and its sealed secrets.
     pub async fn update_node(
         &self,
         node: &Node,
@@ -205,7 +206,8 @@ impl Store {
             .await
     }
 
-    /// Deletes a node, if its version is still the one that was read, with all that belongs to it and the leases of its ports.
+    /// Deletes a node with everything that belongs to it, including the leases of its ports, if its version has not changed since it was
+    /// read.
     pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
         let node = node.clone();
         self.database
@@ -222,9 +224,9 @@ impl Store {
             .await
     }
 
-    /// Notes the power states that were seen, where they differ from those known; the answer is how many did.
+    /// Records observed power states that differ from the stored ones, and returns how many differed.
     ///
-    /// A node that was written since is left as it is: what was seen of its machine may be older than that.
+    /// A node that was written since the observation is skipped, because the observation may be older than that write.
     pub async fn record_power(
         &self,
         seen: &[SeenPower],
@@ -247,13 +249,13 @@ impl Store {
             .await
     }
 
-    /// The nodes that have work or a change of power under way, for a conductor that starts.
+    /// Returns the nodes with work, a change of power or a drain in progress, for a conductor that starts.
     pub async fn busy_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
         self.database.read(|c| Box::pin(node::busy(c))).await
     }
 
-    /// The next `limit` nodes by id whose power is looked at from time to time: neither in `enroll` nor with work or a
-    /// change of power under way.
+    /// Returns the next `limit` nodes by id whose power state is refreshed regularly: all that are not in `enroll` and have no work and no
+    /// change of power in progress.
     pub async fn sweep_page(
         &self,
         after: Option<NodeUuid>,
@@ -262,8 +264,8 @@ impl Store {
         self.database.read(move |c| Box::pin(node::sweep_page(c, after, limit))).await
     }
 
-    /// Writes a rack's document (`None`: it is new; else the version that was read) and all that comes of it, or
-    /// nothing.
+    /// Writes a rack's document with its nodes and ports in one transaction, or nothing. The version is `None` for a new rack, else the
+    /// version that was read.
     pub async fn enroll(
         &self,
         rack: (&str, &Value, Option<i64>),

@@ -1,4 +1,4 @@
-//! One file a table: functions on a connection, and nothing else knows the table's columns.
+//! One file per table: functions on a connection. No other module knows the columns of the table.
 
 pub(crate) mod allocation;
 pub(crate) mod boot;
@@ -21,7 +21,7 @@ use baremetal_core::NodeUuid;
 use database::StoreError;
 use newtype_uuid::GenericUuid;
 
-/// Why something cannot be written that would belong to `node`.
+/// The error for a row whose `node` does not exist.
 pub(crate) fn no_node(node: NodeUuid) -> StoreError {
     StoreError::NoOwner { owner: "node", id: node.into_untyped_uuid() }
 }

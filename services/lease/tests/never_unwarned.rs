@@ -1,6 +1,6 @@
 //! Property tests: no lease ends without a warning, whatever the clock does and whenever nobody looks.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use jiff::{SignedDuration, Timestamp};
 use lease::{Due, Ladder, Lease, Length, Step, Terms, Wanted};

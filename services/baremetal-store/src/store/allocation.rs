@@ -1,4 +1,4 @@
-//! Allocations: a node is chosen, reserved and written down in one transaction, each in its turn.
+//! Allocations: a node is chosen, reserved and recorded in one transaction; concurrent allocations wait for each other.
 
 use std::num::NonZeroU32;
 
@@ -17,41 +17,39 @@ use crate::secrets::seal_node;
 use crate::table::node::Free;
 use crate::table::{allocation, history, node};
 
-/// Under this name allocations wait for each other: the last node goes to whoever comes first, and who comes second finds it
-/// gone rather than locked.
+/// The name of the lock on which allocations wait for each other. Without the lock, two allocations would try the same last node, and the
+/// second would see a conflict instead of a missing node.
 const TURN: &str = "allocations";
-/// So many nodes are read at once in search of one that fits.
+/// The number of nodes read per query while searching for a matching one.
 const NODES_AT_ONCE: u32 = 64;
-/// How often a node is tried that others write at the same time.
+/// How often a matching node is retried when other writers change it at the same time.
 const ATTEMPTS: usize = 8;
 
-/// What became of a reservation that was asked for.
+/// The result of a request for a reservation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reserved {
-    /// It was written, and its node.
+    /// The reservation was written, and its node too.
     Done(Box<Allocation>),
-    /// The project has as many as it may.
-    Full {
-        /// So many.
-        used: u64,
-    },
-    /// No node fits; in a sentence.
+    /// The project has the maximum number of reservations.
+    Full { used: u64 },
+    /// No node matches, with the reason as a sentence.
     Nothing(String),
 }
 
-/// What becomes of a node that fits: it and the allocation, and a line of its history; `None` where something stands against it.
+/// Returns the changed node and allocation and an entry for the history, or `None` if something forbids the use of this node.
 type Taken<'a> =
     &'a (dyn Fn(&Node) -> Option<(Node, Allocation, Option<HistoryEntry>)> + Send + Sync);
 
 impl Store {
-    /// Reserves a node of `pool` for a new allocation, and writes both; where none fits, the allocation is written with its
-    /// error. The answer is the allocation as it was written. Of those with an error the newest 300 of each owner are kept.
+    /// Reserves a node of `pool` for a new allocation, and writes both. If no node matches, writes the allocation with its error. Returns
+    /// the allocation as written. Only the newest 300 failed allocations of each owner are kept.
     ///
-    /// A node of the allocation's own name comes first; the others in the order of their ids, from the allocation's own on.
+    /// A node with the allocation's name is preferred; the other nodes are tried in the order of their ids, starting from the allocation's
+    /// id.
     ///
     /// # Errors
     ///
-    /// `Duplicate`, where its id or name is taken; `Full`, where its project has as many as it may.
+    /// `Duplicate` if the id or name is in use, and `Full` if the project has the maximum number of allocations.
     pub async fn allocate(
         &self,
         new: &Allocation,
@@ -83,12 +81,12 @@ impl Store {
             .await
     }
 
-    /// Reserves a node of `pool` for a new allocation of a project that has less than `most`, lends it and begins its
+    /// Reserves a node of `pool` for a new allocation of a project that has fewer than `most` reservations, lends the node and begins its
     /// installation; or writes nothing.
     ///
     /// # Errors
     ///
-    /// `Duplicate`, where its id or name is taken.
+    /// `Duplicate` if the id or name is in use.
     pub async fn reserve(
         &self,
         new: &Allocation,
@@ -131,11 +129,12 @@ impl Store {
             .await
     }
 
-    /// Writes a new allocation for a node that is in use already, if they agree.
+    /// Writes a new allocation for a node that is in use already, if node and allocation agree.
     ///
     /// # Errors
     ///
-    /// `Duplicate`, where its id or name is taken; `Full`, as for [`Store::allocate`]; `Stale`, where the node is written by others at the same time.
+    /// `Duplicate` if the id or name is in use; `Full` as for [`Store::allocate`]; `Stale` if another writer changes the node at the same
+    /// time.
     pub async fn backfill(
         &self,
         new: &Allocation,
@@ -163,7 +162,7 @@ impl Store {
             .await
     }
 
-    /// The allocation of this id.
+    /// Returns the allocation with this id.
     pub async fn find_allocation(
         &self,
         id: AllocationUuid,
@@ -171,7 +170,7 @@ impl Store {
         self.database.read(move |c| Box::pin(allocation::find(c, id))).await
     }
 
-    /// The allocation of this name.
+    /// Returns the allocation with this name.
     pub async fn find_allocation_by_name(
         &self,
         name: &NodeName,
@@ -182,7 +181,7 @@ impl Store {
             .await
     }
 
-    /// One page of the allocations that fit `filter`.
+    /// Returns one page of the allocations that match `filter`.
     pub async fn list_allocations(
         &self,
         filter: &AllocationFilter,
@@ -195,7 +194,7 @@ impl Store {
             .map(|listed| listed.found)
     }
 
-    /// A part of a page of the allocations that fit `filter`.
+    /// Returns a part of a page of the allocations that match `filter`.
     pub async fn list_allocations_part(
         &self,
         filter: &AllocationFilter,
@@ -210,7 +209,7 @@ impl Store {
             .await
     }
 
-    /// One page of the allocations that fit `filter`, each with its node.
+    /// Returns one page of the allocations that match `filter`, each with its node.
     pub async fn list_allocations_and_nodes(
         &self,
         filter: &AllocationFilter,
@@ -232,7 +231,7 @@ impl Store {
             .await
     }
 
-    /// Writes the whole allocation, if its version is still the one that was read. Its node is not touched.
+    /// Writes the whole allocation, if its version has not changed since it was read. The node is not changed.
     pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation, StoreError> {
         self.admit_allocation(changed).await?;
         let changed = changed.clone();
@@ -241,7 +240,7 @@ impl Store {
             .await
     }
 
-    /// Deletes an allocation, and frees its node, if the versions of both are still those that were read.
+    /// Deletes an allocation and frees its node, if the versions of both have not changed since they were read.
     pub async fn delete_allocation(
         &self,
         gone: &Allocation,
@@ -262,7 +261,7 @@ impl Store {
             .await
     }
 
-    /// As [`Store::update_node`], of a node whose allocation ends with that.
+    /// Like [`Store::update_node`], for a change that also ends the node's allocation.
     pub async fn update_node_and_end(
         &self,
         node: &Node,
@@ -284,7 +283,8 @@ impl Store {
     }
 }
 
-/// Refuses one more allocation for a project that has `most`. Those of no project are an administrator's, and not counted.
+/// Refuses one more allocation for a project that has `most` already. Allocations without a project belong to administrators and are not
+/// limited.
 async fn check_room(
     connection: &mut Connection,
     new: &Allocation,
@@ -298,7 +298,7 @@ async fn check_room(
     Ok(())
 }
 
-/// Takes the first node that fits; the answer is the allocation with it, or whether there were some but for their traits.
+/// Takes the first matching node. Returns the allocation with its node, or whether any node matched except for its traits.
 async fn choose(
     connection: &mut Connection,
     new: &Allocation,
@@ -330,7 +330,7 @@ async fn choose(
     }
 }
 
-/// Takes `node`, if it fits still; whoever else writes it is waited for.
+/// Takes `node` if it still matches. If another writer changes the node meanwhile, reads it again and retries.
 async fn take(
     connection: &mut Connection,
     new: &Allocation,

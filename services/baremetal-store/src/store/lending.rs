@@ -1,4 +1,4 @@
-//! Nodes that are lent until a time, and who is told of that.
+//! Nodes with leases, and the outbox of notices about them.
 
 use baremetal_core::{HistoryEntry, Node, NodeUuid};
 use database::Extent::{AnyDecides, FirstDecides};
@@ -10,12 +10,13 @@ use crate::Store;
 use crate::table::{history, node};
 
 impl Store {
-    /// The nodes that are lent until a time, for a conductor that starts.
+    /// Returns the nodes with a lease, for a conductor that starts.
     pub async fn lent_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
         self.database.read(|c| Box::pin(node::lent(c))).await
     }
 
-    /// As [`Store::update_node`], with the letters that tell of it. Beside the node: how many letters there was no place for.
+    /// Like [`Store::update_node`], with notices in the same transaction. Also returns how many notices were dropped because the outbox is
+    /// full.
     pub async fn update_node_and_tell(
         &self,
         node: &Node,
@@ -36,8 +37,8 @@ impl Store {
             .await
     }
 
-    /// Gives a letter up: strikes it out, and adds what is `said` of that to the history of its node. Who was given up before is not
-    /// said anything of again.
+    /// Gives up the delivery of a notice: removes it from the outbox, and adds `said` to the history of its node. If the notice was removed
+    /// before, the history gets no second entry.
     pub async fn give_up_letter(
         &self,
         letter: i64,
@@ -58,7 +59,7 @@ impl Store {
             .await
     }
 
-    /// The letters that are to be sent.
+    /// Returns the outbox with the notices that have to be sent.
     pub fn outbox(&self) -> Outbox {
         Outbox::new(self.database.clone())
     }

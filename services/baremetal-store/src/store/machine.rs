@@ -1,4 +1,4 @@
-//! What belongs to one node: its ports, its boot, its inventory, its history.
+//! Records that belong to one node: its ports, its boot, its inventory and its history.
 
 use baremetal_core::{
     Boot, HistoryEntry, HistoryUuid, Inspected, NodeUuid, Page, Port, PortFilter, PortSort,
@@ -22,12 +22,12 @@ impl Store {
             .await
     }
 
-    /// The port of this id.
+    /// Returns the port with this id.
     pub async fn find_port(&self, id: PortUuid) -> Result<Option<Port>, StoreError> {
         self.database.read(move |c| Box::pin(port::find(c, id))).await
     }
 
-    /// The port with this address.
+    /// Returns the port with this address.
     pub async fn find_port_by_address(
         &self,
         address: MacAddress,
@@ -35,7 +35,7 @@ impl Store {
         self.database.read(move |c| Box::pin(port::find_by_address(c, address))).await
     }
 
-    /// One page of the ports that fit `filter`.
+    /// Returns one page of the ports that match `filter`.
     pub async fn list_ports(
         &self,
         filter: &PortFilter,
@@ -48,7 +48,7 @@ impl Store {
             .map(|listed| listed.found)
     }
 
-    /// A part of a page of the ports that fit `filter`.
+    /// Returns a part of a page of the ports that match `filter`.
     pub async fn list_ports_part(
         &self,
         filter: &PortFilter,
@@ -61,13 +61,13 @@ impl Store {
             .await
     }
 
-    /// All ports of a node, by address.
+    /// Returns all ports of a node, sorted by address.
     pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>, StoreError> {
         self.database.read(move |c| Box::pin(port::of(c, node))).await
     }
 
-    /// Writes the whole port, if its version is still the one that was read. The answer carries the new version. The lease of
-    /// an address that the port gives up is freed.
+    /// Writes the whole port, if its version has not changed since it was read, and returns the port with its new version. If the address
+    /// changes, the lease of the old address is freed.
     pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
@@ -85,7 +85,7 @@ impl Store {
             .await
     }
 
-    /// Deletes a port, if its version is still the one that was read, and frees its lease.
+    /// Deletes a port and frees its lease, if its version has not changed since it was read.
     pub async fn delete_port(&self, port: &Port) -> Result<(), StoreError> {
         let port = port.clone();
         self.database
@@ -98,12 +98,12 @@ impl Store {
             .await
     }
 
-    /// The newest boot of the node's machine into the ramdisk.
+    /// Returns the newest boot of the node's machine into the ramdisk.
     pub async fn find_boot(&self, node: NodeUuid) -> Result<Option<Boot>, StoreError> {
         self.database.read(move |c| Box::pin(boot::find(c, node))).await
     }
 
-    /// Writes a boot in place of the one there was.
+    /// Writes a boot, replacing the node's earlier boot.
     pub async fn save_boot(&self, boot: &Boot) -> Result<(), StoreError> {
         let boot = boot.clone();
         self.database
@@ -111,7 +111,8 @@ impl Store {
             .await
     }
 
-    /// Writes what the machine of this boot reported, unless a newer boot has taken its place: the answer tells.
+    /// Writes what the machine of this boot has reported, and returns whether it did: a boot that was replaced by a newer one is not
+    /// written.
     pub async fn report_boot(&self, boot: &Boot) -> Result<bool, StoreError> {
         let boot = boot.clone();
         self.database
@@ -119,12 +120,12 @@ impl Store {
             .await
     }
 
-    /// Forgets the node's boot, if it had one.
+    /// Deletes the node's boot, if there is one.
     pub async fn delete_boot(&self, node: NodeUuid) -> Result<(), StoreError> {
         self.database.write(OneStatement, move |c| Box::pin(boot::delete(c, node))).await
     }
 
-    /// Writes what an inspection found in place of what there was.
+    /// Writes the result of an inspection, replacing the earlier result.
     pub async fn save_inspected(&self, found: &Inspected) -> Result<(), StoreError> {
         let found = found.clone();
         self.database
@@ -132,12 +133,12 @@ impl Store {
             .await
     }
 
-    /// What the node's last inspection found.
+    /// Returns the result of the node's last inspection.
     pub async fn find_inspected(&self, node: NodeUuid) -> Result<Option<Inspected>, StoreError> {
         self.database.read(move |c| Box::pin(inspection::find(c, node))).await
     }
 
-    /// The node's history after `marker`, the oldest line first. The newest 300 lines are kept.
+    /// Returns the node's history after `marker`, oldest entry first. The newest 300 entries are kept.
     pub async fn history(
         &self,
         node: NodeUuid,
@@ -147,7 +148,7 @@ impl Store {
         self.database.read(move |c| Box::pin(history::list(c, node, limit, marker))).await
     }
 
-    /// One line of the node's history.
+    /// Returns one entry of the node's history.
     pub async fn find_history(
         &self,
         node: NodeUuid,

@@ -1,4 +1,4 @@
-//! Hypervisor profiles, and the nodes whose machines are on their way into the cloud.
+//! Hypervisor profiles, and the nodes that are joining or leaving an OpenStack.
 
 use baremetal_core::{NodeUuid, Profile};
 use database::Extent::OneStatement;
@@ -10,7 +10,7 @@ use crate::table::{node, profile};
 use crate::{ProfileRow, Store, secrets};
 
 impl Store {
-    /// Adds a profile; its version is 1.
+    /// Adds a profile with version 1.
     pub async fn insert_profile(
         &self,
         profile: &Profile,
@@ -25,18 +25,18 @@ impl Store {
             .await
     }
 
-    /// The profile of this name, its secrets sealed.
+    /// Returns the profile with this name, with its secrets sealed.
     pub async fn find_profile(&self, name: &str) -> Result<Option<ProfileRow>, StoreError> {
         let name = name.to_owned();
         self.database.read(|c| Box::pin(async move { profile::find(c, &name).await })).await
     }
 
-    /// All profiles by name, their secrets sealed.
+    /// Returns all profiles sorted by name, with their secrets sealed.
     pub async fn list_profiles(&self) -> Result<Vec<ProfileRow>, StoreError> {
         self.database.read(|c| Box::pin(profile::list(c))).await
     }
 
-    /// Writes the whole profile, if its version is still the one that was read.
+    /// Writes the whole profile, if its version has not changed since it was read.
     pub async fn update_profile(
         &self,
         profile: &Profile,
@@ -52,7 +52,7 @@ impl Store {
             .await
     }
 
-    /// Forgets a profile, if its version is still the one that was read; `InUse` while the goal of a rack names it.
+    /// Deletes a profile, if its version has not changed since it was read. Fails with `InUse` while the goal of a rack names the profile.
     pub async fn delete_profile(&self, name: &str, version: i64) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.database
@@ -62,12 +62,12 @@ impl Store {
             .await
     }
 
-    /// The nodes whose machines are on their way into the cloud, for a conductor that starts.
+    /// Returns the nodes that are joining or leaving an OpenStack, for a conductor that starts.
     pub async fn joining_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
         self.database.read(|c| Box::pin(node::joining(c))).await
     }
 
-    /// The profile's document as it is written, by its name.
+    /// Returns the profile's name and its document with all secrets sealed.
     async fn sealed_profile(&self, profile: &Profile) -> Result<(String, Value), StoreError> {
         let name = profile.name.to_string();
         let document = serde_json::to_value(profile)
@@ -84,7 +84,7 @@ impl Store {
         .await
     }
 
-    /// Seals the profile's document anew.
+    /// Re-encrypts the secrets of the profile's document.
     pub(super) async fn reseal_profile(
         &self,
         name: &str,

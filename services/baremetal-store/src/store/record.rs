@@ -1,4 +1,4 @@
-//! What belongs to no node: leases, machines nobody enrolled, conductors, racks.
+//! Records that belong to no node: leases of addresses, unknown machines, conductors and racks.
 
 use database::StoreError;
 use std::net::Ipv4Addr;
@@ -13,15 +13,15 @@ use crate::{Leased, Pool, Store};
 use database::Extent::{FirstDecides, OneStatement};
 
 impl Store {
-    /// The lease of `mac`, expired or not.
+    /// Returns the lease of `mac`, expired or not.
     pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<Leased>, StoreError> {
         self.database.read(move |c| Box::pin(lease::find(c, mac))).await
     }
 
-    /// Leases an address of the pool to `mac`: the one it has, or the lowest free one. `None` where there is none.
+    /// Leases an address of the pool to `mac`: its current address, or else the lowest free one. Returns `None` if no address is left.
     ///
-    /// A port keeps its lease as long as it lives; a stranger's expires. A port without a lease takes a stranger's where no
-    /// address is free. An address that has come to lie outside the pool or to be reserved is given up for another.
+    /// The lease of a port lasts as long as the port; the lease of an unknown machine expires. If no address is free, a port gets the
+    /// address of an unknown machine. An address that is no longer in the pool, or is reserved now, is replaced.
     pub async fn lease(
         &self,
         mac: MacAddress,
@@ -36,7 +36,7 @@ impl Store {
             .await
     }
 
-    /// Notes that no machine answered at the address that `mac` has leased.
+    /// Records that no machine answered at the address that is leased to `mac`.
     pub async fn mark_lease_probed(
         &self,
         mac: MacAddress,
@@ -47,8 +47,8 @@ impl Store {
             .await
     }
 
-    /// Takes `address` from `mac` and leases it to nobody before `until`, for another machine uses it. Nothing happens, and the
-    /// answer is `false`, where `mac` has not leased it.
+    /// Takes `address` from `mac` and leases it to nobody before `until`, because another machine uses it. Returns `false` and changes
+    /// nothing if `mac` does not have this lease.
     pub async fn mark_address_in_use(
         &self,
         mac: MacAddress,
@@ -60,12 +60,12 @@ impl Store {
             .await
     }
 
-    /// Notes that a machine nobody enrolled has asked for a boot.
+    /// Records that a machine that nobody has enrolled has sent a DHCP request.
     pub async fn touch_discovery(&self, mac: MacAddress, now: Timestamp) -> Result<(), StoreError> {
         self.database.write(FirstDecides, move |c| Box::pin(discovery::touch(c, mac, now))).await
     }
 
-    /// Writes what is known of a machine nobody enrolled in place of what was; when it was first seen stays.
+    /// Writes the record of a machine that nobody has enrolled, keeping the time of its first request.
     pub async fn save_discovery(&self, found: &Discovery) -> Result<(), StoreError> {
         let found = found.clone();
         self.database
@@ -73,17 +73,17 @@ impl Store {
             .await
     }
 
-    /// The machines nobody enrolled, the first seen first. Of more than 1024 the longest silent are forgotten.
+    /// Returns the machines that nobody has enrolled, the first seen first. Only the 1024 that were seen last are kept.
     pub async fn list_discoveries(&self) -> Result<Vec<Discovery>, StoreError> {
         self.database.read(|c| Box::pin(discovery::list(c))).await
     }
 
-    /// Forgets a machine nobody enrolled, if it is known.
+    /// Deletes the record of a machine that nobody has enrolled, if there is one.
     pub async fn delete_discovery(&self, mac: MacAddress) -> Result<(), StoreError> {
         self.database.write(OneStatement, move |c| Box::pin(discovery::delete(c, mac))).await
     }
 
-    /// Notes that the conductor on `hostname` is alive.
+    /// Records that the conductor on `hostname` is alive.
     pub async fn touch_conductor(&self, hostname: &str, now: Timestamp) -> Result<(), StoreError> {
         let hostname = hostname.to_owned();
         self.database
@@ -93,12 +93,12 @@ impl Store {
             .await
     }
 
-    /// The conductors by hostname, and when each was last alive.
+    /// Returns the conductors sorted by host name, each with the time when it last was alive.
     pub async fn list_conductors(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
         self.database.read(|c| Box::pin(conductor::list(c))).await
     }
 
-    /// Adds a rack; its version is 1.
+    /// Adds a rack with version 1.
     pub async fn insert_rack(&self, name: &str, document: &Value) -> Result<(), StoreError> {
         self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
@@ -109,18 +109,18 @@ impl Store {
             .await
     }
 
-    /// A rack's document, and its version.
+    /// Returns a rack's document and its version.
     pub async fn find_rack(&self, name: &str) -> Result<Option<(Value, i64)>, StoreError> {
         let name = name.to_owned();
         self.database.read(|c| Box::pin(async move { rack::find(c, &name).await })).await
     }
 
-    /// All racks by name, with document and version.
+    /// Returns all racks sorted by name, with document and version.
     pub async fn list_racks(&self) -> Result<Vec<(String, Value, i64)>, StoreError> {
         self.database.read(|c| Box::pin(rack::list(c))).await
     }
 
-    /// Writes a rack's document, if its version is still the one that was read.
+    /// Writes a rack's document, if its version has not changed since it was read.
     pub async fn update_rack(
         &self,
         name: &str,
@@ -136,7 +136,7 @@ impl Store {
             .await
     }
 
-    /// Forgets a rack, if it is known; its nodes stay.
+    /// Deletes a rack, if it exists. Its nodes stay.
     pub async fn delete_rack(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.database

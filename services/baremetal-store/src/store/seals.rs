@@ -1,4 +1,4 @@
-//! By which keys secrets are sealed, and sealing them anew.
+//! The keys that seal secrets in this store, and re-encryption after a rotation.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,32 +13,32 @@ use tracing::{error, info};
 use crate::table::{node, profile, rack, seal};
 use crate::{Secrets, Store, secrets};
 
-/// So many nodes are sealed anew in one transaction.
+/// The number of nodes re-encrypted in one transaction.
 const PAGE: u32 = 50;
 
-/// What seals the secrets of a store.
+/// The keys of a store.
 #[derive(Clone)]
 pub(super) struct Seals {
     keys: Arc<Keyring>,
-    /// The keys that the database is known to know.
+    /// The keys that the table `seals` is known to contain.
     known: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What came of sealing anew.
+/// The result of a re-encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// So many rows are sealed by the first key now that were not.
+    /// The number of rows that are now sealed with the first key and were not before.
     pub done: u64,
-    /// So many could not be opened. They are as they were.
+    /// The number of rows that could not be unsealed. They are unchanged.
     pub broken: u64,
 }
 
 impl Store {
-    /// Seals from now on by these keys what is secret, first of all what is stored in the clear.
+    /// Sets the keys that seal secrets from now on, and seals the secrets that are stored in the clear.
     ///
     /// # Errors
     ///
-    /// `Corrupt`, where something stored is sealed by a key that is not among these.
+    /// `Corrupt` if a stored secret was sealed with a key that is not among these keys.
     pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
@@ -63,7 +63,7 @@ impl Store {
         Ok(self)
     }
 
-    /// The keys that the database knows, for [`Keyring::open`].
+    /// Returns the keys that the database knows, for [`Keyring::open`].
     pub async fn known_keys(&self) -> Result<Vec<KnownKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
         let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
@@ -76,7 +76,7 @@ impl Store {
         Ok(known)
     }
 
-    /// One text that this key sealed, and what for.
+    /// Returns one text that this key has sealed, with the place that it was sealed for.
     async fn sample(&self, id: &str) -> Result<Option<(String, String)>, StoreError> {
         let key = id.to_owned();
         self.database
@@ -99,22 +99,22 @@ impl Store {
             .await
     }
 
-    /// What opens secrets.
+    /// Returns the handle that unseals secrets.
     pub fn secrets(&self) -> Secrets {
         Secrets::of(self.seals.as_ref().map(|seals| seals.keys.clone()))
     }
 
-    /// The keys that seal, where something is sealed at all.
+    /// Returns the keys, or `None` if nothing is sealed.
     pub fn keyring(&self) -> Option<&Arc<Keyring>> {
         self.seals.as_ref().map(|seals| &seals.keys)
     }
 
-    /// The keys that rows were sealed by, and how many are now.
+    /// Returns the keys that may seal rows, each with the number of rows that it seals now.
     pub async fn seals_in_use(&self) -> Result<Vec<(String, u64)>, StoreError> {
         self.database.read(|c| Box::pin(seal::counts(c))).await
     }
 
-    /// Nothing can be sealed by this key any more; `InUse` while something is.
+    /// Removes a key, so that the database refuses rows sealed with it. Fails with `InUse` while the key seals a row.
     pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
         if let Some(seals) = &self.seals {
             seals.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
@@ -125,8 +125,8 @@ impl Store {
             .await
     }
 
-    /// Seals by the first key whatever another one sealed or nobody did, a page at a time. A row that somebody writes meanwhile is
-    /// sealed by whoever writes it. Wherever it is broken off, what is left is found the next time.
+    /// Re-encrypts with the first key all secrets that another key has sealed or that are in the clear, one page at a time. A row that is
+    /// written meanwhile is sealed by its writer. After an interruption, the next call continues with the rest.
     pub async fn reseal(&self) -> Result<Resealed, StoreError> {
         let Some(seals) = &self.seals else { return Ok(Resealed::default()) };
         let current = seals.keys.keys().current().to_owned();
@@ -140,7 +140,7 @@ impl Store {
         Ok(all)
     }
 
-    /// Seals anew what `key` sealed; what nobody has looked at, where there is none.
+    /// Re-encrypts the records sealed with `key`; with `None`, the records that have not been scanned yet.
     async fn reseal_from(&self, key: Option<String>) -> Result<Resealed, StoreError> {
         let mut all = Resealed::default();
         let mut after = None;
@@ -227,7 +227,7 @@ impl Store {
         Ok(())
     }
 
-    /// The node as it is written.
+    /// Returns the node with all secrets sealed, as it is written.
     pub(super) async fn sealed(&self, node: &Node) -> Result<Node, StoreError> {
         let corrupt = |why| StoreError::corrupt("nodes", &node.id.to_string(), why);
         self.seal(node, |keys, node| secrets::seal_node(keys, node).map_err(corrupt)).await
@@ -241,7 +241,7 @@ impl Store {
         Ok(sealed)
     }
 
-    /// The rack's document as it is written.
+    /// Returns the rack's document with all secrets sealed, as it is written.
     pub(super) async fn sealed_rack(
         &self,
         name: &str,
@@ -266,7 +266,7 @@ impl Store {
         Ok(it)
     }
 
-    /// What seals now, for a transaction that finds only then what it writes; none where nothing is sealed.
+    /// Returns the keys for a transaction that seals a record which it has yet to choose; `None` if nothing is sealed.
     pub(super) async fn sealer(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
         let Some(seals) = &self.seals else { return Ok(None) };
         let keys = seals.keys.keys();
@@ -274,7 +274,7 @@ impl Store {
         Ok(Some(keys))
     }
 
-    /// Tells the database of the key that seals, before something is sealed by it.
+    /// Adds the current key to the table `seals` before the key seals anything: the database refuses rows that name an unknown key.
     async fn know(&self, seals: &Seals, keys: &SealingKeys) -> Result<(), StoreError> {
         let id = keys.current();
         let is_known = |known: &Mutex<BTreeSet<String>>| {

@@ -16,10 +16,10 @@ use crate::table::no_node;
 
 const TABLE: &str = "allocations";
 
-/// What `read` reads.
+/// The columns that `read` reads.
 const SELECT: &str = "SELECT id, version, updated_at, name, state, node, resource_class, owner, document FROM allocations";
 
-/// All of an allocation that has no column of its own.
+/// The fields of an allocation without a column of their own.
 #[derive(Serialize, Deserialize)]
 struct Document {
     created_at: Timestamp,
@@ -53,10 +53,11 @@ pub(crate) async fn update(
     Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
 }
 
-/// So many that came to nothing are kept of each project, and of who asks for none.
+/// The number of failed allocations that are kept for each project, and for all callers without a project together.
 pub(crate) const KEPT_FAILED: i64 = 300;
 
-/// Forgets the oldest of the owner of `failed` that came to nothing, where there are too many; `failed` itself stays.
+/// Deletes the oldest failed allocations of the owner of `failed` beyond the limit. `failed` itself is kept, even if a clock that went back
+/// has made it the oldest.
 pub(crate) async fn trim_failed(
     connection: &mut Connection,
     failed: &Allocation,
@@ -67,7 +68,7 @@ pub(crate) async fn trim_failed(
     const OF_NOBODY: &str = "DELETE FROM allocations WHERE state = $1 AND owner IS NULL AND id <> $2 AND (created_at, id) <= \
          (SELECT created_at, id FROM allocations WHERE state = $1 AND owner IS NULL AND id <> $2 \
          ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $3)";
-    // Beside that one.
+    // `failed` itself takes one of the places.
     let others = KEPT_FAILED - 1;
     let mut values = values![AllocationState::Error.as_str(), failed.id, others];
     match failed.owner.as_deref() {
@@ -82,7 +83,7 @@ pub(crate) async fn trim_failed(
     Ok(())
 }
 
-/// Deletes an allocation, whatever its version; one that is not there is well too.
+/// Deletes an allocation whatever its version. A missing allocation is not an error.
 pub(crate) async fn remove(
     connection: &mut Connection,
     id: AllocationUuid,
@@ -91,7 +92,7 @@ pub(crate) async fn remove(
     Ok(())
 }
 
-/// Deletes an allocation, if its version is still the one that was read.
+/// Deletes an allocation, if its version has not changed since it was read.
 pub(crate) async fn delete(
     connection: &mut Connection,
     allocation: &Allocation,
@@ -118,7 +119,7 @@ pub(crate) async fn find_by_name(
     Ok(all(connection, query).await?.pop())
 }
 
-/// How many reservations the project has; those of no project are counted together.
+/// Counts the reservations of a project. The reservations without a project are counted together.
 pub(crate) async fn count_reserved(
     connection: &mut Connection,
     owner: Option<&str>,
@@ -134,7 +135,7 @@ pub(crate) async fn count_reserved(
     Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
 }
 
-/// How many allocations the project has besides its reservations and those that came to nothing.
+/// Counts the allocations of a project, except reservations and failed ones.
 pub(crate) async fn count_living(
     connection: &mut Connection,
     owner: &str,
@@ -145,10 +146,10 @@ pub(crate) async fn count_living(
     Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
 }
 
-/// What a project may see.
+/// The condition for rows that a project may see.
 const VISIBLE: &str = "owner = ?";
 
-/// One page of the allocations that fit `filter`, or a part of it.
+/// Returns one page of the allocations that match `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &AllocationFilter,
@@ -173,7 +174,7 @@ pub(crate) async fn list(
     listing.read(connection, rows, page.limit, part, read).await
 }
 
-/// What is sorted by. Unset is less than anything: no time is earlier than the one put in its place.
+/// Returns the sort key. A missing value sorts before all others: the number in its place is earlier than any timestamp.
 fn key(sort: AllocationSort) -> Key {
     let text = |sql| Key { sql, is_number: false };
     let number = |sql| Key { sql, is_number: true };
@@ -193,7 +194,7 @@ async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Allocation
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// The values of `INSERT` and `UPDATE`.
+/// The values for `INSERT` and `UPDATE`.
 fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
     let document = Document {
         created_at: allocation.created_at,
@@ -220,7 +221,7 @@ fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
     ])
 }
 
-/// The allocation in a row of `SELECT`.
+/// Reads the allocation in a row of `SELECT`.
 fn read(row: &Row) -> Result<Allocation, StoreError> {
     let document: Document = row.json(TABLE, 8)?;
     let name = row
@@ -247,7 +248,7 @@ fn read(row: &Row) -> Result<Allocation, StoreError> {
     })
 }
 
-/// Why the allocation cannot be written.
+/// Converts the database's refusal of an allocation into an error that names the field.
 fn refused(allocation: &Allocation, error: SqlError) -> StoreError {
     if let Some(node) = allocation.node
         && is_orphan(&error)

@@ -27,7 +27,7 @@ pub(crate) async fn find(
     }))
 }
 
-/// Writes the whole row, whether or not there was one.
+/// Inserts or replaces the whole row.
 pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(), StoreError> {
     const SAVE: &str = "INSERT INTO boots (node, work, nonce, script_at, inventory_at, callback_url, certificate, \
          agent_version, seen_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
@@ -50,7 +50,7 @@ pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(),
     }
 }
 
-/// Writes what the machine of this boot reported; the answer is whether it is still the node's newest boot.
+/// Writes what the machine of this boot has reported, and returns whether the boot is still the node's newest.
 pub(crate) async fn report(connection: &mut Connection, boot: &Boot) -> Result<bool, StoreError> {
     const REPORT: &str = "UPDATE boots SET inventory_at = $3, callback_url = $4, certificate = $5, agent_version = $6, \
          seen_at = $7 WHERE node = $1 AND nonce = $2";

@@ -1,4 +1,4 @@
-//! The table `conductors`: who looks after nodes, and when each was last heard of.
+//! The table `conductors`: the conductors, and when each was last alive.
 
 use database::{Connection, StoreError, values};
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ pub(crate) async fn touch(
     Ok(())
 }
 
-/// All, by hostname.
+/// Returns all conductors, sorted by host name.
 pub(crate) async fn list(
     connection: &mut Connection,
 ) -> Result<Vec<(String, Timestamp)>, StoreError> {

@@ -1,4 +1,4 @@
-//! The table `discoveries`: machines that nobody enrolled.
+//! The table `discoveries`: machines that nobody has enrolled.
 
 use baremetal_core::Discovery;
 use database::{Connection, Row, StoreError, values};
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 
 const TABLE: &str = "discoveries";
 
-/// So many are remembered: anyone on the network can make up addresses.
+/// The maximum number of machines. Anybody on the network can invent MAC addresses, so the table has to be limited.
 const KEPT: i64 = 1024;
 
-/// Notes that `mac` has asked.
+/// Records a DHCP request of `mac`.
 pub(crate) async fn touch(
     connection: &mut Connection,
     mac: MacAddress,
@@ -22,7 +22,7 @@ pub(crate) async fn touch(
     forget_oldest(connection).await
 }
 
-/// Writes what was found, whether or not there was a row; the row keeps when it was first seen.
+/// Inserts or replaces the row, keeping the time of the first request.
 pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Result<(), StoreError> {
     const SAVE: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (mac) DO UPDATE SET last_seen_at = $3, data = $4";
@@ -39,7 +39,7 @@ async fn forget_oldest(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// All, the first seen first.
+/// Returns all machines, the first seen first.
 pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Discovery>, StoreError> {
     const LIST: &str = "SELECT mac, first_seen_at, last_seen_at, data FROM discoveries ORDER BY first_seen_at, mac";
     connection.rows(LIST, values![]).await?.iter().map(read).collect()

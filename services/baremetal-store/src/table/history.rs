@@ -1,4 +1,4 @@
-//! The table `history`: the last lines of each node's.
+//! The table `history`: the latest entries of each node's history.
 
 use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
 use database::{Connection, Row, StoreError, values};
@@ -6,10 +6,10 @@ use newtype_uuid::GenericUuid;
 
 const TABLE: &str = "history";
 
-/// So many lines are kept of each node.
+/// The number of entries kept for each node.
 pub(crate) const KEPT: i64 = 300;
 
-/// Adds lines to the history of `node`, which is there, and drops its oldest. Each line gets an id.
+/// Adds entries to the history of `node`, which has to exist, and drops the oldest ones beyond the limit. Each entry gets an id.
 pub(crate) async fn append(
     connection: &mut Connection,
     node: NodeUuid,
@@ -39,7 +39,7 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// The history of `node` after `marker`, the oldest line first.
+/// Returns the history of `node` after `marker`, oldest entry first.
 pub(crate) async fn list(
     connection: &mut Connection,
     node: NodeUuid,

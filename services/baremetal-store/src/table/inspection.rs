@@ -1,4 +1,4 @@
-//! The table `inspections`: what the last inspection of each node found.
+//! The table `inspections`: the result of each node's last inspection.
 
 use crate::table::no_node;
 use baremetal_core::{Inspected, NodeUuid};
@@ -21,7 +21,7 @@ pub(crate) async fn find(
     }))
 }
 
-/// Writes the whole row, whether or not there was one.
+/// Inserts or replaces the whole row.
 pub(crate) async fn save(connection: &mut Connection, found: &Inspected) -> Result<(), StoreError> {
     const SAVE: &str = "INSERT INTO inspections (node, at, inventory, plugin_data) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (node) DO UPDATE SET at = $2, inventory = $3, plugin_data = $4";

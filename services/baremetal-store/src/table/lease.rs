@@ -1,6 +1,7 @@
-//! The tables `leases`, an IPv4 address for each MAC, and `addresses_in_use`, the addresses that a machine without a lease answers at.
+//! The tables `leases`, with an IPv4 address for each MAC address, and `addresses_in_use`, with addresses at which a machine without a
+//! lease answers.
 //!
-//! A port's lease lasts as long as the port. A stranger's lease, that of a MAC of no port, lasts until `expires_at`.
+//! The lease of a port lasts as long as the port. The lease of a MAC address without a port (an unknown machine) lasts until `expires_at`.
 
 use database::{Connection, Row, StoreError, values};
 use std::collections::BTreeSet;
@@ -13,22 +14,20 @@ use jiff::Timestamp;
 /// The addresses that can be leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// The first.
     pub first: Ipv4Addr,
-    /// The last.
+    /// The last address, included.
     pub last: Ipv4Addr,
-    /// Addresses from `first` to `last` that are never leased.
+    /// Addresses between `first` and `last` that are never leased.
     pub reserved: Vec<Ipv4Addr>,
-    /// How long a stranger's lease lasts after the stranger last asked.
+    /// How long the lease of an unknown machine lasts after its last request.
     pub stranger_lease_time: Duration,
 }
 
-/// A lease.
+/// The lease of one MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// The address.
     pub address: Ipv4Addr,
-    /// Whether the address was found free when it was leased. Until then it must not be given out.
+    /// Whether probing found the address free. Until then the address must not be given to the machine.
     pub is_probed: bool,
 }
 
@@ -41,8 +40,9 @@ pub(crate) async fn find(
     row.map(|row| Ok(Leased { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
 }
 
-/// The address of `mac`: the one it has, if that may still be used, or else the lowest free one of the pool; where none is
-/// free and `mac` is a port's, that of the stranger who asked longest ago. `None` where there is none to take.
+/// Leases an address to `mac`: its current address if that is still usable, or else the lowest free address of the pool. If none is free
+/// and `mac` belongs to a port, takes the address of the unknown machine whose last request is the oldest. Returns `None` if no address is
+/// left.
 pub(crate) async fn lease(
     connection: &mut Connection,
     mac: MacAddress,
@@ -84,7 +84,7 @@ pub(crate) async fn lease(
     Ok(Some(Leased { address, is_probed: false }))
 }
 
-/// Notes that the address of `mac` was found free.
+/// Records that probing found the address of `mac` free.
 pub(crate) async fn mark_probed(
     connection: &mut Connection,
     mac: MacAddress,
@@ -95,7 +95,7 @@ pub(crate) async fn mark_probed(
     Ok(())
 }
 
-/// Takes `address` from `mac`, if `mac` has it, and leaves it alone until then; the answer is whether `mac` had it.
+/// Takes `address` from `mac`, if `mac` has it, and leases it to nobody before `until`. Returns whether `mac` had it.
 pub(crate) async fn mark_in_use(
     connection: &mut Connection,
     mac: MacAddress,
@@ -112,13 +112,14 @@ pub(crate) async fn mark_in_use(
     Ok(had)
 }
 
-/// Frees the lease of `mac`, if it has one.
+/// Frees the lease of `mac`, if there is one.
 pub(crate) async fn free(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {
     connection.execute("DELETE FROM leases WHERE mac = $1", values![mac.to_string()]).await?;
     Ok(())
 }
 
-/// A stranger's lease lasts from now on, one that has become a port's without end. Written only where something changes.
+/// Extends the lease of an unknown machine, and makes the lease of a MAC address that has become a port endless. Writes only if something
+/// changes.
 async fn renew(
     connection: &mut Connection,
     mac: MacAddress,
@@ -134,7 +135,7 @@ async fn renew(
     Ok(())
 }
 
-/// A lease without an end whose port is gone was written while the port was being deleted.
+/// Deletes expired leases. A lease without an end and without a port was written while its port was being deleted, and is deleted too.
 async fn forget_expired(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
     const FORGET: &str = "DELETE FROM leases WHERE coalesce(expires_at, $1) <= $1 \
          AND NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac)";
@@ -159,7 +160,7 @@ async fn leased_to_others(
     connection.rows(LEASED, values![mac.to_string()]).await?.iter().map(read).collect()
 }
 
-/// The addresses of strangers, that of the one who asked longest ago first.
+/// Returns the leased addresses of unknown machines, the one with the oldest request first.
 async fn strangers(connection: &mut Connection) -> Result<Vec<Ipv4Addr>, StoreError> {
     const STRANGERS: &str = "SELECT address FROM leases \
          WHERE NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac) ORDER BY expires_at, address";

@@ -17,7 +17,7 @@ pub(crate) use list::{list, tally};
 use crate::secrets;
 use document::Document;
 
-/// What `read` reads.
+/// The columns that `read` reads.
 const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM nodes";
 
 const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
@@ -34,8 +34,8 @@ const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, update
     retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27, joining = $28, host = $29, failed = $30 \
     WHERE id = $1 AND version = $2";
 
-/// The same of a node that is as it was in all that an index has, and of others nothing: SQLite writes each index anew whose columns a
-/// statement sets, be they what they were, and those are most of what a change writes.
+/// Updates the columns without an index, if all columns with an index are unchanged; updates nothing otherwise. SQLite rewrites the index
+/// of every column that a statement sets, even to the same value, and the indexes are most of what a change writes.
 const UPDATE_REST: &str = "UPDATE nodes SET version = $2 + 1, updated_at = $4, power_state = $5, instance_name = $8, driver = $9, \
     provision_updated_at = $11, resource_class = $12, conductor_group = $13, shard = $16, chassis = $18, description = $19, \
     maintenance = $22, retired = $23, document = $26 \
@@ -45,7 +45,7 @@ const UPDATE_REST: &str = "UPDATE nodes SET version = $2 + 1, updated_at = $4, p
     AND busy = $24 AND lent = $25 AND sealed_by IS NOT DISTINCT FROM $27 AND joining = $28 AND host IS NOT DISTINCT FROM $29 \
     AND failed = $30";
 
-/// So many ids fit in one statement.
+/// The number of ids in one statement.
 const IDS_AT_ONCE: usize = 500;
 
 pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
@@ -57,7 +57,7 @@ pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<N
     let columns = columns(node)?;
     let is_written = match connection {
         Connection::Sqlite(_) => connection.execute(UPDATE_REST, columns.clone()).await? == 1,
-        // It finds out by itself what has changed.
+        // PostgreSQL finds unchanged index columns by itself.
         Connection::Postgres(_) | Connection::PostgresTransaction(_) => false,
     };
     if !is_written {
@@ -67,7 +67,7 @@ pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<N
     Ok(Node { version: node.version + 1, ..node.clone() })
 }
 
-/// The next `limit` nodes by id that were sealed by this key; nothing for those that nobody has looked at.
+/// Returns the next `limit` nodes by id that `key` has sealed; with `None`, the nodes that have not been scanned yet.
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: Option<&str>,
@@ -84,8 +84,8 @@ pub(crate) async fn sealed_by(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// Writes what was sealed anew, unless the node was written since it was read; nothing else of it changes. The answer is
-/// whether it was written.
+/// Writes the re-encrypted secrets of a node, and returns whether it did: a node that was written since it was read is skipped. Nothing
+/// else of the node changes.
 pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<bool, StoreError> {
     const RESEAL: &str = "UPDATE nodes SET version = version + 1, document = $3, sealed_by = $4 \
          WHERE id = $1 AND version = $2";
@@ -93,7 +93,7 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
     Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
-/// Deletes a node and, by their foreign keys, all that belongs to it.
+/// Deletes a node and, through foreign keys, everything that belongs to it.
 pub(crate) async fn delete(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM nodes WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![node.id, node.version]).await?)
@@ -120,7 +120,7 @@ pub(crate) async fn count(connection: &mut Connection) -> Result<u64, StoreError
     Ok(count.unsigned_abs())
 }
 
-/// Sets the power state of those of `nodes` that have another and still this version; the answer is how many.
+/// Sets the power state of the nodes that have another power state and still this version; returns how many they were.
 pub(crate) async fn record_power(
     connection: &mut Connection,
     nodes: &[(NodeUuid, i64)],
@@ -146,25 +146,25 @@ pub(crate) async fn record_power(
     Ok(changed as usize)
 }
 
-/// The nodes with work, a change of power or a drain of their hosts under way.
+/// Returns the nodes with work, a change of power or a drain in progress.
 pub(crate) async fn busy(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
     const BUSY: &str = "SELECT id FROM nodes WHERE busy = 1 ORDER BY id";
     connection.rows(BUSY, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
 }
 
-/// The nodes that are lent until a time.
+/// Returns the nodes with a lease.
 pub(crate) async fn lent(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
     const LENT: &str = "SELECT id FROM nodes WHERE lent = 1 ORDER BY id";
     connection.rows(LENT, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
 }
 
-/// The nodes whose machines are on their way into the cloud, or out of it.
+/// Returns the nodes that are joining or leaving an OpenStack.
 pub(crate) async fn joining(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
     const JOINING: &str = "SELECT id FROM nodes WHERE joining = 1 ORDER BY id";
     connection.rows(JOINING, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
 }
 
-/// The nodes whose power is looked at from time to time: nothing is under way and someone has seen their BMC.
+/// Returns the nodes whose power state is refreshed regularly: their BMC was verified, and nothing is in progress.
 pub(crate) async fn sweep_page(
     connection: &mut Connection,
     after: Option<NodeUuid>,
@@ -178,7 +178,7 @@ pub(crate) async fn sweep_page(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// The nodes of these ids, in no order.
+/// Returns the nodes with these ids, in any order.
 pub(crate) async fn these(
     connection: &mut Connection,
     ids: &[NodeUuid],
@@ -186,7 +186,7 @@ pub(crate) async fn these(
     any(connection, "id", ids.iter().map(|id| Value::from(*id)).collect()).await
 }
 
-/// The nodes that are called so, in no order; what is not there is left out.
+/// Returns the nodes with these names, in any order; unknown names are left out.
 pub(crate) async fn named(
     connection: &mut Connection,
     names: &[&NodeName],
@@ -216,7 +216,7 @@ fn document_of(node: &Node) -> Result<String, StoreError> {
         .map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))
 }
 
-/// The values of `INSERT` and `UPDATE`.
+/// The values for `INSERT` and `UPDATE`.
 fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
     let place = node.place.as_ref();
     Ok(values![
@@ -253,7 +253,7 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
     ])
 }
 
-/// The node in a row of `SELECT`.
+/// Reads the node in a row of `SELECT`.
 fn read(row: &Row) -> Result<Node, StoreError> {
     let document: Document<'static> = row.json("nodes", 4)?;
     let power_state = match row.optional_text(3)? {
@@ -275,7 +275,7 @@ fn read(row: &Row) -> Result<Node, StoreError> {
     })
 }
 
-/// Which of the node's values another node has.
+/// Converts the database's refusal of a node into an error that names the value which another node has.
 fn taken(node: &Node, error: SqlError) -> StoreError {
     match clash(&error).as_deref() {
         Some("name") => StoreError::Duplicate {
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_written_of_a_node_is_what_it_was() {
+    fn every_column_is_either_written_or_compared() {
         let set = UPDATE.split_once(" SET ").and_then(|(_, rest)| rest.split_once(" WHERE "));
         let (rest, only) = UPDATE_REST.split_once(" WHERE ").unwrap();
         let written: Vec<&str> = rest.split_once(" SET ").unwrap().1.split(", ").collect();

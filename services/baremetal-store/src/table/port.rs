@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use uuid::Uuid;
 
-/// What `read` reads.
+/// The columns that `read` reads.
 const SELECT: &str = "SELECT id, version, updated_at, node, address, document FROM ports";
 
-/// All of a port that has no column of its own.
+/// The fields of a port without a column of their own.
 #[derive(Serialize, Deserialize)]
 struct Document<'a> {
     created_at: Timestamp,
@@ -53,7 +53,7 @@ pub(crate) async fn delete(connection: &mut Connection, port: &Port) -> Result<(
     changed_one(connection.execute(DELETE, values![port.id, port.version]).await?)
 }
 
-/// Deletes a port, whatever its version; one that is not there is well too.
+/// Deletes a port whatever its version. A missing port is not an error.
 pub(crate) async fn remove(connection: &mut Connection, port: PortUuid) -> Result<(), StoreError> {
     connection.execute("DELETE FROM ports WHERE id = $1", values![port]).await?;
     Ok(())
@@ -77,7 +77,7 @@ pub(crate) async fn find_by_address(
     Ok(all(connection, query).await?.pop())
 }
 
-/// The ports of `node`, by address.
+/// Returns the ports of `node`, sorted by address.
 pub(crate) async fn of(
     connection: &mut Connection,
     node: NodeUuid,
@@ -89,10 +89,10 @@ pub(crate) async fn of(
     Ok(ports)
 }
 
-/// What a project may see.
+/// The condition for rows that a project may see.
 const VISIBLE: &str = "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)";
 
-/// One page of the ports that fit `filter`, or a part of it.
+/// Returns one page of the ports that match `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &PortFilter,
@@ -129,7 +129,7 @@ async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>, Sto
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-/// The values of `INSERT` and `UPDATE`.
+/// The values for `INSERT` and `UPDATE`.
 fn columns(port: &Port) -> Result<Vec<Value>, StoreError> {
     let text = |text: &'_ Option<String>| text.clone().map(Cow::Owned);
     let document = Document {
@@ -157,7 +157,7 @@ fn columns(port: &Port) -> Result<Vec<Value>, StoreError> {
     ])
 }
 
-/// The port in a row of `SELECT`.
+/// Reads the port in a row of `SELECT`.
 fn read(row: &Row) -> Result<Port, StoreError> {
     let document: Document<'static> = row.json("ports", 5)?;
     let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
@@ -179,7 +179,7 @@ fn read(row: &Row) -> Result<Port, StoreError> {
     })
 }
 
-/// Why the port cannot be written.
+/// Converts the database's refusal of a port into an error that names the field.
 fn refused(port: &Port, error: SqlError) -> StoreError {
     if is_orphan(&error) {
         return no_node(port.node);

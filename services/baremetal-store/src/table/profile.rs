@@ -1,4 +1,4 @@
-//! The table `hypervisor_profiles`: a document for each.
+//! The table `hypervisor_profiles`: one document per profile.
 
 use baremetal_core::Profile;
 use database::table::{changed_one, clash, is_orphan};
@@ -8,16 +8,14 @@ use serde_json::Value;
 
 use crate::secrets;
 
-/// A profile, as it is kept: its secrets are sealed.
+/// A profile as stored, with its secrets sealed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileRow {
-    /// The profile.
     pub profile: Profile,
-    /// Counts the writes; a write that names an older one is refused.
+    /// Counts the writes. A write that names an older version is refused.
     pub version: i64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// When the profile was last written; `None` before the first change.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -54,7 +52,7 @@ pub(crate) async fn update(
     changed_one(connection.execute(UPDATE, values).await?)
 }
 
-/// Writes what was sealed anew; nothing else of it changes.
+/// Writes the re-encrypted secrets of a profile. Nothing else of the profile changes.
 pub(crate) async fn reseal(
     connection: &mut Connection,
     name: &str,
@@ -67,7 +65,7 @@ pub(crate) async fn reseal(
     changed_one(connection.execute(RESEAL, values).await?)
 }
 
-/// Forgets a profile, if its version is still the one that was read; `InUse` while a rack's machines are to become it.
+/// Deletes a profile, if its version has not changed since it was read. Fails with `InUse` while the goal of a rack names the profile.
 pub(crate) async fn delete(
     connection: &mut Connection,
     name: &str,
@@ -90,14 +88,14 @@ pub(crate) async fn find(
     connection.row(sql, values).await?.as_ref().map(read).transpose()
 }
 
-/// All, by name.
+/// Returns all profiles, sorted by name.
 pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ProfileRow>, StoreError> {
     const LIST: &str = "SELECT name, version, created_at, updated_at, document FROM hypervisor_profiles \
          ORDER BY name";
     connection.rows(LIST, values![]).await?.iter().map(read).collect()
 }
 
-/// Those that were sealed by this key; nothing for those that nobody has looked at.
+/// Returns the profiles that `key` has sealed; with `None`, the profiles that have not been scanned yet.
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: Option<&str>,

@@ -1,4 +1,4 @@
-//! The table `racks`: a document for each, of which nothing is known here but which hypervisor profile it names.
+//! The table `racks`: one document per rack. The only part of the document known here is the name of the hypervisor profile.
 
 use database::table::{changed_one, clash, is_orphan};
 use database::{Connection, Query, Row, StoreError, values};
@@ -15,7 +15,7 @@ pub(crate) async fn insert(
     let sealed_by = secrets::sealed_by(document);
     let values = values![name, document.to_string(), sealed_by, profile(document)];
     match connection.execute(INSERT, values).await {
-        // Its profile was deleted meanwhile.
+        // The profile was deleted meanwhile.
         Err(error) if is_orphan(&error) => Err(StoreError::Stale),
         Err(error) if clash(&error).is_some() => {
             Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
@@ -40,12 +40,12 @@ pub(crate) async fn update(
     }
 }
 
-/// The hypervisor profile that its goal names: it cannot be deleted meanwhile.
+/// Returns the hypervisor profile that the rack's goal names. The foreign key of this column keeps the profile from being deleted.
 fn profile(document: &Value) -> Option<&str> {
     document.pointer("/goal/profile")?.as_str()
 }
 
-/// The racks that were sealed by this key, by name; nothing for those that nobody has looked at.
+/// Returns the racks that `key` has sealed; with `None`, the racks that have not been scanned yet.
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: Option<&str>,
@@ -74,7 +74,7 @@ pub(crate) async fn find(
     Ok(rack.map(|(_, document, version)| (document, version)))
 }
 
-/// All, by name.
+/// Returns all racks, sorted by name.
 pub(crate) async fn list(
     connection: &mut Connection,
 ) -> Result<Vec<(String, Value, i64)>, StoreError> {

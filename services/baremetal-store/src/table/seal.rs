@@ -1,4 +1,4 @@
-//! The table `seals`: the keys that something may be sealed by.
+//! The table `seals`: the keys with which rows may be sealed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use database::{Connection, StoreError, values};
 
 use crate::secrets::NOTHING;
 
-/// Something may be sealed by this key. What tells it from another is written with it, where it is known.
+/// Allows rows to be sealed with this key. The canary is stored if it was missing; it distinguishes the key from another key with the same
+/// id.
 pub(crate) async fn know(
     connection: &mut Connection,
     id: &str,
@@ -19,7 +20,7 @@ pub(crate) async fn know(
     Ok(())
 }
 
-/// Writes what tells this key from another, in place of what was there.
+/// Writes the canary of this key, replacing an earlier one.
 pub(crate) async fn save_canary(
     connection: &mut Connection,
     id: &str,
@@ -30,7 +31,7 @@ pub(crate) async fn save_canary(
     Ok(())
 }
 
-/// What tells each key from another, where that is known.
+/// Returns the canaries of all keys that have one.
 pub(crate) async fn canaries(
     connection: &mut Connection,
 ) -> Result<BTreeMap<String, String>, StoreError> {
@@ -39,7 +40,7 @@ pub(crate) async fn canaries(
     rows.iter().map(|row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))).collect()
 }
 
-/// Nothing may be sealed by this key any more; `InUse` while something is.
+/// Removes a key, so that no row can be sealed with it. Fails with `InUse` while the key seals a row.
 pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
         Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "what it seals" }),
@@ -47,7 +48,7 @@ pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), 
     }
 }
 
-/// The keys, and how many rows each seals.
+/// Returns the keys, each with the number of rows that it seals.
 pub(crate) async fn counts(connection: &mut Connection) -> Result<Vec<(String, u64)>, StoreError> {
     const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM nodes WHERE sealed_by = s.id) \
          + (SELECT count(*) FROM racks WHERE sealed_by = s.id) \

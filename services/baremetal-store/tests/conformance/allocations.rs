@@ -1,4 +1,4 @@
-//! Allocations: one node each, and no node twice.
+//! Allocations: every allocation gets one node, and no node is given to two allocations.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +17,18 @@ use crate::scratch::{at, bare_node, on_both};
 
 on_both! { Store:
     two_hundred_ask_for_ten_nodes
-    what_nobody_may_have_is_left
-    the_namesake_comes_first
+    unavailable_and_foreign_nodes_are_not_allocated
+    a_node_with_the_allocations_name_is_preferred
     a_node_is_found_beyond_many_that_do_not_fit
-    a_node_that_is_written_meanwhile_is_given_out_all_the_same
+    a_node_that_is_written_meanwhile_is_still_allocated
     an_allocation_is_written_and_deleted_with_its_node
     an_allocation_ends_with_its_node
-    what_is_in_use_is_written_down_afterwards
-    names_and_ids_are_given_once
+    a_node_in_use_is_backfilled_once
+    names_and_ids_are_unique
     allocations_are_listed_in_pages
-    a_project_has_no_more_than_it_may_reserve
-    what_is_reserved_is_lent_and_being_installed
-    what_comes_to_nothing_again_and_again_is_forgotten_at_last
+    a_project_cannot_exceed_its_limit_of_reservations
+    a_reserved_node_is_lent_and_being_installed
+    only_the_newest_failed_allocations_are_kept
 }
 
 fn wish() -> Allocation {
@@ -101,7 +101,7 @@ async fn two_hundred_ask_for_ten_nodes(store: Store) {
     assert_eq!(store.list_allocations(&active, &page(1000, None)).await.unwrap().len(), 10);
 }
 
-async fn what_nobody_may_have_is_left(store: Store) {
+async fn unavailable_and_foreign_nodes_are_not_allocated(store: Store) {
     let owned = Node { owner: Some("physics".into()), ..free() };
     for node in [
         Node { maintenance: Some(Maintenance { reason: None }), ..free() },
@@ -133,7 +133,7 @@ async fn what_nobody_may_have_is_left(store: Store) {
     assert!(why.contains("none of the requested nodes are available"), "{why}");
 }
 
-async fn the_namesake_comes_first(store: Store) {
+async fn a_node_with_the_allocations_name_is_preferred(store: Store) {
     let named = Node { name: Some("worker-3".parse().unwrap()), ..free() };
     store.insert_node(&named).await.unwrap();
     for _ in 0..20 {
@@ -155,7 +155,7 @@ async fn a_node_is_found_beyond_many_that_do_not_fit(store: Store) {
     assert_eq!(allocate(&store, &asked).await.node, Some(fast.id));
 }
 
-async fn a_node_that_is_written_meanwhile_is_given_out_all_the_same(store: Store) {
+async fn a_node_that_is_written_meanwhile_is_still_allocated(store: Store) {
     let only = free();
     store.insert_node(&only).await.unwrap();
     let writing = {
@@ -164,7 +164,7 @@ async fn a_node_that_is_written_meanwhile_is_given_out_all_the_same(store: Store
             for round in 0..50 {
                 let read = node(&store, id).await;
                 let noted = Node { description: Some(round.to_string()), ..read };
-                // Who is late is refused: the node is reserved between the two lines above, perhaps.
+                // A late write is refused: the allocation may have reserved the node between the two lines above.
                 let _ = store.update_node(&noted, &[]).await;
             }
         })
@@ -211,7 +211,7 @@ async fn an_allocation_ends_with_its_node(store: Store) {
     assert_eq!(store.find_allocation(forgotten.id).await.unwrap(), None);
 }
 
-async fn what_is_in_use_is_written_down_afterwards(store: Store) {
+async fn a_node_in_use_is_backfilled_once(store: Store) {
     let used = Node { provision_state: State::Active, ..free() };
     store.insert_node(&used).await.unwrap();
     let asked = wish();
@@ -224,7 +224,7 @@ async fn what_is_in_use_is_written_down_afterwards(store: Store) {
     assert!(matches!(nowhere, Err(StoreError::NoOwner { .. })), "{nowhere:?}");
 }
 
-async fn names_and_ids_are_given_once(store: Store) {
+async fn names_and_ids_are_unique(store: Store) {
     for _ in 0..3 {
         store.insert_node(&free()).await.unwrap();
     }
@@ -237,11 +237,11 @@ async fn names_and_ids_are_given_once(store: Store) {
             other => panic!("{other:?}"),
         };
     check(Allocation { name: first.name.clone(), ..wish() }, "name").await;
-    // The node's instance would be the same.
+    // The node's `instance_uuid` is the allocation's id, so the second node clashes first.
     check(Allocation { id: first.id, ..wish() }, "instance_uuid").await;
     let all = store.list_allocations(&AllocationFilter::default(), &page(10, None)).await.unwrap();
     assert_eq!(all.len(), 1);
-    // What was refused keeps no node.
+    // The refused allocation has not kept a node.
     allocate(&store, &wish()).await.node.unwrap();
     allocate(&store, &wish()).await.node.unwrap();
 }
@@ -297,11 +297,11 @@ async fn reserve(store: &Store, new: &Allocation, most: u32) -> Reserved {
     store.reserve(new, &pool, &order, most, at(5)).await.unwrap()
 }
 
-async fn a_project_has_no_more_than_it_may_reserve(store: Store) {
+async fn a_project_cannot_exceed_its_limit_of_reservations(store: Store) {
     for _ in 0..30 {
         store.insert_node(&free()).await.unwrap();
     }
-    // Two hundred at once of one project, for ten places.
+    // Two hundred requests of one project at the same time, with a limit of ten.
     let asking = (0..200).map(|_| {
         let store = store.clone();
         tokio::spawn(async move { reserve(&store, &reservation("physics"), 10).await })
@@ -315,7 +315,7 @@ async fn a_project_has_no_more_than_it_may_reserve(store: Store) {
         }
     }
     assert_eq!(nodes.len(), 10);
-    // Another project has places of its own, and what was refused has left no trace.
+    // Another project has its own limit, and refused requests have left nothing behind.
     let other = reserve(&store, &reservation("biology"), 1).await;
     assert!(matches!(other, Reserved::Done(_)), "{other:?}");
     let reserved = AllocationFilter { reserved: Some(true), ..AllocationFilter::default() };
@@ -324,7 +324,7 @@ async fn a_project_has_no_more_than_it_may_reserve(store: Store) {
     assert!(listed.iter().all(|(it, node)| node.as_ref().map(|node| node.id) == it.node));
 }
 
-async fn what_is_reserved_is_lent_and_being_installed(store: Store) {
+async fn a_reserved_node_is_lent_and_being_installed(store: Store) {
     let pool = Node { owner: None, ..free() };
     let (lent, strange) = (
         Node { lessee: Some("biology".into()), ..free() },
@@ -351,13 +351,13 @@ async fn what_is_reserved_is_lent_and_being_installed(store: Store) {
     assert!(matches!(none, Reserved::Nothing(_)), "{none:?}");
 }
 
-async fn what_comes_to_nothing_again_and_again_is_forgotten_at_last(store: Store) {
+async fn only_the_newest_failed_allocations_are_kept(store: Store) {
     let asked = |owner: Option<&str>, second: i64| Allocation {
         owner: owner.map(str::to_owned),
         created_at: at(second),
         ..wish()
     };
-    // What somebody got is not counted, however old.
+    // A successful allocation does not count, however old it is.
     store.insert_node(&Node { owner: Some("p".to_owned()), ..free() }).await.unwrap();
     let got = allocate(&store, &asked(Some("p"), 0)).await;
     assert_eq!(got.state, AllocationState::Active);
@@ -369,7 +369,7 @@ async fn what_comes_to_nothing_again_and_again_is_forgotten_at_last(store: Store
     assert!(store.find_allocation(first.id).await.unwrap().is_some(), "300 are kept");
     let last = allocate(&store, &asked(Some("p"), 301)).await;
     assert_eq!(store.find_allocation(first.id).await.unwrap(), None);
-    // A clock that went back makes nobody forget what was just written.
+    // A clock that went back must not delete the allocation that was just written.
     allocate(&store, &asked(Some("p"), 0)).await;
     for kept in [&got, &others, &last] {
         assert!(store.find_allocation(kept.id).await.unwrap().is_some(), "{kept:?}");

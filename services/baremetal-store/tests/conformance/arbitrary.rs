@@ -1,4 +1,4 @@
-//! Nodes and ports of every shape.
+//! Strategies for arbitrary nodes and ports.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use proptest::sample::select;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Text of any characters, NUL and quotes among them.
+/// Text of any characters, including NUL and quotes.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..12).prop_map(String::from_iter)
 }
 
-/// Any moment, to the microsecond.
+/// Any timestamp with microsecond precision.
 fn moment() -> impl Strategy<Value = Timestamp> {
     let (first, last) = (Timestamp::MIN.as_microsecond(), Timestamp::MAX.as_microsecond());
     (first..=last).prop_map(|micros| Timestamp::from_microsecond(micros).unwrap())
@@ -46,7 +46,7 @@ pub(crate) fn json() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        // Fractions that have few digits: reading others may move their last bit.
+        // Only fractions with few digits: parsing others may change their last bit.
         any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
         text().prop_map(Value::from),
     ];
@@ -113,7 +113,7 @@ fn hypervisor() -> impl Strategy<Value = Hypervisor> {
     let states = vec![JoinState::Installing, JoinState::AwaitingService, JoinState::Joined];
     let before =
         prop_oneof![Just(Report::Unknown), Just(Report::None), moment().prop_map(Report::At),];
-    // No two nodes are the same host.
+    // Host names are unique among nodes.
     let host = uuid().prop_map(|id| id.to_string());
     let named = (text(), host, option::of(text()), option::of(text()), option::of(text()));
     (named, select(states), moment(), before).prop_map(|(named, state, since, before)| {
@@ -149,7 +149,7 @@ fn lending() -> impl Strategy<Value = Lending> {
     })
 }
 
-/// Any node, of version 1.
+/// Any node, with version 1.
 pub(crate) fn node() -> impl Strategy<Value = Node> {
     let name = option::of("[A-Za-z0-9._~-]{1,30}".prop_map(|raw| NodeName::try_from(raw).unwrap()));
     let interfaces = btree_map(select(&Interface::ALL[..]), text(), 0..4);
@@ -247,7 +247,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
     )
 }
 
-/// Any port of `node`, of version 1.
+/// Any port of `node`, with version 1.
 pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
     let written = (uuid(), moment(), option::of(moment()), any::<[u8; 6]>());
     let said = (option::of(text()), option::of(text()), option::of(text()), option::of(uuid()));

@@ -1,4 +1,4 @@
-//! A program that is killed amid its writes has lost nothing it had acknowledged.
+//! A process that is killed while it writes loses nothing that it has acknowledged.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -9,30 +9,29 @@ use tokio::task::JoinSet;
 
 use crate::scratch::{Scratch, at, bare_node, open};
 
-/// Set for the program that is to be killed: the database's URL.
+/// The environment variable with the database's URL, set for the process that will be killed.
 const VICTIM: &str = "BAREMETAL_STORE_TEST_VICTIM";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_survives_a_kill_on_sqlite() {
+async fn acknowledged_writes_survive_a_kill_on_sqlite() {
     if let Ok(url) = std::env::var(VICTIM) {
         return write_until_killed(&url).await;
     }
-    kill_and_look(&Scratch::sqlite(), "crash::what_was_acknowledged_survives_a_kill_on_sqlite")
-        .await;
+    kill_and_look(&Scratch::sqlite(), "crash::acknowledged_writes_survive_a_kill_on_sqlite").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_survives_a_kill_on_postgres() {
+async fn acknowledged_writes_survive_a_kill_on_postgres() {
     if let Ok(url) = std::env::var(VICTIM) {
         return write_until_killed(&url).await;
     }
     let Some(scratch) = Scratch::postgres().await else { return };
-    kill_and_look(&scratch, "crash::what_was_acknowledged_survives_a_kill_on_postgres").await;
+    kill_and_look(&scratch, "crash::acknowledged_writes_survive_a_kill_on_postgres").await;
 }
 
-/// Writes nodes, changes each with two lines of history, and says so of each on standard output.
-#[expect(clippy::print_stdout, reason = "it is how the parent hears of it")]
+/// Writes nodes, changes each with two history entries, and prints an acknowledgement for each.
+#[expect(clippy::print_stdout, reason = "the parent process reads the acknowledgements")]
 async fn write_until_killed(url: &str) {
     let store = Store::open(url).await.unwrap();
     let mut writers = JoinSet::new();
@@ -49,13 +48,13 @@ async fn write_until_killed(url: &str) {
             }
         });
     }
-    // None ends but by a failure.
+    // A writer ends only by a failure.
     writers.join_next().await.unwrap().unwrap()
 }
 
 async fn kill_and_look(scratch: &Scratch, test: &str) {
     let mut acknowledged = Vec::new();
-    // Twice, so that the second finds what the first left behind.
+    // Twice, so that the second process opens what the first one left behind.
     for _ in 0..2 {
         let mut victim = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -70,7 +69,7 @@ async fn kill_and_look(scratch: &Scratch, test: &str) {
         acknowledged.extend(ids.take(100));
         victim.kill().unwrap();
         victim.wait().unwrap();
-        // What it said in the meantime counts too, but for a line it was killed within.
+        // Everything acknowledged before the kill counts, except a line that was cut off.
         acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| {
             line.strip_prefix(ACKNOWLEDGED).filter(|id| id.len() == 36).map(str::to_owned)
         }));
@@ -83,7 +82,7 @@ async fn kill_and_look(scratch: &Scratch, test: &str) {
         let node = store.find_node(&ident).await.unwrap().expect("an acknowledged node is gone");
         assert_eq!((node.version, node.description.as_deref()), (2, Some("changed")));
     }
-    // Of what was not acknowledged, each transaction is there whole or not at all.
+    // Every transaction that was not acknowledged is there completely or not at all.
     let page = Page { limit: 100_000, marker: None, sort: NodeSort::Id, descending: false };
     let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
     assert!(nodes.len() >= acknowledged.len());

@@ -1,4 +1,4 @@
-//! A rack enters the store whole or not at all.
+//! A rack is stored completely or not at all.
 
 use baremetal_core::{Node, NodeIdent, Place};
 use baremetal_store::{Store, StoreError};
@@ -9,7 +9,7 @@ use crate::scratch::{named, on_both};
 
 on_both! { Store:
     a_rack_is_enrolled_with_its_nodes_and_ports
-    nothing_is_enrolled_where_anything_clashes
+    nothing_is_enrolled_if_anything_clashes
     a_rack_is_enrolled_again_with_changes
 }
 
@@ -28,7 +28,7 @@ async fn a_rack_is_enrolled_with_its_nodes_and_ports(store: Store) {
     assert_eq!(store.ports_of(nodes[39].id).await.unwrap(), ports[39..]);
 }
 
-async fn nothing_is_enrolled_where_anything_clashes(store: Store) {
+async fn nothing_is_enrolled_if_anything_clashes(store: Store) {
     let there = in_rack(1);
     store.insert_node(&there).await.unwrap();
     store.insert_port(&port(&there, 1)).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_rack_is_enrolled_again_with_changes(store: Store) {
     let ports = [port(&first, 1), port(&second, 2)];
     store.enroll(("r1", &json!(1), None), &nodes, &[], &ports, &[]).await.unwrap();
 
-    // The machines' ports change places, in one step.
+    // The ports of the two machines are exchanged in one transaction.
     let moved = [port(&first, 2), port(&second, 1)];
     let changed = Node { description: Some("swapped".into()), ..first.clone() };
     let gone = [ports[0].id, ports[1].id];

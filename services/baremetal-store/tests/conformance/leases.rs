@@ -1,4 +1,4 @@
-//! Leases: who keeps an address, who loses it, and which addresses are left alone.
+//! DHCP leases: which machine keeps an address, which loses it, and which addresses are skipped.
 
 use std::net::Ipv4Addr;
 
@@ -13,10 +13,10 @@ use crate::scratch::{at, bare_node, on_both, pool};
 on_both! { Store:
     a_lease_is_the_lowest_free_address_and_stays
     a_lease_that_no_longer_fits_is_replaced
-    a_lease_of_a_port_ends_with_the_port_and_not_before
-    a_lease_of_a_stranger_expires_unless_the_stranger_asks_again
-    strangers_never_keep_a_port_from_an_address
-    an_address_in_use_is_left_alone_for_a_time
+    the_lease_of_a_port_lasts_as_long_as_the_port
+    the_lease_of_an_unknown_machine_expires_unless_renewed
+    unknown_machines_never_keep_a_port_from_an_address
+    an_address_in_use_is_skipped_for_a_time
     a_lease_is_probed_once
 }
 
@@ -24,7 +24,7 @@ const HOUR: i64 = 3600;
 
 fn mac(n: u16) -> MacAddress {
     let [high, low] = n.to_be_bytes();
-    // Not among those that `port` makes.
+    // None of the addresses that `port` makes.
     MacAddress::new([2, 0, 0, 0, high, low])
 }
 
@@ -32,17 +32,17 @@ fn address(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)
 }
 
-/// The addresses from `first` to `last`.
+/// A pool with the addresses from `first` to `last`.
 fn range(first: u8, last: u8) -> Pool {
     pool(address(first), address(last))
 }
 
-/// The address leased to `mac` so many seconds after the beginning.
+/// Returns the address leased to `mac` at this many seconds.
 async fn lease(store: &Store, mac: MacAddress, pool: &Pool, seconds: i64) -> Option<Ipv4Addr> {
     store.lease(mac, pool, at(seconds)).await.unwrap().map(|leased| leased.address)
 }
 
-/// A node with so many ports.
+/// Adds a node with this many ports.
 async fn enrolled(store: &Store, ports: u8) -> (Node, Vec<Port>) {
     let node = bare_node();
     store.insert_node(&node).await.unwrap();
@@ -70,12 +70,12 @@ async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
     assert_eq!(lease(&store, mac(1), &range(100, 200), 0).await, Some(address(100)));
     let reserved = Pool { reserved: vec![address(100)], ..range(100, 200) };
     assert_eq!(lease(&store, mac(1), &reserved, 0).await, Some(address(101)));
-    // What was given up is free for others.
+    // The address that was given up is free for others.
     assert_eq!(lease(&store, mac(2), &range(10, 200), 0).await, Some(address(10)));
     assert_eq!(lease(&store, mac(3), &range(20, 10), 0).await, None);
 }
 
-async fn a_lease_of_a_port_ends_with_the_port_and_not_before(store: Store) {
+async fn the_lease_of_a_port_lasts_as_long_as_the_port(store: Store) {
     let pool = range(10, 12);
     let (node, ports) = enrolled(&store, 3).await;
     for (port, n) in ports.iter().zip(10..) {
@@ -97,7 +97,7 @@ async fn a_lease_of_a_port_ends_with_the_port_and_not_before(store: Store) {
     assert_eq!(store.find_lease(moved.address).await.unwrap(), None);
 }
 
-async fn a_lease_of_a_stranger_expires_unless_the_stranger_asks_again(store: Store) {
+async fn the_lease_of_an_unknown_machine_expires_unless_renewed(store: Store) {
     let pool = range(10, 11);
     assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(10)));
     assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(11)));
@@ -105,7 +105,7 @@ async fn a_lease_of_a_stranger_expires_unless_the_stranger_asks_again(store: Sto
     assert_eq!(lease(&store, mac(3), &pool, HOUR - 1).await, None);
     assert_eq!(lease(&store, mac(3), &pool, HOUR).await, Some(address(10)));
     assert_eq!(lease(&store, mac(4), &pool, HOUR).await, None);
-    // One that was enrolled meanwhile is no stranger any more.
+    // A machine that was enrolled meanwhile keeps its lease for ever.
     let node = bare_node();
     store.insert_node(&node).await.unwrap();
     store.insert_port(&Port { address: mac(2), ..port(&node, 1) }).await.unwrap();
@@ -114,21 +114,21 @@ async fn a_lease_of_a_stranger_expires_unless_the_stranger_asks_again(store: Sto
     assert_eq!(lease(&store, mac(2), &pool, 9 * HOUR).await, Some(address(11)));
 }
 
-async fn strangers_never_keep_a_port_from_an_address(store: Store) {
+async fn unknown_machines_never_keep_a_port_from_an_address(store: Store) {
     let pool = range(10, 109);
     for n in 0..100 {
         let seconds = i64::from(n);
         assert!(lease(&store, mac(1000 + n), &pool, 100 - seconds).await.is_some());
     }
     let (_, ports) = enrolled(&store, 2).await;
-    // The stranger who asked longest ago loses its address.
+    // The unknown machine with the oldest request loses its address.
     assert_eq!(lease(&store, ports[0].address, &pool, 100).await, Some(address(109)));
     assert_eq!(lease(&store, ports[1].address, &pool, 100).await, Some(address(108)));
     assert_eq!(store.find_lease(mac(1099)).await.unwrap(), None);
     assert_eq!(lease(&store, mac(2000), &pool, 100).await, None, "a stranger takes nobody's");
 }
 
-async fn an_address_in_use_is_left_alone_for_a_time(store: Store) {
+async fn an_address_in_use_is_skipped_for_a_time(store: Store) {
     let pool = range(10, 11);
     let (_, ports) = enrolled(&store, 1).await;
     let port = ports[0].address;
@@ -138,7 +138,7 @@ async fn an_address_in_use_is_left_alone_for_a_time(store: Store) {
     assert_eq!(lease(&store, mac(1), &pool, 599).await, None);
     assert_eq!(lease(&store, mac(1), &pool, 600).await, Some(address(10)));
 
-    // Nobody spoils an address that is not leased to it.
+    // A machine cannot block an address that is not leased to it.
     assert!(!store.mark_address_in_use(mac(1), address(11), at(900)).await.unwrap());
     assert_eq!(lease(&store, port, &pool, 600).await, Some(address(11)));
 }

@@ -1,4 +1,4 @@
-//! Lists: each filter and each order, against the same done by hand.
+//! Lists: every filter and every sort order, compared with the same operation in Rust.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::machine::port;
 use crate::scratch::{at, bare_node, named, on_both};
 
 on_both! { Store:
-    every_filter_lists_what_fits_and_nothing_else
-    every_order_is_kept_over_pages
-    a_marker_that_is_gone_is_told
-    text_in_a_filter_is_only_text
+    every_filter_lists_exactly_the_matching_nodes
+    every_sort_order_continues_over_pages
+    an_unknown_marker_is_refused
+    text_in_a_filter_is_not_interpreted
     ports_are_listed_by_node_and_address
-    a_project_pages_through_what_it_sees
-    nodes_are_counted_by_state_as_a_list_would_count_them
+    a_project_pages_through_its_own_nodes_only
+    counts_by_state_agree_with_the_list
 }
 
 const PROJECT: &str = "p1";
 
-/// Nodes that differ in every field a filter or an order looks at, and tie in many.
+/// Nodes that differ in every field that a filter or a sort order uses, with many ties.
 fn varied() -> Vec<Node> {
     let one_of = |n: usize, words: &[&str]| words.get(n % (words.len() + 1)).map(|w| w.to_string());
     (0..48)
@@ -69,7 +69,7 @@ fn place(n: usize) -> Place {
     Place { rack: format!("r{}", n % 3), position: n as u32 / 6, group: None, role: None }
 }
 
-async fn every_filter_lists_what_fits_and_nothing_else(store: Store) {
+async fn every_filter_lists_exactly_the_matching_nodes(store: Store) {
     let nodes = varied();
     for node in &nodes {
         store.insert_node(node).await.unwrap();
@@ -120,7 +120,7 @@ async fn every_filter_lists_what_fits_and_nothing_else(store: Store) {
         |n| n.owner.as_deref() == Some(PROJECT),
     )
     .await;
-    // A project without a name owns what says so, not what nobody owns.
+    // The project with the empty name owns the nodes that say so, but not the nodes without an owner.
     check(NodeFilter { project: Some(String::new()), ..all() }, |n| n.owner.as_deref() == Some(""))
         .await;
     check(NodeFilter { shard: vec!["s1".into(), "s3".into()], ..all() }, |n| {
@@ -153,7 +153,7 @@ async fn every_filter_lists_what_fits_and_nothing_else(store: Store) {
     .await;
 }
 
-async fn nodes_are_counted_by_state_as_a_list_would_count_them(store: Store) {
+async fn counts_by_state_agree_with_the_list(store: Store) {
     let nodes = varied();
     for node in &nodes {
         store.insert_node(node).await.unwrap();
@@ -180,7 +180,7 @@ async fn nodes_are_counted_by_state_as_a_list_would_count_them(store: Store) {
         );
         assert_eq!(counted.is_empty(), seen_by == Some("nobody"));
     }
-    // What is written again is counted anew.
+    // A changed node is counted in its new state.
     let failed_once = store.find_node(&NodeIdent::Id(nodes[8].id)).await.unwrap().unwrap();
     store.update_node(&Node { failure: None, ..failed_once }, &[]).await.unwrap();
     let failed =
@@ -189,7 +189,7 @@ async fn nodes_are_counted_by_state_as_a_list_would_count_them(store: Store) {
     assert_eq!(failed(store.tally_nodes(None).await.unwrap()), before as u64 - 1);
 }
 
-/// What `sort` looks at, so that it compares as it should: unset first.
+/// Returns the value that `sort` uses, in a form that compares like the database: missing values first.
 fn sorted_by(node: &Node, sort: NodeSort) -> (Option<i64>, Option<String>) {
     let text = |text: Option<String>| (None, Some(text.unwrap_or_default()));
     let time = |time: Option<jiff::Timestamp>| (time.map(|time| time.as_microsecond()), None);
@@ -212,7 +212,7 @@ fn sorted_by(node: &Node, sort: NodeSort) -> (Option<i64>, Option<String>) {
     }
 }
 
-async fn every_order_is_kept_over_pages(store: Store) {
+async fn every_sort_order_continues_over_pages(store: Store) {
     let nodes = varied();
     for node in &nodes {
         store.insert_node(node).await.unwrap();
@@ -255,14 +255,14 @@ async fn every_order_is_kept_over_pages(store: Store) {
     }
 }
 
-async fn a_marker_that_is_gone_is_told(store: Store) {
+async fn an_unknown_marker_is_refused(store: Store) {
     let gone = Uuid::new_v4();
     let page = Page { limit: 10, marker: Some(gone), sort: NodeSort::default(), descending: false };
     let listed = store.list_nodes(&NodeFilter::default(), &page).await;
     assert!(matches!(listed, Err(StoreError::NoMarker(marker)) if marker == gone));
 }
 
-async fn text_in_a_filter_is_only_text(store: Store) {
+async fn text_in_a_filter_is_not_interpreted(store: Store) {
     let node = Node { description: Some("100%_sure\\'; DROP".into()), ..named("n1") };
     store.insert_node(&node).await.unwrap();
     store
@@ -331,7 +331,7 @@ async fn ports_are_listed_by_node_and_address(store: Store) {
     assert_eq!(list(grouped, PortSort::Address, false).await.len(), 3);
 }
 
-async fn a_project_pages_through_what_it_sees(store: Store) {
+async fn a_project_pages_through_its_own_nodes_only(store: Store) {
     let uuid = |id: &dyn ToString| id.to_string().parse::<Uuid>().unwrap();
     let whose = |n: u8| match n % 3 {
         0 => (Some("mine".to_owned()), None),
@@ -353,7 +353,7 @@ async fn a_project_pages_through_what_it_sees(store: Store) {
     let ports = PortFilter { seen_by: Some("mine".to_owned()), ..PortFilter::default() };
     let (mut node, mut port) = (None, None);
     let mut seen = Vec::new();
-    // Twenty are seen: full pages of four, and then an empty one.
+    // The project sees twenty nodes: five full pages of four.
     for _ in 0..5 {
         let page = Page { limit: 4, marker: node, sort: NodeSort::Name, descending: true };
         let found = store.list_nodes(&nodes, &page).await.unwrap();

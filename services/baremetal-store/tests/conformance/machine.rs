@@ -1,4 +1,4 @@
-//! What belongs to one node: ports, its boot, its inventory, its history.
+//! Records of one node: ports, boot, inventory and history.
 
 use baremetal_core::{
     Boot, HistoryEntry, HistoryUuid, Inspected, Node, NodeIdent, Port, PortUuid, WorkUuid,
@@ -13,16 +13,16 @@ use crate::scratch::{at, bare_node, named, on_both};
 on_both! { Store:
     a_port_is_written_found_changed_and_deleted
     no_two_ports_share_an_address
-    nothing_belongs_to_a_node_that_is_not_there
+    records_of_a_missing_node_are_refused
     a_boot_is_written_whole
-    what_an_earlier_boot_reports_does_not_bring_it_back
+    a_report_of_an_earlier_boot_does_not_replace_the_newer_boot
     an_inventory_replaces_the_one_before
     history_is_read_from_its_oldest_line
     history_keeps_its_newest_300_lines
-    a_deleted_node_takes_all_that_is_its_own_with_it
+    deleting_a_node_deletes_all_its_records
 }
 
-/// A port of `node` whose address ends with `n`.
+/// A port of `node` whose MAC address ends with `n`.
 pub(crate) fn port(node: &Node, n: u8) -> Port {
     Port {
         id: PortUuid::new_v4(),
@@ -110,7 +110,7 @@ async fn no_two_ports_share_an_address(store: Store) {
     check(store.update_port(&twin).await.map(drop), "address", first.address.to_string());
 }
 
-async fn nothing_belongs_to_a_node_that_is_not_there(store: Store) {
+async fn records_of_a_missing_node_are_refused(store: Store) {
     let node = bare_node();
     let check = |refused: Result<(), StoreError>| {
         assert!(
@@ -151,7 +151,7 @@ async fn a_boot_is_written_whole(store: Store) {
     assert_eq!(store.find_boot(node.id).await.unwrap(), None);
 }
 
-async fn what_an_earlier_boot_reports_does_not_bring_it_back(store: Store) {
+async fn a_report_of_an_earlier_boot_does_not_replace_the_newer_boot(store: Store) {
     let node = bare_node();
     store.insert_node(&node).await.unwrap();
     let earlier = boot(&node);
@@ -162,7 +162,7 @@ async fn what_an_earlier_boot_reports_does_not_bring_it_back(store: Store) {
     assert!(store.report_boot(&reported).await.unwrap());
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(reported.clone()));
 
-    // The machine fetched another script while that heartbeat was on its way.
+    // The machine fetched another script while the heartbeat was on its way.
     let newer =
         Boot { nonce: "newer".into(), callback_url: None, seen_at: None, ..reported.clone() };
     store.save_boot(&newer).await.unwrap();
@@ -222,7 +222,7 @@ async fn history_keeps_its_newest_300_lines(store: Store) {
     assert_eq!(store.history(other.id, 10, None).await.unwrap().len(), 1);
 }
 
-async fn a_deleted_node_takes_all_that_is_its_own_with_it(store: Store) {
+async fn deleting_a_node_deletes_all_its_records(store: Store) {
     let (node, other) = (named("one"), named("two"));
     for (n, node) in [(1, &node), (2, &other)] {
         store.insert_node(node).await.unwrap();
@@ -245,7 +245,7 @@ async fn a_deleted_node_takes_all_that_is_its_own_with_it(store: Store) {
     };
     assert_eq!(left(&node).await, (false, 0, false, false, 0));
     assert_eq!(left(&other).await, (true, 1, true, true, 1));
-    // Its name and its port's address are free again.
+    // The name of the node and the address of its port can be used again.
     store.insert_node(&Node { name: node.name.clone(), ..bare_node() }).await.unwrap();
     store.insert_port(&port(&other, 1)).await.unwrap();
 }

@@ -1,7 +1,7 @@
-//! What the store promises, tried on both databases.
+//! The promises of the store, tested on both databases.
 //!
-//! PostgreSQL is tried where `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which schemas may be made.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! The tests on PostgreSQL run if `BEDPLATE_TEST_POSTGRES` contains the URL of a database in which schemas may be created.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 mod allocations;
 mod arbitrary;

@@ -1,4 +1,4 @@
-//! Nodes one at a time: written, found, changed, deleted.
+//! Single nodes: inserted, found, changed and deleted.
 
 use baremetal_core::{HistoryEntry, Lending, Node, NodeIdent, PowerRequest, State, Work, WorkUuid};
 use baremetal_store::{SeenPower, Store, StoreError};
@@ -12,14 +12,14 @@ use crate::scratch::{Scratch, at, bare_node, named, on_both, open};
 
 on_both! { Store:
     a_node_is_found_by_id_and_by_name
-    an_update_of_what_another_has_written_is_refused
-    what_is_taken_is_named
-    power_is_written_where_it_differs
+    an_update_of_an_older_version_is_refused
+    a_clash_names_the_field
+    power_is_written_only_if_it_differs
     power_seen_before_a_write_does_not_undo_it
     busy_nodes_have_work_or_a_power_request
     lent_nodes_are_found
-    who_is_told_is_written_with_the_node
-    the_sweep_looks_at_nodes_that_rest
+    notices_are_written_with_the_node
+    the_sweep_reads_idle_nodes
 }
 
 async fn a_node_is_found_by_id_and_by_name(store: Store) {
@@ -34,7 +34,7 @@ async fn a_node_is_found_by_id_and_by_name(store: Store) {
     assert_eq!(store.count_nodes().await.unwrap(), 2);
 }
 
-async fn an_update_of_what_another_has_written_is_refused(store: Store) {
+async fn an_update_of_an_older_version_is_refused(store: Store) {
     let read = named("r1u7");
     store.insert_node(&read).await.unwrap();
 
@@ -54,7 +54,7 @@ async fn an_update_of_what_another_has_written_is_refused(store: Store) {
     assert_eq!(store.history(read.id, 10, None).await.unwrap(), []);
 }
 
-async fn what_is_taken_is_named(store: Store) {
+async fn a_clash_names_the_field(store: Store) {
     let instance = Uuid::new_v4();
     let first = Node { instance_uuid: Some(instance), ..named("r1u7") };
     let second = named("r1u8");
@@ -89,7 +89,7 @@ async fn power_seen_before_a_write_does_not_undo_it(store: Store) {
     assert_eq!(read.power_state, Some(PowerState::On));
 }
 
-async fn power_is_written_where_it_differs(store: Store) {
+async fn power_is_written_only_if_it_differs(store: Store) {
     let unknown = bare_node();
     let on = Node { power_state: Some(PowerState::On), ..bare_node() };
     let off = Node { power_state: Some(PowerState::Off), ..bare_node() };
@@ -116,7 +116,7 @@ async fn power_is_written_where_it_differs(store: Store) {
     assert_eq!(find(&on).await, on);
     assert_eq!(find(&unknown).await, changed(&unknown, PowerState::Off));
     assert_eq!(find(&off).await, changed(&off, PowerState::On));
-    // Whoever read the node before must read it again.
+    // A writer that read the node before has to read it again.
     assert!(matches!(store.update_node(&off, &[]).await, Err(StoreError::Stale)));
 }
 
@@ -138,7 +138,7 @@ async fn lent_nodes_are_found(store: Store) {
     assert_eq!(store.lent_nodes().await.unwrap(), []);
 }
 
-async fn who_is_told_is_written_with_the_node(store: Store) {
+async fn notices_are_written_with_the_node(store: Store) {
     let node = named("n1");
     store.insert_node(&node).await.unwrap();
     let letter = Letter {
@@ -152,11 +152,11 @@ async fn who_is_told_is_written_with_the_node(store: Store) {
     };
     let (written, lost) = tell(&node).await.unwrap();
     assert_eq!((written.version, lost), (2, 0));
-    // Who is late tells nobody.
+    // A refused write sends no notice.
     let due = async || store.outbox().due(at(1), SignedDuration::ZERO, 9).await.unwrap();
     let first = due().await.pop().unwrap();
     assert_eq!(first.letter, letter);
-    // Whoever was killed after it was given up gives it up again: that is said once.
+    // A process that was killed after giving up the notice gives it up again, but the history gets one entry only.
     let said = HistoryEntry::failed(&node, &node, "given up".to_owned(), at(1));
     for _ in 0..2 {
         store.give_up_letter(first.seq, Some(&said)).await.unwrap();
@@ -186,7 +186,7 @@ async fn busy_nodes_have_work_or_a_power_request(store: Store) {
     assert_eq!(store.busy_nodes().await.unwrap(), [switching.id]);
 }
 
-async fn the_sweep_looks_at_nodes_that_rest(store: Store) {
+async fn the_sweep_reads_idle_nodes(store: Store) {
     let manageable = || Node { provision_state: State::Manageable, ..bare_node() };
     let mut resting: Vec<Node> = (0..5).map(|_| manageable()).collect();
     resting.sort_by_key(|node| node.id);
@@ -206,14 +206,14 @@ async fn the_sweep_looks_at_nodes_that_rest(store: Store) {
     assert_eq!(store.sweep_page(Some(resting[4].id), 2).await.unwrap(), []);
 }
 
-/// How long the log of a SQLite file is.
+/// Returns the length of a SQLite file's write-ahead log.
 fn log_length(scratch: &Scratch) -> u64 {
     let file = scratch.url.strip_prefix("sqlite://").unwrap();
     std::fs::metadata(format!("{file}-wal")).unwrap().len()
 }
 
 #[tokio::test]
-async fn a_change_of_what_no_index_has_writes_no_index() {
+async fn a_change_of_unindexed_columns_writes_no_index() {
     const PAGE: u64 = 4096 + 24;
     let scratch = Scratch::sqlite();
     let store = open(&scratch).await;
@@ -222,7 +222,7 @@ async fn a_change_of_what_no_index_has_writes_no_index() {
     for _ in 0..200 {
         store.insert_node(&bare_node()).await.unwrap();
     }
-    // What would be written again of an earlier change is in its place.
+    // Later changes may reuse pages of the log that earlier changes have filled, so only the last change is measured.
     let mut pages = 0;
     for number in 0..4 {
         let before = log_length(&scratch);
@@ -231,7 +231,7 @@ async fn a_change_of_what_no_index_has_writes_no_index() {
         pages = (log_length(&scratch) - before) / PAGE;
     }
     assert!((1..=4).contains(&pages), "{pages} pages");
-    // The other indices are as they have to be.
+    // Changes of indexed columns still update their indexes.
     let renamed = Node { name: Some("r1u8".parse().unwrap()), ..node.clone() };
     let renamed = store.update_node(&renamed, &[]).await.unwrap();
     let by_name =

@@ -1,4 +1,4 @@
-//! Opening a database: the first time, again, and when it cannot be.
+//! Opening a database: a new one, an existing one, and databases that cannot be opened.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::machine::port;
 use crate::scratch::{Scratch, named, open};
 
 #[tokio::test]
-async fn a_new_file_is_for_its_owner_alone() {
+async fn a_new_file_is_accessible_to_its_owner_only() {
     let scratch = Scratch::sqlite();
     let store = open(&scratch).await;
     store.insert_node(&named("n1")).await.unwrap();
@@ -28,7 +28,7 @@ async fn a_new_file_is_for_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_database_in_memory_is_a_store_too() {
+async fn a_database_in_memory_works() {
     let store = Store::open("sqlite::memory:").await.unwrap();
     let node = named("n1");
     store.insert_node(&node).await.unwrap();
@@ -39,12 +39,12 @@ async fn a_database_in_memory_is_a_store_too() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_when_opened_again_on_sqlite() {
+async fn a_reopened_database_has_its_records_on_sqlite() {
     reopen(Scratch::sqlite()).await;
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_when_opened_again_on_postgres() {
+async fn a_reopened_database_has_its_records_on_postgres() {
     let Some(scratch) = Scratch::postgres().await else { return };
     reopen(scratch).await;
 }
@@ -56,7 +56,7 @@ async fn reopen(scratch: Scratch) {
     assert_eq!(again.find_node(&NodeIdent::Id(node.id)).await.unwrap(), Some(node));
 }
 
-/// A file with nodes and ports in it, all of it in the one file; and a connection that knows no rules.
+/// Returns a SQLite file with nodes and ports and an empty write-ahead log, and a connection that ignores foreign keys.
 async fn filled() -> (Scratch, PathBuf, SqliteConnection) {
     let scratch = Scratch::sqlite();
     let store = open(&scratch).await;
@@ -73,7 +73,7 @@ async fn filled() -> (Scratch, PathBuf, SqliteConnection) {
     (scratch, path, connection)
 }
 
-/// It is refused by name, by whoever asks, and says what to do.
+/// Asserts that opening and checking the file both fail as `Damaged`, with a message that names the file and the remedy.
 async fn is_refused_as_damaged(scratch: &Scratch, path: &Path, found: &str) {
     let opened = Store::open(&scratch.url).await.err();
     for refused in [opened, Store::check(&scratch.url).await.err()] {
@@ -90,7 +90,7 @@ async fn is_refused_as_damaged(scratch: &Scratch, path: &Path, found: &str) {
 async fn a_file_with_a_spoiled_page_is_refused_by_name() {
     let (scratch, path, mut connection) = filled().await;
     Store::check(&scratch.url).await.unwrap();
-    // A page that no start would read: of an index.
+    // The page belongs to an index, which opening without a check would not read.
     let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'nodes_rack'";
     let root: i64 = sqlx::query_scalar(root).fetch_one(&mut connection).await.unwrap();
     let size: i64 =
@@ -101,7 +101,7 @@ async fn a_file_with_a_spoiled_page_is_refused_by_name() {
     bytes[begin..begin + usize::try_from(size).unwrap()].fill(0xa5);
     std::fs::write(&path, &bytes).unwrap();
     is_refused_as_damaged(&scratch, &path, "").await;
-    // Nothing was changed by looking.
+    // The check has not changed the file.
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
 
@@ -124,7 +124,7 @@ async fn a_file_that_is_no_database_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_file_in_which_what_a_row_belongs_to_is_gone_is_refused_by_name() {
+async fn a_file_with_an_orphaned_row_is_refused_by_name() {
     let (scratch, path, mut connection) = filled().await;
     let cut = "DELETE FROM nodes WHERE name = 'n7'";
     sqlx::query(cut).execute(&mut connection).await.unwrap();
@@ -173,14 +173,14 @@ async fn sixteen_may_open_a_new_database_at_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_is_told() {
+async fn an_unusable_url_is_refused_with_its_reason() {
     let open = async |url: &str| Store::open(url).await.err().unwrap();
     for bad in ["", "mysql://root@localhost/db", "/var/lib/db", "postgres://host:port/db"] {
         assert!(matches!(open(bad).await, StoreError::BadUrl), "{bad:?}");
     }
     let missing = open("sqlite:///nonexistent/folder/file.db").await;
     assert!(matches!(missing, StoreError::CannotCreate { .. }), "{missing:?}");
-    // Port 1 is nobody's.
+    // No service listens on port 1.
     let silent = open("postgres://user:secret@127.0.0.1:1/db").await;
     assert!(matches!(silent, StoreError::Unavailable { .. }), "{silent:?}");
     assert!(!format!("{silent:?} {silent}").contains("secret"));

@@ -1,4 +1,4 @@
-//! Hypervisor profiles, and nodes on their way into the cloud.
+//! Hypervisor profiles, and nodes that are joining or leaving an OpenStack.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::scratch::{at, bare_node, on_both};
 
 on_both! { Store:
     a_profile_is_written_found_changed_and_deleted
-    a_profile_that_a_rack_is_to_become_cannot_be_deleted
-    the_secrets_of_a_profile_are_sealed_and_follow_a_rotation
-    nodes_that_join_are_known_at_a_start_and_no_two_are_one_host
+    a_profile_that_a_rack_names_cannot_be_deleted
+    the_secrets_of_a_profile_are_sealed_and_reencrypted
+    joining_nodes_are_listed_and_host_names_are_unique
 }
 
 fn profile(name: &str) -> Profile {
@@ -50,7 +50,7 @@ async fn a_profile_is_written_found_changed_and_deleted(store: Store) {
     assert_eq!(store.find_profile("kvm").await.unwrap(), None);
 }
 
-async fn a_profile_that_a_rack_is_to_become_cannot_be_deleted(store: Store) {
+async fn a_profile_that_a_rack_names_cannot_be_deleted(store: Store) {
     let goal = |profile: Value| json!({"goal": {"profile": profile}});
     let missing = store.insert_rack("r1", &goal(json!("kvm"))).await;
     assert!(matches!(missing, Err(StoreError::Stale)), "{missing:?}");
@@ -65,11 +65,11 @@ async fn a_profile_that_a_rack_is_to_become_cannot_be_deleted(store: Store) {
     assert!(matches!(gone, Err(StoreError::Stale)), "{gone:?}");
 }
 
-async fn the_secrets_of_a_profile_are_sealed_and_follow_a_rotation(store: Store) {
+async fn the_secrets_of_a_profile_are_sealed_and_reencrypted(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     store.insert_profile(&profile("old"), at(0)).await.unwrap();
     let keys = Arc::new(Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap());
-    // What was stored in the clear is sealed at the start.
+    // Secrets that were stored in the clear are sealed when the keys are set.
     let store = store.sealing(keys.clone()).await.unwrap();
     store.insert_profile(&profile("kvm"), at(1)).await.unwrap();
     let kept = async |name: &str| {
@@ -83,7 +83,7 @@ async fn the_secrets_of_a_profile_are_sealed_and_follow_a_rotation(store: Store)
     let (sealed, before) = kept("kvm").await;
     let old = keys.keys().current().to_owned();
     assert_eq!(store.seals_in_use().await.unwrap(), [(old.clone(), 2)]);
-    // What was sealed for one profile opens in no other.
+    // A secret that was sealed for one profile cannot be unsealed in another.
     let stolen = Profile { name: "other".parse().unwrap(), ..sealed };
     assert!(store.secrets().with_profile(&stolen).is_err());
 
@@ -95,7 +95,7 @@ async fn the_secrets_of_a_profile_are_sealed_and_follow_a_rotation(store: Store)
     assert_eq!(in_use, [(old, 0), (new, 2)]);
 }
 
-async fn nodes_that_join_are_known_at_a_start_and_no_two_are_one_host(store: Store) {
+async fn joining_nodes_are_listed_and_host_names_are_unique(store: Store) {
     let hypervisor = |host: &str, state| Hypervisor {
         profile: "kvm".to_owned(),
         host: host.to_owned(),

@@ -1,4 +1,4 @@
-//! Sixteen at once: nothing is lost, nothing is given twice.
+//! Sixteen concurrent writers: no write is lost, and nothing is given out twice.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ use crate::scratch::{at, bare_node, named, on_both, pool};
 on_both! { Store:
     stale_updates_lose_nothing
     a_name_is_given_once
-    an_address_is_leased_once
+    an_address_is_leased_to_one_machine_only
     one_machine_gets_one_address
     a_rack_is_enrolled_once
     the_sweep_and_an_enrolment_do_not_block_each_other
@@ -21,7 +21,7 @@ on_both! { Store:
 
 const TASKS: usize = 16;
 
-/// Runs `act` so many times at once.
+/// Runs `act` in `TASKS` concurrent tasks.
 async fn at_once<T, D>(store: &Store, act: impl Fn(Store, usize) -> D) -> Vec<T>
 where
     D: Future<Output = T> + Send + 'static,
@@ -71,7 +71,7 @@ async fn stale_updates_lose_nothing(store: Store) {
 async fn a_name_is_given_once(store: Store) {
     let outcomes = at_once(&store, |store, n| async move {
         let twin = store.insert_node(&named("twin")).await;
-        // Others of the same moment are not harmed by those that are refused.
+        // A refused insert must not fail other inserts that share its transaction.
         store.insert_node(&named(&format!("own-{n}"))).await.unwrap();
         twin
     })
@@ -83,7 +83,7 @@ async fn a_name_is_given_once(store: Store) {
     assert_eq!(store.count_nodes().await.unwrap(), TASKS as u64 + 1);
 }
 
-async fn an_address_is_leased_once(store: Store) {
+async fn an_address_is_leased_to_one_machine_only(store: Store) {
     const EACH: usize = 5;
     let first = Ipv4Addr::new(10, 0, 0, 1);
     let last = Ipv4Addr::new(10, 0, 0, (TASKS * EACH) as u8);
@@ -133,7 +133,7 @@ async fn the_sweep_and_an_enrolment_do_not_block_each_other(store: Store) {
     let document = json!({});
     store.insert_rack("r1", &document).await.unwrap();
     at_once(&store, |store, n| {
-        // Each goes through the nodes in another order.
+        // Each task visits the nodes in a different order.
         let mut nodes = nodes.clone();
         nodes.rotate_left(3 * n);
         async move {

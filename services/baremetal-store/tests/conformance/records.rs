@@ -1,4 +1,4 @@
-//! What belongs to no node: machines nobody enrolled, conductors, racks.
+//! Records that belong to no node: unknown machines, conductors and racks.
 
 use baremetal_core::Discovery;
 use baremetal_store::{Store, StoreError};
@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::scratch::{at, on_both};
 
 on_both! { Store:
-    a_discovery_is_noted_once_and_told_apart
+    unknown_machines_are_recorded_once_each
     discoveries_are_bounded
-    conductors_are_listed_with_when_they_were_alive
+    conductors_are_listed_with_their_last_sign_of_life
     a_rack_is_written_found_changed_and_deleted
 }
 
@@ -19,7 +19,7 @@ fn mac(n: u16) -> MacAddress {
     MacAddress::new([0x52, 0x54, 0, 0, high, low])
 }
 
-async fn a_discovery_is_noted_once_and_told_apart(store: Store) {
+async fn unknown_machines_are_recorded_once_each(store: Store) {
     store.touch_discovery(mac(2), at(1)).await.unwrap();
     store.touch_discovery(mac(1), at(2)).await.unwrap();
     store.touch_discovery(mac(2), at(3)).await.unwrap();
@@ -54,7 +54,7 @@ async fn discoveries_are_bounded(store: Store) {
     assert!(is_known(1029) && is_known(4), "the last that asked are known");
 }
 
-async fn conductors_are_listed_with_when_they_were_alive(store: Store) {
+async fn conductors_are_listed_with_their_last_sign_of_life(store: Store) {
     store.touch_conductor("b.example", at(1)).await.unwrap();
     store.touch_conductor("a.example", at(2)).await.unwrap();
     store.touch_conductor("b.example", at(3)).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is written is read back, whatever it is.
+//! Property tests: every node and port is read back as it was written.
 
 use baremetal_core::NodeIdent;
 use baremetal_store::Store;
@@ -15,9 +15,9 @@ on_both! { Store:
     any_port_is_read_back_as_it_was_written
 }
 
-/// Tries `check` with many values.
+/// Calls `check` with many values.
 fn for_any<S: Strategy>(values: S, check: impl AsyncFn(S::Value)) {
-    // A failure is told with the value that was shrunk to; there is no file to keep it in.
+    // The panic message contains the smallest failing value, so no regression file is needed.
     let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
     let tried = TestRunner::new(config).run(&values, |value| {
         block_in_place(|| Handle::current().block_on(check(value)));

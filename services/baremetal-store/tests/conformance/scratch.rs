@@ -1,4 +1,4 @@
-//! An empty database for one test, and what to put into it.
+//! An empty database for each test, and records to store in it.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -14,12 +14,12 @@ pub(crate) async fn open(scratch: &Scratch) -> Store {
     Store::open(&scratch.url).await.unwrap()
 }
 
-/// A moment, `seconds` after another.
+/// The timestamp `seconds` after a fixed moment.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
 }
 
-/// A node with nothing said of it.
+/// A node with no optional field set.
 pub(crate) fn bare_node() -> Node {
     Node::new(NodeUuid::new_v4(), Driver::FakeHardware, at(0))
 }
@@ -29,7 +29,7 @@ pub(crate) fn named(name: &str) -> Node {
     Node { name: Some(name.parse().unwrap()), ..bare_node() }
 }
 
-/// All addresses from `first` to `last`, leased to a stranger for an hour.
+/// A pool with the addresses from `first` to `last`, leased to unknown machines for one hour.
 pub(crate) fn pool(first: Ipv4Addr, last: Ipv4Addr) -> Pool {
     let stranger_lease_time = Duration::from_secs(3600);
     Pool { first, last, reserved: Vec::new(), stranger_lease_time }

@@ -1,4 +1,4 @@
-//! Secrets are sealed in the database, and stay whole while keys come and go.
+//! Secrets are sealed in the database, and stay readable while keys are rotated.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use crate::scratch::{at, on_both};
 
 on_both! { Store:
-    what_is_secret_is_sealed_and_opens
-    what_was_stored_in_the_clear_is_sealed_on_the_first_start
-    rotation_seals_all_anew_and_then_a_key_can_go
-    what_was_read_before_a_rotation_is_refused
-    a_key_that_is_missing_keeps_the_store_shut
-    another_key_with_the_same_id_keeps_the_store_shut
+    secrets_are_sealed_and_can_be_unsealed
+    secrets_in_the_clear_are_sealed_at_the_first_start
+    after_a_rotation_and_reencryption_the_old_key_can_be_retired
+    a_write_of_a_node_read_before_a_rotation_is_refused
+    a_missing_key_keeps_the_store_from_opening
+    another_key_with_the_same_id_keeps_the_store_from_opening
     a_rack_keeps_its_secrets_sealed
-    programs_that_share_a_key_file_take_up_a_rotation
+    processes_that_share_a_key_file_follow_a_rotation
 }
 
-/// A key file of a test's own.
+/// Opens or creates the key file of a test.
 fn keyring(folder: &Path) -> Arc<Keyring> {
     Arc::new(Keyring::open(&folder.join("seal.keys"), &[]).unwrap())
 }
@@ -39,7 +39,7 @@ fn node(number: usize) -> Node {
     node
 }
 
-/// What is stored of it, as it is.
+/// Formats the stored objects with secrets as they are.
 fn infos(node: &Node) -> String {
     format!("{:?} {:?}", node.driver_info, node.instance_info)
 }
@@ -53,7 +53,7 @@ async fn read(store: &Store, id: NodeUuid) -> Node {
     store.find_node(&NodeIdent::Id(id)).await.unwrap().unwrap()
 }
 
-/// Nodes with passwords, and what they are.
+/// Adds nodes with passwords, and returns the passwords.
 async fn fill(store: &Store, count: usize) -> Vec<(NodeUuid, String)> {
     let mut known = Vec::new();
     for number in 0..count {
@@ -70,7 +70,7 @@ async fn opens(store: &Store, known: &[(NodeUuid, String)]) {
     }
 }
 
-async fn what_is_secret_is_sealed_and_opens(store: Store) {
+async fn secrets_are_sealed_and_can_be_unsealed(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = store.sealing(keyring(folder.path())).await.unwrap();
     let new = node(1);
@@ -86,11 +86,11 @@ async fn what_is_secret_is_sealed_and_opens(store: Store) {
     let written = store.update_node(&changed, &[]).await.unwrap();
     assert_eq!(written, read(&store, new.id).await);
     assert_eq!(password(&store, &written), "canary-2");
-    // What was not changed was not sealed anew.
+    // An unchanged secret was not sealed again.
     assert_eq!(written.driver_info["nested"], found.driver_info["nested"]);
 }
 
-async fn what_was_stored_in_the_clear_is_sealed_on_the_first_start(store: Store) {
+async fn secrets_in_the_clear_are_sealed_at_the_first_start(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let known = fill(&store, 120).await;
     let bare = crate::scratch::bare_node();
@@ -104,20 +104,20 @@ async fn what_was_stored_in_the_clear_is_sealed_on_the_first_start(store: Store)
     opens(&sealed, &known).await;
     let id = sealed.keyring().unwrap().keys().current().to_owned();
     assert_eq!(sealed.seals_in_use().await.unwrap(), [(id, 120)]);
-    // The second time there is nothing to do.
+    // The second time nothing is left to seal.
     let again = sealed.sealing(keyring(folder.path())).await.unwrap();
     assert_eq!(read(&again, known[7].0).await, found);
     assert_eq!(read(&again, bare.id).await.version, 1);
 }
 
-async fn rotation_seals_all_anew_and_then_a_key_can_go(store: Store) {
+async fn after_a_rotation_and_reencryption_the_old_key_can_be_retired(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
     let store = store.sealing(ring.clone()).await.unwrap();
     let known = fill(&store, 130).await;
     let (old, new) = (ring.keys().current().to_owned(), ring.rotate().unwrap());
     assert!(matches!(store.forget_seal(&old).await, Err(StoreError::InUse { .. })));
-    // Whoever is written meanwhile is sealed by the new key.
+    // A node that is written meanwhile is sealed with the new key.
     let one = read(&store, known[0].0).await;
     store.update_node(&one, &[]).await.unwrap();
     assert_eq!(in_use(&store).await, sorted([(old.clone(), 129), (new.clone(), 1)]));
@@ -130,7 +130,7 @@ async fn rotation_seals_all_anew_and_then_a_key_can_go(store: Store) {
     assert_eq!(in_use(&store).await, [(new, 130)]);
 }
 
-async fn what_was_read_before_a_rotation_is_refused(store: Store) {
+async fn a_write_of_a_node_read_before_a_rotation_is_refused(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
     let store = store.sealing(ring.clone()).await.unwrap();
@@ -142,7 +142,7 @@ async fn what_was_read_before_a_rotation_is_refused(store: Store) {
     opens(&store, &known).await;
 }
 
-async fn a_key_that_is_missing_keeps_the_store_shut(store: Store) {
+async fn a_missing_key_keeps_the_store_from_opening(store: Store) {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let sealed = store.clone().sealing(keyring(one.path())).await.unwrap();
     let ring = sealed.keyring().unwrap().clone();
@@ -151,7 +151,7 @@ async fn a_key_that_is_missing_keeps_the_store_shut(store: Store) {
     let refused = store.clone().sealing(keyring(other.path())).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
     assert!(source.to_string().contains(&format!("does not hold the key {id}")), "{source}");
-    // Where the file is gone, none is made in its place.
+    // A missing key file is not replaced by a new one.
     let known = store.known_keys().await.unwrap();
     let gone = other.path().join("gone.keys");
     let refused = Keyring::open(&gone, &known).unwrap_err();
@@ -159,16 +159,16 @@ async fn a_key_that_is_missing_keeps_the_store_shut(store: Store) {
     assert!(!gone.exists());
 }
 
-/// A key as earlier versions named them.
+/// Makes a key with a numbered id, as earlier versions did.
 fn numbered(id: &str) -> Arc<Keyring> {
     let made = SealingKeys::generate().unwrap();
     let line = format!("{id}:{}", made.split_once(':').unwrap().1);
     SealingKeys::parse(&line).unwrap().into()
 }
 
-async fn another_key_with_the_same_id_keeps_the_store_shut(store: Store) {
+async fn another_key_with_the_same_id_keeps_the_store_from_opening(store: Store) {
     let (ours, other) = (numbered("1"), numbered("1"));
-    // One that sealed nothing yet may be exchanged.
+    // A key that has sealed nothing yet may be replaced by another key with the same id.
     store.clone().sealing(other.clone()).await.unwrap();
     let sealed = store.clone().sealing(ours.clone()).await.unwrap();
     let known = fill(&sealed, 2).await;
@@ -205,10 +205,10 @@ async fn a_rack_keeps_its_secrets_sealed(store: Store) {
     assert_eq!(found, plain);
 }
 
-async fn programs_that_share_a_key_file_take_up_a_rotation(store: Store) {
+async fn processes_that_share_a_key_file_follow_a_rotation(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let one = store.clone().sealing(keyring(folder.path())).await.unwrap();
-    // Another program has keys of its own from the same file.
+    // Another process reads its own copy of the keys from the same file.
     let two = store.sealing(keyring(folder.path())).await.unwrap();
     let known = fill(&two, 3).await;
     let old = one.keyring().unwrap().keys().current().to_owned();

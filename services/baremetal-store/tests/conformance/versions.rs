@@ -1,6 +1,6 @@
-//! Databases as each version of the tables left them, down to the first: today's store opens them, and reads all that is in them.
+//! Databases of every earlier version of the schema: the current store migrates them and reads all their records.
 //!
-//! A fixture holds what that version wrote, as SQL that both databases understand. Whoever adds a version adds one.
+//! A fixture contains the records that its version wrote, as SQL for both databases. Every new version of the schema needs a fixture.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::scratch::at;
 
-/// What each version wrote, the first first.
+/// The records that each version wrote, the first version first.
 const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-1.sql"),
     include_str!("../fixtures/version-2.sql"),
@@ -31,7 +31,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-11.sql"),
     include_str!("../fixtures/version-12.sql"),
 ];
-/// The key file that the secrets in them are sealed by, as it was written before ids were fingerprints.
+/// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
 
 #[test]
@@ -63,21 +63,21 @@ async fn is_read(scratch: &Scratch, version: usize) {
         before.write(Extent::AnyDecides, |c| Box::pin(async move { Ok(c.script(fixture).await?) }));
     written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
     drop(before);
-    // The second time nothing is brought up to date, and all is as it was.
+    // The second time nothing has to be migrated, and all records are still the same.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();
         let keys: Arc<Keyring> = SealingKeys::parse(KEYS).unwrap().into();
         let store = store.sealing(keys).await.unwrap();
         holds_all(&store, version).await;
     }
-    // Another key under the same number opens nothing of it, and is told from the one that sealed.
+    // Another key with the same number unseals nothing, and is recognized as a different key.
     let line = format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1);
     let other: Arc<Keyring> = SealingKeys::parse(&line).unwrap().into();
     let store = Store::open(&scratch.url).await.unwrap();
     assert!(store.sealing(other).await.is_err(), "version {version}");
 }
 
-/// All that version `version` wrote.
+/// Asserts that all records that this version wrote can be read.
 async fn holds_all(store: &Store, version: usize) {
     let (_, schema) = store.schema().await.unwrap();
     assert_eq!(schema.found, i64::try_from(SCHEMA.len()).unwrap());

@@ -1,6 +1,6 @@
-//! A node as a JSON document: all that is neither searched nor sorted by, and what is, as it was said.
+//! The JSON document of a node: every field except `id`, `version`, `updated_at` and `power_state`, which are columns.
 //!
-//! Columns are an index to it, but for `id`, `version`, `updated_at` and `power_state`, which have no other place.
+//! All other columns repeat fields of the document, so that nodes can be searched and sorted by them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Borrowed when written, owned when read.
+/// The document, which borrows from the node when written and owns its values when read.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Document<'a> {
     created_at: Timestamp,
@@ -88,13 +88,16 @@ pub(super) struct Document<'a> {
     inspection_finished_at: Option<Timestamp>,
 }
 
-/// What most nodes' consoles are is not written.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+/// The disabled console is left out of the document, because most nodes have no console enabled.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls skip_serializing_if with a reference"
+)]
 fn is_off(enabled: &bool) -> bool {
     !enabled
 }
 
-/// A provision state by its word.
+/// A provision state, stored as its name.
 struct Word(State);
 
 impl Serialize for Word {
@@ -156,7 +159,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The node, but for what the columns say.
+    /// Returns the node with all fields except those that only columns hold.
     pub(super) fn into_node(self, id: NodeUuid) -> Node {
         let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         Node {

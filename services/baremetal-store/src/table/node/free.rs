@@ -1,4 +1,4 @@
-//! Nodes that are free, page after page, in search of one that fits.
+//! The search for a free node: pages of candidates until one matches.
 
 use baremetal_core::{Allocation, Node, NodeUuid, Pool, State};
 use database::{Connection, Query, StoreError, Value};
@@ -7,33 +7,33 @@ use newtype_uuid::GenericUuid;
 use super::list::VISIBLE;
 use super::{SELECT, read};
 
-/// Where a search is.
+/// A search in progress.
 pub(crate) struct Free<'a> {
     wanted: &'a Allocation,
     pool: &'a Pool,
-    /// It begins behind this one, which is different for each allocation: not every one tries the same node first.
+    /// The id after which the search begins. The id differs between allocations, so that not all of them try the same node first.
     start: NodeUuid,
     at: Leg,
 }
 
-/// The ids in a circle, from `start` and back to it.
+/// The position in the circle of ids that begins and ends at `start`.
 enum Leg {
-    /// Those behind `start`, so far as to this one.
+    /// Between `start` and the end; the last id that was read.
     Behind(NodeUuid),
-    /// Those before it, so far as to this one.
+    /// Between the beginning and `start`; the last id that was read, if any.
     Before(Option<NodeUuid>),
-    /// None is left.
+    /// The circle is complete.
     Done,
 }
 
 impl<'a> Free<'a> {
-    /// Those that may do for `wanted`, but for what only their documents tell.
+    /// Starts a search for nodes that match `wanted` in everything that has a column; the caller checks the rest.
     pub(crate) fn of(wanted: &'a Allocation, pool: &'a Pool) -> Self {
         let start = NodeUuid::from_untyped_uuid(wanted.id.into_untyped_uuid());
         Free { wanted, pool, start, at: Leg::Behind(start) }
     }
 
-    /// The next of them, `limit` at most; empty when none is left.
+    /// Returns the next candidates, at most `limit`; an empty list means that none is left.
     pub(crate) async fn next(
         &mut self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! Which nodes, and in which order.
+//! Lists and counts of nodes: filters and sort orders.
 
 use baremetal_core::{Node, NodeFilter, NodeSort, Page, State};
 use database::table::{Listed, Listing, Part};
@@ -6,23 +6,21 @@ use database::{Connection, Key, Query, Row, StoreError, Value};
 
 use super::{SELECT, read};
 
-/// What a project may see.
+/// The condition for rows that a project may see.
 pub(super) const VISIBLE: &str = "(owner = ? OR lessee = ?)";
 
-/// How many nodes are alike.
+/// The number of nodes in the same condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Their provision state.
     pub state: State,
-    /// Whether work or a change of power is under way.
+    /// Whether work, a change of power or a drain is in progress.
     pub is_busy: bool,
-    /// Whether their last work ended badly.
+    /// Whether the last work failed.
     pub is_failed: bool,
-    /// How many.
     pub count: u64,
 }
 
-/// One page of the nodes that fit `filter`, or a part of it.
+/// Returns one page of the nodes that match `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &NodeFilter,
@@ -41,7 +39,7 @@ pub(crate) async fn list(
     listing.read(connection, rows, page.limit, part, read).await
 }
 
-/// How many nodes without a parent there are in each state, of those that this project may see.
+/// Counts the nodes without a parent by state, restricted to the nodes that the project `seen_by` may see.
 pub(crate) async fn tally(
     connection: &mut Connection,
     seen_by: Option<&str>,
@@ -61,7 +59,7 @@ pub(crate) async fn tally(
     connection.rows(sql, values).await?.iter().map(tally).collect()
 }
 
-/// Adds the conditions of `filter`.
+/// Adds the conditions of `filter` to `query`.
 fn narrow(query: &mut Query, filter: &NodeFilter) {
     let NodeFilter {
         instance_uuid,
@@ -118,7 +116,7 @@ fn narrow(query: &mut Query, filter: &NodeFilter) {
     and_if_is(query, "failed", *failed);
 }
 
-/// Adds whether `column` is set, where that was asked.
+/// Adds the condition that `column` is set or not set, if the filter asks for one.
 fn and_if_known(query: &mut Query, column: &str, known: Option<bool>) {
     match known {
         Some(true) => query.and(&format!("{column} IS NOT NULL")),
@@ -127,7 +125,8 @@ fn and_if_known(query: &mut Query, column: &str, known: Option<bool>) {
     }
 }
 
-/// Adds what `column` is, where that was asked, in the words of the index of those that are.
+/// Adds the condition that `column` is 1 or 0, if the filter asks for one. The value is written into the statement, because the partial
+/// indexes only match a literal.
 fn and_if_is(query: &mut Query, column: &str, is: Option<bool>) {
     match is {
         Some(true) => query.and(&format!("{column} = 1")),
@@ -136,7 +135,7 @@ fn and_if_is(query: &mut Query, column: &str, is: Option<bool>) {
     }
 }
 
-/// The pattern of LIKE for text with `part` in it.
+/// Returns the LIKE pattern for text that contains `part`.
 fn containing(part: &str) -> String {
     let mut pattern = String::from("%");
     for c in part.chars() {
@@ -148,7 +147,7 @@ fn containing(part: &str) -> String {
     pattern + "%"
 }
 
-/// What is sorted by. Unset is less than anything: no time is earlier than the one put in its place.
+/// Returns the sort key. A missing value sorts before all others: the number in its place is earlier than any timestamp.
 fn key(sort: NodeSort) -> Key {
     let text = |sql| Key { sql, is_number: false };
     let number = |sql| Key { sql, is_number: true };
